@@ -76,9 +76,9 @@ export const COMMANDS: Readonly<Record<string, CommandEntry>> = {
   },
   status: { summary: GATEWAY.status.summary, load: () => import("./commands/run/status.ts") },
   fleet: { summary: GATEWAY.fleet.summary, load: () => import("./commands/run/fleet.ts") },
-  readings: { summary: GATEWAY.readings.summary, load: () => import("./commands/run/stats.ts") },
+  stats: { summary: GATEWAY.stats.summary, load: () => import("./commands/run/stats.ts") },
   reload: { summary: GATEWAY.reload.summary, load: () => import("./commands/run/reload.ts") },
-  "upgrade-in-place": {
+  "hot-restart": {
     summary: "put another process in the place of the running gateway",
     load: () => import("./commands/run/hot-restart.ts"),
   },
@@ -87,7 +87,7 @@ export const COMMANDS: Readonly<Record<string, CommandEntry>> = {
     load: () => import("./commands/config/config.ts"),
   },
   providers: {
-    summary: "how providers are; try and wake them",
+    summary: "show, test and reset providers",
     load: () => import("./commands/config/providers.ts"),
   },
   models: {
@@ -103,11 +103,11 @@ export const COMMANDS: Readonly<Record<string, CommandEntry>> = {
     load: () => import("./commands/access/keys.ts"),
   },
   accounts: {
-    summary: "make, list, change and end what keys share",
+    summary: "create, list, update and close what keys share",
     load: () => import("./commands/access/accounts.ts"),
   },
   admins: {
-    summary: "make, list and end admin tokens",
+    summary: "create, list and revoke admin tokens",
     load: () => import("./commands/access/admins.ts"),
   },
   audit: {
@@ -128,7 +128,7 @@ export const COMMANDS: Readonly<Record<string, CommandEntry>> = {
     summary: GATEWAY["requests.show"].summary,
     load: () => import("./commands/run/request.ts"),
   },
-  top: { summary: GATEWAY["stats.recent"].summary, load: () => import("./commands/run/top.ts") },
+  top: { summary: GATEWAY["requests.stats"].summary, load: () => import("./commands/run/top.ts") },
   ledger: {
     summary: "verify the ledger, export, archive or prune it",
     load: () => import("./commands/ledger/ledger.ts"),

@@ -28,7 +28,7 @@ let attempt = "";
 const GIVEN: Readonly<Record<CommandName, readonly [JsonObject, ...string[]]>> = {
   status: [{}],
   fleet: [{}],
-  readings: [{}],
+  stats: [{}],
   reload: [{}],
   explain: [
     { model: "demo/echo", frontend: "messages", privacy: "required" },
@@ -43,7 +43,7 @@ const GIVEN: Readonly<Record<CommandName, readonly [JsonObject, ...string[]]>> =
   },
   "providers.list": [{}],
   "providers.test": [{ provider: "demo", model: "echo" }, "demo", "--model", "echo"],
-  "providers.wake": [{ provider: "demo" }, "demo"],
+  "providers.reset": [{ provider: "demo" }, "demo"],
   "models.list": [{ kind: "chat", provider: "demo" }, "--kind", "chat", "--provider", "demo"],
   "models.explain": [{ model: "demo/echo" }, "demo/echo"],
   "models.refresh": [{ provider: "demo" }, "demo"],
@@ -56,8 +56,8 @@ const GIVEN: Readonly<Record<CommandName, readonly [JsonObject, ...string[]]>> =
   "requests.live": [{ limit: 5 }],
   "requests.search": [{ limit: 5, status: "ok" }],
   attention: [{}],
-  "stats.recent": [{ windowMs: 60_000 }, "--once", "--window", "1m"],
-  "stats.series": [{ step: "hour", by: "model", most: 5 }],
+  "requests.stats": [{ windowMs: 60_000 }, "--once", "--window", "1m"],
+  "requests.series": [{ step: "hour", by: "model", most: 5 }],
   "usage.series": [{ step: "hour", by: "provider", from: 0, to: 1, most: 5 }],
   "ledger.totals": [{ by: ["key", "day"] }, "--by", "key,day"],
   "ledger.entries": [{ limit: 10 }, "--rows", "--once"],
@@ -66,7 +66,7 @@ const GIVEN: Readonly<Record<CommandName, readonly [JsonObject, ...string[]]>> =
     const reason = "refund";
     return [{ attempt, usd: "-0.25", reason }, attempt, "--usd=-0.25", "--reason", reason];
   },
-  "ledger.state": [{}],
+  "ledger.status": [{}],
   get "ledger.archive"(): [JsonObject, ...string[]] {
     const file = fresh("rows.jsonl.gz");
     return [{ file, before: 0 }, file, "--before", "1970-01-01"];
@@ -91,10 +91,10 @@ const GIVEN: Readonly<Record<CommandName, readonly [JsonObject, ...string[]]>> =
     return [{ name, role: "viewer" }, name, "--role", "viewer"];
   },
   "admins.list": [{}],
-  "admins.end": [{ id: "leaver" }, "leaver"],
+  "admins.revoke": [{ id: "leaver" }, "leaver"],
   "audit.list": [{ limit: 5 }, "--limit", "5"],
   "sessions.list": [{}],
-  "sessions.end": [{}],
+  "sessions.revoke": [{}],
   console: [{}],
   "keys.list": [{}],
   "keys.show": [{ id: "kept" }, "kept"],
@@ -115,7 +115,7 @@ const GIVEN: Readonly<Record<CommandName, readonly [JsonObject, ...string[]]>> =
     return [{ id, parent: "team" }, id, "--parent", "team"];
   },
   "accounts.update": [{ id: "team", name: "Team" }, "team", "--name", "Team"],
-  get "accounts.end"(): [JsonObject, ...string[]] {
+  get "accounts.close"(): [JsonObject, ...string[]] {
     return [{ id: "over" }, "over"];
   },
 };

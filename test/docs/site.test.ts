@@ -65,7 +65,7 @@ it("the search knows every heading, and words that stand below it", () => {
     expect(ids.get(page)?.has(hash)).toBe(true);
   }
   const upgrade = entries.find(({ url }) => url === "operators.html#upgrade");
-  expect(upgrade?.text).toContain("upgrade-in-place");
+  expect(upgrade?.text).toContain("hot-restart");
 });
 
 it("the contract's reference has every value that the contract exports, with a comment, and the settings every key", () => {

@@ -142,7 +142,7 @@ it("an account that ends refuses its keys in every worker, and those of all in i
   await account("inner", { parent: "closing" });
   const { secret } = await made({ account: "inner" });
   expect(await everywhere(secret)).toEqual(new Set([200]));
-  await at.ask("accounts.end", { id: "closing" });
+  await at.ask("accounts.close", { id: "closing" });
   expect(await everywhere(secret)).toEqual(new Set([403]));
   // So does the worker that takes the place of one that dies.
   const pids = async () =>
@@ -157,8 +157,8 @@ it("an account that ends refuses its keys in every worker, and those of all in i
   });
   expect(await everywhere(secret)).toEqual(new Set([403]));
   const { text } = await draw(secret);
-  expect(text).toContain("account_ended");
-  expect(text).toContain("stands in the account closing, which has ended");
+  expect(text).toContain("account_closed");
+  expect(text).toContain("stands in the account closing, which is closed");
 });
 
 it("a changed key is another one for the next request in every worker, with the secret that it has", async () => {

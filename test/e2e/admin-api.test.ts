@@ -219,7 +219,7 @@ describe("tokens", () => {
     const { admins } = (await gateway.ask("admins.list")) as never as { admins: any[] };
     const { id } = admins.at(-1);
     expect(JSON.stringify(admins)).not.toContain(token);
-    await gateway.ask("admins.end", { id });
+    await gateway.ask("admins.revoke", { id });
     expect(code(await ask("/admin/v1/status", { token }))).toEqual([401, "invalid_admin_token"]);
   });
 
@@ -244,8 +244,8 @@ describe("tokens", () => {
     expect(code(answer)).toEqual([400, "unknown_account"]);
     expect(answer.body.error.message).toContain('Did you mean "research"?');
     await gateway.ask("accounts.create", { id: "gone-team" });
-    await gateway.ask("accounts.end", { id: "gone-team" });
-    expect(code(await made("gone-team"))).toEqual([409, "account_ended"]);
+    await gateway.ask("accounts.close", { id: "gone-team" });
+    expect(code(await made("gone-team"))).toEqual([409, "account_closed"]);
   });
 
   it("that look at single requests are counted, and which ones is not kept", async () => {
@@ -299,7 +299,7 @@ describe("sessions", () => {
     const write = await post("keys.create", {}, { cookie, headers: page() });
     expect(code(write)).toEqual([403, "role_too_low"]);
     const { admins } = (await gateway.ask("admins.list")) as never as { admins: any[] };
-    await gateway.ask("admins.end", { id: admins.at(-1).id });
+    await gateway.ask("admins.revoke", { id: admins.at(-1).id });
     expect(code(await ask("/admin/v1/status", { cookie }))).toEqual([401, "session_over"]);
   });
 
@@ -377,7 +377,7 @@ describe("sessions", () => {
     const mine = sessions.at(-1);
     expect(mine).toMatchObject({ name: "shell", role: "owner", address: "127.0.0.1" });
     expect(JSON.stringify(sessions)).not.toContain(cookie.slice("tollgate=".length));
-    expect(await gateway.ask("sessions.end", { id: mine.id })).toEqual({ ended: 1 });
+    expect(await gateway.ask("sessions.revoke", { id: mine.id })).toEqual({ revoked: 1 });
     expect((await ask("/admin/v1/status", { cookie })).status).toBe(401);
   });
 });
@@ -419,7 +419,7 @@ describe("an admin of one account", () => {
     expect(names).toEqual(expect.arrayContaining(["ledger.totals", "keys.create"]));
     for (const refused of [
       "config.show",
-      "stats.recent",
+      "requests.stats",
       "ledger.entries",
       "admins.create",
       "console",
@@ -552,7 +552,7 @@ describe("requests that are not over", () => {
 
   it("are counted of one account by all and by account, and by nothing else", async () => {
     const token = await tokenOf("viewer", "research");
-    const asked = (by: string) => ask(`/admin/v1/stats.series?by=${by}&step=hour`, { token });
+    const asked = (by: string) => ask(`/admin/v1/requests.series?by=${by}&step=hour`, { token });
     await until(async () => (await asked("all")).body.totals?.length === 1);
     expect((await asked("account")).body.totals).toMatchObject([{ name: "acme/research" }]);
     for (const by of ["key", "model", "frontend"])

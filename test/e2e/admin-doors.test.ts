@@ -104,7 +104,7 @@ const GIVEN: Readonly<Record<Writer, () => JsonObject>> = {
   reload: () => ({}),
   "models.refresh": () => ({}),
   "providers.test": () => ({ provider: "nowhere" }),
-  "providers.wake": () => ({ provider: "nowhere" }),
+  "providers.reset": () => ({ provider: "nowhere" }),
   "ledger.adjust": () => ({ attempt: "none.1", usd: "1", reason: "secret reason" }),
   "ledger.archive": () => ({ file: join(gateway.dir, `${made++}.gz`) }),
   "ledger.prune": () => ({ before: 0, dryRun: true }),
@@ -118,10 +118,10 @@ const GIVEN: Readonly<Record<Writer, () => JsonObject>> = {
   "keys.rotate": () => ({ id: "kept" }),
   "accounts.create": () => ({ id: `team-${made++}` }),
   "accounts.update": () => ({ id: "nowhere" }),
-  "accounts.end": () => ({ id: "nowhere" }),
+  "accounts.close": () => ({ id: "nowhere" }),
   "admins.create": () => ({ name: `new-${made++}`, role: "viewer" }),
-  "admins.end": () => ({ id: "nowhere" }),
-  "sessions.end": () => ({ id: "nowhere" }),
+  "admins.revoke": () => ({ id: "nowhere" }),
+  "sessions.revoke": () => ({ id: "nowhere" }),
   console: () => ({}),
 };
 

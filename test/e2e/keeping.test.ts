@@ -161,7 +161,7 @@ it("a store that does without says so", async () => {
   for (const [command, input] of [
     ["backup", { file: join(plain.dir, "x.tar") }],
     ["ledger.archive", { file: join(plain.dir, "x.gz") }],
-    ["ledger.state", {}],
+    ["ledger.status", {}],
     ["erase", { key: "k" }],
   ] as const)
     await expect(plain.ask(command, input)).rejects.toThrow(/The store "memory" is none that/);

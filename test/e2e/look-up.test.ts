@@ -285,7 +285,7 @@ models:
     const turned = await ask("up/good", {}, "tg_wrong");
     // Both are remembered, and so counted.
     for (const one of [id, turned.id]) expect((await show(one)).requests[0]!.record).toBeDefined();
-    const before = (await at.ask("stats.series", { step: "hour" })) as { rows: object[] };
+    const before = (await at.ask("requests.series", { step: "hour" })) as { rows: object[] };
     let heard = "";
     const tail = runTollgate(at, ["tail"], (out) => ((heard = out), false));
     await until(() => heard.includes(turned.id));
@@ -302,7 +302,7 @@ models:
       dir: at.dir,
       yaml: "providers:\n  demo: { use: demo }\n",
     });
-    const since = (await again.ask("stats.series", { step: "hour" })) as { rows: object[] };
+    const since = (await again.ask("requests.series", { step: "hour" })) as { rows: object[] };
     expect(since.rows).toEqual(before.rows);
     const found = (await again.ask("requests.show", { id })) as unknown as FoundRequests;
     expect(found.requests).toMatchObject([{ id, charges: [{ outcome: "ok" }] }]);

@@ -77,7 +77,7 @@ describe("a guard in Python", () => {
     await until(async () => (await unreachable(at)).length > 0);
     const [gone] = await unreachable(at);
     expect(gone).toMatchObject({ plugin: "middleware.words", requests: "passed" });
-    const readings = (await callControl(at.stateDir, "readings")) as unknown as GatewayStats;
+    const readings = (await callControl(at.stateDir, "stats")) as unknown as GatewayStats;
     expect(readings.unreachable).toEqual([
       { plugin: "middleware.words", requests: "passed", since: gone!.since, processes: 1 },
     ]);

@@ -106,7 +106,7 @@ describe("tollgate serve --dev", () => {
     };
     await compiler(gateway.dir);
     // One process, whatever the file says: an author reads one log, and may halt it.
-    expect(await gateway.ask("readings")).toMatchObject({ processes: { there: 1 } });
+    expect(await gateway.ask("stats")).toMatchObject({ processes: { there: 1 } });
     await noticed(gateway, said, saying("0"));
     let over = false;
     const heard = new Set<string>();

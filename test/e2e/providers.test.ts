@@ -135,7 +135,9 @@ describe("the health of providers", () => {
 
   it("a provider that is woken rests in no process", async () => {
     refuse = false;
-    expect(await ask("providers.wake", { provider: "up" })).toEqual({ woken: ["first", "second"] });
+    expect(await ask("providers.reset", { provider: "up" })).toEqual({
+      reset: ["first", "second"],
+    });
     const { providers } = await listed();
     expect(providers[0]!.credentials.flatMap(({ cooldowns }) => cooldowns)).toEqual([]);
     expect((await ask<{ resting: object[] }>("status")).resting).toEqual([]);

@@ -154,7 +154,7 @@ providers:
   });
 
   it("the command line shows it", async () => {
-    const { code, out } = await runTollgate(at, ["readings"]);
+    const { code, out } = await runTollgate(at, ["stats"]);
     expect(code).toBe(0);
     expect(out).toMatch(/in flight +0/);
     expect(out).toMatch(/refused +6 times tls/);

@@ -26,7 +26,7 @@ it("prunes what is older, by itself and by hand, and refuses what cannot be kept
 
   await using at = await startInProcess({ yaml: `${YAML}ledger: { keep: 350d }`, dir: first.dir });
   const state = async () =>
-    (await at.ask("ledger.state")) as { prunedRows: number; oldest: number };
+    (await at.ask("ledger.status")) as { prunedRows: number; oldest: number };
   await until(async () => (await state()).prunedRows === 2);
   const plan = await at.ask("ledger.prune", { before: old(30), dryRun: true });
   expect(plan).toMatchObject({ plan: { rows: 4 }, done: null });

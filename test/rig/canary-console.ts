@@ -100,18 +100,18 @@ export async function readConsole(
   const turned = await give("keys.rotate", { id, overlapMs: 0 });
   secret("a key that was rotated", String(turned["secret"]));
   await give("keys.revoke", { id });
-  await give("accounts.end", { id: "canary-team" });
+  await give("accounts.close", { id: "canary-team" });
   await give("ledger.adjust", { attempt: of.attempt, usd: "0.01", reason: "A bill" });
   await give("backup", { file: join(gateway.dir, "canary.tar") });
   const admin = await give("admins.create", { name: "canary-admin", role: "viewer" });
   secret("an admin token", String(admin["secret"]));
-  await give("admins.end", { id: (admin["admin"] as { id: string }).id });
+  await give("admins.revoke", { id: (admin["admin"] as { id: string }).id });
   // What was done there stands in lists now.
   for (const name of ["audit.list", "keys.list", "accounts.list", "requests.list"])
     await give(name, {});
   const { url: next } = await give("console", {});
   secret("the next link's word", new URL(String(next)).hash.slice(1));
-  await give("sessions.end", {});
+  await give("sessions.revoke", {});
   for (const name of named()) if (!asked.has(name)) wrong(`console: ${name} was not read`);
 }
 
@@ -123,9 +123,9 @@ const READ: Readonly<Record<string, readonly JsonObject[]>> = {
   status: [{}],
   fleet: [{}],
   reload: [{}],
-  readings: [{}],
-  "stats.recent": [{ windowMs: HOUR }],
-  "stats.series": ["all", "frontend", "model", "provider", "key", "account"].map((by) => ({
+  stats: [{}],
+  "requests.stats": [{ windowMs: HOUR }],
+  "requests.series": ["all", "frontend", "model", "provider", "key", "account"].map((by) => ({
     from,
     to,
     step: "minute",
@@ -133,7 +133,7 @@ const READ: Readonly<Record<string, readonly JsonObject[]>> = {
   })),
   "usage.series": [{ from, to, step: "hour", by: "model" }],
   "ledger.totals": ["model", "key", "label", "state"].map((by) => ({ from, to, by: [by] })),
-  "ledger.state": [{}],
+  "ledger.status": [{}],
   "ledger.entries": [{ from, limit: 500 }],
   "ledger.verify": [{}],
   "ledger.prune": [{ before: from - 48 * HOUR, dryRun: true }],
@@ -149,7 +149,7 @@ const READ: Readonly<Record<string, readonly JsonObject[]>> = {
   "plugins.list": [{}],
   "providers.list": [{}],
   "providers.test": [{ provider: "clean-chat" }],
-  "providers.wake": [{ provider: "clean-chat" }],
+  "providers.reset": [{ provider: "clean-chat" }],
   "config.show": [{}],
   "config.check": [{ text: "providers: { demo: { use: dmeo } }\n" }],
   "keys.list": [{}],

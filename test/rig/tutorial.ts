@@ -74,7 +74,7 @@ const BROKEN = [
   ['"max_tokens": 1000', '"max_tokens": 17', "it is not refused"],
   ["backup monday.tar", "backup monday.tar; chmod 644 monday.tar", "others may read it"],
   [
-    "npx tollgate upgrade-in-place",
+    "npx tollgate hot-restart",
     `kill -9 $(npx tollgate status --json | grep -om1 '"pid": *[0-9]*' | grep -o '[0-9]*')`,
     "streams were cut",
   ],

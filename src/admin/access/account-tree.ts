@@ -66,9 +66,9 @@ export class AccountTree {
   }
 
   /** Why its keys may use nothing; undefined: they may. */
-  closedReason(id: string): "ended" | "broken" | undefined {
+  closedReason(id: string): "closed" | "broken" | undefined {
     const chain = this.ancestry(id);
-    if (chain.some(({ closedAt }) => closedAt !== undefined)) return "ended";
+    if (chain.some(({ closedAt }) => closedAt !== undefined)) return "closed";
     return chain[0]?.parent === undefined ? undefined : "broken";
   }
 

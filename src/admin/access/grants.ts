@@ -42,9 +42,9 @@ export function assertAccountExists(
 ): void {
   if (account === undefined) return;
   const closed = tree.get(account) && tree.closedReason(account);
-  if (closed === "ended")
-    fail("conflict", `The account ${account}, or one that it stands in, has ended.`, {
-      code: "account_ended",
+  if (closed === "closed")
+    fail("conflict", `The account ${account}, or one of its parents, is closed.`, {
+      code: "account_closed",
       param,
     });
   if (tree.get(account)) return;

@@ -31,7 +31,7 @@ export interface ShownAccount extends Omit<TreeAccount, "limits" | "defaults"> {
   /** From the outermost on: "acme/research". */
   readonly path: string;
   /** broken: what it stands in is not there, so its keys may use nothing. */
-  readonly state: "valid" | "ended" | "broken";
+  readonly state: "valid" | "closed" | "broken";
   /** "gateway.yaml:12", of one that stands there; absent: the store has it. */
   readonly definedAt?: string;
   /** How many keys draw on it directly. */
@@ -65,14 +65,14 @@ class AccountCommands {
       "accounts.show": (input) => this.#show(input),
       "accounts.create": (input) => this.#create(input),
       "accounts.update": (input) => this.#update(input),
-      "accounts.end": (input) => this.#close(input),
+      "accounts.close": (input) => this.#close(input),
     });
   }
 
-  async #list({ ended = false }: InputOf<"accounts.list">) {
+  async #list({ closed = false }: InputOf<"accounts.list">) {
     const tree = await this.#readTree();
     const shown = await this.#toShown(tree, tree.all());
-    return { accounts: ended ? shown : shown.filter((each) => each.closedAt === undefined) };
+    return { accounts: closed ? shown : shown.filter((each) => each.closedAt === undefined) };
   }
 
   async #show({ id }: InputOf<"accounts.show">) {
@@ -125,7 +125,7 @@ class AccountCommands {
     return this.#write(record, tree, moves ? "moved" : "updated");
   }
 
-  async #close({ id, version }: InputOf<"accounts.end">) {
+  async #close({ id, version }: InputOf<"accounts.close">) {
     const tree = await this.#readTree(true);
     const before = await this.#assertChangeable(tree, id, version);
     if (before.closedAt !== undefined)

@@ -37,14 +37,14 @@ export interface ShownAdmin {
   readonly account: string | undefined;
   readonly created: number;
   readonly expires: number | undefined;
-  readonly state: "valid" | "expired" | "ended";
+  readonly state: "valid" | "expired" | "revoked";
 }
 
 export function createAdminCommands(repository: AdminRepository, now: () => number = wallClock) {
   const over = (at: number | undefined) => at !== undefined && at <= now();
   const shown = (of: KeyRecord): ShownAdmin => {
     const { id, name, admin, account, created, expires, revoked } = of;
-    const state = over(revoked) ? "ended" : over(expires) ? "expired" : "valid";
+    const state = over(revoked) ? "revoked" : over(expires) ? "expired" : "valid";
     return { id, name, role: admin!, account, created, expires, state };
   };
   const all = async () => (await repository.list()).filter(({ admin }) => admin !== undefined);
@@ -67,10 +67,10 @@ export function createAdminCommands(repository: AdminRepository, now: () => numb
       admins: (await all()).map(shown),
       ...adminsInFile(repository.fileConfig()),
     }),
-    "admins.end": async ({ id: said }) => {
+    "admins.revoke": async ({ id: said }) => {
       const meant = (await all()).filter(({ id, name }) => id === said || name === said);
       // Of one name only one is valid.
-      const record = meant.find((each) => shown(each).state !== "ended") ?? meant.at(-1);
+      const record = meant.find((each) => shown(each).state !== "revoked") ?? meant.at(-1);
       if (!record)
         return fail("not_found", `There is no admin "${said}".`, { code: "no_such_admin" });
       const ended = { ...record, revoked: record.revoked ?? now() };
@@ -163,11 +163,11 @@ export const createAuditCommands = (
 export const createSessionCommands = (sessions: Sessions, url: () => string | undefined) =>
   withInputChecks({
     "sessions.list": async () => ({ sessions: sessions.list() }),
-    "sessions.end": async ({ id }) => {
-      const ended = sessions.end((session) => id === undefined || session.id === id);
-      if (id !== undefined && ended === 0)
+    "sessions.revoke": async ({ id }) => {
+      const revoked = sessions.end((session) => id === undefined || session.id === id);
+      if (id !== undefined && revoked === 0)
         fail("not_found", `There is no session "${id}".`, { code: "no_such_session" });
-      return { ended };
+      return { revoked };
     },
     console: async (_, giver = SHELL_PRINCIPAL) => {
       const at =

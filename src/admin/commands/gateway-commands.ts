@@ -71,7 +71,7 @@ export const createGatewayDispatcher = (options: GatewayCommandsOptions): Comman
     ...withInputChecks({
       status: async () => gateway.status(),
       fleet: () => gateway.fleet(),
-      readings: async () => services.stats(),
+      stats: async () => services.stats(),
       reload: async () => gateway.reload("command"),
       explain: async ({ model, frontend, key, privacy }) => {
         const identity =

@@ -38,7 +38,7 @@ export function createMaintenanceCommands(of: BackupRequest, invalidateKeys: () 
     backup: ({ file }) => createBackup(of, assertAbsolute(file)),
     "ledger.archive": ({ file, before, labels }) =>
       archiveRows(of, assertAbsolute(file), before ?? Number.MAX_SAFE_INTEGER, labels ?? true),
-    "ledger.state": async () => {
+    "ledger.status": async () => {
       const state = store.maintenance?.readState ?? failUnsupported(use, "tells its size");
       return state();
     },

@@ -95,13 +95,13 @@ export function createProviderCommands(options: ProviderCommandsOptions) {
       }
       return { tests: tested };
     },
-    "providers.wake": async ({ provider, credential }) => {
-      const woken = resolveCredentials(options.current(), provider, credential).map(
+    "providers.reset": async ({ provider, credential }) => {
+      const reset = resolveCredentials(options.current(), provider, credential).map(
         ({ name }) => name,
       );
       options.services.targetHealth.reset(provider, credential);
       await options.workerPool()?.call("resetCooldowns", provider, credential);
-      return { woken };
+      return { reset };
     },
   });
 }

@@ -192,7 +192,7 @@ export function createRequestCommands(
       },
       "requests.live": async (input) =>
         toLiveRequests(input, await inFlightRequests(), await names.readAll()),
-      "stats.recent": async ({ windowMs = 60_000 }): Promise<RecentStats> => {
+      "requests.stats": async ({ windowMs = 60_000 }): Promise<RecentStats> => {
         const { at, inFlight, cooldowns, ledger } = await readings();
         const called = await names.readAll();
         const [all] = requestStats.recentRows("all", windowMs);
@@ -211,7 +211,7 @@ export function createRequestCommands(
           frontends: requestStats.recentRows("frontend", windowMs),
         };
       },
-      "stats.series": async (input): Promise<StatsPage> =>
+      "requests.series": async (input): Promise<StatsPage> =>
         requestStats.readSeries(toSeriesQuery(input)),
     }),
   };
@@ -233,7 +233,7 @@ function toLiveRequests(
 }
 
 function toSeriesQuery(
-  options: InputOf<"stats.series">,
+  options: InputOf<"requests.series">,
 ): Parameters<RequestStats["readSeries"]>[0] {
   const { from = 0, to = wallClock() + 1, step = "minute", by = "all", most = 10 } = options;
   const { account, provider } = options;

@@ -46,7 +46,7 @@ export const ACCOUNT_COMMAND_SPECS = {
     input: {
       type: "object",
       additionalProperties: false,
-      properties: { ended: booleanField("Ended ones too") },
+      properties: { closed: booleanField("Whether to include closed accounts") },
     },
     output: outputSchema("accounts"),
     role: "viewer",
@@ -118,8 +118,8 @@ export const ACCOUNT_COMMAND_SPECS = {
     changedRecord: { idMember: "id", readCommand: "accounts.show" },
     worksOffline: true,
   },
-  "accounts.end": {
-    summary: "end one: its keys, and those of all in it, are refused",
+  "accounts.close": {
+    summary: "close one: its keys, and those of all accounts in it, are rejected",
     input: {
       ...ACCOUNT_INPUT,
       properties: { ...ACCOUNT_INPUT.properties, version: VERSION_SCHEMA },
@@ -128,7 +128,7 @@ export const ACCOUNT_COMMAND_SPECS = {
     role: "operator",
     writes: true,
     isSerialized: true,
-    cli: "accounts end",
+    cli: "accounts close",
     changedRecord: { idMember: "id", readCommand: "accounts.show" },
     worksOffline: true,
   },

@@ -32,7 +32,7 @@ export const ADMIN_COMMAND_SPECS = {
     worksOffline: true,
   },
   "admins.list": {
-    summary: "list admin tokens, ended ones too, and the admins of gateway.yaml",
+    summary: "list admin tokens, including revoked ones, and the admins of gateway.yaml",
     input: NO_INPUT,
     output: outputSchema("admins", "tokens", "oidc"),
     role: "viewer",
@@ -40,8 +40,8 @@ export const ADMIN_COMMAND_SPECS = {
     cli: "admins list",
     worksOffline: true,
   },
-  "admins.end": {
-    summary: "end an admin token and its sessions at once",
+  "admins.revoke": {
+    summary: "revoke an admin token and its sessions",
     input: {
       type: "object",
       additionalProperties: false,
@@ -51,7 +51,7 @@ export const ADMIN_COMMAND_SPECS = {
     output: outputSchema("admins"),
     role: "owner",
     writes: true,
-    cli: "admins end",
+    cli: "admins revoke",
     worksOffline: true,
     changedRecord: { idMember: "id" },
   },
@@ -82,7 +82,7 @@ export const ADMIN_COMMAND_SPECS = {
     cli: "sessions list",
     worksOffline: false,
   },
-  "sessions.end": {
+  "sessions.revoke": {
     summary: "sign one session out, or all",
     input: {
       type: "object",
@@ -91,10 +91,10 @@ export const ADMIN_COMMAND_SPECS = {
         id: text("The session, as `tollgate sessions list` shows it; all when absent"),
       },
     },
-    output: outputSchema("ended"),
+    output: outputSchema("revoked"),
     role: "owner",
     writes: true,
-    cli: "sessions end",
+    cli: "sessions revoke",
     worksOffline: false,
     changedRecord: { idMember: "id" },
   },

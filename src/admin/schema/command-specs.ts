@@ -56,13 +56,13 @@ export const COMMAND_SPECS = {
     accountScope: { accountMember: "account", defaultsToOwn: true },
     worksOffline: false,
   },
-  readings: {
+  stats: {
     summary: "show what happens in all processes",
     input: NO_INPUT,
     output: outputSchema("processes", "inFlight", "ledger", "memory", "refusals", "dropped"),
     role: "metrics",
     writes: false,
-    cli: "readings",
+    cli: "stats",
     worksOffline: false,
   },
   reload: {

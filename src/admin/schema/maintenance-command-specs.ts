@@ -3,13 +3,13 @@ import type { CommandSpec } from "./command-spec.ts";
 import { outputSchema, NO_INPUT, path, text, nonNegativeInteger } from "./schema-fields.ts";
 
 export const MAINTENANCE_COMMAND_SPECS = {
-  "ledger.state": {
+  "ledger.status": {
     summary: "how large the ledger is, and how far back it goes",
     input: NO_INPUT,
     output: outputSchema("bytes", "prunedRows"),
     role: "metrics",
     writes: false,
-    cli: "ledger state",
+    cli: "ledger status",
     worksOffline: true,
   },
   "ledger.archive": {

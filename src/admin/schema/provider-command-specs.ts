@@ -33,19 +33,19 @@ export const PROVIDER_COMMAND_SPECS = {
     cli: "providers test",
     worksOffline: false,
   },
-  "providers.wake": {
-    summary: "ask a provider again at once, whatever was known against it",
+  "providers.reset": {
+    summary: "clear the cooldowns of a provider",
     input: {
       type: "object",
       additionalProperties: false,
       required: ["provider"],
       properties: { provider: PROVIDER_FIELD, credential: text("Only this credential") },
     },
-    output: outputSchema("woken"),
+    output: outputSchema("reset"),
     role: "operator",
     writes: true,
     changedRecord: { idMember: "provider" },
-    cli: "providers wake",
+    cli: "providers reset",
     worksOffline: false,
   },
 } as const satisfies Readonly<Record<string, CommandSpec>>;

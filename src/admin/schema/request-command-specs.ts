@@ -115,7 +115,7 @@ export const REQUEST_COMMAND_SPECS = {
     accountScope: { accountMember: "account", defaultsToOwn: true, keyMember: "key" },
     worksOffline: false,
   },
-  "stats.recent": {
+  "requests.stats": {
     summary: "watch spend, rate, times and errors",
     input: {
       type: "object",
@@ -139,7 +139,7 @@ export const REQUEST_COMMAND_SPECS = {
     cli: "top",
     worksOffline: false,
   },
-  "stats.series": {
+  "requests.series": {
     summary: "counts and times of requests, minute by minute or hour by hour",
     input: {
       type: "object",

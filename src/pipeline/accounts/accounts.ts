@@ -89,7 +89,7 @@ export class Accounts {
         this.#configured.get(at) ?? this.#stored.get(at);
       if (!account) return rejectAccount("unknown_account", id, at, "is not there");
       if (account.closedAt !== undefined)
-        return rejectAccount("account_ended", id, at, "has ended");
+        return rejectAccount("account_closed", id, at, "is closed");
       // Two gateways that move accounts at once, each under the other's.
       if (chain.includes(account))
         return rejectAccount("account_cycle", id, at, "stands in itself");

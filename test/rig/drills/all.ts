@@ -34,7 +34,7 @@ const inState = (at: Stage, state: string) =>
 /** Every way in which the gateway reports its health. */
 async function agreed(at: Stage, state: "ready" | "ledger_down") {
   const up = state === "ready";
-  const readings = (await at.gateway.ask("readings")) as { state: string; ledger: { ok: boolean } };
+  const readings = (await at.gateway.ask("stats")) as { state: string; ledger: { ok: boolean } };
   await at.metric("tollgate_ready", Number(up));
   await at.metric("tollgate_ledger_up", Number(up));
   return {

@@ -41,7 +41,7 @@ it("Admins lists tokens of the file and groups of the identity provider with rol
     "admins.list": () => ({
       admins: [
         { id: "a1", name: "lead", role: "operator", account: "lab", created: 1, state: "valid" },
-        { id: "a2", name: "old", role: "owner", created: 1, state: "ended" },
+        { id: "a2", name: "old", role: "owner", created: 1, state: "revoked" },
       ],
       tokens: [{ name: "ci", role: "metrics" }],
       oidc: {

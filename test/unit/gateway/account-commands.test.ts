@@ -113,9 +113,9 @@ it("an account is made in one of the file, changed, moved and ended, each with i
   });
   const { path, models } = await account("update", { id: "web", parent: null, models: null });
   expect([path, models]).toEqual(["web", undefined]);
-  expect(await account("end", { id: "web" })).toMatchObject({ state: "ended", version: 4 });
+  expect(await account("close", { id: "web" })).toMatchObject({ state: "closed", version: 4 });
   // Once more changes nothing.
-  expect(await account("end", { id: "web" })).toMatchObject({ version: 4, ended: now });
+  expect(await account("close", { id: "web" })).toMatchObject({ version: 4, ended: now });
   expect(told).toEqual([
     "account made web",
     "account updated web",
@@ -163,7 +163,7 @@ it("what cannot be is refused by name", async () => {
   expect(await said("accounts.update", { id: "house", name: "H" })).toBe(
     "account_in_file: The account house stands in gateway.yaml:3: change it there.",
   );
-  expect(await said("accounts.end", { id: "wing" })).toMatch(/account_in_file.*gateway.yaml:4/);
+  expect(await said("accounts.close", { id: "wing" })).toMatch(/account_in_file.*gateway.yaml:4/);
   expect(await said("accounts.create", { id: "z", parent: "huose" })).toMatch(
     /unknown_account.*Did you mean "house"/,
   );
@@ -178,9 +178,9 @@ it("what cannot be is refused by name", async () => {
   expect(await said("accounts.update", { id: "b", name: "B", version: 7 })).toMatch(
     /version_conflict.*it is at version 1/,
   );
-  await account("end", { id: "a" });
-  expect(await said("accounts.create", { id: "z", parent: "b" })).toMatch(/account_ended/);
-  expect(await said("keys.create", { account: "b" })).toMatch(/account_ended/);
+  await account("close", { id: "a" });
+  expect(await said("accounts.create", { id: "z", parent: "b" })).toMatch(/account_closed/);
+  expect(await said("keys.create", { account: "b" })).toMatch(/account_closed/);
   expect(await said("accounts.create", { id: "a" })).toMatch(/account_exists.*another id/);
 });
 

@@ -51,7 +51,7 @@ class Model {
   refusal(id: string, parent: string | undefined): string | undefined {
     if (parent === undefined) return undefined;
     if (!this.nodes.has(parent)) return "unknown_account";
-    if (this.closed(parent)) return "account_ended";
+    if (this.closed(parent)) return "account_closed";
     if (this.path(parent).includes(id)) return "account_cycle";
     const below = this.nodes.has(id)
       ? Math.max(...this.within(id).map((each) => this.path(each).length))
@@ -193,7 +193,7 @@ const resize = fc.tuple(some, max, fc.integer({ min: -1, max: 1 })).map(([id, mo
 const end = some.map((id) =>
   command(`end ${id}`, async (model, real) => {
     const expected = change(id, model);
-    expect(await codeOf(real.ask("accounts.end", { id }))).toBe(expected);
+    expect(await codeOf(real.ask("accounts.close", { id }))).toBe(expected);
     const node = model.nodes.get(id)!;
     if (expected !== undefined || node.ended) return;
     node.ended = true;
@@ -206,7 +206,7 @@ const begin = fc.tuple(some, fc.nat(1), fc.bigInt(1n, 60n)).map(([id, process, h
     const closed = !model.nodes.has(id)
       ? "unknown_account"
       : model.closed(id)
-        ? "account_ended"
+        ? "account_closed"
         : undefined;
     expect(await codeOf(branch())).toBe(closed);
     if (closed !== undefined) return;
@@ -260,7 +260,7 @@ const finish = fc.tuple(fc.nat(), fc.bigInt(0n, 100n)).map(([which, percent]) =>
 );
 const look = fc.constant(
   command("look", async (model, real) => {
-    const { accounts } = (await real.ask("accounts.list", { ended: true })) as {
+    const { accounts } = (await real.ask("accounts.list", { closed: true })) as {
       accounts: readonly ShownAccount[];
     };
     expect(new Map(accounts.map((each) => [each.id, each.path]))).toEqual(
@@ -268,7 +268,7 @@ const look = fc.constant(
     );
     for (const { id, state, version, limitUsage } of accounts) {
       const { max: most, spent, held, version: at } = model.nodes.get(id)!;
-      expect([state, version]).toEqual([model.closed(id) ? "ended" : "valid", at]);
+      expect([state, version]).toEqual([model.closed(id) ? "closed" : "valid", at]);
       if (most === undefined) expect(limitUsage).toBeUndefined();
       else {
         const left = most - spent - held;

@@ -34,7 +34,7 @@ const INPUTS = [
   ["keys.update", { id: "k" }],
   ["keys.revoke", { id: "k" }],
   ["accounts.create", { id: "a" }],
-  ["accounts.end", { id: "a" }],
+  ["accounts.close", { id: "a" }],
 ] as const;
 
 it("are done one after another, two of different kinds too", async () => {

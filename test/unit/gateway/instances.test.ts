@@ -127,7 +127,7 @@ it("an account that ends at one refuses its keys at the other soon after", async
     secret: string;
   };
   expect([await ask(a, secret), await ask(b, secret)]).toEqual([200, 200]);
-  await callControl(b.stateDir, "accounts.end", { id: "team" });
+  await callControl(b.stateDir, "accounts.close", { id: "team" });
   expect(await ask(b, secret)).toBe(403);
   await until(async () => (await ask(a, secret)) === 403);
 });

@@ -321,7 +321,7 @@ it("whose token has ended lose their sessions and the links that were not used y
     },
     () => 1_000,
   );
-  await commands["admins.end"]!({ id } as never);
+  await commands["admins.revoke"]!({ id } as never);
   expect(sessions.list().map((each) => each.id)).not.toContain(session.id);
   expect(sessions.redeem(code)).toBeUndefined();
   expect(sessions.redeem(other.code)).toBeDefined();

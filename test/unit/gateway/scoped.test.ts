@@ -263,7 +263,7 @@ it("is what it would be if the others were not there", async () => {
       "requests.list",
       "requests.live",
       "requests.search",
-      "stats.series",
+      "requests.series",
     ]),
   );
   await fc.assert(

@@ -35,7 +35,7 @@ export const PAGES: readonly PageDefinition[] = [
     group: "Watch",
     icon: "overview",
     component: OverviewPage,
-    requiredCommands: ["stats.series", "attention"],
+    requiredCommands: ["requests.series", "attention"],
   },
   {
     path: "/usage",
@@ -115,7 +115,7 @@ export const PAGES: readonly PageDefinition[] = [
     group: "Govern",
     icon: "ledger",
     component: LedgerPage,
-    requiredCommands: ["ledger.state"],
+    requiredCommands: ["ledger.status"],
   },
   {
     path: "/audit",

@@ -30,7 +30,7 @@ import {
 
 const WHERE_TEXT = "In the running gateway, or in its store while none runs.";
 
-type Verb = "list" | "show" | "create" | "update" | "end";
+type Verb = "list" | "show" | "create" | "update" | "close";
 
 interface AccountResponse {
   readonly accounts?: readonly ShownAccount[];
@@ -81,10 +81,10 @@ const subcommands: Readonly<Record<Verb, Subcommand>> = {
     "list",
     {
       description: "Lists accounts as a tree, with what is left of their limits.",
-      options: { ended: { description: "ended ones too" } },
+      options: { closed: { description: "include closed accounts" } },
       examples: ["tollgate accounts list"],
     },
-    (given) => ({ ended: given.has("ended") }),
+    (given) => ({ closed: given.has("closed") }),
   ),
   show: createSubcommand("show", {
     description: "Shows an account, what it stands in and what stands in it.",
@@ -104,12 +104,12 @@ const subcommands: Readonly<Record<Verb, Subcommand>> = {
     },
     parseGrants,
   ),
-  end: createSubcommand(
-    "end",
+  close: createSubcommand(
+    "close",
     {
-      description: "Ends an account: its keys, and those of all accounts in it, are refused.",
+      description: "Closes an account: its keys, and those of all accounts in it, are refused.",
       options: VERSION_OPTION,
-      examples: ["tollgate accounts end web"],
+      examples: ["tollgate accounts close web"],
     },
     parseGrants,
   ),
@@ -117,7 +117,7 @@ const subcommands: Readonly<Record<Verb, Subcommand>> = {
 
 export const command: CliCommand = createCommandGroup(
   "accounts",
-  "Makes, changes and ends what several keys share.",
+  "Creates, updates and closes what several keys share.",
   subcommands,
 );
 

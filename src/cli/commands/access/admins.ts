@@ -42,7 +42,7 @@ interface AdminResponse {
 }
 
 const createSubcommand = (
-  does: "create" | "list" | "end",
+  does: "create" | "list" | "revoke",
   of: Omit<Subcommand, "run" | "summary" | "positionals">,
   input: (given: CliInput) => JsonObject,
 ): Subcommand => ({
@@ -89,19 +89,19 @@ const subcommands: Readonly<Record<string, Subcommand>> = {
     "list",
     {
       usage: "admins list [options]",
-      description: `Lists admin tokens with their roles, ended ones too: those of the store, those of gateway.yaml, and the roles of the identity provider's groups. ${WHERE_TEXT}`,
+      description: `Lists admin tokens with their roles, including revoked tokens: those of the store, those of gateway.yaml, and the roles of the identity provider's groups. ${WHERE_TEXT}`,
       options: GATEWAY_OPTIONS,
       examples: ["tollgate admins list"],
     },
     () => ({}),
   ),
-  end: createSubcommand(
-    "end",
+  revoke: createSubcommand(
+    "revoke",
     {
-      usage: "admins end <id> [options]",
-      description: `Ends an admin token at once, and the sessions that were begun with it. ${WHERE_TEXT}`,
+      usage: "admins revoke <id> [options]",
+      description: `Revokes an admin token and its sessions. ${WHERE_TEXT}`,
       options: GATEWAY_OPTIONS,
-      examples: ["tollgate admins end anna"],
+      examples: ["tollgate admins revoke anna"],
     },
     (given) => ({ id: given.positionals[0] }),
   ),
@@ -109,7 +109,7 @@ const subcommands: Readonly<Record<string, Subcommand>> = {
 
 export const command: CliCommand = createCommandGroup(
   "admins",
-  "Makes and ends the tokens of those who may give commands.",
+  "Creates and revokes the tokens of those who may run commands.",
   subcommands,
 );
 

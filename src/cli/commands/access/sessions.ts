@@ -48,18 +48,18 @@ const subcommands: Readonly<Record<string, Subcommand>> = {
       return EXIT_CODES.ok;
     },
   },
-  end: {
-    usage: "sessions end [id] [options]",
-    summary: COMMAND_SPECS["sessions.end"].summary,
+  revoke: {
+    usage: "sessions revoke [id] [options]",
+    summary: COMMAND_SPECS["sessions.revoke"].summary,
     description: "Signs one session out, or without an id all of them.",
     options: GATEWAY_OPTIONS,
     positionals: { least: 0, most: 1 },
-    examples: ["tollgate sessions end"],
+    examples: ["tollgate sessions revoke"],
     async run(given) {
       const [id] = given.positionals;
-      const answer = await callControl(await findStateDir(given), "sessions.end", { id });
+      const answer = await callControl(await findStateDir(given), "sessions.revoke", { id });
       if (given.json) printJson(answer);
-      else print(`${plural((answer as { ended: number }).ended, "session")} ended`);
+      else print(`${plural((answer as { revoked: number }).revoked, "session")} revoked`);
       return EXIT_CODES.ok;
     },
   },
@@ -67,6 +67,6 @@ const subcommands: Readonly<Record<string, Subcommand>> = {
 
 export const command: CliCommand = createCommandGroup(
   "sessions",
-  "Shows and ends the sessions of the console.",
+  "Lists and revokes the sessions of the console.",
   subcommands,
 );

@@ -47,22 +47,22 @@ const subcommands: Readonly<Record<string, Subcommand>> = {
     examples: ["tollgate providers test demo", "tollgate providers test openai --model gpt-5-mini"],
     run: test,
   },
-  wake: {
-    usage: "providers wake <provider> [options]",
-    summary: COMMAND_SPECS["providers.wake"].summary,
+  reset: {
+    usage: "providers reset <provider> [options]",
+    summary: COMMAND_SPECS["providers.reset"].summary,
     description:
       "Ends what keeps a provider, or one credential of it, from being asked: a rest that it asked for, a credential that it refused, " +
       "failures in a row. If it fails again, it rests again.",
     options: PROVIDER_OPTIONS,
     positionals: { least: 1, most: 1 },
-    examples: ["tollgate providers wake demo"],
+    examples: ["tollgate providers reset demo"],
     run: reset,
   },
 };
 
 export const command: CliCommand = createCommandGroup(
   "providers",
-  "Says how providers are, tries them and wakes them. Without a command it lists them.",
+  "Lists, tests and resets providers. Without a command it lists them.",
   subcommands,
   "list",
 );
@@ -151,14 +151,14 @@ async function test(given: CliInput): Promise<number> {
 }
 
 async function reset(given: CliInput): Promise<number> {
-  const answer = (await askGateway(given, "providers.wake", {
+  const answer = (await askGateway(given, "providers.reset", {
     provider: given.positionals[0]!,
     credential: given.getText("credential"),
-  })) as unknown as { woken: readonly string[] };
+  })) as unknown as { reset: readonly string[] };
   if (given.json) printJson(answer);
   else
     print(
-      `${plural(answer.woken.length, "credential")} of ${given.positionals[0]} will be asked again.`,
+      `${plural(answer.reset.length, "credential")} of ${given.positionals[0]} will be asked again.`,
     );
   return EXIT_CODES.ok;
 }

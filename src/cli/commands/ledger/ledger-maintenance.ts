@@ -31,14 +31,14 @@ import {
   printJson,
 } from "../../format/terminal.ts";
 
-export const MAINTENANCE_COMMANDS: Readonly<Record<"state" | "archive" | "prune", Subcommand>> = {
-  state: {
-    usage: "ledger state [options]",
-    summary: COMMAND_SPECS["ledger.state"].summary,
+export const MAINTENANCE_COMMANDS: Readonly<Record<"status" | "archive" | "prune", Subcommand>> = {
+  status: {
+    usage: "ledger status [options]",
+    summary: COMMAND_SPECS["ledger.status"].summary,
     description:
       "Says how large the ledger is on the disk, when its oldest row was written, and how many rows sums stand for.",
     options: GATEWAY_OPTIONS,
-    examples: ["tollgate ledger state"],
+    examples: ["tollgate ledger status"],
     run: state,
   },
   archive: {
@@ -90,7 +90,7 @@ export const MAINTENANCE_COMMANDS: Readonly<Record<"state" | "archive" | "prune"
 
 async function state(given: CliInput): Promise<number> {
   await using door = await openStoreAccess(given);
-  const found = (await door.run("ledger.state", {})) as unknown as LedgerState;
+  const found = (await door.run("ledger.status", {})) as unknown as LedgerState;
   if (given.json) printJson(found);
   else {
     const since = found.oldestAt == null ? "no rows" : `rows since ${formatTime(found.oldestAt)}`;

@@ -56,7 +56,7 @@ export const command: CliCommand = {
     ...(Object.fromEntries(
       Object.entries(FILTER_OPTIONS).map(([name, about]) => [
         name,
-        { value: "name", description: about },
+        { placeholder: "name", description: about },
       ]),
     ) as Options),
     tz: {

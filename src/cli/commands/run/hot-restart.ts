@@ -11,16 +11,13 @@ import { print, printJson } from "../../format/terminal.ts";
 const POLL_MS = 100;
 
 export const command: CliCommand = {
-  usage: "upgrade-in-place [options]",
+  usage: "hot-restart [options]",
   description:
     "Starts the running gateway anew, with what is installed now and with gateway.yaml as it is now, while it serves: the new process\n" +
     "takes its ports and its ledger, and the old one ends when its last request is over. SIGUSR2 does the same. When the new\n" +
     "one does not serve, the old one goes on as before, and this exits with 1.",
   options: GATEWAY_OPTIONS,
-  examples: [
-    "tollgate upgrade-in-place",
-    "tollgate upgrade-in-place --state-dir /var/lib/tollgate",
-  ],
+  examples: ["tollgate hot-restart", "tollgate hot-restart --state-dir /var/lib/tollgate"],
   async run(given) {
     const stateDir = await findStateDir(given);
     const before = await readStatus(stateDir);

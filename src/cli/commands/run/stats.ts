@@ -6,17 +6,17 @@ import { formatCooldown } from "../../format/cooldown-output.ts";
 import { alignColumns, formatTime, paint, print, printJson } from "../../format/terminal.ts";
 
 export const command: CliCommand = {
-  usage: "readings [options]",
+  usage: "stats [options]",
   description:
     "Says what is going on now in all processes of the running gateway: requests, connections to providers, the ledger,\n" +
     "memory, and what was turned away before a frontend saw it. Exits with 1 when none runs.",
   options: GATEWAY_OPTIONS,
-  examples: ["tollgate readings", "tollgate readings --json"],
+  examples: ["tollgate stats", "tollgate stats --json"],
   async run(given) {
-    const answer = await callControl(await findStateDir(given), "readings");
-    const readings = answer as unknown as GatewayStats;
-    if (given.json) printJson(readings);
-    else print(formatStats(readings));
+    const answer = await callControl(await findStateDir(given), "stats");
+    const stats = answer as unknown as GatewayStats;
+    if (given.json) printJson(stats);
+    else print(formatStats(stats));
     return EXIT_CODES.ok;
   },
 };

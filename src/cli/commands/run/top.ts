@@ -43,7 +43,7 @@ export const command: CliCommand = {
     using screen =
       process.stdout.isTTY && !given.json && !once ? new Screen(process.stdout) : undefined;
     do {
-      const answer = await callControl(folder, "stats.recent", { windowMs });
+      const answer = await callControl(folder, "requests.stats", { windowMs });
       const now = answer as unknown as RecentStats;
       if (given.json) print(JSON.stringify(now));
       else if (screen) screen.draw(renderView(now).split("\n"));

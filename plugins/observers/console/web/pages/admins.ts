@@ -28,7 +28,7 @@ interface Admin {
   readonly account?: string;
   readonly created: number;
   readonly expires?: number;
-  readonly state: "valid" | "expired" | "ended";
+  readonly state: "valid" | "expired" | "revoked";
 }
 /** An admin that gateway.yaml names. */
 interface ConfiguredAdmin {
@@ -88,7 +88,7 @@ export function AdminsPage() {
 }
 
 function AdminTable({ rows, again }: { rows: readonly Admin[]; again: () => void }) {
-  const end = useCommand<unknown>("admins.end");
+  const end = useCommand<unknown>("admins.revoke");
   const run = async (one: Admin) => {
     if (!(await end.run({ id: one.id }))) return;
     toast(`${one.name ?? one.id} is ended, with its sessions.`);
@@ -101,7 +101,7 @@ function AdminTable({ rows, again }: { rows: readonly Admin[]; again: () => void
       rows=${rows}
       id=${(row: Admin) => row.id}
       empty=${html`<${EmptyState} of="audit"><p>No admin has a token in the store. An admin token opens this console and the admin API, and no model.</p><//>`}
-      columns=${[...ADMIN_COLUMNS, { name: "", of: (row: Admin) => row.state === "valid" && isAllowed("admins.end") && html`<${ConfirmButton} what=${`End ${row.name ?? row.id}`} run=${() => run(row)} />` }]}
+      columns=${[...ADMIN_COLUMNS, { name: "", of: (row: Admin) => row.state === "valid" && isAllowed("admins.revoke") && html`<${ConfirmButton} what=${`End ${row.name ?? row.id}`} run=${() => run(row)} />` }]}
     />
   <//>`;
 }
@@ -205,17 +205,17 @@ function ConfirmButton({ what, run }: { what: string; run: () => void }) {
 }
 
 function Sessions({ of }: { of: QueryState<{ sessions: readonly Session[] }> }) {
-  const end = useCommand<{ ended: number }>("sessions.end");
+  const end = useCommand<{ revoked: number }>("sessions.revoke");
   const run = async (id?: string) => {
     const done = await end.run(id === undefined ? {} : { id });
     if (!done) return;
-    toast(`${done.ended} signed out.`);
+    toast(`${done.revoked} signed out.`);
     of.refetch();
   };
   return html`<${Box}
     flush=${true}
     title="Sessions"
-    actions=${isAllowed("sessions.end") && html`<${ConfirmButton} what="Sign all out" run=${() => void run()} />`}
+    actions=${isAllowed("sessions.revoke") && html`<${ConfirmButton} what="Sign all out" run=${() => void run()} />`}
   >
     ${end.error && html`<${ErrorNote} problem=${end.error} />`}
     <${QueryResult} of=${of}

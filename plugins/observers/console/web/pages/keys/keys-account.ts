@@ -172,7 +172,7 @@ export function AccountDetail({
             </ul>`
       }
     <//>
-    ${isAllowed("accounts.end") && !of.definedAt && of.state !== "ended" && html`<${CloseAccount} of=${of} changed=${changed} />`}
+    ${isAllowed("accounts.close") && !of.definedAt && of.state !== "closed" && html`<${CloseAccount} of=${of} changed=${changed} />`}
     <${CommandLineHint} line=${`tollgate accounts show ${of.id}`} />
   <//>`;
 }
@@ -279,7 +279,7 @@ const ConfigDiff = ({ of, lines }: { of: Account; lines: readonly string[] }) =>
 
 function CloseAccount({ of, changed }: { of: Account; changed: () => void }) {
   const [sure, set] = useState(false);
-  const end = useCommand<unknown>("accounts.end");
+  const end = useCommand<unknown>("accounts.close");
   const run = async () => {
     if (!(await end.run({ id: of.id }))) return;
     toast(`${displayName(of)} is ended.`);

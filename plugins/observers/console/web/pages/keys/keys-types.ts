@@ -25,7 +25,7 @@ export interface Account {
   readonly name?: string;
   readonly parent?: string;
   readonly path: string;
-  readonly state: "valid" | "ended" | "broken";
+  readonly state: "valid" | "closed" | "broken";
   /** "gateway.yaml:12": it is changed there. */
   readonly definedAt?: string;
   readonly keys: number;
@@ -44,7 +44,7 @@ export const STATE_TONES: Readonly<Record<string, Tone>> = {
   valid: "good",
   expired: "warn",
   revoked: "bad",
-  ended: "bad",
+  closed: "bad",
   broken: "bad",
 };
 

@@ -49,9 +49,9 @@ interface PrunePlanResponse {
 }
 
 export function LedgerPage() {
-  const state = useQuery<LedgerStateResponse>("ledger.state", {}, { intervalMs: 15_000 });
+  const state = useQuery<LedgerStateResponse>("ledger.status", {}, { intervalMs: 15_000 });
   const readings = useQuery<{ ledger: { ok: boolean; queue: number } }>(
-    "readings",
+    "stats",
     {},
     { intervalMs: 5_000 },
   );

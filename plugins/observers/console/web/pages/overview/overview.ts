@@ -39,14 +39,14 @@ export function OverviewPage() {
   const { from, to, step } = span;
   const every = 5_000;
   /** The reader sees the whole gateway, not one account. */
-  const whole = isAllowed("stats.recent");
+  const whole = isAllowed("requests.stats");
   const all = useQuery<StatsSeries>(
-    "stats.series",
+    "requests.series",
     { from, to, step, by: "all" },
     { intervalMs: every },
   );
   const models = useQuery<StatsSeries>(
-    "stats.series",
+    "requests.series",
     { from, to, step, by: "model", most: 7 },
     { intervalMs: every, isDisabled: !whole },
   );
@@ -66,7 +66,11 @@ export function OverviewPage() {
     to: from,
     by: ["state"],
   });
-  const recent = useQuery<RecentStats>("stats.recent", { windowMs: 60_000 }, { intervalMs: 2_000 });
+  const recent = useQuery<RecentStats>(
+    "requests.stats",
+    { windowMs: 60_000 },
+    { intervalMs: 2_000 },
+  );
   // Of one account, what is under way is listed and not counted.
   const live = useQuery<{ all: number }>(
     "requests.live",

@@ -103,7 +103,7 @@ export function ProviderDetail({
 
 function TestProvider({ one, again }: { one: Provider; again: () => void }) {
   const test = useCommand<TestsResponse>("providers.test");
-  const reset = useCommand<{ woken: readonly string[] }>("providers.wake");
+  const reset = useCommand<{ reset: readonly string[] }>("providers.reset");
   const runReset = async () => {
     if (!(await reset.run({ provider: one.name }))) return;
     toast(`${one.name} will be asked again.`);
@@ -113,7 +113,7 @@ function TestProvider({ one, again }: { one: Provider; again: () => void }) {
     await test.run({ provider: one.name });
     again();
   };
-  if (!isAllowed("providers.test") || !isAllowed("providers.wake")) return null;
+  if (!isAllowed("providers.test") || !isAllowed("providers.reset")) return null;
   const rests = one.credentials.some(({ cooldowns }) => cooldowns.length > 0);
   return html`<${Box}
     title="Test"

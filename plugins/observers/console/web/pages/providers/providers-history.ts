@@ -41,7 +41,7 @@ const hourTone = ({ requests, failed }: HourStats): string =>
 export function useHours(now: number): ReadonlyMap<string, ReadonlyMap<number, HourStats>> {
   const to = Math.ceil((now + 1) / HOUR_MS) * HOUR_MS;
   const { value } = useQuery<StatsSeries>(
-    "stats.series",
+    "requests.series",
     { from: to - HOURS * HOUR_MS, to, step: "hour", by: "provider", most: 100 },
     { intervalMs: 30_000 },
   );
@@ -96,7 +96,7 @@ export function History({
   const [span, set] = useTimeRange("24h");
   const { from, to, step } = span;
   const all = useQuery<StatsSeries>(
-    "stats.series",
+    "requests.series",
     { from, to, step, by: "all", provider },
     { intervalMs: 10_000 },
   );
