@@ -8,16 +8,22 @@ import { pendingMigration } from "./sqlite/data/schema.ts";
 import { readDiskUsage } from "./sqlite/disk-usage.ts";
 import { createLedgerMaintenance } from "./sqlite/threads/ledger-maintenance.ts";
 import { createTransfer } from "./sqlite/threads/transfer.ts";
-import { startThread, type WorkerThread } from "./sqlite/threads/thread.ts";
-import type { ChainHead } from "./sqlite/data/chain.ts";
 import {
-  createBatchEncoder,
-  decodeResults,
-  type BatchEncoder,
-  type EncodedResults,
-} from "./sqlite/data/batch-codec.ts";
+  startThread,
+  type CancelableArgs,
+  type CancelableMethodOf,
+  type MethodArgs,
+  type MethodOf,
+  type MethodResult,
+  type WorkerThread,
+} from "./sqlite/threads/thread.ts";
+import type { ChainHead } from "./sqlite/data/chain.ts";
+import { createBatchEncoder, decodeResults, type BatchEncoder } from "./sqlite/data/batch-codec.ts";
+import type { LongTasks } from "./sqlite/threads/long-tasks.ts";
 import type { ThreadRole } from "./sqlite/threads/thread-entry.ts";
+import type { Reader } from "./sqlite/read/reader.ts";
 import type { OpenResult, SqliteSettings } from "./sqlite/write/ledger-session.ts";
+import type { Writer } from "./sqlite/write/writer.ts";
 
 export default defineStore({
   api: 1,
@@ -83,14 +89,14 @@ type SqliteStore = Store &
 /** How an operator finds out whether the ledger was cut. */
 const createChainCommands = (
   head: () => Promise<ChainHead>,
-  holds: (hash: unknown) => Promise<boolean>,
+  contains: (hash: string) => Promise<boolean>,
 ): NonNullable<Commands["commands"]> => ({
   head: {
     summary: "The ledger's newest hash: note it down, and the ledger cannot be shortened unseen",
     writes: false,
     run: async () => ({ ...(await head()) }),
   },
-  holds: {
+  contains: {
     summary: "Whether a hash that was noted down is still part of the ledger",
     writes: false,
     input: {
@@ -99,44 +105,45 @@ const createChainCommands = (
       required: ["hash"],
       properties: { hash: { type: "string", description: "From `head`" } },
     },
-    run: ({ hash }) => holds(hash),
+    run: ({ hash }) => contains(String(hash)),
   },
 });
 
 function createSqliteStore(settings: () => SqliteSettings): SqliteStore {
   let owner: string | undefined;
-  let writerThread: Promise<RunningThread> | undefined;
-  let readerThread: Promise<RunningThread> | undefined;
+  let writerThread: Promise<RunningThread<Writer>> | undefined;
+  let readerThread: Promise<RunningThread<Reader>> | undefined;
   const longTasks = createLongTaskThreads(settings);
 
   /** The thread, started when there is none or when it died: it opens the file anew, and nothing that was durable is lost. */
-  const writer = (): Promise<RunningThread> =>
+  const writer = (): Promise<RunningThread<Writer>> =>
     (writerThread = restartIfDead(writerThread, () => {
       if (owner === undefined) throw new Error("The store is not open.");
-      return startRole({ role: "writer", settings: settings(), instance: owner });
+      return startRole<Writer>({ role: "writer", settings: settings(), instance: owner });
     }));
-  const reader = (): Promise<RunningThread> =>
+  const reader = (): Promise<RunningThread<Reader>> =>
     (readerThread = restartIfDead(readerThread, async () => {
       await writer();
-      return startRole({ role: "reader", settings: settings() });
+      return startRole<Reader>({ role: "reader", settings: settings() });
     }));
 
   const callWriter =
-    <A extends readonly unknown[], T>(method: string) =>
-    async (...args: A): Promise<T> =>
-      (await writer()).thread.call<T>(method, ...args);
+    <M extends MethodOf<Writer>>(method: M) =>
+    async (...args: MethodArgs<Writer, M>): Promise<MethodResult<Writer, M>> =>
+      (await writer()).thread.call(method, ...args);
   const callReader =
-    <A extends readonly unknown[], T>(method: string) =>
-    async (...args: A): Promise<T> =>
-      (await reader()).thread.call<T>(method, ...args);
+    <M extends MethodOf<Reader>>(method: M) =>
+    async (...args: MethodArgs<Reader, M>): Promise<MethodResult<Reader, M>> =>
+      (await reader()).thread.call(method, ...args);
 
-  const callReaderCancelable = async <T>(
-    method: string,
+  const callReaderCancelable = async <M extends CancelableMethodOf<Reader>>(
+    method: M,
     signal: AbortSignal | undefined,
-    ...args: readonly unknown[]
-  ): Promise<T> => (await reader()).thread.callCancelable<T>(signal, method, ...args);
+    ...args: CancelableArgs<Reader, M>
+  ): Promise<MethodResult<Reader, M>> =>
+    (await reader()).thread.callCancelable(signal, method, ...args);
 
-  const idleWindow = new IdleWindow(async () => (await reader()).thread.call("sum"));
+  const idleWindow = new IdleWindow(async () => (await reader()).thread.call("updateRollups"));
 
   return {
     async open({ instance }) {
@@ -148,8 +155,8 @@ function createSqliteStore(settings: () => SqliteSettings): SqliteStore {
     async apply(batch) {
       const running = await writer();
       idleWindow.addCommands(batch.length);
-      const tell = async ({ thread, encoder }: RunningThread) =>
-        decodeResults(batch, await thread.call<EncodedResults>("apply", encoder.encode(batch)));
+      const tell = async ({ thread, encoder }: RunningThread<Writer>) =>
+        decodeResults(batch, await thread.call("apply", encoder.encode(batch)));
       try {
         return await tell(running);
       } catch (error) {
@@ -158,28 +165,32 @@ function createSqliteStore(settings: () => SqliteSettings): SqliteStore {
         return tell(await writer());
       }
     },
-    findKey: callWriter("key"),
-    findPrice: callWriter("price"),
-    listKeys: callWriter("keys"),
-    listAccounts: callWriter("accounts"),
-    readLimits: callWriter("counted"),
-    listEntries: (query, page, of) => callReaderCancelable("entries", of?.signal, query, page),
-    sumEntries: (query, of) => callReaderCancelable("totals", of?.signal, query),
-    audit: { begin: callWriter("audit"), end: callWriter("audit"), list: callWriter("audited") },
+    findKey: callWriter("findKey"),
+    findPrice: callWriter("findPrice"),
+    listKeys: callWriter("listKeys"),
+    listAccounts: callWriter("listAccounts"),
+    readLimits: callWriter("readLimits"),
+    listEntries: (query, page, of) => callReaderCancelable("listEntries", of?.signal, query, page),
+    sumEntries: (query, of) => callReaderCancelable("sumEntries", of?.signal, query),
+    audit: {
+      begin: callWriter("appendAudit"),
+      end: callWriter("appendAudit"),
+      list: callWriter("listAudit"),
+    },
     verify: callReader("verify"),
     async readSize() {
-      const oldest = callWriter<[], number | undefined>("oldest");
-      const [room, oldestAt] = await Promise.all([readDiskUsage(settings().file), oldest()]);
+      const readOldestAt = callWriter("oldestAt");
+      const [room, oldestAt] = await Promise.all([readDiskUsage(settings().file), readOldestAt()]);
       return { ...room, oldestAt };
     },
-    thresholds: { listUndelivered: callWriter("untold"), markDelivered: callWriter("heardOf") },
+    thresholds: {
+      listUndelivered: callWriter("listUndelivered"),
+      markDelivered: callWriter("markDelivered"),
+    },
     supportsHandoff: true,
     maintenance: createLedgerMaintenance({ withLongTasks: longTasks.with, writer, reader }),
     transfer: createTransfer(longTasks.start),
-    commands: createChainCommands(
-      callReader<[], ChainHead>("head"),
-      callReader<[unknown], boolean>("holds"),
-    ),
+    commands: createChainCommands(callReader("head"), callReader("containsHash")),
     close: () => stop(true),
     kill: () => stop(false),
   };
@@ -187,32 +198,33 @@ function createSqliteStore(settings: () => SqliteSettings): SqliteStore {
   async function stop(isGraceful: boolean): Promise<void> {
     idleWindow.stop();
     await longTasks.end();
-    const threads = [
-      await readerThread?.catch(() => undefined),
-      await writerThread?.catch(() => undefined),
-    ];
+    const reading = await readerThread?.catch(() => undefined);
+    const writing = await writerThread?.catch(() => undefined);
     owner = writerThread = readerThread = undefined;
-    for (const running of threads)
-      if (running?.thread.isAlive) await stopThread(running, isGraceful);
+    if (reading?.thread.isAlive) await stopThread(reading, isGraceful);
+    if (writing?.thread.isAlive) await stopThread(writing, isGraceful);
   }
 }
 
-async function stopThread({ thread }: RunningThread, goodbye: boolean): Promise<void> {
-  if (goodbye) await thread.call("close").catch(() => undefined);
+async function stopThread<S>({ thread }: RunningThread<S>, goodbye: boolean): Promise<void> {
+  if (goodbye) await thread.close().catch(() => undefined);
   await thread.kill();
 }
 
 /** Threads that are there while a ledger is copied or cut. */
 function createLongTaskThreads(settings: () => SqliteSettings) {
-  const activeThreads = new Set<WorkerThread>();
-  async function begin(): Promise<WorkerThread> {
-    const { thread } = await startRole({ role: "keeper", settings: { file: settings().file } });
+  const activeThreads = new Set<WorkerThread<LongTasks>>();
+  async function begin(): Promise<WorkerThread<LongTasks>> {
+    const { thread } = await startRole<LongTasks>({
+      role: "long-tasks",
+      settings: { file: settings().file },
+    });
     activeThreads.add(thread);
     return thread;
   }
   return {
     start: begin,
-    async with<T>(work: (thread: WorkerThread) => Promise<T>): Promise<T> {
+    async with<T>(work: (thread: WorkerThread<LongTasks>) => Promise<T>): Promise<T> {
       const thread = await begin();
       try {
         return await work(thread);
@@ -225,28 +237,28 @@ function createLongTaskThreads(settings: () => SqliteSettings) {
   };
 }
 
-interface RunningThread {
-  thread: WorkerThread;
+interface RunningThread<S> {
+  thread: WorkerThread<S>;
   encoder: BatchEncoder;
   /** Of a writer. */
   opened: OpenResult | undefined;
 }
 
-async function restartIfDead(
-  before: Promise<RunningThread> | undefined,
-  again: () => Promise<RunningThread>,
-): Promise<RunningThread> {
+async function restartIfDead<S>(
+  before: Promise<RunningThread<S>> | undefined,
+  again: () => Promise<RunningThread<S>>,
+): Promise<RunningThread<S>> {
   const running = await before?.catch(() => undefined);
   return running?.thread.isAlive ? running : again();
 }
 
-async function startRole(role: ThreadRole): Promise<RunningThread> {
-  const thread = startThread(role);
+async function startRole<S>(role: ThreadRole): Promise<RunningThread<S>> {
+  const thread = startThread<S>(role);
   try {
     return {
       thread,
       encoder: createBatchEncoder(),
-      opened: await thread.call<OpenResult | undefined>("start"),
+      opened: await thread.start(),
     };
   } catch (error) {
     await thread.kill();

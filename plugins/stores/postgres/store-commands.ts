@@ -126,7 +126,7 @@ export const createChainCommands = (
       return { seq: Number(row!["seq"]), hash: row!["hash"]! };
     },
   },
-  holds: {
+  contains: {
     summary: "Whether a hash that was noted down is still part of the ledger",
     writes: false,
     input: {
@@ -141,10 +141,10 @@ export const createChainCommands = (
       const [row] = await sql({
         text: `SELECT (EXISTS (SELECT 1 FROM ${schema}.batch WHERE link = decode($1, 'hex'))
           OR EXISTS (SELECT 1 FROM ${schema}.base WHERE text::json ->> 'link' = $1)
-          OR EXISTS (SELECT 1 FROM ${schema}.note WHERE kind = 'moved' AND id = $1))::text AS holds`,
+          OR EXISTS (SELECT 1 FROM ${schema}.note WHERE kind = 'moved' AND id = $1))::text AS contains`,
         values: [hash],
       });
-      return row!["holds"] === "true";
+      return row!["contains"] === "true";
     },
   },
 });

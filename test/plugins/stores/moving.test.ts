@@ -144,7 +144,7 @@ describe.skipIf(!hasPostgres())("a ledger moves", () => {
       await there.open({ instance: "second" }).then(({ recovered }) => expect(recovered).toBe(1));
       const moved = await said(there);
       expect(await there.verify!()).toEqual([]);
-      expect(await there.commands!["holds"]!.run({ hash: first.rest.head! })).toBe(true);
+      expect(await there.commands!["contains"]!.run({ hash: first.rest.head! })).toBe(true);
       expect(spoken(moved.rows).slice(0, -1)).toEqual(spoken(before.rows));
       expect(moved.rows.at(-1)).toMatchObject({
         attempt: "open",
@@ -165,7 +165,7 @@ describe.skipIf(!hasPostgres())("a ledger moves", () => {
       expect(await back.store.verify!()).toEqual([]);
       expect(await said(back.store)).toEqual(moved);
       const { commands } = back.store as PostgresStore;
-      expect(await commands!["holds"]!.run({ hash: second.rest.head! })).toBe(true);
+      expect(await commands!["contains"]!.run({ hash: second.rest.head! })).toBe(true);
       await back.store.apply([
         reserveCommand("next", {
           at: NOON + 4 * DAY,

@@ -61,8 +61,8 @@ describe("one ledger, one owner", () => {
   it("also when it is another process", async () => {
     const { file } = await opened();
     const script = `
-      import { lock } from ${JSON.stringify(join(import.meta.dirname, "../../../plugins/stores/sqlite/lock.ts"))};
-      try { lock(${JSON.stringify(file)}); } catch (e) { console.log(e.message); }`;
+      import { lockLedger } from ${JSON.stringify(join(import.meta.dirname, "../../../plugins/stores/sqlite/lock.ts"))};
+      try { lockLedger(${JSON.stringify(file)}); } catch (e) { console.log(e.message); }`;
     const said = execFileSync(process.execPath, ["--input-type=module", "-e", script], {
       encoding: "utf8",
     });
@@ -279,14 +279,14 @@ describe("the chain finds", () => {
 
   it("a ledger that was cut after its head was noted down, however neatly", async () => {
     const { store, file } = await opened();
-    const { head, holds } = (
+    const { head, contains } = (
       store as never as { commands: Record<string, { run(input: object): Promise<unknown> }> }
     ).commands;
     for (const attempt of ["a", "b", "c"])
       await store.apply([reserveCommand(attempt), settleCommand(attempt)]);
     const noted = (await head!.run({})) as { hash: string; seq: number };
     expect(noted.seq).toBe(6);
-    expect(await holds!.run({ hash: noted.hash })).toBe(true);
+    expect(await contains!.run({ hash: noted.hash })).toBe(true);
     const db = new DatabaseSync(file);
     dropTriggers(db);
     db.exec(
@@ -294,12 +294,12 @@ describe("the chain finds", () => {
     );
     db.close();
     expect(await store.verify!()).toEqual([]);
-    expect(await holds!.run({ hash: noted.hash })).toBe(false);
+    expect(await contains!.run({ hash: noted.hash })).toBe(false);
   });
 
   it("a head that was kept outside the chain when the ledger was cut", async () => {
     const { store, file } = await opened();
-    const { head, holds } = (
+    const { head, contains } = (
       store as never as { commands: Record<string, { run(input: object): Promise<unknown> }> }
     ).commands;
     for (const attempt of ["a", "b", "c"])
@@ -312,7 +312,7 @@ describe("the chain finds", () => {
     );
     db.close();
     expect((await store.verify!()).length).toBeGreaterThan(0);
-    expect(await holds!.run({ hash: noted.hash })).toBe(false);
+    expect(await contains!.run({ hash: noted.hash })).toBe(false);
   });
 
   it("a beginning that was cut off, with a link before the first one to hide it", async () => {

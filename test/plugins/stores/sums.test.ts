@@ -88,13 +88,13 @@ class Ledger {
 
   /** `stops`: it is killed before what is gone is swept. */
   async prune(before: number, stops = false): Promise<void> {
-    const here = (of: object): WorkerThread =>
+    const here = <S extends object>(of: S): WorkerThread<S> =>
       ({
         call: async (method: string, ...args: readonly unknown[]) => {
-          if (stops && args[0] === "sweep" && this.base > 0) throw STOPPED;
+          if (stops && args[0] === "deleteCompacted" && this.base > 0) throw STOPPED;
           return (of as Record<string, (...args: readonly unknown[]) => unknown>)[method]!(...args);
         },
-      }) as unknown as WorkerThread;
+      }) as unknown as WorkerThread<S>;
     const writer = here(this.#writer);
     await new CompactionRun(here(new LongTasks({ file: this.file })), async () => ({
       thread: writer,

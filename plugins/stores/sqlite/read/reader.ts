@@ -76,7 +76,7 @@ export class Reader {
 
   async listEntries(
     query: LedgerQuery,
-    page?: PageRequest,
+    page: PageRequest | undefined,
     still?: ReadToken,
   ): Promise<ResultPage<LedgerEntry>> {
     this.#labelResolver.forget();

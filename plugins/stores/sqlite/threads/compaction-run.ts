@@ -5,59 +5,57 @@ import type { PruneResult, PruneProgress } from "tollgate/plugin";
 import type { CompactionResult, CheckpointRollup } from "../retention/compaction.ts";
 import type { FoundLeftovers, LeftoversCursor } from "../retention/leftovers.ts";
 import type { StepResult } from "../retention/compaction-steps.ts";
-import type { WorkerThread } from "./thread.ts";
+import type { StepMethod, Writer } from "../write/writer.ts";
+import type { LongTasks } from "./long-tasks.ts";
+import type { MethodArgs, MethodResult, WorkerThread } from "./thread.ts";
 
 /** Text of sums that one step lays ready, in characters. */
 const STAGED_CHARACTERS = 500_000;
 
 export class CompactionRun {
-  readonly #longTasks: WorkerThread;
-  readonly #writer: () => Promise<{ readonly thread: WorkerThread }>;
+  readonly #longTasks: WorkerThread<LongTasks>;
+  readonly #writer: () => Promise<{ readonly thread: WorkerThread<Writer> }>;
   readonly #progress: (of: PruneProgress) => void;
   #rows = 0;
   #totalRows = 0;
   #longestMs = 0;
 
   constructor(
-    keeper: WorkerThread,
-    writer: () => Promise<{ readonly thread: WorkerThread }>,
+    longTasks: WorkerThread<LongTasks>,
+    writer: () => Promise<{ readonly thread: WorkerThread<Writer> }>,
     progress: (of: PruneProgress) => void = () => {},
   ) {
-    this.#longTasks = keeper;
+    this.#longTasks = longTasks;
     this.#writer = writer;
     this.#progress = progress;
   }
 
   async run(before: number): Promise<Pick<PruneResult, "rows" | "longestStepMs">> {
     // What a run that was cut off has left comes first.
-    await this.#callWriter("discard");
+    await this.#callWriter("discardStaged");
     await this.#deleteRows(false);
     // What is written from now on is for a later run: this one writes too, and its own entries may be older than `before`.
     for (let newest: number | undefined; ;) {
-      const folded = await this.#longTasks.call<CompactionResult | undefined>(
-        "fold",
-        before,
-        Date.now(),
-      );
+      const folded = await this.#longTasks.call("buildCheckpoint", before, Date.now());
       if (!folded || folded.after >= (newest ??= folded.head)) break;
       await this.#replace(folded);
       await this.#deleteRows(true);
     }
     await this.#clearLeftovers();
-    await this.#runSteps("shrink");
+    await this.#runSteps("freePages");
     return { rows: this.#rows, longestStepMs: this.#longestMs };
   }
 
   async #replace({ rollups, ...rest }: CompactionResult): Promise<void> {
     for (const some of splitBySize(rollups))
-      await this.#runPaced(() => this.#callWriter("layReady", some));
-    const done = await this.#callWriter<boolean>("replace", rest, Date.now());
-    if (!done) return this.#callWriter("discard");
+      await this.#runPaced(() => this.#callWriter("stageRollups", some));
+    const done = await this.#callWriter("applyCheckpoint", rest, Date.now());
+    if (!done) return this.#callWriter("discardStaged");
     this.#totalRows += rest.last - rest.after;
   }
 
   async #deleteRows(mine: boolean): Promise<void> {
-    await this.#runSteps("sweep", ({ rows }) => {
+    await this.#runSteps("deleteCompacted", ({ rows }) => {
       if (!mine) return;
       this.#rows += rows;
       this.#progress({ rows: this.#rows, total: this.#totalRows });
@@ -67,22 +65,22 @@ export class CompactionRun {
   async #clearLeftovers(): Promise<void> {
     let after: LeftoversCursor | undefined = { key: "", chapter: -1, textId: 0 };
     while (after) {
-      const found: FoundLeftovers = await this.#longTasks.call<FoundLeftovers>("leftovers", after);
+      const found: FoundLeftovers = await this.#longTasks.call("findLeftovers", after);
       const { keyChapters, textHashes, firstChapter } = found;
       after = found.after;
       if (after)
         await this.#runPaced(() =>
-          this.#callWriter("clear", { mentions: keyChapters, words: textHashes }, firstChapter),
+          this.#callWriter("clearLeftovers", { keyChapters, textHashes }, firstChapter),
         );
     }
   }
 
   async #runSteps(
-    method: "sweep" | "shrink",
+    method: "deleteCompacted" | "freePages",
     did: (of: StepResult) => void = () => {},
   ): Promise<void> {
     for (let more = true; more;) {
-      const swept = await this.#runPaced(() => this.#callWriter<StepResult>(method));
+      const swept = await this.#runPaced(() => this.#callWriter(method));
       did(swept);
       ({ hasMore: more } = swept);
     }
@@ -95,12 +93,14 @@ export class CompactionRun {
     return done;
   }
 
-  async #callWriter<T>(method: string, ...args: readonly unknown[]): Promise<T> {
-    const { value, ms } = await (
-      await this.#writer()
-    ).thread.call<{ value: T; ms: number }>("step", method, ...args);
+  async #callWriter<M extends StepMethod>(
+    method: M,
+    ...args: MethodArgs<Writer, M>
+  ): Promise<MethodResult<Writer, M>> {
+    const { thread } = await this.#writer();
+    const { value, ms } = await thread.call("runStep", method, ...args);
     this.#longestMs = Math.max(this.#longestMs, ms);
-    return value;
+    return value as MethodResult<Writer, M>;
   }
 }
 

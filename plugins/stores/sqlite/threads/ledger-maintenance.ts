@@ -3,24 +3,24 @@ import {
   type ErasureRequest,
   fail,
   type LedgerMaintenance,
-  type LedgerState,
-  type PrunePlan,
   type PruneResult,
   type PruneProgress,
 } from "tollgate/plugin";
-import type { FoundTexts } from "../retention/erasure.ts";
+import type { Reader } from "../read/reader.ts";
+import type { Writer } from "../write/writer.ts";
 import { CompactionRun } from "./compaction-run.ts";
-import type { WorkerThread } from "./thread.ts";
+import type { LongTasks } from "./long-tasks.ts";
+import type { MethodArgs, MethodResult, WorkerThread } from "./thread.ts";
 
 /** Hashes that one question names. */
 const HASHES_PER_CALL = 10_000;
 
 export interface MaintenanceThreads {
   /** Ends it when the work is done. */
-  withLongTasks<T>(work: (thread: WorkerThread) => Promise<T>): Promise<T>;
+  withLongTasks<T>(work: (thread: WorkerThread<LongTasks>) => Promise<T>): Promise<T>;
   /** The one that writes; it is there as long as the store is open. */
-  writer(): Promise<{ readonly thread: WorkerThread }>;
-  reader(): Promise<{ readonly thread: WorkerThread }>;
+  writer(): Promise<{ readonly thread: WorkerThread<Writer> }>;
+  reader(): Promise<{ readonly thread: WorkerThread<Reader> }>;
 }
 
 export function createLedgerMaintenance({
@@ -28,20 +28,18 @@ export function createLedgerMaintenance({
   writer,
   reader,
 }: MaintenanceThreads): LedgerMaintenance {
-  const erasureQueries =
-    <N extends "backup" | "restore" | "archive" | "readArchive">(method: N) =>
-    (...args: Parameters<Required<LedgerMaintenance>[N]>) =>
-      withLongTasks((thread) =>
-        thread.call<Awaited<ReturnType<Required<LedgerMaintenance>[N]>>>(method, ...args),
-      );
+  const callLongTask =
+    <M extends "backup" | "restore" | "archive" | "readArchive">(method: M) =>
+    (...args: MethodArgs<LongTasks, M>): Promise<MethodResult<LongTasks, M>> =>
+      withLongTasks((thread) => thread.call(method, ...args));
 
   /** A step of the writer for some of them at a time, until none is left. */
-  async function erased(thread: WorkerThread, what: ErasureRequest): Promise<string[]> {
+  async function erased(thread: WorkerThread<LongTasks>, what: ErasureRequest): Promise<string[]> {
     const values: string[] = [];
     for (let from = 0; ;) {
-      const { hashes, after } = await thread.call<FoundTexts>("words", what, from);
+      const { hashes, after } = await thread.call("findTexts", what, from);
       if (hashes.length === 0) return values;
-      values.push(...(await (await writer()).thread.call<string[]>("erase", hashes, Date.now())));
+      values.push(...(await (await writer()).thread.call("erase", hashes, Date.now())));
       from = after;
     }
   }
@@ -52,7 +50,7 @@ export function createLedgerMaintenance({
       return fail("conflict", "Rows are being pruned already.", { code: "prune_under_way" });
     return (under = work().finally(() => (under = undefined)));
   }
-  const state = async () => (await reader()).thread.call<LedgerState>("state");
+  const state = async () => (await reader()).thread.call("readState");
   async function pruned(
     before: number,
     progress: ((of: PruneProgress) => void) | undefined,
@@ -62,17 +60,17 @@ export function createLedgerMaintenance({
       new CompactionRun(thread, writer, progress).run(before),
     );
     // Reports are told from sums again by the time that it is over.
-    await (await reader()).thread.call("sum");
+    await (await reader()).thread.call("updateRollups");
     const { bytes, oldestAt } = await state();
     return { ...done, bytes: Math.max(0, room - bytes), rowsSince: oldestAt };
   }
 
   return {
-    backup: erasureQueries("backup"),
-    restore: erasureQueries("restore"),
-    archive: erasureQueries("archive"),
-    readArchive: erasureQueries("readArchive"),
-    planPrune: (before) => withLongTasks((thread) => thread.call<PrunePlan>("plan", before)),
+    backup: callLongTask("backup"),
+    restore: callLongTask("restore"),
+    archive: callLongTask("archive"),
+    readArchive: callLongTask("readArchive"),
+    planPrune: (before) => withLongTasks((thread) => thread.call("planCompaction", before)),
     prune: (before, progress) => once(() => pruned(before, progress)),
     readState: state,
     erase: (what) =>

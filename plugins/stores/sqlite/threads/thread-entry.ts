@@ -2,14 +2,14 @@
 import { parentPort, workerData } from "node:worker_threads";
 import { getFault } from "tollgate/plugin";
 import { LongTasks } from "./long-tasks.ts";
-import { Reader } from "../read/reader.ts";
+import { Reader, type ReadToken } from "../read/reader.ts";
 import type { SqliteSettings } from "../write/ledger-session.ts";
 import { Writer } from "../write/writer.ts";
 
 /** What a thread is made with. */
 export type ThreadRole =
   | { role: "writer"; settings: SqliteSettings; instance: string }
-  | { role: "reader" | "keeper"; settings: Pick<SqliteSettings, "file"> };
+  | { role: "reader" | "long-tasks"; settings: Pick<SqliteSettings, "file"> };
 
 export interface ThreadRequest {
   id: number;
@@ -30,7 +30,7 @@ export interface ThreadCancel {
 
 const port = parentPort!;
 /** What is read now, and whether it is still wanted. */
-const activeReads = new Map<number, { wanted: boolean }>();
+const activeReads = new Map<number, { -readonly [K in keyof ReadToken]: ReadToken[K] }>();
 const roleData = workerData as ThreadRole;
 /** The first question is `start`: what goes wrong then is its answer. */
 let service: Writer | Reader | LongTasks | undefined;
@@ -52,7 +52,7 @@ async function handleRequest({
       return { id, value: "openResult" in service ? service.openResult : undefined };
     }
     const of = service as unknown as Record<string, (...args: readonly unknown[]) => unknown>;
-    const still = { wanted: true };
+    const still = { isWanted: true };
     if (isCancelable) activeReads.set(id, still);
     const value = await (isCancelable ? of[method]!(...args, still) : of[method]!(...args));
     if (method === "close") port.close();
@@ -73,5 +73,5 @@ async function handleRequest({
 port.on("message", async (asked: ThreadRequest | ThreadCancel) => {
   if ("id" in asked) return port.postMessage(await handleRequest(asked));
   const still = activeReads.get(asked.cancel);
-  if (still) still.wanted = false;
+  if (still) still.isWanted = false;
 });

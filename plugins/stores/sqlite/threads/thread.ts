@@ -1,16 +1,40 @@
 // This side of the threads: a call is a message there and a message back. A thread that dies fails what it was asked.
 import { Worker } from "node:worker_threads";
 import { fail } from "tollgate/plugin";
-import type { ThreadResponse, ThreadRequest, ThreadRole } from "./thread-entry.ts";
+import type { OpenResult } from "../write/ledger-session.ts";
+import type { ReadToken } from "../read/reader.ts";
+import type { ThreadCancel, ThreadRequest, ThreadResponse, ThreadRole } from "./thread-entry.ts";
 
-export interface WorkerThread {
-  call<T>(method: string, ...args: readonly unknown[]): Promise<T>;
+type Args<F> = F extends (...args: infer A) => unknown ? A : never;
+
+/** The names of the methods of `S`. */
+export type MethodOf<S> = string &
+  { [M in keyof S]: S[M] extends (...args: never[]) => unknown ? M : never }[keyof S];
+export type MethodArgs<S, M extends keyof S> = Args<S[M]>;
+export type MethodResult<S, M extends keyof S> = S[M] extends (...args: never[]) => infer R
+  ? Awaited<R>
+  : never;
+
+/** Those whose last argument says whether the caller still waits. */
+export type CancelableMethodOf<S> = string &
+  { [M in keyof S]: Required<Args<S[M]>> extends [...unknown[], ReadToken] ? M : never }[keyof S];
+/** What they are called with besides that. */
+export type CancelableArgs<S, M extends keyof S> =
+  Required<Args<S[M]>> extends [...infer A, ReadToken] ? A : never;
+
+/** A thread that runs the methods of `S`. */
+export interface WorkerThread<S> {
+  call<M extends MethodOf<S>>(method: M, ...args: MethodArgs<S, M>): Promise<MethodResult<S, M>>;
   /** A long one, which ends early when it is not wanted any more. */
-  callCancelable<T>(
+  callCancelable<M extends CancelableMethodOf<S>>(
     signal: AbortSignal | undefined,
-    method: string,
-    ...args: readonly unknown[]
-  ): Promise<T>;
+    method: M,
+    ...args: CancelableArgs<S, M>
+  ): Promise<MethodResult<S, M>>;
+  /** First of all. Of a writer: what was done when the ledger was opened. */
+  start(): Promise<OpenResult | undefined>;
+  /** It ends what it has under way, and goes. */
+  close(): Promise<void>;
   readonly isAlive: boolean;
   /** At once, whatever it is doing. */
   kill(): Promise<unknown>;
@@ -22,7 +46,7 @@ const WORKER_URL = new URL(
   import.meta.url,
 );
 
-export function startThread(role: ThreadRole): WorkerThread {
+export function startThread<S>(role: ThreadRole): WorkerThread<S> {
   const worker = new Worker(WORKER_URL, { workerData: role, name: `ledger ${role.role}` });
   const waiting = new Map<number, { resolve(value: never): void; reject(error: unknown): void }>();
   let ids = 0;
@@ -50,13 +74,15 @@ export function startThread(role: ThreadRole): WorkerThread {
     get isAlive() {
       return alive;
     },
+    start: () => ask(++ids, "start", [], false),
+    close: () => ask(++ids, "close", [], false),
     kill: () => worker.terminate(),
-    call: (method, ...args) => ask(++ids, method, args, false),
+    call: (method, ...args) => ask(++ids, method, args as readonly unknown[], false),
     callCancelable(signal, method, ...args) {
       const id = ++ids;
-      const drop = () => worker.postMessage({ drop: id }, []);
+      const drop = () => worker.postMessage({ cancel: id } satisfies ThreadCancel, []);
       signal?.addEventListener("abort", drop, { once: true });
-      return ask<never>(id, method, args, true).finally(() =>
+      return ask<never>(id, method, args as readonly unknown[], true).finally(() =>
         signal?.removeEventListener("abort", drop),
       );
     },

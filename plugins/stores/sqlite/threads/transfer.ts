@@ -1,17 +1,20 @@
 // A ledger that moves, from this side of the threads: a thread of its own for as long as that lasts.
 import type { LedgerTransfer, LedgerImport, LedgerExport } from "tollgate/plugin";
+import type { LongTasks } from "./long-tasks.ts";
 import type { WorkerThread } from "./thread.ts";
 
 /** `start`: a thread that is there while a ledger is copied or cut. */
-export const createTransfer = (start: () => Promise<WorkerThread>): LedgerTransfer => ({
+export const createTransfer = (start: () => Promise<WorkerThread<LongTasks>>): LedgerTransfer => ({
   async openExport(): Promise<LedgerExport> {
     const thread = await start();
     const end = closeThread(thread);
-    await thread.call("leave").catch((error: unknown) => end().then(() => Promise.reject(error)));
+    await thread
+      .call("beginExport")
+      .catch((error: unknown) => end().then(() => Promise.reject(error)));
     return {
-      readRows: (after) => thread.call("leavingRows", after),
-      stopWrites: () => thread.call("quiet"),
-      readRemainder: () => thread.call("rest"),
+      readRows: (after) => thread.call("exportRows", after),
+      stopWrites: () => thread.call("stopWritesForExport"),
+      readRemainder: () => thread.call("exportRemainder"),
       [Symbol.asyncDispose]: end,
     };
   },
@@ -19,18 +22,18 @@ export const createTransfer = (start: () => Promise<WorkerThread>): LedgerTransf
     const thread = await start();
     const end = closeThread(thread);
     const after = await thread
-      .call<number>("arrive")
+      .call("beginImport")
       .catch((error: unknown) => end().then(() => Promise.reject(error)));
     return {
       after,
-      writeRows: (rows) => thread.call("takeRows", rows),
-      finish: (rest) => thread.call("finish", rest),
+      writeRows: (rows) => thread.call("importRows", rows),
+      finish: (rest) => thread.call("finishImport", rest),
       [Symbol.asyncDispose]: end,
     };
   },
 });
 
-const closeThread = (thread: WorkerThread) => async (): Promise<void> => {
-  await thread.call("close").catch(() => undefined);
+const closeThread = (thread: WorkerThread<LongTasks>) => async (): Promise<void> => {
+  await thread.close().catch(() => undefined);
   await thread.kill();
 };

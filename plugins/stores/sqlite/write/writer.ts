@@ -41,6 +41,15 @@ import {
 const RELAXED_MS = 20;
 const SQLITE_FULL = 13;
 
+/** The steps of a compaction. */
+export type StepMethod =
+  | "discardStaged"
+  | "stageRollups"
+  | "applyCheckpoint"
+  | "deleteCompacted"
+  | "clearLeftovers"
+  | "freePages";
+
 export class Writer {
   readonly openResult: OpenResult;
   readonly #settings: SqliteSettings;
@@ -148,16 +157,7 @@ export class Writer {
   }
 
   /** One of those that follow, and how long it has kept the others waiting. */
-  runStep(
-    method:
-      | "discardStaged"
-      | "stageRollups"
-      | "applyCheckpoint"
-      | "deleteCompacted"
-      | "clearLeftovers"
-      | "freePages",
-    ...args: readonly unknown[]
-  ): { value: unknown; ms: number } {
+  runStep(method: StepMethod, ...args: readonly unknown[]): { value: unknown; ms: number } {
     const began = performance.now();
     const value = (this[method] as (...args: readonly unknown[]) => unknown)(...args);
     return { value, ms: performance.now() - began };
