@@ -59,11 +59,11 @@ export async function schemas(): Promise<
   ].filter((each): each is readonly [object, SchemaRules] => typeof each[0] === "object");
 }
 
-/** The text of a `Made`. */
+/** The text of a `PrecompiledSchema`. */
 export function source(schema: object, rules: SchemaRules): string {
   const ajv = createAjv(rules, { code: { source: true, optimize: true, formats: _`formats` } });
   const body = standalone.default(ajv, ajv.compile(schema));
-  return `exports.make = (formats) => {\nconst module = {};\n${body}\nreturn module.exports;\n};\n`;
+  return `exports.create = (formats) => {\nconst module = {};\n${body}\nreturn module.exports;\n};\n`;
 }
 
 if (import.meta.main) {

@@ -3,7 +3,7 @@
 // they are unknown again until the evidence is read anew.
 import type { DataPolicy, PolicyException } from "tollgate/plugin";
 
-/** One file. `data` is the provider's own word, `exceptions` are where it does not hold. */
+/** One file. `dataPolicy` is the provider's own word, `exceptions` are where it does not hold. */
 interface PolicyFile {
   dataPolicy: DataPolicy;
   exceptions?: readonly PolicyException[];
@@ -72,6 +72,6 @@ export const POLICIES: { readonly [provider: string]: () => Promise<{ default: u
 export async function withPolicy<D extends object>(provider: string, definition: D): Promise<D> {
   const shipped = (await POLICIES[provider]?.())?.default as PolicyFile | undefined;
   return shipped
-    ? { ...definition, data: shipped.dataPolicy, exceptions: shipped.exceptions ?? [] }
+    ? { ...definition, dataPolicy: shipped.dataPolicy, dataPolicyExceptions: shipped.exceptions ?? [] }
     : definition;
 }

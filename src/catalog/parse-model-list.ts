@@ -38,7 +38,7 @@ function parseModel(entry: Record<string, unknown>, model: string): ModelInfo {
     if (!fits(value)) return rejectList(`the ${field} of ${model} cannot be read`);
     info[field] = value;
   }
-  if (info["kind"] === undefined) return rejectList(`${model} has no kind`);
+  if (info["operation"] === undefined) return rejectList(`${model} has no operation`);
   return info as unknown as ModelInfo;
 }
 

@@ -252,9 +252,9 @@ providers:
     models: { gpt-5.5: { protocols: [responses] } }
   mmsg: { use: anthropic, with: { base_url: "${url}/anthropic/v1", api_key: k } }
   mgem: { use: google, with: { base_url: "${url}", api_key: k } }
-  mcoh: { use: cohere, with: { base_url: "${url}/cohere/compatibility/v1", api_key: k }, models: { rerank-v3.5: { kind: rerank } } }
+  mcoh: { use: cohere, with: { base_url: "${url}/cohere/compatibility/v1", api_key: k }, models: { rerank-v3.5: { operation: rerank } } }
   mvoy: { use: voyage, with: { base_url: "${url}/voyage/v1", api_key: k } }
-  mvllm: { use: vllm, with: { base_url: "${url}/vllm/v1" }, models: { bge-reranker: { kind: rerank, price: { input: "0.02" } } } }
+  mvllm: { use: vllm, with: { base_url: "${url}/vllm/v1" }, models: { bge-reranker: { operation: rerank, price: { input: "0.02" } } } }
 # Names that Gemini CLI asks for by itself.
 models:
   gemini-3.5-flash-lite: [mresp/gpt-5.5]

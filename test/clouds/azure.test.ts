@@ -21,7 +21,7 @@ const folder = mkdtempSync(join(tmpdir(), "tollgate-azure-"));
 
 const mounted = () => {
   const reached = `base_url: "${fake.url}", login_url: "${fake.url}"`;
-  const priced = `models: { my-gpt: { price: { input: "1.25", output: "10", cache_read: "0.125" } }, claude-one: { price: { input: "3", output: "15", cache_read: "0.3" } }, vectors: { kind: embedding, price: { input: "0.02" } } }`;
+  const priced = `models: { my-gpt: { price: { input: "1.25", output: "10", cache_read: "0.125" } }, claude-one: { price: { input: "3", output: "15", cache_read: "0.3" } }, vectors: { operation: embedding, price: { input: "0.02" } } }`;
   return startTestGateway({
     plugins: { "azure-foundry": foundry },
     env: {

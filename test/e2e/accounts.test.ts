@@ -19,7 +19,7 @@ middleware: [auth, zdr, { use: limits, with: { hold: hard } }, usage]
 workers: 2
 store: ${store}
 providers:
-  up: { use: openai-compatible, with: { base_url: "${url}/v1", api_key: k, images: ["draw"] }, models: { draw: { kind: image, price: { images: ${EACH} } }, model: { price: { input: 1, output: 2 }, limits: { output: 64, context: 4096 } } } }
+  up: { use: openai-compatible, with: { base_url: "${url}/v1", api_key: k, images: ["draw"] }, models: { draw: { operation: image, price: { images: ${EACH} } }, model: { price: { input: 1, output: 2 }, limits: { output: 64, context: 4096 } } } }
   away: { use: openai-compatible, with: { base_url: "${url}/v1", api_key: k, images: ["none"] } }
 accounts:
   org: { limits: [${usd(30)}], labels: { org: "1" } }

@@ -227,7 +227,7 @@ describe("a name for two models", () => {
     await using at = await createTestFolder({
       "gateway.yaml": `providers:
   openai: { use: openai, with: { api_key: k } }
-  azure: { use: azure, with: { api_key: k, base_url: "https://x.example/openai/v1" }, models: { ours: { kind: embedding, priced_as: openai/text-embedding-3-small } } }
+  azure: { use: azure, with: { api_key: k, base_url: "https://x.example/openai/v1" }, models: { ours: { operation: embedding, priced_as: openai/text-embedding-3-small } } }
   mistral: { use: mistral, with: { api_key: k } }
   demo: { use: demo }
 models:

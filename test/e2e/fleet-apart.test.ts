@@ -20,7 +20,7 @@ const yaml = (url: string) => `
 frontends: [chat-completions, responses, images, models]
 middleware: [auth, { use: limits, with: { hold: hard } }, usage]
 providers:
-  up: { use: openai-compatible, with: { base_url: "${url}/v1", api_key: k, images: ["draw"] }, models: { draw: { kind: image, price: { images: 0.04 } }, model: { price: { input: 3, output: 15 } } } }
+  up: { use: openai-compatible, with: { base_url: "${url}/v1", api_key: k, images: ["draw"] }, models: { draw: { operation: image, price: { images: 0.04 } }, model: { price: { input: 3, output: 15 } } } }
   many: { use: openai-compatible, with: { base_url: "${url}/v1", api_key: k } }
 `;
 

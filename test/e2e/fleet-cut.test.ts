@@ -12,7 +12,7 @@ const yaml = (url: string) => `
 frontends: [images]
 middleware: [auth, { use: limits, with: { hold: hard } }, usage]
 providers:
-  up: { use: openai-compatible, with: { base_url: "${url}/v1", api_key: k, images: ["draw"] }, models: { draw: { kind: image, price: { images: 0.04 } } } }
+  up: { use: openai-compatible, with: { base_url: "${url}/v1", api_key: k, images: ["draw"] }, models: { draw: { operation: image, price: { images: 0.04 } } } }
 `;
 const EACH = 40_000_000;
 /** A gateway goes on for so long without its database. */

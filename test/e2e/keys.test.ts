@@ -19,7 +19,7 @@ providers:
     with: { base_url: "${url}/v1", api_key: "k", images: ["draw"] }
     models:
       model: { price: { input: 3, output: 15 }, limits: { output: 4096 } }
-      draw: { kind: image, price: { images: 0.04 } }
+      draw: { operation: image, price: { images: 0.04 } }
 ${more}
 `;
 

@@ -32,7 +32,7 @@ providers:
   local:
     use: openai-compatible
     with: { base_url: "${up}/v1", transcriptions: ["ear"], models: false }
-    models: { ear: { kind: transcript, price: { seconds: "0.0001" } } }
+    models: { ear: { operation: transcript, price: { seconds: "0.0001" } } }
 `,
   );
 });

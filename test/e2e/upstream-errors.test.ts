@@ -34,7 +34,7 @@ providers:
   mresp:
     use: openai
     with: { base_url: "${up.url}/v1", api_key: ${key} }
-    models: { ${ours.map((name) => `${name}: { protocols: [responses] }`).join(", ")}, image: { kind: image } }
+    models: { ${ours.map((name) => `${name}: { protocols: [responses] }`).join(", ")}, image: { operation: image } }
   mgem: { use: google, with: { base_url: "${up.url}", api_key: ${key} } }
 `,
   });

@@ -34,7 +34,7 @@ for (const protocol of [
   "gemini",
   "gemini-image",
   "gemini-embedding",
-  "gemini-embedding-one",
+  "gemini-single-embedding",
   "images",
   "embeddings",
   "moderations",

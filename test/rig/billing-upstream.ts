@@ -33,13 +33,13 @@ export const billing = (url: string): string => `
   messages: { use: anthropic-compatible, with: { base_url: "${url}/messages/v1", api_key: k }, ${PRICED} }
   responses: { use: openai, with: { base_url: "${url}/responses/v1", api_key: k }, ${PRICED.replace("{ model: {", "{ model: { protocols: [responses],")} }
   gemini: { use: google, with: { base_url: "${url}/gemini", api_key: k }, ${PRICED} }
-  pictures: { use: openai-compatible, with: { base_url: "${url}/pictures/v1", api_key: k, images: ["draw"], image_edits: true }, models: { draw: { kind: image, price: { images: 0.04 } } } }
-  vectors: { use: openai-compatible, with: { base_url: "${url}/vectors/v1", api_key: k, embeddings: ["vec"] }, models: { vec: { kind: embedding, price: { input: 3 } } } }
-  voices: { use: openai-compatible, with: { base_url: "${url}/voices/v1", api_key: k, speech: ["voice"] }, models: { voice: { kind: speech, price: { characters: 0.000015 } } } }
-  ears: { use: openai-compatible, with: { base_url: "${url}/ears/v1", api_key: k, transcriptions: ["ear"] }, models: { ear: { kind: transcript, price: { seconds: 0.0001 } } } }
-  ranks: { use: openai-compatible, with: { base_url: "${url}/ranks/v1", api_key: k, rerank: ["rank"] }, models: { rank: { kind: rerank, price: { searches: 0.002 } } } }
-  judges: { use: openai, with: { base_url: "${url}/judges/v1", api_key: k }, models: { judge: { kind: moderation, price: { input: 3 } } } }
-  bases: { use: vllm, with: { base_url: "${url}/bases/v1" }, ${PRICED.replace("{ model: {", "{ base: { kind: completion,")} }`;
+  pictures: { use: openai-compatible, with: { base_url: "${url}/pictures/v1", api_key: k, images: ["draw"], image_edits: true }, models: { draw: { operation: image, price: { images: 0.04 } } } }
+  vectors: { use: openai-compatible, with: { base_url: "${url}/vectors/v1", api_key: k, embeddings: ["vec"] }, models: { vec: { operation: embedding, price: { input: 3 } } } }
+  voices: { use: openai-compatible, with: { base_url: "${url}/voices/v1", api_key: k, speech: ["voice"] }, models: { voice: { operation: speech, price: { characters: 0.000015 } } } }
+  ears: { use: openai-compatible, with: { base_url: "${url}/ears/v1", api_key: k, transcriptions: ["ear"] }, models: { ear: { operation: transcript, price: { seconds: 0.0001 } } } }
+  ranks: { use: openai-compatible, with: { base_url: "${url}/ranks/v1", api_key: k, rerank: ["rank"] }, models: { rank: { operation: rerank, price: { searches: 0.002 } } } }
+  judges: { use: openai, with: { base_url: "${url}/judges/v1", api_key: k }, models: { judge: { operation: moderation, price: { input: 3 } } } }
+  bases: { use: vllm, with: { base_url: "${url}/bases/v1" }, ${PRICED.replace("{ model: {", "{ base: { operation: completion,")} }`;
 
 /** No client has heard all of a sound that does not end so. */
 export const SOUND_END = "the end of the sound";

@@ -45,13 +45,13 @@ middleware: [auth, { use: limits, with: { hold: hard } }, usage]
 store: { use: sqlite, with: { durability: process, ballast_mb: 0 } }
 workers: 2
 providers:
-  pictures: { use: openai-compatible, with: { base_url: "${url}/v1", api_key: k, images: ["draw"], image_edits: true }, models: { draw: { kind: image, price: { images: 0.04 } } } }
-  ranks: { use: openai-compatible, with: { base_url: "${url}/v1", api_key: k, rerank: ["rank"] }, models: { rank: { kind: rerank, price: { searches: 0.04 } } } }
-  judges: { use: openai, with: { base_url: "${url}/v1", api_key: k }, models: { judge: { kind: moderation, price: { requests: 0.04 } } } }
-  bases: { use: vllm, with: { base_url: "${url}/v1" }, models: { base: { kind: completion, price: { input: 0, output: 1000 } } } }
+  pictures: { use: openai-compatible, with: { base_url: "${url}/v1", api_key: k, images: ["draw"], image_edits: true }, models: { draw: { operation: image, price: { images: 0.04 } } } }
+  ranks: { use: openai-compatible, with: { base_url: "${url}/v1", api_key: k, rerank: ["rank"] }, models: { rank: { operation: rerank, price: { searches: 0.04 } } } }
+  judges: { use: openai, with: { base_url: "${url}/v1", api_key: k }, models: { judge: { operation: moderation, price: { requests: 0.04 } } } }
+  bases: { use: vllm, with: { base_url: "${url}/v1" }, models: { base: { operation: completion, price: { input: 0, output: 1000 } } } }
   chats: { use: openai-compatible, with: { base_url: "${url}/v1", api_key: k }, models: { chat: { price: { input: 0, output: 1000 } } } }
   google: { use: google, with: { base_url: "${url}", api_key: k }, models: { gemini-chat: { price: { input: 0, output: 1000 } } } }
-  sounds: { use: openai-compatible, with: { base_url: "${url}/v1", api_key: k, speech: ["voice"], transcriptions: ["ear"] }, models: { voice: { kind: speech, price: { characters: 0.001 } }, ear: { kind: transcript, price: { seconds: 0.004 } } } }
+  sounds: { use: openai-compatible, with: { base_url: "${url}/v1", api_key: k, speech: ["voice"], transcriptions: ["ear"] }, models: { voice: { operation: speech, price: { characters: 0.001 } }, ear: { operation: transcript, price: { seconds: 0.004 } } } }
 accounts:${accounts || " {}"}
 `;
 

@@ -23,7 +23,7 @@ accounts:
   house: { limits: [requests=1000000/day] }
   team: { parent: house, limits: [usd=1000000/total] }
 providers:
-  pictures: { use: openai-compatible, with: { base_url: "${url}/v1", api_key: k, images: ["draw"] }, models: { draw: { kind: image, price: { images: 0.04 } } } }
+  pictures: { use: openai-compatible, with: { base_url: "${url}/v1", api_key: k, images: ["draw"] }, models: { draw: { operation: image, price: { images: 0.04 } } } }
 `;
 
 /** 0: no whole answer. */

@@ -131,13 +131,13 @@ const OFFERS: Readonly<Record<string, string>> = {
 };
 
 const RESPONSES = "models: { model: { protocols: [responses] } },";
-const DRAWS = "models: { draw: { kind: image } },";
-const EMBEDS = "models: { vectors: { kind: embedding } },";
-const SPEAKS = "models: { voice: { kind: speech } },";
-const RANKS = "models: { rank: { kind: rerank } },";
-const JUDGES = "models: { judge: { kind: moderation } },";
-const GOES_ON = "models: { base: { kind: completion } },";
-const HEARS = "models: { ear: { kind: transcript } },";
+const DRAWS = "models: { draw: { operation: image } },";
+const EMBEDS = "models: { vectors: { operation: embedding } },";
+const SPEAKS = "models: { voice: { operation: speech } },";
+const RANKS = "models: { rank: { operation: rerank } },";
+const JUDGES = "models: { judge: { operation: moderation } },";
+const GOES_ON = "models: { base: { operation: completion } },";
+const HEARS = "models: { ear: { operation: transcript } },";
 
 /** `keeps-chat/model`, `clean-messages/model`, …; `lapsed-*`: declared, until yesterday; `memory-chat` keeps a prompt cache. */
 export const providersOf = ({ keeps, clean }: ZdrUpstreams, key = "sk-rig-0000"): string =>

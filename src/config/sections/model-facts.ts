@@ -73,7 +73,7 @@ const RETENTION_SCHEMA: Schema = {
 };
 
 export const FACTS_SCHEMA: Schema = closedObject({
-  kind: {
+  operation: {
     type: "string",
     pattern: "^[a-z][a-z0-9_-]{0,31}$",
     examples: [
@@ -87,7 +87,7 @@ export const FACTS_SCHEMA: Schema = closedObject({
       "transcript",
     ],
     description:
-      "What it makes: chat, image, embedding, rerank, moderation, completion, speech, transcript, or a kind that a package adds",
+      "Operation of the model: chat, image, embedding, rerank, moderation, completion, speech, transcript, or one that a package adds",
   },
   name: nonEmptyText("For people"),
   protocols: names("Which of the provider's protocols serve it"),
@@ -102,10 +102,10 @@ export const FACTS_SCHEMA: Schema = closedObject({
         "stream, tools, parallel_tools, vision, documents, audio, json, json_schema, reasoning, system, logprobs, n, or state.…, hosted.…, cache.…",
     },
   },
-  refuses: names("Top-level fields that it answers with an error"),
+  rejected_fields: names("Top-level fields that the model rejects with an error"),
   price: { ...PRICE_SCHEMA, description: "free, or dollars by unit; without it the catalogue's" },
   priced_as: nonEmptyText("The model whose price holds for it"),
-  data: closedObject(
+  data_policy: closedObject(
     {
       retention: { ...RETENTION_SCHEMA, description: "How long it keeps what people wrote" },
       trains: {
@@ -150,12 +150,19 @@ export const FACTS_SCHEMA: Schema = closedObject({
 
 /** What the schema has let through. */
 export function toFactsOverride(raw: Mapping): FactsOverride {
-  const { priced_as: pricedAs, price, data, ...same } = raw;
+  const {
+    priced_as: pricedAs,
+    rejected_fields: rejectedFields,
+    price,
+    data_policy: dataPolicy,
+    ...same
+  } = raw;
   return {
     ...(same as Partial<Omit<ModelInfo, "price">>),
     ...(pricedAs === undefined ? {} : { pricedAs: pricedAs as string }),
+    ...(rejectedFields === undefined ? {} : { rejectedFields: rejectedFields as string[] }),
     ...(price === undefined ? {} : { price: price === "free" ? price : toPrice(price as Mapping) }),
-    ...(data === undefined ? {} : { dataPolicy: toDataPolicy(data as Mapping) }),
+    ...(dataPolicy === undefined ? {} : { dataPolicy: toDataPolicy(dataPolicy as Mapping) }),
   };
 }
 

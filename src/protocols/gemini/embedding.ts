@@ -1,6 +1,6 @@
 // The two ways in which this API is asked for vectors, `batchEmbedContents` and `embedContent`: two wires, since the answers differ.
 import type { JSONSchema } from "json-schema-to-ts";
-import one from "../../../schemas/gemini-embedding-one.request.json" with { type: "json" };
+import one from "../../../schemas/gemini-single-embedding.request.json" with { type: "json" };
 import many from "../../../schemas/gemini-embedding.request.json" with { type: "json" };
 import { embeddingOperation } from "../../model/operations/embedding-operation.ts";
 import type { FieldAllowlist } from "../../plugin/index.ts";
@@ -42,7 +42,7 @@ export const geminiEmbedding = (): Protocol<"embedding"> => ({
 
 /** The vector of one content. */
 export const geminiSingleEmbedding = (): Protocol<"embedding"> => ({
-  id: "gemini-embedding-one",
+  id: "gemini-single-embedding",
   operationSpec: embeddingOperation,
   zdrAllowedFields: allowlistFor(SCHEMAS),
   headers: { response: FORWARDED_RESPONSE_HEADERS },

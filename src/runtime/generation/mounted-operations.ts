@@ -33,7 +33,7 @@ export class MountedOperations {
           setup.addProblem(
             childPointer(
               childPointer(childPointer(providerPointerOf(id), "models"), model),
-              "kind",
+              "operation",
             ),
             problem.unknownKind(operation, kinds),
           );

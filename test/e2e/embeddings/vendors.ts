@@ -225,5 +225,5 @@ export const providersFor = (up: string): string =>
         .replace(
           ", with: ",
           "\n    with: ",
-        )}\n    models: { ${JSON.stringify(model)}: { kind: embedding, price: { input: "${PRICE}" } } }\n`,
+        )}\n    models: { ${JSON.stringify(model)}: { operation: embedding, price: { input: "${PRICE}" } } }\n`,
   ).join("");

@@ -30,7 +30,7 @@ ${providersFor(up)}
   wide:
     use: google
     with: { api_key: k, base_url: "${up}/wide" }
-    models: { m: { kind: embedding, price: { input: "0.10" } } }
+    models: { m: { operation: embedding, price: { input: "0.10" } } }
 `,
   );
 });

@@ -214,7 +214,7 @@ providers:
   slow:
     use: openai-compatible
     with: { base_url: "${up}/slow/v1", images: ["*"], image_edits: true, models: false }
-    models: { m: { kind: image, price: { images: "0.02" } } }
+    models: { m: { operation: image, price: { images: "0.02" } } }
 `,
   );
   await at.gateway.ask("models.refresh");

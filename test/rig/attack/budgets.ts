@@ -25,10 +25,10 @@ providers:
   messages: { use: anthropic-compatible, with: { base_url: "${url}/messages", api_key: k }, models: { m: { price: ${CHAT}, ${TOKENS} } } }
   responses: { use: openai, with: { base_url: "${url}/responses", api_key: k }, models: { m: { protocols: [responses], price: ${CHAT}, ${TOKENS} } } }
   gemini: { use: google, with: { base_url: "${url}/gemini", api_key: k }, models: { m: { price: ${CHAT}, ${TOKENS} } } }
-  pictures: { use: openai-compatible, with: { base_url: "${url}/pictures", api_key: k, images: [pieces, tokens, area] }, models: { pieces: { kind: image, price: { images: 0.04 } }, tokens: { kind: image, price: { input: 5, image_out: 30 } }, area: { kind: image, price: { megapixels: 0.01 } } } }
-  ranks: { use: openai-compatible, with: { base_url: "${url}/ranks", api_key: k, rerank: [searches, tokens] }, models: { searches: { kind: rerank, price: { searches: 0.002 } }, tokens: { kind: rerank, price: { input: 1 } } } }
-  voices: { use: openai-compatible, with: { base_url: "${url}/voices", api_key: k, speech: [characters, tokens] }, models: { characters: { kind: speech, price: { characters: 0.000015 } }, tokens: { kind: speech, price: { input: 0.6, audio_out: 12 } } } }
-  ears: { use: openai-compatible, with: { base_url: "${url}/ears", api_key: k, transcriptions: [m] }, models: { m: { kind: transcript, price: { seconds: 0.0001 } } } }
+  pictures: { use: openai-compatible, with: { base_url: "${url}/pictures", api_key: k, images: [pieces, tokens, area] }, models: { pieces: { operation: image, price: { images: 0.04 } }, tokens: { operation: image, price: { input: 5, image_out: 30 } }, area: { operation: image, price: { megapixels: 0.01 } } } }
+  ranks: { use: openai-compatible, with: { base_url: "${url}/ranks", api_key: k, rerank: [searches, tokens] }, models: { searches: { operation: rerank, price: { searches: 0.002 } }, tokens: { operation: rerank, price: { input: 1 } } } }
+  voices: { use: openai-compatible, with: { base_url: "${url}/voices", api_key: k, speech: [characters, tokens] }, models: { characters: { operation: speech, price: { characters: 0.000015 } }, tokens: { operation: speech, price: { input: 0.6, audio_out: 12 } } } }
+  ears: { use: openai-compatible, with: { base_url: "${url}/ears", api_key: k, transcriptions: [m] }, models: { m: { operation: transcript, price: { seconds: 0.0001 } } } }
 `;
 
 /** A client's way in, and what it asks there. */

@@ -116,15 +116,15 @@ ${PLACES.map((place) => providersAt(place, places[place], models)).join("")}`;
 /** What a model is, where its name does not say it. */
 const SAID: { readonly [U in UpstreamName]?: string } = {
   responses: "protocols: [responses]",
-  images: "kind: image",
-  "gemini-image": "kind: image",
-  embeddings: "kind: embedding",
-  "gemini-vectors": "kind: embedding",
-  rerank: "kind: rerank",
-  speech: "kind: speech",
-  transcriptions: "kind: transcript",
-  moderations: "kind: moderation",
-  completions: "kind: completion",
+  images: "operation: image",
+  "gemini-image": "operation: image",
+  embeddings: "operation: embedding",
+  "gemini-vectors": "operation: embedding",
+  rerank: "operation: rerank",
+  speech: "operation: speech",
+  transcriptions: "operation: transcript",
+  moderations: "operation: moderation",
+  completions: "operation: completion",
 };
 
 const providersAt = (place: Place, url: string, models: Models): string => {

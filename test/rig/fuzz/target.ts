@@ -39,10 +39,10 @@ attempts: { target: 1, all: 1 }
 remember: 1000
 timeouts: { connect: 2s, first_byte: 5s, idle: 5s, total: 10s }
 providers:
-  chat: { use: openai-compatible, with: { base_url: "${url}/v1", api_key: "${KEY}", images: ["draw*"], models: false }, models: { draw: { kind: image } } }
+  chat: { use: openai-compatible, with: { base_url: "${url}/v1", api_key: "${KEY}", images: ["draw*"], models: false }, models: { draw: { operation: image } } }
   messages: { use: anthropic-compatible, with: { base_url: "${url}/v1", api_key: "${KEY}" } }
   responses: { use: openai, with: { base_url: "${url}/v1", api_key: "${KEY}" }, models: { m: { protocols: [responses] }, ${Array.from({ length: FRESH }, (_, i) => `s${i}: { protocols: [responses] }`).join(", ")} } }
-  google: { use: google, with: { base_url: "${url}", api_key: "${KEY}" }, models: { gemini-m-image: { kind: image } } }
+  google: { use: google, with: { base_url: "${url}", api_key: "${KEY}" }, models: { gemini-m-image: { operation: image } } }
 `;
 const KEY = "${env:RIG_KEY}";
 

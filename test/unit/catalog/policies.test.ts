@@ -13,7 +13,7 @@ const folder = join(root, "plugins/providers/policy");
 const shipped = readdirSync(folder).map((file) => {
   const name = file.replace(/\.json$/, "");
   const policy = JSON.parse(readFileSync(join(folder, file), "utf8")) as {
-    data: DataPolicy;
+    dataPolicy: DataPolicy;
     exceptions?: PolicyException[];
   };
   return { name, policy };
@@ -28,7 +28,7 @@ const ZERO = ["deepinfra", "fireworks", "openrouter", "vercel"];
 
 const bare = (name: string, more: object = {}) =>
   effectivePolicy({
-    provider: shipped.find((s) => s.name === name)!.policy.data,
+    provider: shipped.find((s) => s.name === name)!.policy.dataPolicy,
     protocol: "chat-completions",
     trusted: true,
     now: NOW,
@@ -56,7 +56,7 @@ describe("shipped data policies", () => {
       verifiedAt: "2026-11-20",
       expires: "2027-05-20",
     };
-    const data = (more: object) => valid({ data: { ...zero, ...more } });
+    const data = (more: object) => valid({ dataPolicy: { ...zero, ...more } });
     expect(data({ evidence: ["https://example.com/policy"] })).toBe(true);
     expect(data({})).toBe(false);
     expect(data({ evidence: ["https://example.com"] })).toBe(false);
@@ -66,7 +66,7 @@ describe("shipped data policies", () => {
     expect(data({ retention: { kind: "days", days: 30 }, zeroWhen: "control" })).toBe(false);
     expect(data({ retention: { kind: "days", days: 30 }, expires: "soon" })).toBe(false);
     expect(
-      valid({ data: { ...zero, retention: { kind: "unknown" } }, exceptions: [{ data: {} }] }),
+      valid({ dataPolicy: { ...zero, retention: { kind: "unknown" } }, exceptions: [{ dataPolicy: {} }] }),
     ).toBe(false);
   });
 
@@ -77,10 +77,10 @@ describe("shipped data policies", () => {
   });
 
   it.each(shipped)("$name ends, and is then unknown", ({ name, policy }) => {
-    expect(policy.data.verifiedAt! < policy.data.expires!).toBe(true);
-    const months = Date.parse(policy.data.expires!) - Date.parse(policy.data.verifiedAt!);
+    expect(policy.dataPolicy.verifiedAt! < policy.dataPolicy.expires!).toBe(true);
+    const months = Date.parse(policy.dataPolicy.expires!) - Date.parse(policy.dataPolicy.verifiedAt!);
     expect(months).toBeLessThanOrEqual(184 * 86_400_000);
-    const late = bare(name, { now: Date.parse(policy.data.expires!) + 1 });
+    const late = bare(name, { now: Date.parse(policy.dataPolicy.expires!) + 1 });
     expect(late.retention.kind).toBe("unknown");
     expect(satisfies("required", late)).toBe(false);
   });
@@ -95,7 +95,7 @@ describe("shipped data policies", () => {
   it("goes with the definition that is mounted, exceptions too", async () => {
     const load = builtin.provider.anthropic as () => Promise<{ default: any }>;
     const { default: anthropic } = await load();
-    expect(anthropic.data).toEqual(shipped.find((s) => s.name === "anthropic")!.policy.data);
+    expect(anthropic.dataPolicy).toEqual(shipped.find((s) => s.name === "anthropic")!.policy.dataPolicy);
     expect(anthropic.exceptions[0].model).toBe("claude-fable-5*");
     expect(await withPolicy("somebody", { name: "somebody" })).toEqual({ name: "somebody" });
   });

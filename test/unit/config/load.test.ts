@@ -203,7 +203,7 @@ providers:
     models:
       free: { price: free }
       paid:
-        kind: image
+        operation: image
         price:
           input: 2.50
           output: "10"
@@ -214,13 +214,13 @@ providers:
           tiers: { batch: { input: "1.25" } }
         priced_as: echo
         limits: { context: 1000 }
-        data: { retention: { days: 30 }, trains: no, verified_at: 2026-11-01 }
+        data_policy: { retention: { days: 30 }, trains: no, verified_at: 2026-11-01 }
         image: { sizes: [1024x1024] }
 `);
     const facts = providers.get("demo")!.facts;
     expect(facts.get("free")).toEqual({ price: "free" });
     expect(facts.get("paid")).toEqual({
-      kind: "image",
+      operation: "image",
       price: {
         lines: [
           { unit: "input", usd: "2.5", per: 1_000_000 },
@@ -234,7 +234,7 @@ providers:
       },
       pricedAs: "echo",
       limits: { context: 1000 },
-      data: { retention: { kind: "days", days: 30 }, trains: "no", verifiedAt: "2026-11-01" },
+      dataPolicy: { retention: { kind: "days", days: 30 }, trains: "no", verifiedAt: "2026-11-01" },
       image: { sizes: ["1024x1024"] },
     });
   });
