@@ -72,6 +72,10 @@ export const POLICIES: { readonly [provider: string]: () => Promise<{ default: u
 export async function withPolicy<D extends object>(provider: string, definition: D): Promise<D> {
   const shipped = (await POLICIES[provider]?.())?.default as PolicyFile | undefined;
   return shipped
-    ? { ...definition, dataPolicy: shipped.dataPolicy, dataPolicyExceptions: shipped.exceptions ?? [] }
+    ? {
+        ...definition,
+        dataPolicy: shipped.dataPolicy,
+        dataPolicyExceptions: shipped.exceptions ?? [],
+      }
     : definition;
 }

@@ -193,7 +193,7 @@ describe("lists of models", () => {
     Object.fromEntries(info.price!.lines.map((l) => [l.unit, l.usd]));
 
   test("in every shape that servers use", () => {
-    const want = [{ model: "a/b", kind: "chat" }];
+    const want = [{ model: "a/b", operation: "chat" }];
     for (const body of [
       { object: "list", data: [{ id: "a/b" }] },
       [{ id: "a/b" }],
@@ -226,7 +226,7 @@ describe("lists of models", () => {
         ],
         {},
       ),
-    ).toMatchObject([{ model: "flux", kind: "image" }]);
+    ).toMatchObject([{ model: "flux", operation: "image" }]);
   });
 
   test("limits by any name", () => {
@@ -247,7 +247,7 @@ describe("lists of models", () => {
       ),
     ).toMatchObject([
       { limits: { context: 8192 } },
-      { action: "O", limits: { context: 1000, output: 50 } },
+      { name: "O", limits: { context: 1000, output: 50 } },
     ]);
   });
 
@@ -298,7 +298,9 @@ describe("lists of models", () => {
     const { listModels } = await mounted(openaiCompatible as CompatibleProvider, {
       base_url: up.url,
     });
-    expect(await listModels!(line(`${up.url}/v1`))).toMatchObject([{ model: "m1", kind: "chat" }]);
+    expect(await listModels!(line(`${up.url}/v1`))).toMatchObject([
+      { model: "m1", operation: "chat" },
+    ]);
     const gone = await mounted(openaiCompatible as CompatibleProvider, { base_url: up.url });
     await expect(gone.listModels!(line(`${up.url}/nowhere`))).rejects.toThrow(/status 404/);
   });

@@ -66,7 +66,10 @@ describe("shipped data policies", () => {
     expect(data({ retention: { kind: "days", days: 30 }, zeroWhen: "control" })).toBe(false);
     expect(data({ retention: { kind: "days", days: 30 }, expires: "soon" })).toBe(false);
     expect(
-      valid({ dataPolicy: { ...zero, retention: { kind: "unknown" } }, exceptions: [{ dataPolicy: {} }] }),
+      valid({
+        dataPolicy: { ...zero, retention: { kind: "unknown" } },
+        exceptions: [{ dataPolicy: {} }],
+      }),
     ).toBe(false);
   });
 
@@ -78,7 +81,8 @@ describe("shipped data policies", () => {
 
   it.each(shipped)("$name ends, and is then unknown", ({ name, policy }) => {
     expect(policy.dataPolicy.verifiedAt! < policy.dataPolicy.expires!).toBe(true);
-    const months = Date.parse(policy.dataPolicy.expires!) - Date.parse(policy.dataPolicy.verifiedAt!);
+    const months =
+      Date.parse(policy.dataPolicy.expires!) - Date.parse(policy.dataPolicy.verifiedAt!);
     expect(months).toBeLessThanOrEqual(184 * 86_400_000);
     const late = bare(name, { now: Date.parse(policy.dataPolicy.expires!) + 1 });
     expect(late.retention.kind).toBe("unknown");
@@ -95,8 +99,10 @@ describe("shipped data policies", () => {
   it("goes with the definition that is mounted, exceptions too", async () => {
     const load = builtin.provider.anthropic as () => Promise<{ default: any }>;
     const { default: anthropic } = await load();
-    expect(anthropic.dataPolicy).toEqual(shipped.find((s) => s.name === "anthropic")!.policy.dataPolicy);
-    expect(anthropic.exceptions[0].model).toBe("claude-fable-5*");
+    expect(anthropic.dataPolicy).toEqual(
+      shipped.find((s) => s.name === "anthropic")!.policy.dataPolicy,
+    );
+    expect(anthropic.dataPolicyExceptions[0].model).toBe("claude-fable-5*");
     expect(await withPolicy("somebody", { name: "somebody" })).toEqual({ name: "somebody" });
   });
 });
