@@ -2,9 +2,7 @@
 import { dirname, join, normalize } from "node:path/posix";
 
 const ALL =
-  "lib model money catalogue plugin store protocols config isolation loader walk gateway".split(
-    " ",
-  );
+  "lib model money catalog plugin store protocols config isolation loader walk gateway".split(" ");
 
 /** What a floor may import of ours. `types:` = only as types, which leave nothing behind at run time. */
 export const FLOORS: { readonly [floor: string]: readonly string[] } = {
@@ -13,13 +11,13 @@ export const FLOORS: { readonly [floor: string]: readonly string[] } = {
   money: ["lib", "model"],
   plugin: ["lib", "model"],
   store: ["lib", "model", "plugin"],
-  catalogue: ["lib", "model", "money", "plugin"],
+  catalog: ["lib", "model", "money", "plugin"],
   protocols: ["lib", "model", "plugin"],
-  config: ["lib", "model", "money", "catalogue", "plugin"],
+  config: ["lib", "model", "money", "catalog", "plugin"],
   isolation: ["lib", "model", "plugin", "config"],
   loader: ["lib", "model", "plugin", "config", "isolation"],
-  walk: "lib model money catalogue plugin protocols types:config".split(" "),
-  gateway: "lib model money catalogue plugin protocols config walk types:loader".split(" "),
+  walk: "lib model money catalog plugin protocols types:config".split(" "),
+  gateway: "lib model money catalog plugin protocols config walk types:loader".split(" "),
   // The kit runs what it judges in a real gateway.
   testing: ["lib", "model", "plugin", "protocols", "gateway", "builtin"],
   // A plugin's package is judged by the kit.

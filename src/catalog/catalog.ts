@@ -1,4 +1,4 @@
-// The catalogue: which models exist right now, and what is known of each, with the source of it and since when.
+// The catalog: which models exist right now, and what is known of each, with the source of it and since when.
 // May import: lib, model, money. Makes no call: lists are brought by refresh.ts, facts are handed in as data. A question
 // is a Map lookup; whatever changes is worked out when it changes, off the path of any request.
 import { wallClock } from "../lib/time/wall-clock.ts";

@@ -1,5 +1,5 @@
 // The walk: one request's whole life. Stations are files and functions; no station imports another, only walk.ts knows the order.
-// May import: plugin (types), protocols' interface, model, money, catalogue, lib. May not: config values, loader, gateway.
+// May import: plugin (types), protocols' interface, model, money, catalog, lib. May not: config values, loader, gateway.
 //
 // This file is what a generation offers the walk: everything here is built once per config and never changes.
 import type { GatewayConfig } from "../config/gateway-config.ts";
@@ -48,7 +48,7 @@ export interface Generation {
   /** How long a client may take nothing of its answer. */
   readonly writeTimeoutMs: number;
   readonly resolver: CandidateResolver;
-  readonly catalogue: Catalog;
+  readonly catalog: Catalog;
   readonly accounts: Accounts;
   readonly ledger: Ledger;
   readonly targetHealth: TargetHealth;

@@ -12,7 +12,7 @@ import type { Store } from "./store/store.ts";
 
 /**
  * What the host lends to one plugin, from its `setup` on. Everything with an end has an owner here, and ends in reverse order when
- * the generation has left. A store's own context has no `keys`, `catalogue` and `ledger`, which are made from the store.
+ * the generation has left. A store's own context has no `keys`, `catalog` and `ledger`, which are made from the store.
  */
 export type Context = Readonly<{
   /** "providers.anthropic": the path in gateway.yaml, in every log line and error. */
@@ -101,7 +101,7 @@ export type Context = Readonly<{
   stateDir(): string;
 }>;
 
-/** A model as the catalogue lists it: the merged facts, under the id that a client writes. */
+/** A model as the catalog lists it: the merged facts, under the id that a client writes. */
 export interface ListedModel extends ModelInfo {
   /** Name that a client writes in `model`. */
   id: string;

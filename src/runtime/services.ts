@@ -299,7 +299,7 @@ export async function openServices(
     idempotency: options.idempotency ?? new InMemoryIdempotencyRegistry(),
     accountCache: options.accountCache ?? new AccountCache(),
     pools: scope.own(new ConnectionPools(config.proxy)),
-    modelLists: options.modelLists ?? (await openModelLists(join(config.stateDir, "catalogue"))),
+    modelLists: options.modelLists ?? (await openModelLists(join(config.stateDir, "catalog"))),
   } as { -readonly [K in keyof Services]: Services[K] };
   scope.defer(() => services.modelLists.whenSaved());
   const abroad = scope.own(createDownloader());

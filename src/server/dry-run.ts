@@ -242,7 +242,7 @@ async function createOfflineServices(
   const { config, log, mask } = options;
   log.addSecrets(listSecrets(config));
   const idle = () => fail("unavailable", "No gateway is running.");
-  const lists = join(config.stateDir, "catalogue");
+  const lists = join(config.stateDir, "catalog");
   const store: Store = {
     open: async () => idle(),
     apply: async () => idle(),

@@ -228,7 +228,7 @@ describe("hosts", () => {
   });
 });
 
-describe("the catalogue", () => {
+describe("the catalog", () => {
   it("is what the key may use, filtered, for the SDKs of both families", async () => {
     const ids = async (key: string, query: Record<string, string> = {}) => {
       const all: string[] = [];

@@ -1,5 +1,5 @@
 // What holds for every kind of model that the gateway speaks by itself: it is listed by its kind, answered by the demo offline, booked,
-// bounded by its own unit, explained, counted by its kind, told where it is asked for, and in the catalogue with a price.
+// bounded by its own unit, explained, counted by its kind, told where it is asked for, and in the catalog with a price.
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -23,7 +23,7 @@ interface Spoken {
   readonly schema: string;
   /** In the GenAI conventions' word, where they have one. */
   readonly operation: string;
-  /** A vendor's model that the catalogue has a price of; null: no page that was read has one. */
+  /** A vendor's model that the catalog has a price of; null: no page that was read has one. */
   readonly priced: string | null;
 }
 
@@ -245,7 +245,7 @@ describe.each(EACH)("%s", (kind, { path, model, frontend, schema, operation, pri
     expect(JSON.parse(await readFile(file, "utf8"))).toMatchObject({ type: "object" });
   });
 
-  it.skipIf(priced === null)("is in the catalogue with a price", async () => {
+  it.skipIf(priced === null)("is in the catalog with a price", async () => {
     const { models } = (await at.ask("models.explain", { model: priced! })) as any;
     expect(models).toMatchObject([{ kind, example: { usd: expect.any(String) } }]);
   });

@@ -13,10 +13,10 @@ function shelf(operator = false) {
     price: model === "auto" ? own : other,
   }));
   const set = operator ? new Map([["auto", { price: own }]]) : undefined;
-  const catalogue = createCatalog({
+  const catalog = createCatalog({
     providers: new Map([["p", { operator: set, shipped: { asOf: "2026-11-01", models } }]]),
   });
-  return catalogue.entriesOf("p");
+  return catalog.entriesOf("p");
 }
 const ask = (of: string | undefined, more: object = {}) =>
   findReportPrice(of, { model: "auto", price: own, shelf: shelf(), alone: true, ...more });

@@ -341,7 +341,7 @@ it("an answer of pictures is shown whole before its bytes pass, and may be stopp
       },
       hooks: [{ watch }],
     });
-    await until(() => s.built.gen.catalogue.find("p", "m").listed);
+    await until(() => s.built.gen.catalog.find("p", "m").listed);
     const res = await s.ask({
       model: "p/m",
       ...CLIENTS["images"]!.least,

@@ -24,7 +24,7 @@ describe("providers come with facts", () => {
     }
   });
 
-  it("all of them such as the catalogue reads", async () => {
+  it("all of them such as the catalog reads", async () => {
     for (const name of Object.keys(builtin.provider)) {
       const found = await facts(name as keyof typeof builtin.provider);
       if (found) expect(parseModelList(found.models).length, name).toBe(found.models.length);

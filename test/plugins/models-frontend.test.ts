@@ -51,7 +51,7 @@ const many = Array.from({ length: 45 }, (_, i): ModelInfo => ({
   operation: "chat",
 }));
 
-const catalogue = createCatalog({
+const catalog = createCatalog({
   providers: new Map([
     ["openai", { shipped: { asOf: "2026-11-01", models: MODELS } }],
     ["bulk", { shipped: { asOf: "2026-11-01", models: many } }],
@@ -76,16 +76,16 @@ let base: string;
 beforeAll(async () => {
   const ctx = {
     ...createTestContext().ctx,
-    catalogue: {
+    catalog: {
       list: ({ identity, privacy, kind }: { identity?: Identity; privacy?: Privacy; kind?: any }) =>
-        catalogue.list({
+        catalog.list({
           operation: kind,
           privacy,
           isAllowed:
             identity?.models && ((id) => identity.models!.some((p) => matchesPattern(p, id))),
         }),
-      find: (id: string) => catalogue.listing(id),
-      works: () => catalogue.operations,
+      find: (id: string) => catalog.listing(id),
+      works: () => catalog.operations,
     },
   };
   frontend = await models.setup({ accept: ["bearer", "x-api-key"] }, ctx as never);
@@ -157,7 +157,7 @@ describe("the SDKs", () => {
       expect(first.data).toHaveLength(20);
       const ids: string[] = [];
       for await (const model of client.models.list({ limit: 7 })) ids.push(model.id);
-      expect(ids).toEqual(catalogue.list().map((l) => l.id));
+      expect(ids).toEqual(catalog.list().map((l) => l.id));
       const back: string[] = [];
       let at = await client.models.list({ limit: 7, before_id: ids[ids.length - 1]! });
       for (;;) {
@@ -222,9 +222,9 @@ describe("what is shown", () => {
   });
 
   it("has the extras that editors read, and nothing that is not known", () => {
-    const [gpt, , picture] = catalogue
+    const [gpt, , picture] = catalog
       .list({ provider: "openai" })
-      .map((model) => toModelEntry(model, catalogue.operations.get(model.operation)));
+      .map((model) => toModelEntry(model, catalog.operations.get(model.operation)));
     expect(gpt).toMatchObject({
       created: 1_777_593_600,
       context_length: 400_000,

@@ -1,4 +1,4 @@
-// What is read in the moment it is asked for: how the gateway is, what the catalogue knows of dates, what budgets have left.
+// What is read in the moment it is asked for: how the gateway is, what the catalog knows of dates, what budgets have left.
 import type {
   Context,
   ListedModel,
@@ -233,20 +233,20 @@ export function writeBudgetGauges(out: MetricsSink, tally: MetricsTally, now: nu
 const DATES_TTL_MS = 60_000;
 
 export class ExpiryGauges {
-  readonly #catalogue: Context["catalog"];
+  readonly #catalog: Context["catalog"];
   #readAt = -Infinity;
   #policyExpirySamples: readonly Sample[] = [];
   #modelRetirementSamples: readonly Sample[] = [];
 
-  constructor(catalogue: Context["catalog"]) {
-    this.#catalogue = catalogue;
+  constructor(catalog: Context["catalog"]) {
+    this.#catalog = catalog;
   }
 
   write(out: MetricsSink): void {
     const now = performance.now();
     if (now - this.#readAt > DATES_TTL_MS) {
       this.#readAt = now;
-      const models = this.#catalogue.list({});
+      const models = this.#catalog.list({});
       this.#policyExpirySamples = limitSeries(policyExpiries(models));
       this.#modelRetirementSamples = limitSeries(modelRetirements(models));
     }

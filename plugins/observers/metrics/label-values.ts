@@ -1,8 +1,8 @@
-// Which names may stand as labels. A model's must be known to the catalogue; keys and labels are the first few that came.
+// Which names may stand as labels. A model's must be known to the catalog; keys and labels are the first few that came.
 import type { Context } from "tollgate/plugin";
 import { OTHER } from "./series.ts";
 
-/** Asking the catalogue for all that it has is dear, and a name that is new is asked for by a client. */
+/** Asking the catalog for all that it has is dear, and a name that is new is asked for by a client. */
 const CATALOG_TTL_MS = 10_000;
 
 export interface ModelLabels {
@@ -12,18 +12,18 @@ export interface ModelLabels {
 }
 
 export class ModelLabelValues {
-  readonly #catalogue: Context["catalog"];
+  readonly #catalog: Context["catalog"];
   #knownModels: ReadonlyMap<string, string> = new Map();
   #readAt = -Infinity;
 
-  constructor(catalogue: Context["catalog"]) {
-    this.#catalogue = catalogue;
+  constructor(catalog: Context["catalog"]) {
+    this.#catalog = catalog;
   }
 
-  /** What a provider calls a model; `other` unless the catalogue or an alias names it. */
+  /** What a provider calls a model; `other` unless the catalog or an alias names it. */
   labelsFor(provider: string, model: string): ModelLabels {
     const id = `${provider}/${model}`;
-    const kind = this.#catalogue.find(id)?.operation ?? this.#readModels().get(id);
+    const kind = this.#catalog.find(id)?.operation ?? this.#readModels().get(id);
     return kind === undefined ? { model: OTHER, operation: "chat" } : { model, operation: kind };
   }
 
@@ -32,7 +32,7 @@ export class ModelLabelValues {
     if (now - this.#readAt < CATALOG_TTL_MS) return this.#knownModels;
     this.#readAt = now;
     return (this.#knownModels = new Map(
-      this.#catalogue
+      this.#catalog
         .list({})
         .map(({ provider, model, operation }) => [`${provider}/${model}`, operation]),
     ));

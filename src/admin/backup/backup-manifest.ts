@@ -26,7 +26,7 @@ export interface BackupFile {
 export const MANIFEST_NAME = "manifest.json";
 export const LEDGER_NAME = "ledger";
 /** What else there is to keep of a state folder. */
-export const OTHER_FILES = /^(?:files\/key|catalogue\/[\w.@-]{1,80})$/;
+export const OTHER_FILES = /^(?:files\/key|catalog\/[\w.@-]{1,80})$/;
 
 export const toManifestSums = ({ calls, usage, costNano, unpriced }: LedgerBackup["total"]) => ({
   calls,

@@ -84,8 +84,8 @@ async function createNewFile(path: string): Promise<FileHandle> {
 }
 
 async function listOtherFiles(stateDir: string): Promise<string[]> {
-  const lists = await readdir(join(stateDir, "catalogue")).catch(() => []);
-  const names = ["files/key", ...lists.map((name) => `catalogue/${name}`)];
+  const lists = await readdir(join(stateDir, "catalog")).catch(() => []);
+  const names = ["files/key", ...lists.map((name) => `catalog/${name}`)];
   return names.filter((name) => OTHER_FILES.test(name) && existsSync(join(stateDir, name)));
 }
 

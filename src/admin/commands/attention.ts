@@ -274,7 +274,7 @@ function listRetirements(
   now: number,
   used: () => ReadonlySet<string>,
 ): AttentionItem[] {
-  const listed = current().gen.catalogue.list();
+  const listed = current().gen.catalog.list();
   const going = listed.flatMap(({ id, provider, retires }) => {
     const on = retires === undefined || !id.startsWith(`${provider}/`) ? NaN : Date.parse(retires);
     return on < now + WARN_BEFORE_MS.model ? [{ id, on }] : [];

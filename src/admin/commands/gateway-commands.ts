@@ -60,7 +60,7 @@ export const createGatewayDispatcher = (options: GatewayCommandsOptions): Comman
   const built = () => currentGeneration().built;
   const listed = () =>
     built()
-      .gen.catalogue.list()
+      .gen.catalog.list()
       .map(({ id }) => id);
   const mounts = (): MountedState => ({ ...currentGeneration(), ...services });
   const grantTargets = () =>

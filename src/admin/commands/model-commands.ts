@@ -115,14 +115,14 @@ function listModels(
   { gen, providers }: BuiltGeneration,
   { kind, provider, privacy = "off" }: InputOf<"models.list">,
 ): readonly Listing[] {
-  const kinds = [...gen.catalogue.operations.keys()];
+  const kinds = [...gen.catalog.operations.keys()];
   if (kind !== undefined && !kinds.includes(kind))
     fail("invalid", `A kind is one of: ${kinds.join(", ")}.`, {
       param: "/kind",
       code: "bad_input",
     });
   if (provider !== undefined) assertMounted(providers, provider);
-  return gen.catalogue.list({ operation: kind as Operation | undefined, provider, privacy });
+  return gen.catalog.list({ operation: kind as Operation | undefined, provider, privacy });
 }
 
 /** Fails unless gateway.yaml mounts a provider of this name. */
@@ -137,13 +137,13 @@ export function assertMounted(providers: BuiltGeneration["providers"], name: str
 }
 
 function explainName(built: BuiltGeneration, name: string, now: number): ExplainedName {
-  const { catalogue } = built.gen;
-  const models = resolveModels(built, name).map((id) => explainModel(catalogue, id, now));
+  const { catalog } = built.gen;
+  const models = resolveModels(built, name).map((id) => explainModel(catalog, id, now));
   const strange = models.every(({ listed }) => !listed);
   return {
     name,
     models,
-    suggestions: strange ? catalogue.suggest(name, models[0]?.operation) : [],
+    suggestions: strange ? catalog.suggest(name, models[0]?.operation) : [],
   };
 }
 

@@ -133,7 +133,7 @@ function findCheapestModel(
 ): string | undefined {
   const now = wallClock();
   let best: { model: string; nano: bigint | null } | undefined;
-  for (const { id, price, retires } of gen.catalogue.list({ operation: "chat", provider })) {
+  for (const { id, price, retires } of gen.catalog.list({ operation: "chat", provider })) {
     if (!id.startsWith(`${provider}/`)) continue;
     const model = id.slice(provider.length + 1);
     if (retires !== undefined && Date.parse(retires) < now) continue;
@@ -155,7 +155,7 @@ async function readProvidersHealth(options: ProviderCommandsOptions): Promise<Pr
   );
   const faults = recentFaultsByProvider(recentRequests);
   const models = new Map<string, number>();
-  for (const { id, provider } of gen.catalogue.list())
+  for (const { id, provider } of gen.catalog.list())
     if (id.startsWith(`${provider}/`)) models.set(provider, (models.get(provider) ?? 0) + 1);
   return {
     providers: [...providers.values()].map((one) => ({

@@ -172,7 +172,7 @@ export class CallTally {
     return { usage: guess, estimated: true };
   }
 
-  /** More than the model reads, or may write: a mistake of the provider's, or of the catalogue. */
+  /** More than the model reads, or may write: a mistake of the provider's, or of the catalog. */
   #isImpossible(usage: Usage): boolean {
     const { context = Infinity } = this.call.info.limits ?? {};
     const most = context * (1 + (this.#holdRequest?.toolRuns ?? 0));

@@ -87,7 +87,7 @@ const rejectUncappable = (call: HostCall): never =>
     code: "uncappable",
   });
 
-/** Should the catalogue be wrong about what a model writes at most, the budget still holds. */
+/** Should the catalog be wrong about what a model writes at most, the budget still holds. */
 function setOutputCap(
   call: HostCall,
   out: OutgoingRequest,

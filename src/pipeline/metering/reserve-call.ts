@@ -28,7 +28,7 @@ export function reserveCall(
   const { gen } = x["~"];
   const { limits, labels, budgetMode } = collectCharges(call);
   const hasBudget = limits.some((l) => l.unit === "nano_usd");
-  const models = gen.catalogue.entriesOf(call.provider);
+  const models = gen.catalog.entriesOf(call.provider);
   const {
     facts: survey,
     input,

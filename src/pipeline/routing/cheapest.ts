@@ -1,4 +1,4 @@
-// The one whose answer is likely to cost least, by the catalogue's prices of today and the size of this very request. For all of them the
+// The one whose answer is likely to cost least, by the catalog's prices of today and the size of this very request. For all of them the
 // same is taken to be written, or what a model writes at most. What has no known price comes last: it may be anything.
 import { wallClock } from "../../lib/time/wall-clock.ts";
 import { expectedCost } from "../../money/estimate.ts";

@@ -12,7 +12,7 @@ import type { IsNameAllowed } from "./resolution.ts";
 interface RejectionInputs {
   readonly x: Exchange;
   readonly facts: RequestFacts;
-  readonly gen: Pick<Generation, "catalogue">;
+  readonly gen: Pick<Generation, "catalog">;
 }
 
 /** How many others are named to a client that is refused. */
@@ -82,7 +82,7 @@ function findAlternatives(
   const refused = new Set([x.model, ...out.map((e) => e.candidate.id)]);
   const name = (id: string) => id.slice(id.lastIndexOf("/") + 1);
   const same = new Set([...refused].map(name));
-  return gen.catalogue
+  return gen.catalog
     .list({ operation: x.operation, privacy: x.privacy, isAllowed: may })
     .map(({ id }) => id)
     .filter((id) => !refused.has(id))

@@ -25,7 +25,7 @@ export function throwModelNotFound(of: FailedLookup): never {
   if (other !== undefined) {
     const right = inputs.pathsByOperation.get(other.operation);
     const noun =
-      inputs.catalogue.operations.get(other.operation)?.noun ??
+      inputs.catalog.operations.get(other.operation)?.noun ??
       `a model of the kind ${other.operation}`;
     return fail("invalid", `${other.id} is ${noun}${right ? `: ask for it at ${right}` : ""}.`, {
       param: "model",
@@ -59,7 +59,7 @@ function similarNamesHint({
   const names = [...inputs.models.keys()].filter((name) => !name.includes("*") && isAllowed(name));
   const likely = new Set([
     ...suggestNames(model, names),
-    ...inputs.catalogue.suggest(model, operationSpec.name, isAllowed),
+    ...inputs.catalog.suggest(model, operationSpec.name, isAllowed),
   ]);
   const nearest = [...likely].filter(hasCandidates);
   if (nearest.length > 0) return ` Near it: ${nearest.slice(0, MAX_SUGGESTIONS).join(", ")}.`;

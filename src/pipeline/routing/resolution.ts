@@ -31,7 +31,7 @@ export interface ResolverInputs {
   readonly providers: ReadonlyMap<string, MountedProvider>;
   readonly unmounted: ReadonlyMap<string, string>;
   readonly models: ReadonlyMap<string, ModelRoute>;
-  readonly catalogue: Catalog;
+  readonly catalog: Catalog;
   /** Where each kind of model is asked for: "/v1/images/generations". */
   readonly pathsByOperation: ReadonlyMap<Operation, string>;
   readonly targetHealth: { target(name: TargetName): UpstreamTarget };

@@ -1,5 +1,5 @@
 // From what a client wrote in `model` to the candidates that could serve it, in the order in which they are tried.
-// What is found depends on the config and the catalogue alone, so it is worked out once per name and kept. That nothing is
+// What is found depends on the config and the catalog alone, so it is worked out once per name and kept. That nothing is
 // found is said to each client anew: it names others, and only those that this client may use.
 import type { ModelRoute } from "../../config/gateway-config.ts";
 import { BoundedMap } from "../../lib/bounded-map.ts";
@@ -65,11 +65,11 @@ export class CandidateResolver {
   ): Resolution {
     const now = this.#inputs.now();
     if (
-      this.#catalogVersion !== this.#inputs.catalogue.version ||
+      this.#catalogVersion !== this.#inputs.catalog.version ||
       now - this.#cachedSince > CACHE_TTL_MS
     ) {
       this.#cache.clear();
-      this.#catalogVersion = this.#inputs.catalogue.version;
+      this.#catalogVersion = this.#inputs.catalog.version;
       this.#cachedSince = now;
     }
     let cache = this.#cache.get(frontend);
@@ -212,7 +212,7 @@ export class CandidateResolver {
     into: NameLookup,
   ): void {
     const id = `${provider.name}/${model}`;
-    const { info, listed } = this.#inputs.catalogue.find(provider.name, model);
+    const { info, listed } = this.#inputs.catalog.find(provider.name, model);
     const { name, requiresCatalogEntry: mustBeListed } = operationSpecOf(frontend);
     if (info.operation !== name) {
       if (listed) into.wrongOperation.push({ id, operation: info.operation });

@@ -1,5 +1,5 @@
 // A pick says in which order the candidates of one request are asked while all of them are well. It keeps nothing: what it goes by
-// stands in gateway.yaml, in the catalogue, in the request, or is known of targets. What rests is put behind the others after it, and
+// stands in gateway.yaml, in the catalog, in the request, or is known of targets. What rests is put behind the others after it, and
 // so is what a route hook says.
 import type { OperationSpec } from "../../model/operations/operation-spec.ts";
 import type { Exchange } from "../../plugin/exchange.ts";

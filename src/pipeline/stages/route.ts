@@ -27,7 +27,7 @@ import type { IsNameAllowed, Resolution } from "../routing/resolution.ts";
 
 /** What is routed: the exchange as hooks see it, and what the host knows of it besides. */
 export interface RouteInputs {
-  readonly gen: Pick<Generation, "resolver" | "targetHealth" | "catalogue" | "outputHistory">;
+  readonly gen: Pick<Generation, "resolver" | "targetHealth" | "catalog" | "outputHistory">;
   readonly frontend: MountedFrontend;
   readonly x: Exchange;
   readonly operationSpec: OperationSpec;
@@ -125,7 +125,7 @@ function filterCandidates(
       return exclude(
         excluded,
         candidate,
-        "catalogue",
+        "catalog",
         "unsupported",
         "capability",
         `it does not do ${missingFeature}`,

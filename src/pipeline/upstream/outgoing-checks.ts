@@ -110,7 +110,7 @@ function checkReferencedModels(call: HostCall, named: References): void {
 /** The models that a body names beside its own, as this provider has them: any of them may answer, and be paid. */
 export const findReferencedModels = (call: HostCall, named: References): readonly ModelInfo[] =>
   referencedModels(named).map(
-    (model) => call.exchange["~"].gen.catalogue.find(call.provider, model).info,
+    (model) => call.exchange["~"].gen.catalog.find(call.provider, model).info,
   );
 
 /** By its id here, or by a name of the gateway's that leads to it. */

@@ -28,7 +28,7 @@ export function ratioOf({ width, height }: Size, known?: readonly string[]): str
 
 const gcd = (a: number, b: number): number => (b === 0 ? a : gcd(b, a % b));
 
-/** What of an image request a model may be unable to do, as the catalogue knows it. */
+/** What of an image request a model may be unable to do, as the catalog knows it. */
 export interface ImageParameters {
   n?: Opt<number>;
   size?: Opt<string>;
@@ -36,7 +36,7 @@ export interface ImageParameters {
   format?: Opt<string>;
 }
 
-/** Refuses what the catalogue says that a model cannot do, naming what it can. Unknown is let through. */
+/** Refuses what the catalog says that a model cannot do, naming what it can. Unknown is let through. */
 export function requireSupported(wish: ImageParameters, info: ModelInfo): void {
   const { sizes, sides, qualities, formats }: ImageFacts = info.image ?? {};
   const most = info.limits?.images;

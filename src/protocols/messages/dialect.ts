@@ -16,7 +16,7 @@ export interface MessagesTraits {
   systemMessages?: boolean;
   /** Takes `strict` on tools. */
   strictTools?: boolean;
-  /** Fills in for a `max_tokens` that the client did not give, where the catalogue does not know the model's own. */
+  /** Fills in for a `max_tokens` that the client did not give, where the catalog does not know the model's own. */
   maxTokens?: number;
 }
 

@@ -78,10 +78,8 @@ export async function buildGeneration(
   const providers = await mountProviders(config, setup, probesProviders);
   const kinds = new MountedOperations();
   kinds.addProviders(providers);
-  const catalogue = scope.own(
-    createGenerationCatalog(config, providers, services, kinds.operations),
-  );
-  setup.catalog = catalogue;
+  const catalog = scope.own(createGenerationCatalog(config, providers, services, kinds.operations));
+  setup.catalog = catalog;
   const served = new PluginRouteTable(setup, services.adminPrincipals);
   const { middleware, frontends } = await mountMiddleware(config, setup, served);
   const watching = scope.own(new LifetimeScope());
@@ -91,7 +89,7 @@ export async function buildGeneration(
   served.warnOfMissingListener(config);
   kinds.addFrontends(mounted.frontends);
   kinds.check(config, setup);
-  checkInterchangeableModels(config, catalogue, setup);
+  checkInterchangeableModels(config, catalog, setup);
   if (!problems.some((p) => p.severity === "error") && probesProviders)
     problems.push(...(await checkReadiness(config, providers, services, scope, options.locate)));
   if (problems.some((p) => p.severity === "error")) {
@@ -105,7 +103,7 @@ export async function buildGeneration(
     watching.beginClose();
   };
   return {
-    gen: createGeneration(options, { catalogue, providers, mounted, inFlight }),
+    gen: createGeneration(options, { catalog, providers, mounted, inFlight }),
     frontends: [...mounted.frontends, ...frontends],
     adminFrontends: served.adminFrontends,
     warnings: problems,
@@ -135,13 +133,13 @@ export async function buildGeneration(
 function createGeneration(
   { number, config, services }: BuildGenerationOptions,
   made: {
-    readonly catalogue: Catalog;
+    readonly catalog: Catalog;
     readonly providers: ReadonlyMap<string, MountedProvider>;
     readonly mounted: MountedFrontends;
     readonly inFlight: InFlightCounter;
   },
 ): Generation {
-  const { catalogue, providers, mounted, inFlight } = made;
+  const { catalog, providers, mounted, inFlight } = made;
   const { entryPaths } = mounted;
   const subrequestRoutes = subrequestRoutesOf(mounted.frontends);
   const { models, unmountedProviders } = config;
@@ -161,12 +159,12 @@ function createGeneration(
       providers,
       unmounted: unmountedProviders,
       models,
-      catalogue,
+      catalog,
       pathsByOperation: entryPaths,
       targetHealth: services.targetHealth,
       now: wallClock,
     }),
-    catalogue,
+    catalog,
     accounts: new Accounts(config.accounts, services.accountCache),
     ledger: services.ledgerQueue,
     targetHealth: services.targetHealth,

@@ -1,4 +1,4 @@
-// A generation's catalogue: what its providers ship, what the operator says of them, what they say of themselves.
+// A generation's catalog: what its providers ship, what the operator says of them, what they say of themselves.
 import { wallClock } from "../../lib/time/wall-clock.ts";
 import type { OperationSpec } from "../../model/operations/operation-spec.ts";
 import { createCatalog, type Catalog, type ProviderFacts } from "../../catalog/catalog.ts";

@@ -10,7 +10,7 @@ import type { PluginSetup } from "../plugin-host/plugin-setup.ts";
 
 /**
  * The first that declares a kind says what it is to lists and errors; a request is held and metered by the word of its own
- * frontend. Providers come first, since the catalogue is made before the frontends are set up.
+ * frontend. Providers come first, since the catalog is made before the frontends are set up.
  */
 export class MountedOperations {
   readonly operations: Map<string, OperationSpec> = new Map(BUILT_IN_OPERATIONS);

@@ -21,7 +21,7 @@ export async function setUpStore(
   contextServices: ContextServices,
   scope: LifetimeScope,
 ): Promise<Store> {
-  const catalogue = () => fail("internal", "A store has no catalogue.");
+  const catalog = () => fail("internal", "A store has no catalog.");
   const needs = resolveNeeds(store.definition, store.options, {
     configFile: file,
     env: contextServices.env,
@@ -31,7 +31,7 @@ export async function setUpStore(
     scope,
     services: contextServices,
     needs,
-    catalog: catalogue,
+    catalog,
   });
   const instance = await store.definition.setup(store.options, ctx);
   const stranger = findUnknownSetupMember("store", instance);

@@ -106,7 +106,7 @@ async function createLocalAccess(own: LocalEndpoint) {
 /** "//host" names another one. */
 const isPath = (to: string | URL): boolean => typeof to === "string" && /^\/(?![/\\])/.test(to);
 
-/** What a key may see of the catalogue. */
+/** What a key may see of the catalog. */
 function createCatalogView(catalog: () => Catalog): Context["catalog"] {
   return {
     list: ({ identity, privacy, operation }) =>

@@ -98,11 +98,8 @@ export class PluginSetup {
   #callSetup({ id, definition, options }: MountConfig<any>, scope: LifetimeScope) {
     const { services } = this;
     const needs = this.needsOf({ definition, options });
-    const catalogue = () => this.catalog!;
-    return definition.setup(
-      options,
-      createPluginContext({ id, scope, services, needs, catalog: catalogue }),
-    );
+    const catalog = () => this.catalog!;
+    return definition.setup(options, createPluginContext({ id, scope, services, needs, catalog }));
   }
 }
 

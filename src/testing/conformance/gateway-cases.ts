@@ -66,7 +66,7 @@ export function startCasesGateway(
     env,
     yaml: [
       `frontends: ${JSON.stringify(frontends.map(([use]) => use))}`,
-      "catalogue: { refresh: 1h }",
+      "catalog: { refresh: 1h }",
       // Each answer is judged as it came.
       "attempts: { target: 1, all: 1 }",
       "providers:",

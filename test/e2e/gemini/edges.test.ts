@@ -111,7 +111,7 @@ describe("what goes wrong", () => {
   });
 });
 
-describe("the catalogue and pictures", () => {
+describe("the catalog and pictures", () => {
   const PNG =
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
   const drawn = (parts: readonly object[], finishReason = "STOP") =>

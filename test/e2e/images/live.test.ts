@@ -1,11 +1,11 @@
-// The catalogue of a whole daemon, which follows what its upstreams say, and keeps to it while they say nothing.
+// The catalog of a whole daemon, which follows what its upstreams say, and keeps to it while they say nothing.
 import { jsonResponse, type ScriptedReply } from "tollgate/testing";
 import { describe, expect, it } from "vitest";
 import { KEYS, list, raised, studio, type Studio } from "./studio.ts";
 import { until } from "../../kit/wait.ts";
 
 const EVERY_MS = 1_000;
-const QUICK = `catalogue: { refresh: ${EVERY_MS}ms }\n`;
+const QUICK = `catalog: { refresh: ${EVERY_MS}ms }\n`;
 const LISTED = "GET /openai/v1/models";
 const CHAT: ScriptedReply = jsonResponse({
   id: "c",

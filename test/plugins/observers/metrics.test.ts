@@ -163,7 +163,7 @@ it("every observation beyond a metric's cap is counted as folded, and no other: 
   const { observer, text, test } = await mounted({}, { models });
   await using _ = test;
   for (let round = 0; round < 3; round++) {
-    // A name that no catalogue has is called so as well, and is no name too many.
+    // A name that no catalog has is called so as well, and is no name too many.
     const all = [...names, "made-up"].map((name) => line(5n, {}, name));
     if (round === 0) all.unshift(all.pop()!);
     await observer.onCharges!(all);

@@ -229,7 +229,7 @@ describe("dialects, the same on both lanes", () => {
   for (const [name, dialect, body, expected] of CASES)
     it(name, () => expect(sent(dialect, body)).toEqual(expected));
 
-  it("the catalogue's and the host's limits are refused here, before anything is sent", () => {
+  it("the catalog's and the host's limits are refused here, before anything is sent", () => {
     const info = { model: "m", kind: "image" as const, image: { sizes: ["1024x1024"] } };
     expect(caught(() => sent({}, { size: "9x9" }, { info }))).toMatchObject({
       kind: "unsupported",

@@ -25,7 +25,7 @@ const layer: fc.Arbitrary<FactLayer> = fc.record({
   at: fc.constantFrom("2026-11-01", "2026-11-02"),
   facts: said,
 });
-/** Strongest first, as the catalogue hands them over. */
+/** Strongest first, as the catalog hands them over. */
 const layers = fc
   .array(layer, { maxLength: 5 })
   .map((all) =>

@@ -79,15 +79,15 @@ describe("refreshing", () => {
   it("asks at once, then at its pace; a new model is there within it, a gone one gone", async () => {
     const clock = new Hand();
     const lists = createInMemoryModelLists();
-    const catalogue = createCatalog({ lists, providers: new Map([["p", { hasLiveList: true }]]) });
+    const catalog = createCatalog({ lists, providers: new Map([["p", { hasLiveList: true }]]) });
     let upstream = list("a", "b");
     const refresh = createListRefresher(lists, { times: pace, clock });
     refresh.follow([line(async () => upstream)]);
     await clock.pass(0);
-    expect(catalogue.list().map((l) => l.id)).toEqual(["p/a", "p/b"]);
+    expect(catalog.list().map((l) => l.id)).toEqual(["p/a", "p/b"]);
     upstream = list("b", "c");
     await clock.pass(EVERY * 1.1);
-    expect(catalogue.list().map((l) => l.id)).toEqual(["p/b", "p/c"]);
+    expect(catalog.list().map((l) => l.id)).toEqual(["p/b", "p/c"]);
     refresh[Symbol.dispose]();
   });
 

@@ -25,7 +25,7 @@ async function routesOf(file: string): Promise<ReadonlyMap<string, readonly stri
   const ctx = {
     shared: (_: string, make: () => unknown) => make(),
     state: {},
-    catalogue: {},
+    catalog: {},
     every() {},
     peers() {},
   };

@@ -77,7 +77,7 @@ function asking(more: Partial<AttentionOptions> = {}, status: object = {}, readi
     current: () =>
       ({
         gen: {
-          catalogue: {
+          catalog: {
             list: () => [
               listing("acme/old", NOW + 20 * DAY),
               listing("acme/new", NOW + 200 * DAY),

@@ -18,7 +18,7 @@ export const isLeaseMissing = (error: unknown): boolean => errorCode(error) === 
 /** It has no room: on its disk, in its memory, for another connection. */
 export const isResourceExhausted = (error: unknown): boolean => errorCode(error).startsWith("53");
 
-/** Another session makes the same things in the catalogue: duplicates, deadlocks, rows of it that were changed meanwhile. */
+/** Another session makes the same things in the catalog: duplicates, deadlocks, rows of it that were changed meanwhile. */
 export const isSchemaConflict = (error: unknown): boolean =>
   isRetryableConflict(error) ||
   ["23505", "42P06", "42P07", "42710", "42723", "XX000"].includes(errorCode(error));

@@ -1,4 +1,4 @@
-// The dialect, on both lanes: what the catalogue knows of the model is checked, and what a host says differently is said so.
+// The dialect, on both lanes: what the catalog knows of the model is checked, and what a host says differently is said so.
 import { ownEntry } from "../../own-entry.ts";
 import { fail } from "../../../model/error.ts";
 import type { Outgoing } from "../../../plugin/outgoing.ts";
@@ -11,7 +11,7 @@ import { requireSupported, ratioOf, sizeOf } from "../size.ts";
 export function prepare(out: Outgoing, of: CallContext, traits: ImageTraits): void {
   // A picture that an account keeps is reached with its key, and all clients here share ours.
   rejectBlockedReferences(out, of.stateMode);
-  // In the host's own words, which is how the catalogue knows them.
+  // In the host's own words, which is how the catalog knows them.
   const quality = asText(out.get("quality"));
   const other = quality === undefined ? undefined : ownEntry(traits.qualityNames ?? {}, quality);
   if (other !== undefined) out.set("quality", other);

@@ -29,14 +29,14 @@ const stock = (providers: Record<string, ProviderFacts>, parts: CatalogSources =
   const lists = createInMemoryModelLists();
   return {
     lists,
-    catalogue: createCatalog({ ...parts, lists, providers: new Map(Object.entries(providers)) }),
+    catalog: createCatalog({ ...parts, lists, providers: new Map(Object.entries(providers)) }),
   };
 };
 const AT = Date.parse("2026-11-20T10:00:00Z");
 
 describe("what is known of a model", () => {
   it("comes per field from operator, live list and shipped facts, each with its date", () => {
-    const { lists, catalogue } = stock({
+    const { lists, catalog } = stock({
       openai: {
         ...shipped(
           chat("gpt-6", {
@@ -50,7 +50,7 @@ describe("what is known of a model", () => {
       },
     });
     lists.update("openai", "main", [chat("gpt-6", { limits: { context: 400_000 } })], AT);
-    const { info, sources, listed } = catalogue.find("openai", "gpt-6");
+    const { info, sources, listed } = catalog.find("openai", "gpt-6");
     expect(listed).toBe(true);
     expect(info).toEqual({
       model: "gpt-6",
@@ -74,19 +74,19 @@ describe("what is known of a model", () => {
   });
 
   it("an unknown model is a chat model of which nothing is known, and looking is not telling", () => {
-    const { catalogue } = stock({ openai: shipped() });
-    expect(catalogue.find("openai", "x/y:z[1m]")).toEqual({
+    const { catalog } = stock({ openai: shipped() });
+    expect(catalog.find("openai", "x/y:z[1m]")).toEqual({
       info: { model: "x/y:z[1m]", kind: "chat" },
       listed: false,
       sources: {},
     });
-    expect(catalogue.find("nobody", "x").listed).toBe(false);
-    expect(catalogue.list()).toEqual([]);
-    expect(catalogue.version).toBe(1);
+    expect(catalog.find("nobody", "x").listed).toBe(false);
+    expect(catalog.list()).toEqual([]);
+    expect(catalog.version).toBe(1);
   });
 
   it("prices may be another model's, here or with another provider, and say whose", () => {
-    const { lists, catalogue } = stock({
+    const { lists, catalog } = stock({
       azure: {
         operator: new Map([
           ["mine", { kind: "chat", pricedAs: "openai/gpt-6" }],
@@ -97,59 +97,59 @@ describe("what is known of a model", () => {
       },
       openai: shipped(),
     });
-    expect(catalogue.find("azure", "mine").info.price).toBeUndefined();
+    expect(catalog.find("azure", "mine").info.price).toBeUndefined();
     lists.update("openai", "main", [chat("gpt-6", { price: price("4") })], AT);
     for (const model of ["mine", "twice"]) {
-      expect(catalogue.find("azure", model).info.price).toEqual(price("4"));
-      expect(catalogue.find("azure", model).sources["price"]).toMatchObject({
+      expect(catalog.find("azure", model).info.price).toEqual(price("4"));
+      expect(catalog.find("azure", model).sources["price"]).toMatchObject({
         from: "live",
         as: "openai/gpt-6",
       });
     }
     for (const model of ["round", "lost"])
-      expect(catalogue.find("azure", model).info.price).toBeUndefined();
+      expect(catalog.find("azure", model).info.price).toBeUndefined();
   });
 });
 
 describe("what exists", () => {
   it("an image model exists only once the live list names it, and no longer when it leaves", () => {
-    const { lists, catalogue } = stock({ openai: shipped(image("gpt-image-2"), chat("gpt-6")) });
-    expect(catalogue.find("openai", "gpt-image-2")).toMatchObject({
+    const { lists, catalog } = stock({ openai: shipped(image("gpt-image-2"), chat("gpt-6")) });
+    expect(catalog.find("openai", "gpt-image-2")).toMatchObject({
       listed: false,
       info: { kind: "image" },
     });
     lists.update("openai", "main", [chat("gpt-image-2"), chat("gpt-6")], AT);
-    expect(catalogue.find("openai", "gpt-image-2")).toMatchObject({
+    expect(catalog.find("openai", "gpt-image-2")).toMatchObject({
       listed: true,
       info: { kind: "image" },
     });
-    expect(catalogue.list({ operation: "image" }).map((l) => l.id)).toEqual(["openai/gpt-image-2"]);
+    expect(catalog.list({ operation: "image" }).map((l) => l.id)).toEqual(["openai/gpt-image-2"]);
     lists.update("openai", "main", [chat("gpt-6")], AT);
-    expect(catalogue.find("openai", "gpt-image-2").listed).toBe(false);
-    expect(catalogue.list({ operation: "image" })).toEqual([]);
+    expect(catalog.find("openai", "gpt-image-2").listed).toBe(false);
+    expect(catalog.list({ operation: "image" })).toEqual([]);
   });
 
   it("shipped chat models stand in until a list was heard", () => {
-    const { lists, catalogue } = stock({ openai: shipped(chat("gpt-6", { price: price("2") })) });
-    expect(catalogue.list().map((l) => l.id)).toEqual(["openai/gpt-6"]);
+    const { lists, catalog } = stock({ openai: shipped(chat("gpt-6", { price: price("2") })) });
+    expect(catalog.list().map((l) => l.id)).toEqual(["openai/gpt-6"]);
     lists.update("openai", "main", [chat("gpt-7")], AT);
-    expect(catalogue.list().map((l) => l.id)).toEqual(["openai/gpt-7"]);
+    expect(catalog.list().map((l) => l.id)).toEqual(["openai/gpt-7"]);
     // Forwarded, and what we know of it is still known.
-    expect(catalogue.find("openai", "gpt-6")).toMatchObject({
+    expect(catalog.find("openai", "gpt-6")).toMatchObject({
       listed: false,
       info: { price: price("2") },
     });
   });
 
   it("a provider that cannot be asked has what its facts name", () => {
-    const { catalogue } = stock({
+    const { catalog } = stock({
       bfl: { shipped: { asOf: "2026-11-01", models: [image("flux")] } },
     });
-    expect(catalogue.find("bfl", "flux").listed).toBe(true);
+    expect(catalog.find("bfl", "flux").listed).toBe(true);
   });
 
   it("the operator's word makes a model exist when it states its kind, not when it prices it", () => {
-    const { catalogue } = stock({
+    const { catalog } = stock({
       local: {
         hasLiveList: true,
         operator: new Map([
@@ -158,26 +158,26 @@ describe("what exists", () => {
         ]),
       },
     });
-    expect(catalogue.find("local", "sdxl").listed).toBe(true);
-    expect(catalogue.find("local", "other").listed).toBe(false);
+    expect(catalog.find("local", "sdxl").listed).toBe(true);
+    expect(catalog.find("local", "other").listed).toBe(false);
   });
 
   it("is what any credential may call", () => {
-    const { lists, catalogue } = stock({ xai: { hasLiveList: true } });
+    const { lists, catalog } = stock({ xai: { hasLiveList: true } });
     lists.update("xai", "a", [chat("one"), chat("both", { name: "A's" })], AT);
     lists.update("xai", "b", [chat("both", { name: "B's" }), image("two")], AT);
-    expect(catalogue.list().map((l) => l.id)).toEqual(["xai/both", "xai/one", "xai/two"]);
-    expect(catalogue.find("xai", "both").info.name).toBe("A's");
+    expect(catalog.list().map((l) => l.id)).toEqual(["xai/both", "xai/one", "xai/two"]);
+    expect(catalog.find("xai", "both").info.name).toBe("A's");
     lists.retainCredentials("xai", ["b"]);
-    expect(catalogue.list().map((l) => l.id)).toEqual(["xai/both", "xai/two"]);
-    expect(catalogue.find("xai", "both").info.name).toBe("B's");
+    expect(catalog.list().map((l) => l.id)).toEqual(["xai/both", "xai/two"]);
+    expect(catalog.find("xai", "both").info.name).toBe("B's");
   });
 
-  it("a disposed catalogue no longer follows", () => {
-    const { lists, catalogue } = stock({ xai: { hasLiveList: true } });
-    catalogue[Symbol.dispose]();
+  it("a disposed catalog no longer follows", () => {
+    const { lists, catalog } = stock({ xai: { hasLiveList: true } });
+    catalog[Symbol.dispose]();
     lists.update("xai", "a", [chat("one")], AT);
-    expect(catalogue.list()).toEqual([]);
+    expect(catalog.list()).toEqual([]);
   });
 });
 
@@ -195,7 +195,7 @@ describe("listings", () => {
   };
 
   it("are filtered by kind, provider, permission and privacy", () => {
-    const { catalogue } = stock(providers, {
+    const { catalog } = stock(providers, {
       policyOf: (provider) => ({
         retention: { kind: provider === "a" ? "zero" : "memory" },
         trains: "no",
@@ -203,7 +203,7 @@ describe("listings", () => {
         reasons: [],
       }),
     });
-    const ids = (of: Parameters<typeof catalogue.list>[0]) => catalogue.list(of).map((l) => l.id);
+    const ids = (of: Parameters<typeof catalog.list>[0]) => catalog.list(of).map((l) => l.id);
     expect(ids({})).toEqual(["a/p", "a/x", "b/x"]);
     expect(ids({ operation: "chat" })).toEqual(["a/x", "b/x"]);
     expect(ids({ provider: "a" })).toEqual(["a/p", "a/x"]);
@@ -213,12 +213,12 @@ describe("listings", () => {
   });
 
   it("without a word about data nothing passes under privacy", () => {
-    const { catalogue } = stock(providers);
-    expect(catalogue.list({ privacy: "required" })).toEqual([]);
+    const { catalog } = stock(providers);
+    expect(catalog.list({ privacy: "required" })).toEqual([]);
   });
 
   it("an alias is a model that knows what all behind it agree on", () => {
-    const { catalogue } = stock(providers, {
+    const { catalog } = stock(providers, {
       aliases: new Map([
         ["fast", ["a/x", "b/x"]],
         ["faster", ["fast"]],
@@ -227,31 +227,31 @@ describe("listings", () => {
         ["a/x", ["b/x"]],
       ]),
     });
-    expect(catalogue.list().map((l) => l.id)).toEqual(["fast", "faster", "a/x", "a/p", "b/x"]);
-    expect(catalogue.listing("fast")).toMatchObject({
+    expect(catalog.list().map((l) => l.id)).toEqual(["fast", "faster", "a/x", "a/p", "b/x"]);
+    expect(catalog.listing("fast")).toMatchObject({
       id: "fast",
       provider: "a",
       kind: "chat",
       can: { tools: true },
     });
-    expect(catalogue.listing("fast")!.limits).toBeUndefined();
-    expect(catalogue.listing("a/x")!.limits).toEqual({ context: 5 });
-    expect(catalogue.listing("nothing")).toBeUndefined();
+    expect(catalog.listing("fast")!.limits).toBeUndefined();
+    expect(catalog.listing("a/x")!.limits).toEqual({ context: 5 });
+    expect(catalog.listing("nothing")).toBeUndefined();
   });
 
   it("aliases that go round end", () => {
-    const { catalogue } = stock(providers, {
+    const { catalog } = stock(providers, {
       aliases: new Map([
         ["one", ["two"]],
         ["two", ["one", "a/x"]],
       ]),
     });
-    expect(catalogue.listing("one")).toMatchObject({ provider: "a" });
+    expect(catalog.listing("one")).toMatchObject({ provider: "a" });
   });
 
   it("policies are worked out again within a minute", () => {
     let now = AT;
-    const { catalogue } = stock(providers, {
+    const { catalog } = stock(providers, {
       now: () => now,
       policyOf: () => ({
         retention: { kind: now > AT + 30_000 ? "unknown" : "zero" },
@@ -260,47 +260,44 @@ describe("listings", () => {
         reasons: [],
       }),
     });
-    expect(catalogue.list({ privacy: "strict" })).toHaveLength(3);
+    expect(catalog.list({ privacy: "strict" })).toHaveLength(3);
     now = AT + 61_000;
-    expect(catalogue.list({ privacy: "strict" })).toHaveLength(0);
+    expect(catalog.list({ privacy: "strict" })).toHaveLength(0);
   });
 });
 
 describe("names near a name", () => {
-  const { catalogue } = stock({
+  const { catalog } = stock({
     anthropic: shipped(chat("claude-sonnet-5"), chat("claude-opus-5"), chat("claude-haiku-4-5")),
     openai: shipped(chat("gpt-6-luna"), chat("gpt-6-sol")),
     images: { shipped: { asOf: "2026-11-01", models: [image("gpt-6-picture")] } },
   });
 
   it("are nearest first, at most three, of the kind and permission asked for", () => {
-    expect(catalogue.suggest("openai/claude-opus-5")[0]).toBe("anthropic/claude-opus-5");
-    expect(catalogue.suggest("claude-opus-5")[0]).toBe("anthropic/claude-opus-5");
-    expect(catalogue.suggest("anthropic/claude-sonet-5")[0]).toBe("anthropic/claude-sonnet-5");
-    expect(catalogue.suggest("openai/gpt-6")).toEqual([
+    expect(catalog.suggest("openai/claude-opus-5")[0]).toBe("anthropic/claude-opus-5");
+    expect(catalog.suggest("claude-opus-5")[0]).toBe("anthropic/claude-opus-5");
+    expect(catalog.suggest("anthropic/claude-sonet-5")[0]).toBe("anthropic/claude-sonnet-5");
+    expect(catalog.suggest("openai/gpt-6")).toEqual([
       "openai/gpt-6-sol",
       "openai/gpt-6-luna",
       "images/gpt-6-picture",
     ]);
-    expect(catalogue.suggest("openai/gpt-6", "image")).toEqual(["images/gpt-6-picture"]);
-    expect(catalogue.suggest("images/gpt-7-picture", "image")[0]).toBe("images/gpt-6-picture");
-    expect(catalogue.suggest("openai/gpt-6-sal")).toEqual([
-      "openai/gpt-6-sol",
+    expect(catalog.suggest("openai/gpt-6", "image")).toEqual(["images/gpt-6-picture"]);
+    expect(catalog.suggest("images/gpt-7-picture", "image")[0]).toBe("images/gpt-6-picture");
+    expect(catalog.suggest("openai/gpt-6-sal")).toEqual(["openai/gpt-6-sol", "openai/gpt-6-luna"]);
+    expect(catalog.suggest("openai/gpt-6", "chat", (id) => id.endsWith("luna"))).toEqual([
       "openai/gpt-6-luna",
     ]);
-    expect(catalogue.suggest("openai/gpt-6", "chat", (id) => id.endsWith("luna"))).toEqual([
-      "openai/gpt-6-luna",
-    ]);
-    expect(catalogue.suggest("")).toEqual([]);
-    expect(catalogue.suggest("z".repeat(300))).toEqual([]);
+    expect(catalog.suggest("")).toEqual([]);
+    expect(catalog.suggest("z".repeat(300))).toEqual([]);
   });
 
   it("one wrong letter is always found", () => {
-    const ids = catalogue.list().map((l) => l.id);
+    const ids = catalog.list().map((l) => l.id);
     fc.assert(
       fc.property(fc.constantFrom(...ids), fc.nat(), fc.constantFrom("q", "0", "-"), (id, n, c) => {
         const at = n % id.length;
-        expect(catalogue.suggest(id.slice(0, at) + c + id.slice(at + 1))).toContain(id);
+        expect(catalog.suggest(id.slice(0, at) + c + id.slice(at + 1))).toContain(id);
       }),
     );
   });
