@@ -184,7 +184,7 @@ export interface MiddlewareConfig extends MountConfig<MiddlewareDef<any> & Brand
   /** What one of its hooks may take. */
   readonly timeoutMs: number;
   /** What becomes of a request when one of its hooks fails or takes longer. */
-  readonly onError: "refuse" | "pass";
+  readonly onError: "reject" | "continue";
   /** A third party's claim that nothing is kept where it sends things counts only under this. */
   readonly trustPolicy: boolean;
   /** child: it runs in a process of its own. */
@@ -199,7 +199,7 @@ export interface ProviderConfig extends MountConfig<ProviderDef<any, any> & Bran
   /** A third party's claim of zero retention counts only under this. */
   readonly trustPolicy: boolean;
   /** relay: for operators with one tenant; binds id to key. */
-  readonly stateMode: "refuse" | "relay";
+  readonly stateMode: "reject" | "relay";
   /** Fields that may leave under Service-ZDR though they were not reviewed. */
   readonly zdrAllowedFields: readonly string[];
   /** forward: its calls carry the trace of their request. */

@@ -504,7 +504,7 @@ export const problem = {
   cannotPrune: (store: string) =>
     error(
       "config/keep",
-      `the store "${store}" cannot put sums in the place of rows, so keep could not be kept to`,
+      `the store "${store}" cannot put sums in the place of rows, so it cannot apply ledger.retention`,
       "take it out, and use what its database has for that",
     ),
   workersUnavailable: (said: number | "auto") =>

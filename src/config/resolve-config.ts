@@ -62,44 +62,45 @@ export function resolveConfig(
   const config = {
     file: of.file,
     listen: toListenConfigs(root.listen, of.listenFile, overrides),
-    proxy: root.proxy && { url: root.proxy.url, bypassHosts: root.proxy.except },
+    proxy: root.proxy && { url: root.proxy.url, bypassHosts: root.proxy.bypass },
     admin: toAdminConfig(root.admin, of.adminFile, overrides.adminPort),
     publicUrl: root.public_url,
     stateDir: overrides.stateDir ?? path(dirname(of.stateDirFile), root.state_dir),
     workers: overrides.workers ?? root.workers,
-    ...toShutdownTimes(root.drain),
+    ...toShutdownTimes(root.shutdown),
     allowEmpty: root.allow_empty,
     strict: root.strict,
-    responseHeaders: root.answer_headers,
+    responseHeaders: root.response_headers,
     timeouts,
-    writeTimeoutMs: parseDuration(root.timeouts.write)!,
-    retries: root.attempts,
+    writeTimeoutMs: parseDuration(root.timeouts.client_write)!,
+    retries: { perTarget: root.retries.per_target, total: root.retries.total },
     maxBodyBytes: parseSize(String(root.max_body))!,
     bounds: {
       inFlightBytes: parseSize(String(root.bounds.in_flight))!,
-      jsonValues: root.bounds.values,
-      responseBytes: parseSize(String(root.bounds.answer))!,
+      jsonValues: root.bounds.json_values,
+      responseBytes: parseSize(String(root.bounds.response))!,
       connections: root.bounds.connections,
       connectionsPerAddress: root.bounds.connections_per_address,
     },
     overload: {
-      maxConcurrent: root.overload.concurrent,
-      maxQueueWaitMs: parseDuration(root.overload.wait)!,
+      maxConcurrent: root.overload.max_concurrent,
+      maxQueueWaitMs: parseDuration(root.overload.max_queue_wait)!,
     },
-    listRefreshMs: parseDuration(root.catalogue.refresh)!,
+    listRefreshMs: parseDuration(root.catalog.refresh)!,
     files: {
       ttlMs: parseDuration(root.files.lifetime)!,
       maxFileBytes: parseSize(String(root.files.max_file))!,
       maxBytes: parseSize(String(root.files.max_total))!,
       maxKeyBytes: parseSize(String(root.files.max_key))!,
     },
-    requestHistory: root.remember,
+    requestHistory: root.request_history,
     log: {
       level: overrides.logLevel ?? root.log.level,
-      slowRequestMs: parseDuration(root.log.slow)!,
+      slowRequestMs: parseDuration(root.log.slow_request)!,
     },
     ledger: {
-      retentionMs: root.ledger.keep === undefined ? undefined : parseDuration(root.ledger.keep)!,
+      retentionMs:
+        root.ledger.retention === undefined ? undefined : parseDuration(root.ledger.retention)!,
     },
     store: toMountConfig(mounts.find((m) => m.kind === "store")!),
     frontends: mounts.filter((m) => m.kind === "frontend").map(toMountConfig),
@@ -115,7 +116,7 @@ export function resolveConfig(
     ),
     unmountedProviders: of.unmountedProviders,
     accounts: toAccountConfigs(root.accounts),
-    keyDefaults: toKeyDefaults(root.defaults),
+    keyDefaults: toKeyDefaults(root.key_defaults),
     models: new Map(
       Object.entries(root.models).map(([name, said]) => [name, toModelRoute(name, said)]),
     ),
@@ -128,11 +129,11 @@ const DEFAULT_SHUTDOWN_TIMEOUT = "300s";
 function toShutdownTimes(
   raw: any,
 ): Pick<GatewayConfig, "shutdownTimeoutMs" | "shutdownAnnounceMs"> {
-  const { announce, for: drain = DEFAULT_SHUTDOWN_TIMEOUT } = isMapping(raw)
+  const { announce, timeout = DEFAULT_SHUTDOWN_TIMEOUT } = isMapping(raw)
     ? (raw as any)
-    : { for: raw };
+    : { timeout: raw };
   return {
-    shutdownTimeoutMs: parseDuration(drain)!,
+    shutdownTimeoutMs: parseDuration(timeout)!,
     shutdownAnnounceMs: announce === undefined ? undefined : parseDuration(announce)!,
   };
 }
@@ -170,7 +171,7 @@ function toMiddlewareConfig(mount: PluginMount, root: any): MiddlewareConfig {
     ...toMountConfig(mount),
     scope: only,
     timeoutMs: parseDuration(timeout ?? DEFAULT_HOOK_TIMEOUT)!,
-    onError: on_error ?? "refuse",
+    onError: on_error ?? "reject",
     trustPolicy: trust_policy ?? false,
     isolate,
   };
@@ -186,8 +187,8 @@ function toProviderConfig(mount: PluginMount, all: Mapping, timeouts: Timeouts):
       toCredentialConfig(raw.credentials?.[i], fields),
     ),
     trustPolicy: raw.trust_policy ?? false,
-    stateMode: raw.state ?? "refuse",
-    zdrAllowedFields: raw.zdr_fields ?? [],
+    stateMode: raw.state_mode ?? "reject",
+    zdrAllowedFields: raw.zdr_allowed_fields ?? [],
     traceMode: raw.trace ?? "off",
     onDisconnect: raw.on_disconnect ?? "cancel",
     requireReady: raw.require_ready ?? false,
@@ -218,7 +219,7 @@ const toModelRoute = (name: string, raw: any): ModelRoute => ({
     ),
   ),
   pick: raw.pick ?? "ordered",
-  fallbackOn: (raw.on ?? DEFAULT_FALLBACK_KINDS) as readonly ErrorKind[],
+  fallbackOn: (raw.fallback_on ?? DEFAULT_FALLBACK_KINDS) as readonly ErrorKind[],
   hedge: toHedgeDelays(raw.hedge),
 });
 
@@ -241,15 +242,17 @@ export function validateDurations(root: any, report: ReportProblem): void {
       for (const [name, each] of Object.entries(classes))
         checkAll(each, childPointer(childPointer(pointer, "classes"), name));
   };
-  check(root.drain, "/drain", true);
-  check(root.drain?.announce, "/drain/announce", true);
-  check(root.drain?.for, "/drain/for", true);
-  check(root.overload?.wait, "/overload/wait", true);
-  check(root.log?.slow, "/log/slow", true);
-  check(root.catalogue?.refresh, "/catalogue/refresh", false);
+  check(root.shutdown, "/shutdown", true);
+  check(root.shutdown?.announce, "/shutdown/announce", true);
+  check(root.shutdown?.timeout, "/shutdown/timeout", true);
+  check(root.overload?.max_queue_wait, "/overload/max_queue_wait", true);
+  check(root.log?.slow_request, "/log/slow_request", true);
+  check(root.catalog?.refresh, "/catalog/refresh", false);
   check(root.files?.lifetime, "/files/lifetime", false);
-  const keep = typeof root.ledger?.keep === "string" ? parseDuration(root.ledger.keep) : undefined;
-  if (keep !== undefined && keep < DAY_MS) report(problem.retentionTooShort(), "/ledger/keep");
+  const said = root.ledger?.retention;
+  const retention = typeof said === "string" ? parseDuration(said) : undefined;
+  if (retention !== undefined && retention < DAY_MS)
+    report(problem.retentionTooShort(), "/ledger/retention");
   checkTimes(root.timeouts, "/timeouts");
   for (const [said, pointer] of listHedgeDurations(root.models)) check(said, pointer, false);
   if (Array.isArray(root.middleware))

@@ -77,7 +77,10 @@ export function sourcePointerOf(pointer: string, root: Mapping): string {
 const formatShutdown = ({ shutdownTimeoutMs, shutdownAnnounceMs }: GatewayConfig) =>
   shutdownAnnounceMs === undefined
     ? formatDuration(shutdownTimeoutMs)
-    : { announce: formatDuration(shutdownAnnounceMs), for: formatDuration(shutdownTimeoutMs) };
+    : {
+        announce: formatDuration(shutdownAnnounceMs),
+        timeout: formatDuration(shutdownTimeoutMs),
+      };
 
 /** In the order in which the schema has them. */
 function toYamlShape(config: GatewayConfig, root: Mapping): Mapping {
@@ -93,37 +96,42 @@ function toYamlShape(config: GatewayConfig, root: Mapping): Mapping {
   return {
     listen: formatListen(config.listen),
     admin: formatAdmin(root["admin"], config.admin),
-    proxy: config.proxy,
+    proxy: config.proxy && { url: config.proxy.url, bypass: config.proxy.bypassHosts },
     public_url: config.publicUrl,
     state_dir: config.stateDir,
     workers: config.workers,
-    drain: formatShutdown(config),
+    shutdown: formatShutdown(config),
     allow_empty: config.allowEmpty,
     strict: config.strict,
-    timeouts: { ...formatTimeouts(config.timeouts), write: formatDuration(config.writeTimeoutMs) },
-    attempts: config.retries,
+    timeouts: {
+      ...formatTimeouts(config.timeouts),
+      client_write: formatDuration(config.writeTimeoutMs),
+    },
+    retries: { per_target: config.retries.perTarget, total: config.retries.total },
     max_body: formatSize(config.maxBodyBytes),
     bounds: {
       in_flight: formatSize(config.bounds.inFlightBytes),
-      values: config.bounds.jsonValues,
-      answer: formatSize(config.bounds.responseBytes),
+      json_values: config.bounds.jsonValues,
+      response: formatSize(config.bounds.responseBytes),
       connections: config.bounds.connections,
       connections_per_address: config.bounds.connectionsPerAddress,
     },
     overload: {
-      concurrent: config.overload.maxConcurrent,
-      wait: formatDuration(config.overload.maxQueueWaitMs),
+      max_concurrent: config.overload.maxConcurrent,
+      max_queue_wait: formatDuration(config.overload.maxQueueWaitMs),
     },
-    catalogue: { refresh: formatDuration(config.listRefreshMs) },
+    catalog: { refresh: formatDuration(config.listRefreshMs) },
     files: {
       lifetime: formatDuration(config.files.ttlMs),
       max_file: formatSize(config.files.maxFileBytes),
       max_key: formatSize(config.files.maxKeyBytes),
       max_total: formatSize(config.files.maxBytes),
     },
-    remember: config.requestHistory,
-    log: { level: config.log.level, slow: formatDuration(config.log.slowRequestMs) },
-    ledger: { keep: config.ledger.retentionMs && formatDuration(config.ledger.retentionMs) },
+    request_history: config.requestHistory,
+    log: { level: config.log.level, slow_request: formatDuration(config.log.slowRequestMs) },
+    ledger: {
+      retention: config.ledger.retentionMs && formatDuration(config.ledger.retentionMs),
+    },
     store: formatMount(config.store),
     frontends: config.frontends.map(formatMount),
     middleware: config.middleware.map((m) => ({
@@ -135,7 +143,7 @@ function toYamlShape(config: GatewayConfig, root: Mapping): Mapping {
       ...(m.isolate && { isolate: m.isolate }),
     })),
     accounts: isMapping(root["accounts"]) ? omitEmpty(root["accounts"]) : undefined,
-    defaults: isMapping(root["defaults"]) ? omitEmpty(root["defaults"]) : undefined,
+    key_defaults: isMapping(root["key_defaults"]) ? omitEmpty(root["key_defaults"]) : undefined,
     observers: config.observers.map(formatMount),
     providers: Object.fromEntries(providers),
     models: Object.fromEntries(
@@ -147,7 +155,7 @@ function toYamlShape(config: GatewayConfig, root: Mapping): Mapping {
             return weight === undefined ? model : { model, weight };
           }),
           pick,
-          on: fallbackOn,
+          fallback_on: fallbackOn,
           hedge: hedge && formatHedge(hedge),
         },
       ]),
@@ -198,8 +206,8 @@ function formatProvider(provider: ProviderConfig, raw: Mapping): Mapping {
         }))
       : undefined,
     trust_policy: provider.trustPolicy,
-    state: provider.stateMode,
-    ...(provider.zdrAllowedFields.length > 0 && { zdr_fields: provider.zdrAllowedFields }),
+    state_mode: provider.stateMode,
+    ...(provider.zdrAllowedFields.length > 0 && { zdr_allowed_fields: provider.zdrAllowedFields }),
     on_disconnect: provider.onDisconnect,
     require_ready: provider.requireReady,
     timeouts: raw["timeouts"] === undefined ? undefined : formatTimeouts(provider.timeouts),

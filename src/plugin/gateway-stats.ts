@@ -113,7 +113,7 @@ export interface UnreachablePluginStats {
   readonly plugin: string;
   /** Unix milliseconds: when the first process of the gateway lost its connection. */
   readonly since: number;
-  /** What happens to requests that pass through it: refused with an error, or passed on without it (`on_error: pass`). */
+  /** What happens to requests that pass through it: refused with an error, or passed on without it (`on_error: continue`). */
   readonly requests: "refused" | "passed";
   /** Number of processes of the gateway that cannot reach it. */
   readonly processes: number;

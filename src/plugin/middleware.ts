@@ -61,7 +61,7 @@ export interface MiddlewareRoutes {
  * does after that is not looked at. So has a hook that is not waited for and gives a promise, and one that gives what cannot be
  * used: a 500. One that fails five times in a row is not asked for a while, and what would need it is refused with a 503.
  *
- * With `on_error: pass` in gateway.yaml the request goes on after a failure of `edit`, `rewrite`, `inspect`, `route`, `attempt` or
+ * With `on_error: continue` in gateway.yaml the request goes on after a failure of `edit`, `rewrite`, `inspect`, `route`, `attempt` or
  * `watch` as if that hook were not there, and the log has a warning. The others fail closed whatever is written: an identity,
  * a limit or the bytes themselves depend on them. A failure of `settle` is always logged and nothing more.
  */
@@ -132,7 +132,7 @@ export interface Hooks {
    *
    * Nothing waits for it. `stop()` ends the answer, at once or from a promise of its own: before the first content as a
    * refusal, after it in the protocol's own error, and after the finish not at all. What was made so far is billed. A throw
-   * ends the answer in the same way, or with `on_error: pass` ends the watching.
+   * ends the answer in the same way, or with `on_error: continue` ends the watching.
    */
   watch?(call: Call, stop: (fault: Fault) => void): (event: ModelEvent) => Sync;
   /**

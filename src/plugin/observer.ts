@@ -238,7 +238,7 @@ export type RequestRecordSkippedCandidate = Readonly<{
 
 /**
  * What a hook had to do with a request. refused: it ended it, by its own word. failed: it threw, or took too long. passed_over: the
- * same, and `on_error: pass` let the request go on. answered: it answered in a provider's place. waited: it let the request pass,
+ * same, and `on_error: continue` let the request go on. answered: it answered in a provider's place. waited: it let the request pass,
  * and took a millisecond or more.
  */
 export type RequestRecordHook = Readonly<{

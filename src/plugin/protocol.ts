@@ -272,7 +272,7 @@ export interface CallContext extends LossReporter {
   /** Query of the client's URL, without credentials. */
   readonly query: URLSearchParams;
   /** relay: the operator lets this provider keep answers, to be found again by the key that asked for them. Absent = refuse. */
-  readonly stateMode?: Opt<"refuse" | "relay">;
+  readonly stateMode?: Opt<"reject" | "relay">;
 }
 
 /** What a server half may know of the answer it writes. */

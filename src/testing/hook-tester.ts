@@ -131,7 +131,7 @@ async function startCaseGateway(
     upstream: scriptedModel(speech, ["model"]),
     config: {
       middleware: ["door", { use: "judged", with: options }],
-      attempts: { target: 1, all: 1 },
+      retries: { per_target: 1, total: 1 },
       providers: { up: { use: "openai-compatible", with: { base_url: "${env:UPSTREAM}/v1" } } },
     },
   });

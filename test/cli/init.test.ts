@@ -76,8 +76,8 @@ it("flags: variables that are set are found, the file is written with its schema
   const [, schema = ""] = /^# yaml-language-server: \$schema=(.*)/.exec(text) ?? [];
   expect(JSON.parse(await readFile(resolve(here.path, schema), "utf8"))).toHaveProperty("$schema");
   expect(parse(text)).toMatchObject({
-    ledger: { keep: "90d" },
-    defaults: { limits: ["usd=12.50/month"] },
+    ledger: { retention: "90d" },
+    key_defaults: { limits: ["usd=12.50/month"] },
     providers: { openai: { use: "openai" }, local: { use: "openai-compatible" } },
   });
   expect(Object.keys((parse(text) as { providers: object }).providers)).toEqual([

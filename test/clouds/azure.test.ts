@@ -43,7 +43,7 @@ providers:
   machine: { use: azure-foundry, with: { ${reached}, from: managed_identity } }
   workload: { use: azure-foundry, with: { ${reached}, from: workload, federated_token_file: "${join(folder, "token")}" } }
 models:
-  guarded: { candidates: [v1/my-gpt, entra/my-gpt], on: [content_policy] }
+  guarded: { candidates: [v1/my-gpt, entra/my-gpt], fallback_on: [content_policy] }
 `,
   });
 };

@@ -78,7 +78,7 @@ describe.each(Object.entries(CLOUDS))("%s", (_name, [make, model, name, reached]
       ...(dir !== undefined && { dir }),
       yaml: `frontends: [chat-completions]
 middleware: [auth, limits]
-attempts: { target: 1, all: 1 }
+retries: { per_target: 1, total: 1 }
 providers:
   cloud:
     use: "${plugin(name)}"

@@ -39,13 +39,13 @@ beforeAll(async () => {
 frontends: [chat-completions, messages, responses, images, usage]
 middleware: [auth, zdr, { use: limits, with: { hold: hard } }, usage]
 workers: 2
-answer_headers: [x-tollgate-budget]
+response_headers: [x-tollgate-budget]
 store: { use: sqlite, with: { durability: process, ballast_mb: 0 } }
 providers:
   up: { use: openai-compatible, with: { base_url: "${up.url}/v1", api_key: k, images: ["draw"] }, models: { draw: { operation: image, price: { images: 0.04 } }, model: { price: { input: 1, output: 2 }, limits: { output: 64, context: 4096 } } } }
 accounts:
   house: { limits: [usd=100/total] }
-defaults: { limits: [requests=100000/day] }
+key_defaults: { limits: [requests=100000/day] }
 `,
   });
 }, 60_000);

@@ -23,7 +23,7 @@ beforeAll(async () => {
         : say("Hello.").usage({ input: 20, output: 7 }).toResponse(asked),
   });
   const yaml = (more: string) => `${more}
-attempts: { target: 1 }
+retries: { per_target: 1 }
 frontends: [chat-completions, messages]
 providers:
   first: { use: openai-compatible, with: { base_url: "${up.url}/v1" }, ${PRICE} }
@@ -34,9 +34,11 @@ models:
 `;
   gateways["plain"] = await startTestGateway({ yaml: yaml("") });
   gateways["telling"] = await startTestGateway({
-    yaml: yaml(`answer_headers: [${NAMES.join(", ")}]`),
+    yaml: yaml(`response_headers: [${NAMES.join(", ")}]`),
   });
-  gateways["one"] = await startTestGateway({ yaml: yaml("answer_headers: [x-tollgate-attempts]") });
+  gateways["one"] = await startTestGateway({
+    yaml: yaml("response_headers: [x-tollgate-attempts]"),
+  });
 });
 afterAll(async () => {
   for (const one of Object.values(gateways)) await one[Symbol.asyncDispose]();

@@ -14,7 +14,7 @@ import { freshOn, type GatewayWithUpstream } from "./gateway-with-upstream.ts";
 /** More than there are cuts of one protocol: what fails often is left alone. */
 export const MODELS = 12_000;
 /** One failure is told to its client, and nothing is tried again. */
-export const ONCE = "attempts: { target: 1, all: 1 }\n";
+export const ONCE = "retries: { per_target: 1, total: 1 }\n";
 
 const bytesOf = (piece: ResponsePiece): Buffer =>
   Buffer.from(typeof piece === "object" && "tells" in piece ? piece.bytes : (piece as string));

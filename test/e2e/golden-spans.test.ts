@@ -112,7 +112,7 @@ ${providers.join("")}
   first: { use: openai-compatible, with: { base_url: "${up.url}/busy/first", models: false } }
   second: { use: openai-compatible, with: { base_url: "${up.url}/whole/second", models: false } }
 models:
-  falls: { candidates: [first/m, second/m], on: [overloaded] }
+  falls: { candidates: [first/m, second/m], fallback_on: [overloaded] }
 `,
   });
 });

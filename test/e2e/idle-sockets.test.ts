@@ -46,7 +46,7 @@ beforeAll(async () => {
     (url) => `
 frontends: [chat-completions, messages, responses]
 middleware: [auth, zdr, limits, usage, ./witness.ts]
-attempts: { target: 1, all: 1 }
+retries: { per_target: 1, total: 1 }
 store: memory
 providers:
   chat: { use: openai-compatible, with: { base_url: "${url}/v1", api_key: k, models: false } }

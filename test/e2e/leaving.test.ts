@@ -84,7 +84,7 @@ ${more}`;
 
 it.each([1, 2])("a stop is announced first: all are served, %i workers or not", async (workers) => {
   const yaml = `workers: ${workers}
-drain: { announce: 10m, for: 20s }
+shutdown: { announce: 10m, timeout: 20s }
 frontends: [chat-completions]
 middleware: [auth]
 providers: { demo: { use: demo } }

@@ -69,7 +69,7 @@ describe("timeout and on_error", () => {
   it.each([
     ["hanging", "{ use: hanging, timeout: 100ms }", 503, []],
     ["mistaken", "mistaken", 500, []],
-    ["refusing", "{ use: refusing, on_error: pass }", 403, []],
+    ["refusing", "{ use: refusing, on_error: continue }", 403, []],
     [
       "late",
       "{ use: late, timeout: 100ms }",
@@ -94,9 +94,9 @@ describe("timeout and on_error", () => {
   );
 
   it.each([
-    "{ use: hanging, timeout: 100ms, on_error: pass }",
-    "{ use: mistaken, on_error: pass }",
-    "{ use: late, timeout: 100ms, on_error: pass }",
+    "{ use: hanging, timeout: 100ms, on_error: continue }",
+    "{ use: mistaken, on_error: continue }",
+    "{ use: late, timeout: 100ms, on_error: continue }",
   ])("%s: the request goes on", async (mounted) => {
     await using it = await stage(mounted);
     for (const got of await it.all()) {

@@ -66,11 +66,11 @@ describe("a guard in Python", () => {
     expect([tests.status, tests.stderr]).toEqual([0, expect.stringMatching(/Ran 3 tests/)]);
   });
 
-  it("is shown by status while it is gone, and lets requests pass under on_error: pass", async () => {
+  it("is shown by status while it is gone, and lets requests pass under on_error: continue", async () => {
     const socket = join(mkdtempSync(join(tmpdir(), "guard-")), "guard.sock");
     const guard = await guardAt(socket);
     await using at = await startDaemon({
-      yaml: yaml(`{ use: "unix:${socket}", on_error: pass, with: { words: [secret] } }`),
+      yaml: yaml(`{ use: "unix:${socket}", on_error: continue, with: { words: [secret] } }`),
     });
     expect(await unreachable(at)).toEqual([]);
     guard.kill("SIGKILL");

@@ -50,7 +50,7 @@ const noted = ({ dir }: Daemon, what: string) => until(() => existsSync(join(dir
 const STOOD = /the process stood for 10 s/;
 
 /** Started one after the other; they stand all at once. */
-const starting = ["", "workers: 2", "drain: 1s", "drain: 1s", "drain: 1s"];
+const starting = ["", "workers: 2", "shutdown: 1s", "shutdown: 1s", "shutdown: 1s"];
 const ready: Daemon[] = [];
 beforeAll(async () => {
   for (const more of starting) ready.push(await start(more));

@@ -93,10 +93,10 @@ beforeAll(async () => {
     yaml: `frontends: [chat-completions]
 middleware:
   - door
-  - { use: moody, on_error: pass }
+  - { use: moody, on_error: continue }
 observers: [ear]
 models:
-  fast: { candidates: [busy/m, up/m], on: [overloaded] }
+  fast: { candidates: [busy/m, up/m], fallback_on: [overloaded] }
   "my-*": ["up/*"]
 providers:
   busy: { use: openai-compatible, with: { base_url: "${up.url}/busy", api_key: k } }

@@ -34,7 +34,7 @@ beforeAll(async () => {
   });
   at = await startInProcess({
     yaml: `frontends: [chat-completions]
-middleware: [zdr, auth, usage, { use: ./moody.mjs, on_error: pass }]
+middleware: [zdr, auth, usage, { use: ./moody.mjs, on_error: continue }]
 providers:
   sick: { use: openai-compatible, with: { base_url: "${up.url}/sick", api_key: k } }
   open: { use: openai-compatible, with: { base_url: "${up.url}/v1", api_key: k } }

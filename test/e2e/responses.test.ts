@@ -26,7 +26,7 @@ middleware:
   - usage
 providers:
   openai: { use: openai, with: { api_key: k, base_url: "${up}/v1" } }
-  relay: { use: openai, state: relay, with: { api_key: k, base_url: "${up}/v1" } }
+  relay: { use: openai, state_mode: relay, with: { api_key: k, base_url: "${up}/v1" } }
   claude: { use: anthropic, with: { api_key: k, base_url: "${up}" } }
   plain: { use: openai-compatible, with: { api_key: k, base_url: "${up}/v1" } }
 models: { fast: [relay/gpt-6] }

@@ -1,4 +1,4 @@
-// `ledger: { keep }`: rows that are older become sums, in a gateway that serves.
+// `ledger: { retention }`: rows that are older become sums, in a gateway that serves.
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, it, onTestFinished } from "vitest";
@@ -24,7 +24,10 @@ it("prunes what is older, by itself and by hand, and refuses what cannot be kept
     ]);
   await made.dispose();
 
-  await using at = await startInProcess({ yaml: `${YAML}ledger: { keep: 350d }`, dir: first.dir });
+  await using at = await startInProcess({
+    yaml: `${YAML}ledger: { retention: 350d }`,
+    dir: first.dir,
+  });
   const state = async () =>
     (await at.ask("ledger.status")) as { prunedRows: number; oldest: number };
   await until(async () => (await state()).prunedRows === 2);
@@ -48,8 +51,8 @@ it("prunes what is older, by itself and by hand, and refuses what cannot be kept
 });
 
 it.each([
-  ["ledger: { keep: 3h }", /kept for a day at least/],
-  ["ledger: { keep: 400d }\nstore: memory", /"memory" cannot put sums/],
+  ["ledger: { retention: 3h }", /kept for a day at least/],
+  ["ledger: { retention: 400d }\nstore: memory", /"memory" cannot put sums/],
   ["ledger: { kep: 400d }", /keep/],
 ])("%s is refused, with its place", async (yaml, words) => {
   await expect(startInProcess({ yaml: YAML + yaml })).rejects.toThrow(words);

@@ -20,7 +20,7 @@ it("the process that takes over is known before the one before it ends, and a st
   await chmod(program, 0o755);
   const said = () => readFile(words, "utf8");
   await using gateway = await startDaemon({
-    yaml: "drain: { for: 5s }\nproviders: { demo: { use: demo } }\n",
+    yaml: "shutdown: { timeout: 5s }\nproviders: { demo: { use: demo } }\n",
     env: { NOTIFY_SOCKET: join(here.path, "socket"), PATH: `${bin}:${process.env["PATH"]}` },
   });
   await until(async () => (await said()) !== "");

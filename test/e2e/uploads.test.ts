@@ -25,7 +25,7 @@ beforeAll(async () => {
     },
     (up) => `
 store: { use: memory }
-attempts: { target: 1 }
+retries: { per_target: 1 }
 frontends: [transcriptions]
 bounds: { in_flight: 96MiB }
 providers:

@@ -27,7 +27,7 @@ beforeAll(async () => {
 frontends: [chat-completions, messages, responses, images, models]
 middleware: [auth]
 store: memory
-attempts: { target: 1 }
+retries: { per_target: 1 }
 providers:
   mchat: { use: openai-compatible, with: { base_url: "${up.url}/v1", api_key: ${key} } }
   mmsg: { use: anthropic-compatible, with: { base_url: "${up.url}/v1", api_key: ${key} } }

@@ -288,7 +288,7 @@ describe("workers: 2", () => {
       }
     });
     for (let n = 2; n <= 6; n++) {
-      await gateway.write(yaml(up.base, `log: { slow: ${n}s }\n`));
+      await gateway.write(yaml(up.base, `log: { slow_request: ${n}s }\n`));
       await gateway.line((l) => l.msg === "reloaded" && l["generation"] === n);
     }
     over = true;

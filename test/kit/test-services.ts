@@ -70,7 +70,7 @@ const DEFAULT_BOUNDS: GatewayConfig["bounds"] = {
 
 const TOLERANT: Pick<MiddlewareConfig, "timeoutMs" | "onError"> = {
   timeoutMs: 30_000,
-  onError: "refuse",
+  onError: "reject",
 };
 
 export interface TestServicesOptions {

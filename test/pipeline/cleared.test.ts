@@ -74,7 +74,7 @@ describe("what the operator writes", () => {
         break;
       }
       expect([error.code, text]).toEqual(["zdr_unknown_field", ""]);
-      refused.push(JSON.parse(/zdr_fields: \[(".*?")\]/.exec(error.message)![1]!));
+      refused.push(JSON.parse(/zdr_allowed_fields: \[(".*?")\]/.exec(error.message)![1]!));
     }
     expect(refused.toSorted()).toEqual(["brand_new", "messages[].content[].newer"]);
   });

@@ -50,7 +50,7 @@ beforeAll(async () => {
     },
     config: {
       store: "memory",
-      answer_headers: ["x-tollgate-attempts", "x-tollgate-provider"],
+      response_headers: ["x-tollgate-attempts", "x-tollgate-provider"],
       frontends: [
         "chat-completions",
         "messages",

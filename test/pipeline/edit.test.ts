@@ -136,7 +136,7 @@ it.each([
     expect.stringContaining("templates failed (edit)"),
   ]);
   expect(to.requests).toEqual([]);
-  await using passing = await startTestServices(toyScene(to.url, [{ edit, onError: "pass" }]));
+  await using passing = await startTestServices(toyScene(to.url, [{ edit, onError: "continue" }]));
   expect((await passing.ask({ model: "p/m", text: "hi" })).status).toBe(200);
   expect(to.requests[0]!.json()).toEqual({ model: "m", text: "hi" });
 });
@@ -144,7 +144,7 @@ it.each([
 it("its refusal is a word, and it is not asked of what is found again by an id", async () => {
   await using to = await up();
   const edit = () => fail("forbidden", "No template of that name.", { code: "template" });
-  await using at = await startTestServices(toyScene(to.url, [{ edit, onError: "pass" }]));
+  await using at = await startTestServices(toyScene(to.url, [{ edit, onError: "continue" }]));
   const refused = await at.ask({ model: "p/m", text: "hi" });
   expect([refused.status, await refused.json()]).toMatchObject([
     403,

@@ -471,7 +471,7 @@ it.each([
   });
   await using at = await startGateway({
     config: `store: memory
-answer_headers: [x-tollgate-attempts, x-tollgate-provider, x-tollgate-cost]
+response_headers: [x-tollgate-attempts, x-tollgate-provider, x-tollgate-cost]
 frontends: [chat-completions]
 middleware: [door, { use: limits, with: { hold: hard } }]
 providers: { a: ${of(a.base)}, b: ${of(b.base)} }

@@ -78,8 +78,8 @@ describe.each(PASSABLE)("%s", (name) => {
         });
     });
 
-    it("is passed over with on_error: pass, and the log says so once", async () => {
-      const got = await asked({ ...failing(name, run), timeoutMs, onError: "pass" });
+    it("is passed over with on_error: continue, and the log says so once", async () => {
+      const got = await asked({ ...failing(name, run), timeoutMs, onError: "continue" });
       expect(got).toMatchObject({ status: 200, asked: 1, rows: ["unpriced"] });
       expect(got.log.filter(({ message }) => message.includes("passed over"))).toEqual([
         { message: "a hook failed and was passed over", hook: name, plugin: "middleware.m0" },
@@ -89,7 +89,7 @@ describe.each(PASSABLE)("%s", (name) => {
 
   it("that refuses has spoken, whatever the operator says of failures", async () => {
     for (const run of [() => fail("forbidden", "No."), async () => fail("forbidden", "No.")])
-      expect(await asked({ ...failing(name, run), onError: "pass" })).toMatchObject({
+      expect(await asked({ ...failing(name, run), onError: "continue" })).toMatchObject({
         status: 403,
         asked: 0,
       });
@@ -99,7 +99,7 @@ describe.each(PASSABLE)("%s", (name) => {
     let ctx: Context | undefined;
     const run = async () => ctx!.fetch("http://127.0.0.1:1/moderate");
     const of = { ...failing(name, run), lent: (c: Context) => void (ctx = c) };
-    expect(await asked({ ...of, onError: "pass" })).toMatchObject({ status: 200, asked: 1 });
+    expect(await asked({ ...of, onError: "continue" })).toMatchObject({ status: 200, asked: 1 });
     expect(await asked(of)).toMatchObject({ status: 502, asked: 0, rests: [] });
   });
 });
@@ -132,9 +132,9 @@ describe("an attempt", () => {
       });
   });
 
-  it("or lets the answer pass that is there, under on_error: pass", async () => {
+  it("or lets the answer pass that is there, under on_error: continue", async () => {
     for (const run of [mistake, forever])
-      expect(await asked({ ...around(run), timeoutMs: 100, onError: "pass" })).toMatchObject({
+      expect(await asked({ ...around(run), timeoutMs: 100, onError: "continue" })).toMatchObject({
         status: 200,
         asked: 1,
         rows: ["unpriced"],
@@ -157,15 +157,15 @@ describe("an attempt", () => {
       asked: 1,
       rows: ["estimated"],
     });
-    expect(await asked({ ...hook, timeoutMs: 100, onError: "pass" })).toMatchObject({
+    expect(await asked({ ...hook, timeoutMs: 100, onError: "continue" })).toMatchObject({
       status: 200,
       rows: ["unpriced"],
     });
   });
 
-  it("passes the provider's failure on, under on_error: pass too", async () => {
+  it("passes the provider's failure on, under on_error: continue too", async () => {
     const hook: Hooks = { attempt: (_call, next) => next() };
-    expect(await asked({ ...hook, onError: "pass" }, { upstream: 503 })).toMatchObject({
+    expect(await asked({ ...hook, onError: "continue" }, { upstream: 503 })).toMatchObject({
       status: 503,
       asked: 1,
       rows: ["void"],
@@ -187,8 +187,8 @@ describe("an attempt", () => {
         }),
     };
     for (const [onError, count] of [
-      ["refuse", 0],
-      ["pass", 1],
+      ["reject", 0],
+      ["continue", 1],
     ] as const) {
       over = Promise.withResolvers();
       expect((await asked({ ...hook, timeoutMs: 100, onError })).asked).toBe(count);
@@ -250,12 +250,12 @@ describe("what is never passed over", () => {
     ["prepare", 500],
   ] as const)("%s", async (name, status) => {
     const hooks = { [name]: mistake, inspect() {} } as Hooks;
-    expect(await asked({ ...hooks, onError: "pass" })).toMatchObject({ status, asked: 0 });
+    expect(await asked({ ...hooks, onError: "continue" })).toMatchObject({ status, asked: 0 });
   });
 
   it("an event stage, which may have held back half", async () => {
     const hooks: Hooks = { event: () => mistake, inspect() {} };
-    expect(await asked({ ...hooks, onError: "pass" })).toMatchObject({ status: 500 });
+    expect(await asked({ ...hooks, onError: "continue" })).toMatchObject({ status: 500 });
   });
 
   describe.each(["wire", "native"] as const)("an event stage of a %s endpoint", (way) => {
@@ -349,7 +349,7 @@ describe("what is never passed over", () => {
 
     it("but a watcher that may be passed over", async () => {
       for (const watch of [late, () => late])
-        expect(await asked({ watch, onError: "pass" })).toMatchObject({ status: 200 });
+        expect(await asked({ watch, onError: "continue" })).toMatchObject({ status: 200 });
     });
 
     it.each(["protocol", "endpoint"])("the prepare of a provider's %s", async (whose) => {
@@ -371,8 +371,8 @@ describe("what is never passed over", () => {
     });
   });
 
-  it("so an operator is told where on_error: pass would change nothing", async () => {
-    await expect(asked({ prepare() {}, onError: "pass" })).rejects.toThrow(
+  it("so an operator is told where on_error: continue would change nothing", async () => {
+    await expect(asked({ prepare() {}, onError: "continue" })).rejects.toThrow(
       /none of its hooks may be passed over.*rewrite, inspect, route, attempt, watch may/,
     );
   });

@@ -58,7 +58,7 @@ const started = (lost?: Place, answer: ScriptedResponse = jsonResponse({}), kind
     upstream: { "POST /say": answer },
     config: {
       providers: { p: { use: "native", with: { base_url: "${env:UPSTREAM}" } } },
-      attempts: { target: 1, all: 1 },
+      retries: { per_target: 1, total: 1 },
     },
   });
 

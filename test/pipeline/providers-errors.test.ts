@@ -28,7 +28,7 @@ beforeAll(async () => {
     },
     config: {
       frontends: ["chat-completions", "messages", "responses", "gemini"],
-      attempts: { target: 1 },
+      retries: { per_target: 1 },
       providers: {
         chat: { use: "openai-compatible", with: { base_url: "${env:UPSTREAM}/v1", api_key: "c" } },
         messages: {

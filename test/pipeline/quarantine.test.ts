@@ -198,7 +198,7 @@ describe.each(Object.keys(FAILING) as (keyof typeof FAILING)[])("%s", (name) => 
   });
 
   it.runIf(PASSABLE.includes(name))(
-    "is passed over under on_error: pass, not asked either",
+    "is passed over under on_error: continue, not asked either",
     async () => {
       manyClients();
       let asked = 0;

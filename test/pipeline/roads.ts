@@ -43,7 +43,7 @@ export const columnOf = (from: string, into: string): number =>
   Object.keys(CLIENTS).indexOf(from) + Object.keys(TARGETS).indexOf(into);
 
 export interface Ways {
-  state?: "refuse" | "relay";
+  state?: "reject" | "relay";
   identity?: Omit<Identity, "id">;
   zdrFields?: readonly string[];
   /** Where the frontend says that it goes. */

@@ -157,7 +157,7 @@ describe("under Service-ZDR a refusal says which field, and what the operator ma
     expect(status).toBe(400);
     expect(error.code ?? error.details.error_code).toBe("zdr_unknown_field");
     expect(error.param ?? error.details.param).toBe("brand_new");
-    expect(error.message).toContain(`providers.${into}: zdr_fields: ["brand_new"]`);
+    expect(error.message).toContain(`providers.${into}: zdr_allowed_fields: ["brand_new"]`);
   });
 });
 

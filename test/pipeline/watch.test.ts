@@ -215,11 +215,11 @@ describe.each([
     expect(got.rests).toEqual([]);
   });
 
-  it("under on_error: pass a throw ends the watching alone", async () => {
+  it("under on_error: continue a throw ends the watching alone", async () => {
     for (const watch of [() => nth(1, boom), () => nth(2, boom), boom] as NonNullable<
       Hooks["watch"]
     >[]) {
-      const got = await asked([{ watch, onError: "pass" }]);
+      const got = await asked([{ watch, onError: "continue" }]);
       expect(got.status).toBe(200);
       expect(got.text).toContain("three");
       expect(got.lanes).toEqual(new Set([lane]));
@@ -230,7 +230,7 @@ describe.each([
 
   it("but a refusal stands", async () => {
     const watch: Hooks["watch"] = () => () => fail("forbidden", "Not this.");
-    expect(await asked([{ watch, onError: "pass" }])).toMatchObject({ status: 403 });
+    expect(await asked([{ watch, onError: "continue" }])).toMatchObject({ status: 403 });
   });
 
   it("a stop from a promise is in time, or too late and without effect", async () => {
@@ -299,7 +299,7 @@ describe("what cannot be decoded", () => {
       },
     };
   };
-  it.each(["refuse", "pass"] as const)(
+  it.each(["reject", "continue"] as const)(
     "passes only where every watcher may be passed over: %s",
     async (onError) => {
       await using up = await speaking();
@@ -311,8 +311,8 @@ describe("what cannot be decoded", () => {
         hooks: [{ watch: () => () => {}, onError }],
       });
       const res = await s.ask({ model: "p/m", text: "hi", stream: true });
-      expect(res.status).toBe(onError === "pass" ? 200 : 502);
-      expect((await res.text()).includes("three")).toBe(onError === "pass");
+      expect(res.status).toBe(onError === "continue" ? 200 : 502);
+      expect((await res.text()).includes("three")).toBe(onError === "continue");
     },
   );
 });

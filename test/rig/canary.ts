@@ -197,7 +197,7 @@ observers:
   - console
 admin: { port: 0, tokens: { scraper: { role: metrics, token: "${SCRAPER}" } } }
 store: { use: sqlite, with: { durability: process, ballast_mb: 0 } }
-log: { level: debug, slow: 1ms }
+log: { level: debug, slow_request: 1ms }
 ${providersOf({ keeps: up, clean: up } as never, '"${env:CANARY_KEY}"').replaceAll("use: ", "trace: forward, use: ")}models:
   over: { candidates: [clean-messages/model, clean-chat/model, keeps-responses/model] }
 `;

@@ -110,7 +110,7 @@ const yaml = (url: string, { mutant }: RacesOptions) => `
 frontends: [chat-completions]
 middleware: [auth]
 store: memory
-${mutant === "never-again" ? "attempts: { target: 1, all: 1 }" : ""}
+${mutant === "never-again" ? "retries: { per_target: 1, total: 1 }" : ""}
 providers:
   up: { use: openai-compatible, with: { base_url: "${url}/v1", api_key: k, models: false }, models: { m: { price: { input: 1, output: 1 } } } }
 `;

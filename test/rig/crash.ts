@@ -30,12 +30,12 @@ const storeOf = (plant: string): string =>
 
 const yaml = (url: string, plant: string) => `
 frontends: ${FRONTENDS}
-attempts: { target: 1 }
+retries: { per_target: 1 }
 middleware: [auth, limits, { use: usage, with: { label_headers: [x-rig] } }]
 store: ${storeOf(plant)}
 providers:${billing(url)}
 models:
-${TARGETS.map((first, i) => `  any-${first}: { candidates: [${first}/model, ${TARGETS[(i + 1) % TARGETS.length]}/model], on: [overloaded, upstream] }`).join("\n")}
+${TARGETS.map((first, i) => `  any-${first}: { candidates: [${first}/model, ${TARGETS[(i + 1) % TARGETS.length]}/model], fallback_on: [overloaded, upstream] }`).join("\n")}
 `;
 
 type Counts = { [what: string]: number };

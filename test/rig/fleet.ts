@@ -18,12 +18,12 @@ import { TARGETS } from "./traffic.ts";
 /** Every protocol, each provider at a price. `drain`: how it ends. */
 export const fleetYaml = (url: string, drain = "announce: 0s, for: 5s"): string => `
 frontends: ${FRONTENDS}
-attempts: { target: 1 }
+retries: { per_target: 1 }
 middleware: [auth, { use: limits, with: { hold: hard } }, { use: usage, with: { label_headers: [x-rig] } }]
 drain: { ${drain} }
 providers:${billing(url)}
 models:
-${TARGETS.map((first, i) => `  any-${first}: { candidates: [${first}/model, ${TARGETS[(i + 1) % TARGETS.length]}/model], on: [overloaded, upstream] }`).join("\n")}
+${TARGETS.map((first, i) => `  any-${first}: { candidates: [${first}/model, ${TARGETS[(i + 1) % TARGETS.length]}/model], fallback_on: [overloaded, upstream] }`).join("\n")}
 `;
 
 export async function fleetRig(of: {

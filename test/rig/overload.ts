@@ -53,7 +53,7 @@ const yaml = (url: string, { concurrent, thinks }: OverloadOptions) => `
 frontends: [chat-completions]
 middleware: [auth, ${thinks === undefined ? "" : "./thinks.mjs, "}limits, usage]
 store: { use: sqlite, with: { durability: process, ballast_mb: 0 } }
-overload: { concurrent: ${concurrent} }
+overload: { max_concurrent: ${concurrent} }
 providers:
   up: { use: openai-compatible, with: { base_url: "${url}/v1", api_key: k }, models: { model: {} } }
 `;

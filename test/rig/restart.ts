@@ -10,7 +10,7 @@ const yaml = (announceMs: number) => `
 frontends: [chat-completions]
 middleware: [auth]
 store: memory
-drain: { announce: ${announceMs}ms, for: 20s }
+shutdown: { announce: ${announceMs}ms, timeout: 20s }
 providers: { demo: { use: demo } }
 `;
 

@@ -132,8 +132,8 @@ const yaml = (url: string) => `
 frontends: [chat-completions, messages, responses, gemini]
 middleware: [auth]
 store: { use: sqlite, with: { durability: process, ballast_mb: 0 } }
-timeouts: { write: ${WRITE_MS}ms }
-drain: 1s
+timeouts: { client_write: ${WRITE_MS}ms }
+shutdown: 1s
 providers:
   chat: { use: openai-compatible, with: { base_url: "${url}/chat/v1", api_key: k }, models: { model: {} } }
   messages: { use: anthropic-compatible, with: { base_url: "${url}/messages/v1", api_key: k }, models: { model: {} } }

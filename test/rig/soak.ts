@@ -29,7 +29,7 @@ store: { use: sqlite, with: { durability: process, ballast_mb: 0 } }
 timeouts: { idle: ${60 + (n % 2)}s }
 providers:${billing(url)}
 models:
-${TARGETS.map((first, i) => `  any-${first}: { candidates: [${first}/model, ${TARGETS[(i + 1) % TARGETS.length]}/model], on: [overloaded, upstream] }`).join("\n")}
+${TARGETS.map((first, i) => `  any-${first}: { candidates: [${first}/model, ${TARGETS[(i + 1) % TARGETS.length]}/model], fallback_on: [overloaded, upstream] }`).join("\n")}
 ${n < 0 ? "" : `# ${n}`}`;
 
 export interface SoakOptions {

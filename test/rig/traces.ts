@@ -107,7 +107,7 @@ providers:
     with: { base_url: "${up}/two/v1" }
     models: { model: { price: { input: 1.003, output: 2.011 } } }
 models:
-  falls: { candidates: [one/model, two/model, one/other], on: [context_length, overloaded] }
+  falls: { candidates: [one/model, two/model, one/other], fallback_on: [context_length, overloaded] }
 `;
 
 const TOO_LONG = {

@@ -12,7 +12,7 @@ const yaml = (workers: number) => `
 frontends: [chat-completions]
 middleware: [auth, limits]
 workers: ${workers}
-drain: { for: 12s }
+shutdown: { timeout: 12s }
 providers:
   demo: { use: demo, with: { pace_ms: 20 } }
 `;

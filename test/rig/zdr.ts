@@ -182,7 +182,7 @@ const DRAWN: Readonly<Record<string, readonly string[]>> = {
 function yaml(up: ZdrUpstreams, generation: number, plant: Plant): string {
   const aliases = Object.entries({ ...ALIASES, ...DRAWN }).map(([name, list]) => {
     const order = generation % 2 === 0 ? list.toReversed() : list;
-    return `  ${name}: { candidates: [${order.join(", ")}], on: [overloaded, timeout, upstream] }`;
+    return `  ${name}: { candidates: [${order.join(", ")}], fallback_on: [overloaded, timeout, upstream] }`;
   });
   const providers = providersOf(up);
   const planted = {

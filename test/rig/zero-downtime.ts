@@ -47,17 +47,17 @@ interface Timed extends ClientResult {
 
 const yaml = (url: string, [http, https]: readonly number[], { workers, planted }: UnbrokenOf) => `
 frontends: ${FRONTENDS}
-attempts: { target: 1 }
+retries: { per_target: 1 }
 workers: ${workers}
 state_dir: ./state
-drain: { announce: ${ANNOUNCE_MS}ms, for: ${planted === "hurry" ? "1ms" : "20s"} }
+shutdown: { announce: ${ANNOUNCE_MS}ms, timeout: ${planted === "hurry" ? "1ms" : "20s"} }
 listen:
   - { host: 127.0.0.1, port: ${http} }
   - { host: 127.0.0.1, port: ${https}, tls: { cert: cert.pem, key: key.pem } }
 middleware: [auth, limits, { use: usage, with: { label_headers: [x-rig] } }]
 providers:${billing(url)}
 models:
-${TARGETS.map((first, i) => `  any-${first}: { candidates: [${first}/model, ${TARGETS[(i + 1) % TARGETS.length]}/model], on: [overloaded, upstream] }`).join("\n")}
+${TARGETS.map((first, i) => `  any-${first}: { candidates: [${first}/model, ${TARGETS[(i + 1) % TARGETS.length]}/model], fallback_on: [overloaded, upstream] }`).join("\n")}
 `;
 
 export async function unbroken(of: UnbrokenOf): Promise<RigResult> {

@@ -151,7 +151,7 @@ class AccountCommands {
       frontends: mergeValue(input.frontends, before.frontends),
       privacy: mergeValue(input.privacy, before.privacy),
       labels: mergeConverted(input.labels, before.labels, toLabels),
-      discloseLimits: mergeValue(input.tells, before.discloseLimits),
+      discloseLimits: mergeValue(input.discloseLimits, before.discloseLimits),
     };
   }
 

@@ -78,7 +78,11 @@ export function checkFreeSpace(free: number, stateDir: string): DoctorFinding {
       "make room: a full disk stops all calls, for each is written down first",
     );
   if (free < FREE_BYTES.warning)
-    return warningFinding("disk/free", said, "make room, or let rows go: ledger: { keep: 400d }");
+    return warningFinding(
+      "disk/free",
+      said,
+      "make room, or let rows go: ledger: { retention: 400d }",
+    );
   return okFinding("disk/free", said);
 }
 

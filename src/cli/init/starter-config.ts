@@ -61,10 +61,12 @@ export async function buildStarterConfig(of: StarterOptions): Promise<string> {
   const more = [
     ...(retention === undefined
       ? []
-      : [`ledger: { keep: ${retention} }                            # then sums stand for rows`]),
+      : [
+          `ledger: { retention: ${retention} }                            # then sums stand for rows`,
+        ]),
     ...(budget === undefined
       ? []
-      : [`defaults: { limits: [usd=${budget}/month] }  # of each new key`]),
+      : [`key_defaults: { limits: [usd=${budget}/month] }  # of each new key`]),
   ];
   const own = of.server === undefined ? [] : [ownServerYaml(of.server)];
   return [modeline, "", ...settings, ...more, "providers:", [...blocks, ...own].join("\n")].join(

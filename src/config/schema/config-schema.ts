@@ -57,8 +57,8 @@ const BOUNDS_SCHEMA = section("How much there may be of what clients and provide
     "Bodies and whole answers that one process holds at once; beyond it new requests get a 503",
     formatSize(BOUNDS.inFlight.max),
   ),
-  values: maxCount("Values in the JSON of one request", BOUNDS.jsonValues.max),
-  answer: size(
+  json_values: maxCount("Values in the JSON of one request", BOUNDS.jsonValues.max),
+  response: size(
     "An answer that is held whole or translated, pictures apart",
     formatSize(BOUNDS.response.max),
   ),
@@ -70,11 +70,11 @@ const BOUNDS_SCHEMA = section("How much there may be of what clients and provide
 });
 
 const OVERLOAD_SCHEMA = section("What happens when there is more to do than can be done", {
-  concurrent: maxCount(
+  max_concurrent: maxCount(
     "Calls of one process at once; it takes fewer by itself while its own work takes longer than usual",
     10_000,
   ),
-  wait: duration("How long a request may wait for its turn", "250ms"),
+  max_queue_wait: duration("How long a request may wait for its turn", "250ms"),
 });
 
 const TIMEOUTS_SCHEMA = section(
@@ -84,7 +84,7 @@ const TIMEOUTS_SCHEMA = section(
       { connect: "5s", first_byte: "600s", idle: "300s", total: "3600s" },
       { quick: { first_byte: "60s" } },
     ),
-    write: duration("How long a client may take nothing of its answer", "60s"),
+    client_write: duration("How long a client may take nothing of its answer", "60s"),
   },
 );
 
@@ -95,7 +95,7 @@ const SHUTDOWN_SCHEMA = {
       announce: duration(
         "How long all are still served after a stop, while /readyz says 503; absent: 5s where /readyz has been asked",
       ),
-      for: duration("How long requests in flight may go on when the port has closed"),
+      timeout: duration("How long requests in flight may go on when the port has closed"),
     }),
   ),
   default: "300s",
@@ -153,7 +153,7 @@ const PLUGINS_SCHEMA = section("Packages that are not Tollgate's own", {
 });
 
 const LEDGER_SCHEMA = section("Rows of the ledger", {
-  keep: duration(
+  retention: duration(
     "How long rows are kept; then sums stand for them. At least 1d; for good when it is absent",
   ),
 });
@@ -167,8 +167,8 @@ const INCLUDE_SCHEMA = {
 };
 
 const RETRIES_SCHEMA = section("How often one request is tried, its first call counted", {
-  target: attemptCount("Of one target; 1: none is asked twice", 2),
-  all: attemptCount("Of all targets together", 3),
+  per_target: attemptCount("Of one target; 1: none is asked twice", 2),
+  total: attemptCount("Of all targets together", 3),
 });
 
 /** What comes in, and what goes out. */
@@ -185,7 +185,7 @@ const createConfigSchema = (facts: Schema) => ({
       "x-expects": "an address such as https://llm.example",
     }),
     state_dir: text(
-      "Keys, ledger, last good catalogue. Relative to this file. A change needs a restart",
+      "Keys, ledger, last good catalog. Relative to this file. A change needs a restart",
       { minLength: 1, default: "./.tollgate" },
     ),
     workers: {
@@ -194,24 +194,24 @@ const createConfigSchema = (facts: Schema) => ({
       default: 1,
       description: "Processes; auto: one per processor. A change needs a restart",
     },
-    drain: SHUTDOWN_SCHEMA,
+    shutdown: SHUTDOWN_SCHEMA,
     allow_empty: flag("A reload may leave no provider where there were some", false),
     strict: flag("Refuse what another protocol cannot say in full, in place of a warning", false),
-    answer_headers: list(
+    response_headers: list(
       { enum: RESPONSE_HEADERS },
       "What answers say of the way that they came; it tells clients about the gateway",
       { uniqueItems: true, default: [] },
     ),
     timeouts: TIMEOUTS_SCHEMA,
-    attempts: RETRIES_SCHEMA,
+    retries: RETRIES_SCHEMA,
     max_body: size("The largest request", formatSize(BOUNDS.body.max)),
     bounds: BOUNDS_SCHEMA,
     overload: OVERLOAD_SCHEMA,
-    catalogue: section("What providers say that they have", {
+    catalog: section("What providers say that they have", {
       refresh: duration("How often they are asked", "10m"),
     }),
     files: FILES_SCHEMA,
-    remember: REQUEST_HISTORY_SCHEMA,
+    request_history: REQUEST_HISTORY_SCHEMA,
     plugins: PLUGINS_SCHEMA,
     log: section("What the gateway writes about itself", {
       level: {
@@ -219,7 +219,7 @@ const createConfigSchema = (facts: Schema) => ({
         default: "info",
         description: "The least that is worth a line",
       },
-      slow: duration("A request that waits longer for its first byte gets a line", "10s"),
+      slow_request: duration("A request that waits longer for its first byte gets a line", "10s"),
     }),
     ledger: LEDGER_SCHEMA,
     store: {
@@ -253,7 +253,7 @@ const createConfigSchema = (facts: Schema) => ({
       default: {},
       description: "What several keys share: limits, what they may use, labels",
     },
-    defaults: KEY_DEFAULTS_SCHEMA,
+    key_defaults: KEY_DEFAULTS_SCHEMA,
     models: MODELS_SCHEMA,
     include: INCLUDE_SCHEMA,
   }),

@@ -56,9 +56,9 @@ export const middlewareSchema = closedObject(
       "How long one of its hooks may take; a hook that takes longer has failed. 30s if absent",
     ),
     on_error: {
-      enum: ["refuse", "pass"],
+      enum: ["reject", "continue"],
       description:
-        "When one of its hooks fails or takes too long. refuse: the request fails; so it is if absent. pass: it goes on as if this middleware were not there. What a hook refuses stays refused",
+        "When one of its hooks fails or takes too long. reject: the request fails; so it is if absent. continue: it goes on as if this middleware were not there. What a hook rejects stays rejected",
     },
     isolate: {
       enum: ["child"],
@@ -126,11 +126,11 @@ export const createProviderSchema = (facts: Schema) =>
         type: "boolean",
         description: "Believe this plugin when it claims that nothing is kept",
       },
-      state: {
-        enum: ["refuse", "relay"],
+      state_mode: {
+        enum: ["reject", "relay"],
         description: "relay: let clients refer to what upstream keeps. Only with one tenant",
       },
-      zdr_fields: names(
+      zdr_allowed_fields: names(
         "Fields that may leave under Service-ZDR though they were not reviewed, as the error names them: min_p, messages[].new",
         { minItems: 1 },
       ),
@@ -191,7 +191,7 @@ export const routeSchema: Schema = {
     if: { type: "array" },
     then: { items: candidateSchema, minItems: 1 },
     else: {
-      "x-expects": "provider/model, a list of them, or { candidates, pick, on, hedge }",
+      "x-expects": "provider/model, a list of them, or { candidates, pick, fallback_on, hedge }",
       ...closedObject(
         {
           candidates: list(weightedCandidateSchema, "In the order in which they are tried", {
@@ -200,9 +200,9 @@ export const routeSchema: Schema = {
           pick: {
             enum: ROUTING_STRATEGIES,
             description:
-              "Which one is tried first. ordered, so if absent: as they are written; weighted: by chance, each as often as its weight says; fastest: the one that brings its first content soonest; cheapest: by the catalogue's prices for what is asked; sticky: one conversation stays with one of them, for its prompt cache",
+              "Which one is tried first. ordered, so if absent: as they are written; weighted: by chance, each as often as its weight says; fastest: the one that brings its first content soonest; cheapest: by the catalog's prices for what is asked; sticky: one conversation stays with one of them, for its prompt cache",
           },
-          on: list(
+          fallback_on: list(
             { enum: FALLBACK_KINDS },
             "Failures after which the next one is tried; if absent, all but context_length and content_policy, which a route must name",
             { uniqueItems: true },

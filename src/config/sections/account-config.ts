@@ -39,11 +39,11 @@ export const ACCOUNT_SCHEMA: Schema = closedObject(
       additionalProperties: { type: "string" },
       description: "Kept with every ledger row of its keys",
     },
-    defaults: KEY_DEFAULTS_SCHEMA,
-    tells: {
-      enum: ["numbers", "nothing"],
+    key_defaults: KEY_DEFAULTS_SCHEMA,
+    disclose_limits: {
+      enum: ["full", "hidden"],
       description:
-        "What its keys' clients are told of its limits: numbers, or nothing but when to come again",
+        "Whether clients of its keys see its limits. full: with their numbers. hidden: only when to retry. Default: full",
     },
   },
   { type: ["object", "null"] },
@@ -121,8 +121,8 @@ const toAccountConfig = (id: string, raw: Mapping): AccountConfig => ({
   frontends: raw["frontends"] as readonly string[] | undefined,
   privacy: raw["privacy"] as Privacy | undefined,
   labels: (raw["labels"] ?? {}) as HeadersOut,
-  defaults: toKeyDefaults(raw["defaults"]),
-  discloseLimits: (raw["tells"] ?? "numbers") as LimitDisclosure,
+  defaults: toKeyDefaults(raw["key_defaults"]),
+  discloseLimits: (raw["disclose_limits"] ?? "full") as LimitDisclosure,
 });
 
 /** What has passed the checks. */

@@ -9,7 +9,7 @@ export const HEDGE_SCHEMA: Schema = {
   ...durationOr(duration("For every class of calls"), {
     type: "object",
     minProperties: 1,
-    propertyNames: name("a class of calls: quick, thinking, or a kind of model such as image"),
+    propertyNames: name("a class of calls: quick, reasoning, or an operation such as image"),
     additionalProperties: duration("For this class of calls"),
   }),
   description:

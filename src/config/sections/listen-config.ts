@@ -31,7 +31,7 @@ const TLS_SCHEMA = closedObject(
       enum: ["1.2", "1.3"],
       description: "The oldest version of TLS that is spoken; 1.2 by default",
     },
-    clients: CLIENT_CERTIFICATES_SCHEMA,
+    client_certificates: CLIENT_CERTIFICATES_SCHEMA,
   },
   {
     required: ["cert", "key"],
@@ -117,9 +117,9 @@ export function toListenConfigs(
         cert: file(tls.cert),
         key: file(tls.key),
         minVersion: tls.min_version === "1.3" ? ("TLSv1.3" as const) : ("TLSv1.2" as const),
-        clients: tls.clients && {
-          ca: file(tls.clients.ca),
-          required: tls.clients.required ?? false,
+        clientCertificates: tls.client_certificates && {
+          ca: file(tls.client_certificates.ca),
+          required: tls.client_certificates.required ?? false,
         },
       },
       hosts: each.hosts ?? [],
@@ -136,7 +136,7 @@ export function formatListen(all: readonly ListenConfig[]): unknown {
       cert: tls.cert,
       key: tls.key,
       min_version: tls.minVersion.slice("TLSv".length),
-      clients: tls.clientCertificates,
+      client_certificates: tls.clientCertificates,
     },
     hosts,
     origins,

@@ -103,7 +103,7 @@ export const FACTS_SCHEMA: Schema = closedObject({
     },
   },
   rejected_fields: names("Top-level fields that the model rejects with an error"),
-  price: { ...PRICE_SCHEMA, description: "free, or dollars by unit; without it the catalogue's" },
+  price: { ...PRICE_SCHEMA, description: "free, or dollars by unit; without it the catalog's" },
   priced_as: nonEmptyText("The model whose price holds for it"),
   data_policy: closedObject(
     {

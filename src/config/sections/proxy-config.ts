@@ -14,7 +14,7 @@ export const PROXY_SCHEMA = closedObject(
       description:
         "Its address, http:// or https://, with a name and a password where it asks for them",
     },
-    except: list(
+    bypass: list(
       {
         type: "string",
         pattern: "^[^\\s*]*\\*?[^\\s*]*$",

@@ -139,7 +139,7 @@ function resolveAncestry(chain: readonly AccountDefinition[]): ResolvedAccount {
   let narrowing: Restrictions = {};
   for (const account of chain) {
     limits.push(...(account.limits ?? []));
-    if (account.discloseLimits === "nothing")
+    if (account.discloseLimits === "hidden")
       for (const { scope } of account.limits ?? []) quiet.add(scope);
     const { models, frontends, privacy, labels } = account;
     narrowing = intersectRestrictions({ models, frontends, privacy, labels }, narrowing);

@@ -121,9 +121,9 @@ export class HostCall implements Call {
   get query(): URLSearchParams {
     return this.exchange.query;
   }
-  get stateMode(): "refuse" | "relay" {
+  get stateMode(): "reject" | "relay" {
     // Where nothing may be kept there is nothing to go back to.
-    return this.exchange.privacy === "off" ? this.candidate["~"].provider.stateMode : "refuse";
+    return this.exchange.privacy === "off" ? this.candidate["~"].provider.stateMode : "reject";
   }
   /** Of this call: it is over when the client goes, and when another call takes its place. */
   get signal(): AbortSignal {

@@ -44,7 +44,7 @@ export interface MountedProvider {
   readonly dataPolicy: DataPolicy | undefined;
   readonly dataPolicyExceptions: readonly PolicyException[];
   readonly isPolicyTrusted: boolean;
-  readonly stateMode: "refuse" | "relay";
+  readonly stateMode: "reject" | "relay";
   /** Fields that may leave under Service-ZDR though they were not reviewed: "min_p", "messages[].new". */
   readonly zdrFields: readonly string[];
   readonly traceMode: "off" | "forward";

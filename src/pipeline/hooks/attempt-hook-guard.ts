@@ -113,7 +113,7 @@ class AttemptHookRun {
     this.#finish(() => {
       if (problem === this.#providerError) recordHookSuccess(this.#policy, "attempt");
       else recordHookFailure(this.#policy, "attempt", this.#call.exchange, problem);
-      if (this.#policy.onError === "refuse")
+      if (this.#policy.onError === "reject")
         return this.#reject(
           problem === this.#providerError ? problem : toHookFault(this.#policy, "attempt", problem),
         );

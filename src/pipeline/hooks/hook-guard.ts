@@ -13,7 +13,7 @@ export interface HookFailurePolicy {
   /** "middleware.guard" */
   readonly id: string;
   readonly timeoutMs: number;
-  readonly onError: "refuse" | "pass";
+  readonly onError: "reject" | "continue";
   readonly log: Logger;
   readonly timerWheel: TimerWheel;
   /** How each of its hooks has behaved. */
@@ -67,7 +67,7 @@ export function assertFilterAvailable(
   { breakers, onError }: HookFailurePolicy,
   hook: "event" | "watch",
 ): void {
-  if (hook === "watch" && onError === "pass") return;
+  if (hook === "watch" && onError === "continue") return;
   const conduct = breakers[hook];
   if (conduct && !conduct.isHealthy && conduct.isBlocked) throw createQuarantineError(conduct);
 }
@@ -108,7 +108,7 @@ export function recordHookFailure(
   problem: unknown,
   since = 0,
 ): void {
-  const isSkippable = onError === "pass" && SKIPPABLE_HOOK_SET.has(hook);
+  const isSkippable = onError === "continue" && SKIPPABLE_HOOK_SET.has(hook);
   const isRejection = isDeliberateRejection(problem);
   if (isHook(hook))
     recordHookActivity(
@@ -273,7 +273,7 @@ export function guardHook<A, B, R>(
     check,
     raw: rethrowsAsIs,
   } = options;
-  const refuses = !fallback || policy.onError === "refuse";
+  const refuses = !fallback || policy.onError === "reject";
   const handleFailure = (a: A, problem: unknown): R => {
     if (refuses) throw rethrowsAsIs ? problem : toHookFault(policy, hook, problem);
     skipOrRethrow(policy, hook, problem);

@@ -23,7 +23,7 @@ export function guardRoute(
   const policy: HookFailurePolicy = {
     ...of,
     timeoutMs,
-    onError: "refuse",
+    onError: "reject",
     breakers: { [hook]: createBreaker(hook) },
   };
   const guarded = guardHook<unknown, unknown, unknown>(

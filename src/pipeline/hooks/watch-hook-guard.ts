@@ -14,7 +14,7 @@ export function guardWatchHook(
   policy: HookFailurePolicy,
   run: NonNullable<Hooks["watch"]>,
 ): NonNullable<Hooks["watch"]> {
-  if (policy.onError === "refuse") return run;
+  if (policy.onError === "reject") return run;
   return (call, stop) => {
     let observe: ReturnType<typeof run> | undefined;
     const failed = (problem: unknown) => {

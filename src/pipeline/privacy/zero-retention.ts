@@ -206,7 +206,7 @@ export function rejectUnreviewedFields(
     "unsupported",
     `${path} has not been reviewed for ${call.provider}/${call.protocol ?? "native"}: what becomes of it there is not known, ` +
       `and under Service-ZDR nothing leaves of which that is so. Leave it out; or the operator allows it, in gateway.yaml ` +
-      `under providers.${call.provider}: zdr_fields: [${JSON.stringify(pattern)}].`,
+      `under providers.${call.provider}: zdr_allowed_fields: [${JSON.stringify(pattern)}].`,
     { code: "zdr_unknown_field", param: path },
   );
 }

@@ -98,7 +98,7 @@ export function createEventWatchers(
     );
   });
   return {
-    isRequired: hooks.some(({ failurePolicy }) => failurePolicy?.onError !== "pass"),
+    isRequired: hooks.some(({ failurePolicy }) => failurePolicy?.onError !== "continue"),
     observe(event) {
       if (event.type === "delta" && !sink.isOver)
         sink.tally.receivedTextBytes += Buffer.byteLength(event.text);
@@ -132,7 +132,7 @@ const createFilterContext = (
   hook: FilterContext["hook"],
 ): FilterContext => {
   // A watcher that may be passed over is seen to where that is done.
-  const passes = hook === "watch" && failurePolicy?.onError === "pass";
+  const passes = hook === "watch" && failurePolicy?.onError === "continue";
   const conducts = passes ? NO_BREAKERS : (failurePolicy?.breakers ?? NO_BREAKERS);
   const log = failurePolicy?.log ?? call.exchange["~"].gen.log;
   return { call, sink, id, hook, policy: { id, log, breakers: conducts } };
@@ -163,7 +163,7 @@ const createStop =
 const recordFilterFailure = (
   { call, id, hook, policy: { breakers } }: FilterContext,
   problem: unknown,
-): void => recordHookFailure({ id, onError: "refuse", breakers }, hook, call.exchange, problem);
+): void => recordHookFailure({ id, onError: "reject", breakers }, hook, call.exchange, problem);
 
 function createHandler(as: FilterContext, make: () => EventHandler): EventHandler {
   try {

@@ -68,7 +68,7 @@ function checkStateReferences(call: HostCall, named: References): void {
   const isSameProtocol = call.protocol === x.protocol;
   const isPinned = x["~"].receivedBody!.pinnedTarget !== undefined;
   const statefulReference = findBlockedReference(named, {
-    stateMode: isSameProtocol ? call.stateMode : "refuse",
+    stateMode: isSameProtocol ? call.stateMode : "reject",
     isBoundToKey: isPinned,
   });
   if (statefulReference) rejectReference(statefulReference);

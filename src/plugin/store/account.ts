@@ -47,4 +47,4 @@ export type KeyLimit = Omit<Limit, "scope">;
  * What clients whose keys draw on the account are told of its own limits. numbers, by default: which limit, what is left of it and when
  * it is back, in refusals, headers and reports. nothing: that a request is refused, and when to come again.
  */
-export type LimitDisclosure = "numbers" | "nothing";
+export type LimitDisclosure = "full" | "hidden";

@@ -5,7 +5,7 @@ import type { Opt } from "../../model/values.ts";
 import type { Problem } from "../problem.ts";
 
 /**
- * Called by the host for an operator's commands and for `ledger: { keep }`, in the process that owns the store, while batches go on:
+ * Called by the host for an operator's commands and for `ledger: { retention }`, in the process that owns the store, while batches go on:
  * none of it may keep a batch waiting for long. Each of them stands for itself: a store offers those that it can do. What one throws
  * is the command's answer, a fault in its own words.
  */

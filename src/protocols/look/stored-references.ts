@@ -18,7 +18,7 @@ export interface ReferenceErrorStyle {
 
 /** What may leave of it. */
 export interface RelayPermission {
-  readonly stateMode: Opt<"refuse" | "relay">;
+  readonly stateMode: Opt<"reject" | "relay">;
   /** The host has bound what goes on to the key. */
   readonly isBoundToKey: boolean;
 }
@@ -58,7 +58,7 @@ export function rejectReference(
 /** For a codec's last look, on both lanes. What the host has to say of a relay it says itself. */
 export function rejectBlockedReferences(
   out: Outgoing,
-  state: Opt<"refuse" | "relay">,
+  state: Opt<"reject" | "relay">,
   spelling?: ReferenceErrorStyle,
 ) {
   if (state === "relay") return;

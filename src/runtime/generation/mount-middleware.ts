@@ -94,10 +94,10 @@ function checkOnError(
   hooks: MountedMiddleware["hooks"],
   setup: PluginSetup,
 ): void {
-  if (mounted.onError === "pass" && !SKIPPABLE_HOOKS.some((hook) => hooks[hook]))
+  if (mounted.onError === "continue" && !SKIPPABLE_HOOKS.some((hook) => hooks[hook]))
     setup.addMountProblem(
       mounted,
-      `none of its hooks may be passed over, so on_error: pass changes nothing (${SKIPPABLE_HOOKS.join(", ")} may)`,
+      `none of its hooks may be passed over, so on_error: continue changes nothing (${SKIPPABLE_HOOKS.join(", ")} may)`,
     );
 }
 

@@ -17,7 +17,7 @@ export const listUnreachablePlugins = ({
         // A failure of `settle` is only logged.
         hooks[hook] &&
         hook !== "settle" &&
-        !(failurePolicy.onError === "pass" && isSkippableHook(hook)),
+        !(failurePolicy.onError === "continue" && isSkippableHook(hook)),
     );
     return [{ plugin: id, ...outage, requests: refuses ? "refused" : "passed" }];
   });

@@ -68,7 +68,7 @@ export function startCasesGateway(
       `frontends: ${JSON.stringify(frontends.map(([use]) => use))}`,
       "catalog: { refresh: 1h }",
       // Each answer is judged as it came.
-      "attempts: { target: 1, all: 1 }",
+      "retries: { per_target: 1, total: 1 }",
       "providers:",
       ...cases.map(
         ({ providerIndex }) =>

@@ -56,7 +56,7 @@ export const accountLaws: readonly Law[] = [
         models: ["x/*"],
         privacy: "strict",
         defaults: { limits: [{ unit: "requests", max: 5, per: "minute" }] },
-        discloseLimits: "nothing",
+        discloseLimits: "hidden",
       });
       await store.apply(["c", "a", "e", "d"].map((id) => accountCommand(createAccount(id))));
       await applyOne(store, accountCommand(b));

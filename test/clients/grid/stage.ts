@@ -223,7 +223,7 @@ class Laws {
 
 const yaml = (url: string) => `
 store: { use: memory }
-attempts: { target: 1 }
+retries: { per_target: 1 }
 frontends: ${FRONTENDS}
 middleware:
   - use: auth

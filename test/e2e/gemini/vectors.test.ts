@@ -24,7 +24,7 @@ beforeAll(async () => {
 store: memory
 frontends: [gemini, embeddings, models]
 middleware: [auth, limits, zdr]
-attempts: { target: 1 }
+retries: { per_target: 1 }
 providers:
 ${providersFor(up)}
   wide:

@@ -184,7 +184,7 @@ beforeAll(async () => {
 store: memory
 max_body: 100MiB
 frontends: [images, models]
-attempts: { target: 1 }
+retries: { per_target: 1 }
 middleware:
   - use: auth
     with:

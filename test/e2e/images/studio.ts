@@ -172,7 +172,7 @@ export async function studio(
   const yaml = `
 store: { use: ${store} }
 frontends: [images, models, chat-completions]
-attempts: { target: 1 }
+retries: { per_target: 1 }
 middleware:
   - use: auth
     with:

@@ -312,7 +312,7 @@ export async function operating(more: Record<string, ScriptedReply> = {}): Promi
 function yamlAt(up: string): string {
   const config = {
     store: { use: "memory" },
-    attempts: { target: 1 },
+    retries: { per_target: 1 },
     frontends: [
       "chat-completions",
       "completions",

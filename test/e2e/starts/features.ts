@@ -15,13 +15,13 @@ export interface Place {
 export type Feature = (at: Place) => JsonObject;
 
 export const FEATURES: Readonly<Record<string, Feature>> = {
-  retention: () => ({ ledger: { keep: "30d" } }),
+  retention: () => ({ ledger: { retention: "30d" } }),
   accounts: () => ({
     accounts: {
       acme: { limits: ["usd=1000/month"], privacy: "required" },
       research: { parent: "acme", limits: ["requests=600/minute"] },
     },
-    defaults: { limits: ["requests=30/minute"] },
+    key_defaults: { limits: ["requests=30/minute"] },
   }),
   console: () => ({
     admin: { port: 0, tokens: { ann: { role: "owner", token: "0123456789abcdef01234567" } } },
@@ -58,11 +58,11 @@ export const FEATURES: Readonly<Record<string, Feature>> = {
   }),
   bounded: () => ({
     bounds: { connections: 1_000, in_flight: "64MiB" },
-    overload: { concurrent: 100, wait: "100ms" },
+    overload: { max_concurrent: 100, max_queue_wait: "100ms" },
     files: { lifetime: "10m" },
-    remember: 0,
-    drain: { announce: "0s", for: "1s" },
-    answer_headers: ["x-tollgate-cost"],
+    request_history: 0,
+    shutdown: { announce: "0s", timeout: "1s" },
+    response_headers: ["x-tollgate-cost"],
     strict: true,
   }),
   names: ({ dir, away }) => ({

@@ -123,7 +123,7 @@ describe.each(Object.entries(stateful))("%s", (param, field) => {
 describe("an id in the input", () => {
   it("of an item that is only referred to is nobody's", () => {
     for (const item of [{ type: "item_reference", id: "msg_1" }, { id: "msg_1" }])
-      for (const state of ["refuse", "relay"] as const)
+      for (const state of ["reject", "relay"] as const)
         expect(
           faultFrom(() => leaving({ ...hi, input: [item] }, { stateMode: state })),
         ).toMatchObject({

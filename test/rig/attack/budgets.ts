@@ -19,7 +19,7 @@ const yaml = (url: string) => `
 frontends: [chat-completions, messages, responses, gemini, images, embeddings, rerank, completions, speech, transcriptions]
 middleware: [auth, { use: limits, with: { hold: hard } }]
 store: memory
-drain: 2s
+shutdown: 2s
 providers:
   chat: { use: openai-compatible, with: { base_url: "${url}/chat", api_key: k }, models: { m: { price: ${CHAT}, ${TOKENS} } } }
   messages: { use: anthropic-compatible, with: { base_url: "${url}/messages", api_key: k }, models: { m: { price: ${CHAT}, ${TOKENS} } } }

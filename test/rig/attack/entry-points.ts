@@ -100,7 +100,7 @@ async function signals(chance: Chance, times: number): Promise<string[]> {
   await using at = await startDaemon({
     yaml: `workers: 2
 frontends: [chat-completions]
-middleware: [auth, { use: ./guard.ts, isolate: child, timeout: 20s, on_error: pass }]
+middleware: [auth, { use: ./guard.ts, isolate: child, timeout: 20s, on_error: continue }]
 ${PROVIDERS}`,
     files: { "guard.ts": GUARD, "named.txt": "named" },
   });

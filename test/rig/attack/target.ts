@@ -64,7 +64,7 @@ const BILLED =
 const yaml = (url: string) => `
 frontends: [chat-completions, messages, responses, gemini, images, models, usage]
 store: { use: sqlite, with: { durability: process, ballast_mb: 0 } }
-drain: 2s
+shutdown: 2s
 providers:
   chat: { use: openai-compatible, with: { base_url: "${url}/v1", api_key: sk-one, images: [draw] } }
   hasty: { use: openai-compatible, with: { base_url: "${url}/v1", api_key: sk-one }, timeouts: { first_byte: 3s } }

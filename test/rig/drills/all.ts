@@ -269,7 +269,7 @@ async function terminalGone() {
   ].join(" ");
   await writeFile(
     join(dir, "gateway.yaml"),
-    `drain: { announce: 0s, for: 2s }\nstate_dir: ./state\n${DEMO}`,
+    `shutdown: { announce: 0s, timeout: 2s }\nstate_dir: ./state\n${DEMO}`,
   );
   await using output = await open(join(dir, "output"), "w");
   const terminal = spawn("script", ["-qfec", serve, "/dev/null"], {

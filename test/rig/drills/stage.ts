@@ -115,7 +115,7 @@ export async function stage(
 const aroundOf = (url: string, workers: number): string => `
 workers: ${workers}
 admin: { port: 0, tokens: { ann: { role: owner, token: "${TOKEN}" } } }
-drain: { announce: 0s, for: 5s }
+shutdown: { announce: 0s, timeout: 5s }
 frontends: [chat-completions]
 observers:
   - metrics

@@ -106,7 +106,7 @@ const yaml = (places: Record<Place, string>, models: Models) => `
 frontends: [chat-completions, messages, responses, gemini, images, embeddings, rerank, speech, transcriptions, moderations, completions]
 middleware: [auth, limits, { use: usage, with: { label_headers: [x-rig] } }]
 store: memory
-attempts: { target: 1, all: 1 }
+retries: { per_target: 1, total: 1 }
 timeouts: { ${Object.entries(LIMITS)
   .map(([name, ms]) => `${name}: ${ms}ms`)
   .join(", ")} }

@@ -35,8 +35,8 @@ const yaml = (url: string) => `
 frontends: [chat-completions, messages, responses, images, models]
 middleware: [auth, limits, { use: usage, with: { label_headers: [x-proxied] } }]
 store: { use: sqlite, with: { durability: process, ballast_mb: 0 } }
-attempts: { target: 1, all: 1 }
-remember: 1000
+retries: { per_target: 1, total: 1 }
+request_history: 1000
 timeouts: { connect: 2s, first_byte: 5s, idle: 5s, total: 10s }
 providers:
   chat: { use: openai-compatible, with: { base_url: "${url}/v1", api_key: "${KEY}", images: ["draw*"], models: false }, models: { draw: { operation: image } } }

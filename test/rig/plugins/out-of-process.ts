@@ -30,7 +30,7 @@ export const withGuard = (up: BillingUpstream, within: boolean): Promise<Daemon>
     yaml: `
 workers: 2
 frontends: ${FRONTENDS}
-attempts: { target: 1 }
+retries: { per_target: 1 }
 store: { use: sqlite, with: { durability: process, ballast_mb: 0 } }
 middleware:
   - auth
@@ -40,7 +40,7 @@ middleware:
 providers:${billing(up.up.url)}
 models:
   guarded: [chat/model]
-${TARGETS.map((first, i) => `  any-${first}: { candidates: [${first}/model, ${TARGETS[(i + 1) % TARGETS.length]}/model], on: [overloaded, upstream] }`).join("\n")}
+${TARGETS.map((first, i) => `  any-${first}: { candidates: [${first}/model, ${TARGETS[(i + 1) % TARGETS.length]}/model], fallback_on: [overloaded, upstream] }`).join("\n")}
 `,
     files: { "guard.ts": GUARD, "named.txt": "named" },
   });

@@ -23,7 +23,7 @@ const FORGOTTEN_MS = 120_000;
 const yaml = (url: string, workers: number, plant: Plant) => `
 workers: ${workers}
 frontends: ${FRONTENDS}
-attempts: { target: 1 }
+retries: { per_target: 1 }
 store: ${STORES[plant]}
 middleware:
   - auth
@@ -34,7 +34,7 @@ providers:${billing(url)}
 ${[...Object.keys(HELD), ...Object.keys(DEADLY)].map((how) => `  ${how}: { use: ./broken-provider.ts, timeouts: { total: 1s }, with: { how: ${how} } }`).join("\n")}
 models:
 ${HOOKS.map((how) => `  hook-${how}: [chat/model]`).join("\n")}
-${TARGETS.map((first, i) => `  any-${first}: { candidates: [${first}/model, ${TARGETS[(i + 1) % TARGETS.length]}/model], on: [overloaded, upstream] }`).join("\n")}
+${TARGETS.map((first, i) => `  any-${first}: { candidates: [${first}/model, ${TARGETS[(i + 1) % TARGETS.length]}/model], fallback_on: [overloaded, upstream] }`).join("\n")}
 `;
 
 const plant = (name: string) => readFile(new URL(`../plants/${name}`, import.meta.url), "utf8");

@@ -573,7 +573,7 @@ describe("the same texts elsewhere", () => {
     const main = write({
       "gateway.yaml": "include: ./more/*.yaml\nproviders: {}\n",
       "more/a.yaml": 'providers: { openai: { with: { api_key: "${file:../key}" } } }\n',
-      "more/b.yaml": "log: { slow: 7s }\n",
+      "more/b.yaml": "log: { slow_request: 7s }\n",
       "more/.hidden.yaml": "workers: 9\n",
       key: "sk-of-a-file\n",
     });

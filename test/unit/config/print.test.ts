@@ -93,7 +93,7 @@ describe("print", () => {
       public_url: https://llm.test
       state_dir: /etc/tollgate/.tollgate
       workers: 1
-      drain: 5m
+      shutdown: 5m
       allow_empty: false
       strict: false
       timeouts:
@@ -125,7 +125,7 @@ describe("print", () => {
         max_file: 64MiB
         max_key: 1GiB
         max_total: 2GiB
-      remember: 10000
+      request_history: 10000
       log:
         level: info
         slow: 10s
@@ -142,7 +142,7 @@ describe("print", () => {
             anonymous: false
             keys: []
           timeout: 30s
-          on_error: refuse
+          on_error: reject
         - use: guard
           with:
             words: [ "$\${not a variable}" ]
@@ -154,7 +154,7 @@ describe("print", () => {
           for:
             models: [ fast ]
           timeout: 30s
-          on_error: refuse
+          on_error: reject
       accounts:
         acme:
           limits: [ usd=12.50/month ]
@@ -294,7 +294,7 @@ describe("print", () => {
           {},
           { a: "demo/x" },
           { "p-*": ["demo/*"], q: "p-1" },
-          { z: { candidates: ["demo/x"], on: ["timeout"] } },
+          { z: { candidates: ["demo/x"], fallback_on: ["timeout"] } },
         ),
       },
       { requiredKeys: ["providers"] },

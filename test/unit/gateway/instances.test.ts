@@ -173,7 +173,7 @@ it("a store without an audit log is told of when it is opened", async () => {
 it("the fleet: each with what it runs and how its clock is, the asked one marked, and what differs", async () => {
   const ledger = sharedLedger({ durationMs: 15_000, heartbeatMs: 20 });
   const a = await started(ledger);
-  await started(ledger, [], `${YAML}drain: 7s\n`);
+  await started(ledger, [], `${YAML}shutdown: 7s\n`);
   await until(async () => (await a.fleet()).nodes.every(({ info }) => info?.generation === 1));
   const { nodes, warnings } = await a.fleet();
   expect(

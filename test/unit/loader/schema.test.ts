@@ -123,7 +123,7 @@ describe("lets through", () => {
     "providers: { other: { use: ./mine.ts, with: { anything: goes } } }",
     "store: sqlite",
     "middleware: [auth, { use: guard, with: { words: [x] }, for: { models: [a] } }]",
-    "models: { a: b/c, d: [b/c], e: { candidates: [b/c], on: [timeout] } }",
+    "models: { a: b/c, d: [b/c], e: { candidates: [b/c], fallback_on: [timeout] } }",
     "workers: auto",
     "max_body: 1MiB",
   ])("%s", (text) => expect(errors(text)).toEqual([]));

@@ -72,7 +72,7 @@ const house = (options: object) =>
     config: {
       frontends: Object.keys(CLIENTS),
       middleware: ["door", { use: "words-guard", with: options }],
-      attempts: { target: 1, all: 1 },
+      retries: { per_target: 1, total: 1 },
       providers: PROVIDERS,
     },
   });

@@ -169,7 +169,7 @@ function formatAccount(
     ["limits", account.limits?.join(", ")],
     ...limitUsageRows([account, ...above].flatMap(({ limitUsage }) => limitUsage ?? [])),
     ["new keys get", account.defaults?.limits.join(", ")],
-    ["tells", account.discloseLimits === "nothing" ? "clients nothing of its limits" : undefined],
+    ["tells", account.discloseLimits === "hidden" ? "clients nothing of its limits" : undefined],
     [
       "labels",
       Object.entries(account.labels ?? {})
