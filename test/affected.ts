@@ -2,7 +2,7 @@
 import { execFileSync } from "node:child_process";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path/posix";
-import { importers, importGraph } from "./floors.ts";
+import { importers, importGraph } from "./layers.ts";
 import { NIGHTLY } from "./tiers.ts";
 
 const root = new URL("..", import.meta.url).pathname;

@@ -27,7 +27,7 @@ import { delimiter, join } from "node:path";
 import { parseArgs } from "node:util";
 import { createSeededRandom } from "../src/testing/random.ts";
 import { sources } from "./affected.ts";
-import { importers, importGraph } from "./floors.ts";
+import { importers, importGraph } from "./layers.ts";
 import { mutated, mutationsIn, type Mutation } from "./mutations.ts";
 import { ALONE, CI, NIGHTLY } from "./tiers.ts";
 

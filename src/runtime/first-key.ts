@@ -4,7 +4,7 @@ import { digestKey, mintKey } from "../lib/api-key.ts";
 import { getFault } from "../model/error.ts";
 import type { KeyRecord } from "../plugin/store/key.ts";
 import type { Store } from "../plugin/store/store.ts";
-import { listAllKeys } from "./access/scope-directory.ts";
+import { listAllKeys } from "./access/list-all-keys.ts";
 import type { Services } from "./services.ts";
 
 /** A store without keys gets its first one, unless the file has keys of its own or lets every client in. */

@@ -30,7 +30,7 @@ import receipts from "../../examples/receipts.ts";
 import uploads from "../../examples/uploads.ts";
 import redactor from "../../examples/redactor.ts";
 import { reserveCommand, settleCommand } from "../../src/testing/store.ts";
-import { foreign, importsOf } from "../floors.ts";
+import { foreign, importsOf } from "../layers.ts";
 import { startDaemon, type Daemon } from "../kit/daemon.ts";
 import { ownCpuMs } from "../kit/cpu-time.ts";
 

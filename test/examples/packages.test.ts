@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import type { Definition } from "tollgate/plugin";
 import { updateOptionTable } from "../../src/cli/check-plugin/option-table.ts";
-import { foreign, importsOf } from "../floors.ts";
+import { foreign, importsOf } from "../layers.ts";
 
 const FOLDER = join(import.meta.dirname, "../../examples/packages");
 const names = readdirSync(FOLDER).filter((one) => existsSync(join(FOLDER, one, "package.json")));

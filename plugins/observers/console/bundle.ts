@@ -2,7 +2,19 @@
 import { createRequire } from "node:module";
 import { readFile } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
-import type { PageFiles } from "./page-files.ts";
+
+/** One file; `gz` and `br`: packed by the build. */
+export interface PageFile {
+  readonly plain: Buffer;
+  readonly gz?: Buffer | undefined;
+  readonly br?: Buffer | undefined;
+}
+
+export interface PageFiles {
+  readonly html: string;
+  readonly js: PageFile;
+  readonly css: PageFile;
+}
 
 /** `web`: the folder of the page's source. Rejects without rolldown, which a checkout brings. */
 export async function bundlePage(web: URL, html: string): Promise<PageFiles> {

@@ -1,20 +1,7 @@
 // Where the page's parts come from: from the folder that `npm run build` has made, or, in a checkout, from source.
 import { readFile } from "node:fs/promises";
 import { fail } from "tollgate/plugin";
-import { bundlePage } from "./bundle.ts";
-
-/** One file; `gz` and `br`: packed by the build. */
-export interface PageFile {
-  readonly plain: Buffer;
-  readonly gz?: Buffer | undefined;
-  readonly br?: Buffer | undefined;
-}
-
-export interface PageFiles {
-  readonly html: string;
-  readonly js: PageFile;
-  readonly css: PageFile;
-}
+import { bundlePage, type PageFile, type PageFiles } from "./bundle.ts";
 
 const SOURCE_FOLDER = new URL("web/", import.meta.url);
 /** As seen from the program in few files, and from this one by itself. */

@@ -2,7 +2,8 @@
 import { createHash } from "node:crypto";
 import { constants, brotliCompressSync, gzipSync } from "node:zlib";
 import { type RequestHead, type Context, fail, type RouteResponse } from "tollgate/plugin";
-import { type PageFiles, readPageFiles } from "./page-files.ts";
+import { readPageFiles } from "./page-files.ts";
+import type { PageFiles } from "./bundle.ts";
 
 /** No script, style, picture or call of another place; no text becomes a script; no other page holds this one. */
 const CONTENT_SECURITY_POLICY = [

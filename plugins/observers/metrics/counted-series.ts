@@ -1,6 +1,6 @@
 // What is counted as records, bills and notices come: it outlives a reload, and everything in it has a bound.
 import { COUNTED_FAMILIES, type Family } from "./families.ts";
-import { genAiFamilies } from "./genai-families.ts";
+import { genAiFamilies, type GenAiSeries } from "./genai-families.ts";
 import {
   createCounters,
   createHistograms,
@@ -17,16 +17,6 @@ export type CountedSeries = {
 
 const createSeries = (family: Family): Series<Counter> | Series<Histogram> =>
   family.type === "histogram" ? createHistograms(family) : createCounters(family);
-
-/** In the words of the GenAI conventions: one instrument each, written under every name that it has. */
-export interface GenAiSeries {
-  readonly duration: Series<Histogram>;
-  readonly firstChunk: Series<Histogram>;
-  readonly tokens: Series<Histogram>;
-  readonly cacheRead: Series<Counter>;
-  readonly cacheWrite: Series<Counter>;
-  readonly reasoning: Series<Counter>;
-}
 
 export function createCountedSeries(): CountedSeries {
   const own = Object.fromEntries(

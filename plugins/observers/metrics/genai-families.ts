@@ -8,8 +8,17 @@ import {
   type NamingVersion,
 } from "../genai-names.ts";
 import type { Family } from "./families.ts";
-import type { GenAiSeries } from "./counted-series.ts";
 import type { Counter, Histogram, Series } from "./series.ts";
+
+/** In the words of the GenAI conventions: one instrument each, written under every name that it has. */
+export interface GenAiSeries {
+  readonly duration: Series<Histogram>;
+  readonly firstChunk: Series<Histogram>;
+  readonly tokens: Series<Histogram>;
+  readonly cacheRead: Series<Counter>;
+  readonly cacheWrite: Series<Counter>;
+  readonly reasoning: Series<Counter>;
+}
 
 const toUnderscores = (name: string): string => name.replaceAll(".", "_");
 const { operation, provider, requestModel, tokenType, errorType } = GEN_AI_ATTRIBUTES;

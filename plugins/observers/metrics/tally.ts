@@ -1,12 +1,8 @@
 // From what the gateway tells to what is counted. Requests come from records; calls and money come from bills, which none is
 // missing of, so that their sums are the ledger's.
 import type { ChargeRecord, GatewayEvent, RequestRecord } from "tollgate/plugin";
-import {
-  createCountedSeries,
-  createGenAiSeries,
-  type CountedSeries,
-  type GenAiSeries,
-} from "./counted-series.ts";
+import { createCountedSeries, createGenAiSeries, type CountedSeries } from "./counted-series.ts";
+import type { GenAiSeries } from "./genai-families.ts";
 import { BoundedValues, type ModelLabelValues } from "./label-values.ts";
 import { BudgetTracker } from "./budgets.ts";
 import { hedgeResult, sequentialCalls } from "../hedges.ts";

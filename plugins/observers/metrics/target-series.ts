@@ -8,7 +8,8 @@ import {
   type Usage,
 } from "tollgate/plugin";
 import { genAiOperation, genAiProvider } from "../genai-names.ts";
-import type { CountedSeries, GenAiSeries } from "./counted-series.ts";
+import type { CountedSeries } from "./counted-series.ts";
+import type { GenAiSeries } from "./genai-families.ts";
 import type { ModelLabels } from "./label-values.ts";
 import type { Counter, Histogram } from "./series.ts";
 

@@ -1,7 +1,7 @@
 // Spans or lines on their way into a batch, written as they are said: what was kept as objects until the batch goes would outlive
 // collection after collection. One is said field by field, by the names that OTLP's JSON has for them.
 import type { AttributeWriter } from "./attributes.ts";
-import type { ProtobufMessage } from "./protobuf.ts";
+import type { ProtobufMessage } from "./message-shapes.ts";
 
 /** What many items have alike: a span or a line as far as they all go, and where in it they differ. */
 export interface Template {

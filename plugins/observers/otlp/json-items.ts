@@ -1,6 +1,6 @@
 import { JsonAttributes, toNanos } from "./attributes.ts";
 import type { BatchItems, TemplateSet, TemplateName, TemplateWriter } from "./batch-items.ts";
-import type { ProtobufMessage } from "./protobuf.ts";
+import type { ProtobufMessage } from "./message-shapes.ts";
 
 /** As the members of a list. */
 export class JsonItems implements BatchItems {

@@ -2,7 +2,8 @@
 import type { BatchItems } from "./batch-items.ts";
 import { JsonItems } from "./json-items.ts";
 import { ProtobufItems } from "./protobuf-items.ts";
-import { encodeProtobuf, type ProtobufMessage } from "./protobuf.ts";
+import { encodeProtobuf } from "./protobuf.ts";
+import type { ProtobufMessage } from "./message-shapes.ts";
 import type { Destination } from "./settings.ts";
 import {
   REQUEST_SHAPES,

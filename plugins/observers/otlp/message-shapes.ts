@@ -2,6 +2,9 @@
 // its JSON is: names in lowerCamelCase, ids in hex, 64-bit integers as decimal strings, enums as numbers. So JSON needs no table,
 // and the rows are all that protobuf needs.
 
+/** A message as an object: its fields by name. */
+export type ProtobufMessage = { readonly [field: string]: unknown };
+
 export type Scalar =
   | "string"
   | "hex"

@@ -4,7 +4,7 @@ import type { Family } from "../metrics/families.ts";
 import type { Counter, Histogram, Series } from "../metrics/series.ts";
 import type { Distribution, Sample, MetricsSink } from "../metrics/metrics-sink.ts";
 import { JsonAttributes, toNanos } from "./attributes.ts";
-import type { ProtobufMessage } from "./protobuf.ts";
+import type { ProtobufMessage } from "./message-shapes.ts";
 
 const CUMULATIVE = 2;
 const OTLP_UNITS: Readonly<Record<string, string>> = { seconds: "s", bytes: "By", usd: "{usd}" };

@@ -1,6 +1,7 @@
 import { ProtobufAttributes } from "./protobuf-attributes.ts";
 import type { BatchItems, TemplateSet, TemplateName, TemplateWriter } from "./batch-items.ts";
-import { writeField, type ProtobufMessage } from "./protobuf.ts";
+import { writeField } from "./protobuf.ts";
+import type { ProtobufMessage } from "./message-shapes.ts";
 import type { FieldShape, MessageShape } from "./message-shapes.ts";
 import { ProtobufWriter } from "./protobuf-writer.ts";
 

@@ -1,8 +1,6 @@
 // Protobuf, as far as OTLP needs it: a message in memory to bytes, by its rows.
-import type { FieldShape, MessageShape, Scalar } from "./message-shapes.ts";
+import type { FieldShape, MessageShape, ProtobufMessage, Scalar } from "./message-shapes.ts";
 import { ProtobufWriter } from "./protobuf-writer.ts";
-
-export type ProtobufMessage = { readonly [field: string]: unknown };
 
 export function encodeProtobuf(message: ProtobufMessage, shape: MessageShape): Buffer {
   const wire = new ProtobufWriter(64 * 1024);

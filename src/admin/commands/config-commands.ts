@@ -13,7 +13,7 @@ import type {
 import type { SecretMask } from "../../lib/log/secret-mask.ts";
 import type { PluginKind } from "../../plugin/define.ts";
 import type { LiveGeneration } from "../../runtime/generation/generation-slot.ts";
-import type { GatewayOptions } from "../../server/gateway-options.ts";
+import type { ConfigSource } from "../../runtime/reload/read-config.ts";
 import { withInputChecks } from "../dispatch/command-input.ts";
 
 /** The answer of `config.show`. */
@@ -57,9 +57,11 @@ const VARIABLE_REFERENCE = /\$\{env:([A-Za-z_]\w*)/g;
 const OFF_VALUES = new Set(["", "false", "0"]);
 
 export interface ConfigCommandsOptions extends Pick<
-  GatewayOptions,
-  "configFile" | "overrides" | "loadPlugin" | "isBuiltin"
+  ConfigSource,
+  "configFile" | "overrides" | "loadPlugin"
 > {
+  /** Whether the gateway comes with this plugin. */
+  readonly isBuiltin?: (use: string, kind: PluginKind) => boolean;
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly mask: Pick<SecretMask, "maskValue">;
   readonly current: () => Pick<LiveGeneration, "built" | "config" | "loaded" | "loadedAt">;

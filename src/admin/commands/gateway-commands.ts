@@ -14,7 +14,8 @@ import { createCommandAudit } from "../dispatch/command-audit.ts";
 import { CommandDispatcher } from "../dispatch/command-dispatcher.ts";
 import { readAccountTree } from "../access/account-tree.ts";
 import { AccessCounter } from "../dispatch/access-counter.ts";
-import { listAllKeys, createScopeDirectory } from "../../runtime/access/scope-directory.ts";
+import { listAllKeys } from "../../runtime/access/list-all-keys.ts";
+import { createScopeDirectory } from "../dispatch/account-scoping.ts";
 import type { CommandHandler } from "../socket/control-socket.ts";
 import type { CommandName } from "../schema/command-specs.ts";
 import type { Services } from "../../runtime/services.ts";
@@ -30,7 +31,7 @@ import { createConfigCommands } from "./config-commands.ts";
 import { createProviderCommands } from "./provider-commands.ts";
 import { readAllLiveRequests } from "../../runtime/requests/in-flight-requests.ts";
 import type { LiveGeneration } from "../../runtime/generation/generation-slot.ts";
-import type { GatewayOptions } from "../../server/gateway-options.ts";
+import type { ConfigCommandsOptions } from "./config-commands.ts";
 import { createRequestCommands } from "./request-commands.ts";
 import type { GatewayConfig } from "../../config/gateway-config.ts";
 import type { Gateway } from "../../runtime/gateway-api.ts";
@@ -45,10 +46,9 @@ interface GatewayCommandsOptions {
   workerPool: () => Pick<WorkerPool, "call" | "statsSources"> | undefined;
   listRefresher: ListRefresher;
   /** What it was started with. */
-  options: Pick<
-    GatewayOptions,
-    "configFile" | "overrides" | "loadPlugin" | "isBuiltin" | "version"
-  >;
+  options: Pick<ConfigCommandsOptions, "configFile" | "overrides" | "loadPlugin" | "isBuiltin"> & {
+    readonly version: string;
+  };
   currentGeneration: () => Pick<LiveGeneration, "built" | "config" | "loaded" | "loadedAt">;
 }
 

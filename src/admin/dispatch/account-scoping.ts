@@ -1,5 +1,9 @@
 // A giver that is held to one account: what it says is narrowed to that account before the command is run, and what it is shown
 // afterwards. What is of another account is told as what is not there, in the same words and by the same way.
+import type { Store } from "../../plugin/store/store.ts";
+import { getFault } from "../../model/error.ts";
+import { listAllKeys } from "../../runtime/access/list-all-keys.ts";
+import type { LiveGeneration } from "../../runtime/generation/generation-slot.ts";
 import { fail } from "../../model/error.ts";
 import type { Json, JsonObject } from "../../model/values.ts";
 import type { KeyRecord } from "../../plugin/store/key.ts";
@@ -13,6 +17,22 @@ export interface ScopeDirectory {
   accountPath(account: string): readonly string[];
   listKeys(): Promise<readonly Pick<KeyRecord, "id" | "name" | "account" | "admin">[]>;
 }
+
+/** Returns the accounts and keys that exist now, for principals that are limited to one account. */
+export const createScopeDirectory = (
+  store: Pick<Store, "listKeys">,
+  current: () => Pick<LiveGeneration, "built">,
+): ScopeDirectory => ({
+  accountPath(account) {
+    try {
+      return current().built.gen.accounts.resolve(account).path.split("/");
+    } catch (error) {
+      if (!getFault(error)) throw error;
+      return [account];
+    }
+  },
+  listKeys: listAllKeys(store),
+});
 
 /** Fails if the giver is limited to an account and the command is about the whole gateway. */
 export function assertScopable(

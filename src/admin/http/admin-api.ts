@@ -33,14 +33,8 @@ import type { AdminPrincipals } from "../../runtime/access/admin-principals.ts";
 import { IdempotencyCache } from "./idempotency-cache.ts";
 import { createOpenApi } from "./openapi.ts";
 import { CALLBACK, formatFlowCookie as oidcCookie, type OidcSignIn } from "./oidc-sign-in.ts";
-import {
-  API_PATH,
-  commandMethodsOf,
-  commandNameIn,
-  OIDC_PATH,
-  OPENAPI_PATH,
-  commandPathOf,
-} from "../../runtime/access/admin-paths.ts";
+import { API_PATH, OIDC_PATH, OPENAPI_PATH } from "../../runtime/access/admin-paths.ts";
+import { commandMethodsOf, commandNameIn, commandPathOf } from "./command-paths.ts";
 
 const SESSION_PATH = `${API_PATH}/session`;
 

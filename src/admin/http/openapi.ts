@@ -1,7 +1,8 @@
 // The API's description, made of the same schemas that commands are checked against: OpenAPI 3.1, whose schemas are JSON Schema.
 import type { Schema } from "../../config/schema-dialect.ts";
 import type { RegisteredCommand } from "../dispatch/command-dispatcher.ts";
-import { API_PATH, commandMethodsOf, commandPathOf } from "../../runtime/access/admin-paths.ts";
+import { API_PATH } from "../../runtime/access/admin-paths.ts";
+import { commandMethodsOf, commandPathOf } from "./command-paths.ts";
 
 const ERROR_SCHEMA = {
   type: "object",

@@ -4,7 +4,7 @@ import { isLoopback } from "../../lib/net/egress-guard.ts";
 import { fail } from "../../model/error.ts";
 import type { KeyRecord } from "../../plugin/store/key.ts";
 import type { Store } from "../../plugin/store/store.ts";
-import { listAllKeys } from "./scope-directory.ts";
+import { listAllKeys } from "./list-all-keys.ts";
 
 export async function assertAdminExists(
   { address, behindProxy, tokens, oidc }: AdminConfig,

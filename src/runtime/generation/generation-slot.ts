@@ -1,5 +1,6 @@
 // The generation that answers now, and older ones until their last exchange is over. A new one is whole before it is swapped
 // in, and no old one stops before that.
+import type { IncomingMessage, ServerResponse } from "node:http";
 import { wallClock } from "../../lib/time/wall-clock.ts";
 import type { LifetimeScope } from "../../lib/lifetime-scope.ts";
 import type { LoadedConfig } from "../../config/load-config.ts";
@@ -8,7 +9,6 @@ import type { GatewayConfig, LocatedProblem } from "../../config/gateway-config.
 import type { HealthState } from "../../plugin/gateway-stats.ts";
 import type { RejectedRequest } from "../../plugin/observer.ts";
 import type { Generation } from "../../pipeline/generation.ts";
-import type { AdminApi } from "../../admin/http/admin-api.ts";
 import { isApiPath } from "../access/admin-paths.ts";
 import { assertAdminExists } from "../access/require-admin.ts";
 import { listenAdmin } from "../access/admin-listener.ts";
@@ -113,7 +113,7 @@ export class GenerationSlot {
 
   /** Undefined: gateway.yaml asks for none. `fd`: an open descriptor in place of its address. */
   async listenAdmin(
-    api: Pick<AdminApi, "serve">,
+    api: { serve(req: IncomingMessage, res: ServerResponse): Promise<void> },
     fd?: number,
   ): Promise<ListenerHandle | undefined> {
     const { admin } = this.current.config;

@@ -14,7 +14,8 @@ import {
 } from "../../../plugins/observers/otlp/log-records.ts";
 import { writeSpans, type SpanOptions } from "../../../plugins/observers/otlp/spans.ts";
 import { HttpExporter } from "../../../plugins/observers/otlp/http-exporter.ts";
-import { encodeProtobuf, type ProtobufMessage } from "../../../plugins/observers/otlp/protobuf.ts";
+import { encodeProtobuf } from "../../../plugins/observers/otlp/protobuf.ts";
+import type { ProtobufMessage } from "../../../plugins/observers/otlp/message-shapes.ts";
 import { rejectedCount } from "../../../plugins/observers/otlp/partial-success.ts";
 import { createSampler, SAMPLERS } from "../../../plugins/observers/otlp/sampler.ts";
 import {

@@ -32,7 +32,6 @@ it("where something asks /readyz it has heard it before the port closes; a secon
 
 it("what stands over all has both times and more", () => {
   expect(maxShutdownMs({ shutdownAnnounceMs: 2, shutdownTimeoutMs: 10 }, false)).toBe(20_012);
-  expect(maxShutdownMs({ shutdownAnnounceMs: undefined, shutdownTimeoutMs: 10 }, true)).toBe(
-    40_010,
-  );
+  const interactive = { shutdownAnnounceMs: undefined, shutdownTimeoutMs: 10 };
+  expect(maxShutdownMs(interactive, true)).toBe(40_010);
 });

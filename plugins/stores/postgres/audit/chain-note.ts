@@ -1,5 +1,6 @@
 // What is no row of a call and belongs to the proof all the same: what operators did. It stands in the writing node's chain.
-import { awaitAll, parseBytea, type NodePosition } from "../write/slow-path.ts";
+import { parseBytea, type NodePosition } from "../write/slow-path.ts";
+import { awaitAll } from "../connection/await-all.ts";
 import type { RunSql, SqlQuery } from "../connection/pipelined-connection.ts";
 import { failFenced } from "../connection/errors.ts";
 import { hashBatch, noteChainLine } from "../rows/row-codec.ts";

@@ -1,7 +1,8 @@
 // Reads all that was written, and says what of it cannot be true: each node's chain, the one chain of all, what open calls hold, and the records of
 // keys and accounts.
 import type { Problem } from "tollgate/plugin";
-import { awaitAll, parseBytea } from "../write/slow-path.ts";
+import { parseBytea } from "../write/slow-path.ts";
+import { awaitAll } from "../connection/await-all.ts";
 import {
   verifyCheckpoint,
   readCheckpoint,

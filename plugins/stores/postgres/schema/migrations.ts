@@ -1,7 +1,7 @@
 // The schema's forms. A new form is expanded first: what it adds stands beside what older gateways use, and both serve. It is contracted when no
 // gateway of an older form lives: what only they used goes.
 import { fail } from "tollgate/plugin";
-import { awaitAll } from "../write/slow-path.ts";
+import { awaitAll } from "../connection/await-all.ts";
 import { sequencerSql } from "./sequencer.ts";
 import { erasureSql } from "./erased-hashes.ts";
 import { applyBatchSql } from "./apply-batch.ts";

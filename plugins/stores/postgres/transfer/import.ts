@@ -8,7 +8,8 @@ import {
 } from "tollgate/plugin";
 import { fromMovedRow, toJson, type LedgerRow } from "tollgate/store";
 import { ImportMetadata, appendToChain, IMPORT_NODE, type NodeChain } from "./import-metadata.ts";
-import { awaitAll, parseBytea } from "../write/slow-path.ts";
+import { parseBytea } from "../write/slow-path.ts";
+import { awaitAll } from "../connection/await-all.ts";
 import { COMPARED_TOTALS } from "./export.ts";
 import type { RunSql } from "../connection/pipelined-connection.ts";
 import { textArray } from "../connection/array-literal.ts";

@@ -2,7 +2,7 @@
 // and the answer is believed after both.
 import type { StoreCommand, CommandResult } from "tollgate/plugin";
 import type { OwnCall, BatchPlan, MeterDelta } from "../rows/batch-plan.ts";
-import { awaitAll } from "./slow-path.ts";
+import { awaitAll } from "../connection/await-all.ts";
 import { APPLY_BATCH_ARGUMENTS } from "../schema/apply-batch.ts";
 import type { RunSql } from "../connection/pipelined-connection.ts";
 import { numberArray, textArray } from "../connection/array-literal.ts";

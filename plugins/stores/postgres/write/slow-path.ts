@@ -1,5 +1,6 @@
 // The exact way: for batches that are not plain, for what cannot fit and for what others have changed. One transaction reads what there is of the
 // batch's calls, locks its meters in their order, lets the book decide all of it, and writes what the book says.
+import { awaitAll } from "../connection/await-all.ts";
 import type { AccountRecord, KeyRecord, StoreCommand, CommandResult } from "tollgate/plugin";
 import { mergeClaims, createLedgerRules, fromJson, createMeter, type Meter } from "tollgate/store";
 import { parseMeterId } from "../rows/batch-plan.ts";
@@ -43,13 +44,6 @@ export interface SlowPathContext {
 
 const TIMEOUTS_SQL = `SELECT set_config('lock_timeout', '1000', true), set_config('statement_timeout', '2000', true),
   set_config('idle_in_transaction_session_timeout', '2000', true)`;
-
-/** All of them, or the first that went wrong, once all are answered. */
-export async function awaitAll<T>(asked: readonly Promise<T>[]): Promise<T[]> {
-  const answers = await Promise.allSettled(asked);
-  for (const answer of answers) if (answer.status === "rejected") throw answer.reason;
-  return answers.map((answer) => (answer as PromiseFulfilledResult<T>).value);
-}
 
 /** Checked commands, in their order; verdicts likewise. What it throws has not happened, unless it was committing. */
 export async function applySlowPath(

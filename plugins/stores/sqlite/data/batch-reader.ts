@@ -9,6 +9,11 @@ import {
   type StoredBatch,
 } from "./stored-batch.ts";
 
+/** Whether a caller waits for a reading; it is looked at between strides. */
+export interface ReadToken {
+  readonly isWanted: boolean;
+}
+
 /** Batches read in one go. */
 const BATCHES_PER_READ = 16;
 /** Entries that are looked through for a text in one go. */

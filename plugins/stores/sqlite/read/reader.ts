@@ -28,7 +28,7 @@ import {
 } from "tollgate/store";
 import { LedgerVerifier } from "./ledger-verifier.ts";
 import { COMPACTED_UP_TO_SQL, readCompactedUpTo, readCheckpoint } from "../data/checkpoint.ts";
-import { BatchReader, YIELD } from "../data/batch-reader.ts";
+import { BatchReader, type ReadToken, YIELD } from "../data/batch-reader.ts";
 import { readHead, verifyChain, type ChainHead } from "../data/chain.ts";
 import { parseNote } from "../data/chain-note.ts";
 import { verifyRecordChain } from "../data/record-chain.ts";
@@ -48,11 +48,6 @@ import { createLabelResolver, type LabelResolver } from "../data/salted-text.ts"
 
 /** Rows, or commits, read in one go. */
 const ROWS_PER_STRIDE = 2_000;
-
-/** Whether a caller waits for a reading; it is looked at between strides. */
-export interface ReadToken {
-  readonly isWanted: boolean;
-}
 
 export class Reader {
   readonly #file: string;

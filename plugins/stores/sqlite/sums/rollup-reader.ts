@@ -10,9 +10,16 @@ import {
   zoneClock,
 } from "tollgate/store";
 import { CHAPTER_ENTRIES } from "../data/key-index.ts";
-import type { ReadToken } from "../read/reader.ts";
+import type { ReadToken } from "../data/batch-reader.ts";
 import { LONG_SPANS_MS, QUARTER_HOUR_MS, SPANS_MS, type RollupFile } from "./rollup-file.ts";
-import type { UnsummarizedCoverage } from "./unsummarized.ts";
+
+/** What of it a report took. */
+export interface UnsummarizedCoverage {
+  /** The last entry in it. */
+  readonly upTo: number;
+  /** Rows of these quarters of an hour are to be read: what is asked for cuts them. */
+  readonly quarters: ReadonlySet<number>;
+}
 
 /** How long it goes on before it gives way, in milliseconds. */
 const STRIDE_MS = 8;

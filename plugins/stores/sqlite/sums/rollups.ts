@@ -3,7 +3,7 @@ import type { DatabaseSync } from "node:sqlite";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { LedgerQuery } from "tollgate/plugin";
 import { rollupLevelFor, ROLLUP_LEVELS, type RollupLevel, type TotalsQuery } from "tollgate/store";
-import type { ReadToken } from "../read/reader.ts";
+import type { ReadToken } from "../data/batch-reader.ts";
 import { COMPACTED_UP_TO_SQL, readCompactedUpTo } from "../data/checkpoint.ts";
 import { type TotalsTarget, addRollupsTo, type RollupGap } from "./rollup-reader.ts";
 import { RollupUpdater } from "./rollup-updater.ts";

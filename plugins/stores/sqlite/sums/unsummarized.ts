@@ -10,19 +10,11 @@ import {
   prepareChainedAfter,
 } from "../data/chained-batches.ts";
 import { forEachSettledRow } from "../data/stored-batch.ts";
-import { type TotalsTarget, createSpanFilter } from "./rollup-reader.ts";
+import { type TotalsTarget, type UnsummarizedCoverage, createSpanFilter } from "./rollup-reader.ts";
 import { QUARTER_HOUR_MS, quarterStart, type RollupPosition } from "./rollup-file.ts";
 
 /** How long it goes on before it gives way, in milliseconds. */
 const STRIDE_MS = 4;
-
-/** What of it a report took. */
-export interface UnsummarizedCoverage {
-  /** The last entry in it. */
-  readonly upTo: number;
-  /** Rows of these quarters of an hour are to be read: what is asked for cuts them. */
-  readonly quarters: ReadonlySet<number>;
-}
 
 export class Unsummarized {
   readonly #nextBatches: StatementSync;

@@ -2,7 +2,8 @@
 import { parentPort, workerData } from "node:worker_threads";
 import { getFault } from "tollgate/plugin";
 import { LongTasks } from "./long-tasks.ts";
-import { Reader, type ReadToken } from "../read/reader.ts";
+import { Reader } from "../read/reader.ts";
+import type { ReadToken } from "../data/batch-reader.ts";
 import type { SqliteSettings } from "../write/ledger-session.ts";
 import { Writer } from "../write/writer.ts";
 

@@ -2,7 +2,7 @@
 import { Worker } from "node:worker_threads";
 import { fail } from "tollgate/plugin";
 import type { OpenResult } from "../write/ledger-session.ts";
-import type { ReadToken } from "../read/reader.ts";
+import type { ReadToken } from "../data/batch-reader.ts";
 import type { ThreadCancel, ThreadRequest, ThreadResponse, ThreadRole } from "./thread-entry.ts";
 
 type Args<F> = F extends (...args: infer A) => unknown ? A : never;

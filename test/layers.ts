@@ -1,11 +1,11 @@
-// Which floor may import which, as data, and a judge of one file's imports. The test beside it reads the tree.
+// The layers of `src`, and judges of a file's imports. The test beside it reads the tree.
 import { dirname, join, normalize } from "node:path/posix";
 
-const ALL =
-  "lib model money catalog plugin store protocols config isolation loader walk gateway".split(" ");
-
-/** What a floor may import of ours. `types:` = only as types, which leave nothing behind at run time. */
-export const FLOORS: { readonly [floor: string]: readonly string[] } = {
+/**
+ * The layers from bottom to top, and the layers that each may import. `types:` means types only, which leave nothing behind at run
+ * time.
+ */
+export const LAYERS: { readonly [layer: string]: readonly string[] } = {
   lib: [],
   model: ["lib"],
   money: ["lib", "model"],
@@ -16,25 +16,28 @@ export const FLOORS: { readonly [floor: string]: readonly string[] } = {
   config: ["lib", "model", "money", "catalog", "plugin"],
   isolation: ["lib", "model", "plugin", "config"],
   loader: ["lib", "model", "plugin", "config", "isolation"],
-  walk: "lib model money catalog plugin protocols types:config".split(" "),
-  gateway: "lib model money catalog plugin protocols config walk types:loader".split(" "),
-  // The kit runs what it judges in a real gateway.
-  testing: ["lib", "model", "plugin", "protocols", "gateway", "builtin"],
-  // A plugin's package is judged by the kit.
-  cli: [...ALL, "builtin", "index", "testing"],
-  index: [...ALL, "builtin"],
+  pipeline: "lib model money catalog plugin protocols types:config".split(" "),
+  runtime: "lib model money catalog plugin config pipeline types:loader".split(" "),
+  admin: "lib model money catalog plugin protocols config pipeline runtime".split(" "),
+  server: "lib model money catalog plugin config pipeline runtime admin".split(" "),
+  // The plugin test kit runs a plugin in a real gateway.
+  testing: ["lib", "model", "plugin", "protocols", "admin", "server", "builtin"],
+  cli: "lib model money catalog plugin store config isolation loader runtime admin server testing builtin".split(
+    " ",
+  ),
+  index: "lib config loader runtime server".split(" "),
 };
 
-/** Libraries that belong to one job; the floor that does the job may know them. */
+/** Libraries that only some layers may import. */
 export const LIBRARIES: { readonly [name: string]: readonly string[] } = {
-  h3: ["gateway"],
-  listhen: ["gateway"],
+  h3: ["runtime"],
+  listhen: ["runtime"],
   jiti: ["loader"],
   yaml: ["config", "cli"],
-  ajv: ["config", "gateway", "testing"],
+  ajv: ["config", "runtime", "admin", "server", "testing"],
   vitest: ["testing"],
   pino: ["lib"],
-  undici: ["lib", "walk", "gateway"],
+  undici: ["lib", "pipeline", "runtime"],
 };
 
 export interface Import {
@@ -62,33 +65,33 @@ export function importsOf(source: string): Import[] {
   return found;
 }
 
-const floorOf = (path: string): string => {
+const layerOf = (path: string): string => {
   const parts = path.split("/");
   if (parts[0] === "plugins") return "builtin";
   return parts.length > 2 ? parts[1]! : parts[1]!.replace(/\.ts$/, "");
 };
 
-/** Why a file of `src` may not import this; undefined when it may. */
+/** Why a file of `src` may not import this. Undefined if it may. */
 export function upward(file: string, { from, typeOnly }: Import): string | undefined {
-  const floor = floorOf(file);
-  const may = FLOORS[floor];
-  if (!may) return `${file} stands on no floor`;
+  const layer = layerOf(file);
+  const may = LAYERS[layer];
+  if (!may) return `${file} is in no layer`;
   if (from.startsWith("node:")) return undefined;
   if (!from.startsWith(".")) {
     const name = packageOf(from);
     if (name === "tollgate") return `${file} imports ${from}: inside, files are named by path`;
-    const floors = LIBRARIES[name];
-    return !floors || floors.includes(floor) || typeOnly
+    const layers = LIBRARIES[name];
+    return !layers || layers.includes(layer) || typeOnly
       ? undefined
-      : `${file} imports ${name}, which belongs to ${floors.join(" and ")}`;
+      : `${file} imports ${name}, which only ${layers.join(" and ")} may import`;
   }
   const target = normalize(join(dirname(file), from));
   if (target.endsWith(".json")) return undefined;
   if (!target.endsWith(".ts")) return `${file} imports ${from} without its extension`;
-  const to = floorOf(target);
-  if (to === floor || may.includes(to)) return undefined;
+  const to = layerOf(target);
+  if (to === layer || may.includes(to)) return undefined;
   if (typeOnly && may.includes(`types:${to}`)) return undefined;
-  return `${file} imports ${target}: ${floor} may not import ${to}${may.includes(`types:${to}`) ? ", but its types" : ""}`;
+  return `${file} imports ${target}: ${layer} may not import ${to}${may.includes(`types:${to}`) ? ", but its types" : ""}`;
 }
 
 /** Why a built-in plugin may not import this. `own`: the packages that its folder declares. */
@@ -116,19 +119,6 @@ export const packageOf = (from: string): string =>
     .split("/")
     .slice(0, from.startsWith("@") ? 2 : 1)
     .join("/");
-
-const EXPORTED = /^export (?:declare )?(?:abstract )?(?:interface|type|class|enum) (\w+)/gm;
-
-/** Exported type names that stand in more than one file, each with its files. */
-export function twice(files: ReadonlyMap<string, string>): string[] {
-  const where = new Map<string, string[]>();
-  for (const [file, source] of files)
-    for (const [, name] of source.matchAll(EXPORTED))
-      where.set(name!, [...(where.get(name!) ?? []), file]);
-  return [...where]
-    .filter(([, found]) => new Set(found).size > 1)
-    .map(([name, found]) => `${name}: ${found.join(", ")}`);
-}
 
 /** Exports without a doc comment, and doc comments that belong to nothing because another one follows. */
 export function undocumented(file: string, source: string): string[] {
@@ -174,29 +164,13 @@ export function clockBound(file: string, source: string): string[] {
   });
 }
 
-/** Methods of the contract's interfaces without a doc comment of their own: when it is called is said there. */
+/** Methods of the contract's interfaces without a doc comment, which states when the method is called. */
 export function unexplained(file: string, source: string): string[] {
   const lines = source.split("\n");
   return lines.flatMap((line, i) => {
     const method = /^ {2,4}(?:readonly )?(\w+)\??(?:<[^>]*>)?\(/.exec(line)?.[1];
     if (method === undefined || lines[i - 1]?.trimEnd().endsWith("*/")) return [];
     return [`${file}:${i + 1} does not say when ${method} is called`];
-  });
-}
-
-const NO_ROLE = /\b(?:nobody|whoever|somebody|someone|anybody|anyone|everybody|everyone|whom?)\b/gi;
-/** "an author who" has named the role. */
-const ROLE = /\b(?:author|client|operator|owner|people|person|reader|user)s? whom?$/i;
-
-/** Comments with a word for a person that names no role. Code between backticks is no word. */
-export function roleless(file: string, source: string): string[] {
-  return source.split("\n").flatMap((line, i) => {
-    const [, comment] =
-      /^\s*(?:\/\/|\/\*\*|\*)(.*)$/.exec(line) ?? /\s\/[/*]\*? (.*)$/.exec(line) ?? [];
-    const words = (comment ?? "").replace(/`[^`]*`/g, "");
-    return [...words.matchAll(NO_ROLE)]
-      .filter((word) => !ROLE.test(words.slice(0, word.index + word[0].length)))
-      .map((word) => `${file}:${i + 1} says "${word[0]}": name the role`);
   });
 }
 
@@ -228,7 +202,7 @@ export function importers(graph: ReadonlyMap<string, readonly string[]>): Map<st
   return found;
 }
 
-/** Groups of files that import each other in a circle. Types count: a reader of one has to read all. */
+/** Groups of files that import each other in a circle. Type imports count: a reader of one file has to read all of them. */
 export function circles(files: ReadonlyMap<string, string>): string[][] {
   const graph = importGraph(files);
   for (const [file, targets] of graph)
@@ -237,6 +211,63 @@ export function circles(files: ReadonlyMap<string, string>): string[][] {
       targets.filter((target) => files.has(target)),
     );
   return components(graph).map((group) => group.sort());
+}
+
+/**
+ * Circles of folders. In each folder its sub-folders and its own files are the nodes, and the imports between them that remain at run
+ * time are the arrows.
+ */
+export function folderCircles(files: ReadonlyMap<string, string>): string[] {
+  const folders = new Map<string, Map<string, Set<string>>>();
+  const add = (folder: string, from: string, to?: string) => {
+    const nodes = getOrAdd(folders, folder, () => new Map<string, Set<string>>());
+    const targets = getOrAdd(nodes, from, () => new Set<string>());
+    if (to === undefined || to === from) return;
+    getOrAdd(nodes, to, () => new Set());
+    targets.add(to);
+  };
+  for (const [file, source] of files) {
+    const targets = importsOf(source)
+      .filter(({ from, typeOnly }) => !typeOnly && from.startsWith("."))
+      .map(({ from }) => normalize(join(dirname(file), from)))
+      .filter((target) => files.has(target));
+    for (let folder = dirname(file); folder !== "."; folder = dirname(folder)) {
+      const nodeOf = (path: string) => path.slice(folder.length + 1).split("/")[0]!;
+      add(folder, nodeOf(file));
+      for (const target of targets)
+        if (target.startsWith(`${folder}/`)) add(folder, nodeOf(file), nodeOf(target));
+    }
+  }
+  return [...folders].flatMap(([folder, nodes]) => {
+    const graph = new Map([...nodes].map(([node, targets]) => [node, [...targets]]));
+    // Circles of files alone are judged by `circles`.
+    return components(graph)
+      .filter((group) => group.some((node) => !node.endsWith(".ts")))
+      .map((group) => `${folder}: ${group.sort().join(", ")}`);
+  });
+}
+
+function getOrAdd<K, V>(map: Map<K, V>, key: K, make: () => V): V {
+  let value = map.get(key);
+  if (value === undefined) map.set(key, (value = make()));
+  return value;
+}
+
+/** Files shorter than this belong in the file that imports them, if only one does. */
+export const SHORT_LINES = 25;
+
+/** Short files that only one other file imports. An `index.ts` is the entry of its folder, and a program's entry has no importer. */
+export function shortWithOneImporter(files: ReadonlyMap<string, string>): string[] {
+  const graph = importGraph(files);
+  const users = importers(graph);
+  return [...files]
+    .filter(([file, source]) => {
+      const isEntry = /(^|\/)index\.ts$/.test(file);
+      return (
+        !isEntry && source.split("\n").length - 1 < SHORT_LINES && users.get(file)?.length === 1
+      );
+    })
+    .map(([file]) => `${file} is imported only by ${users.get(file)![0]}`);
 }
 
 /** Tarjan's strongly connected components, those of more than one file. */

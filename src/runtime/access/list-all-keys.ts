@@ -1,0 +1,15 @@
+// All keys of a store, page by page.
+import type { KeyRecord } from "../../plugin/store/key.ts";
+import type { Store } from "../../plugin/store/store.ts";
+
+/** Lists all keys, admin tokens included. */
+export const listAllKeys = (store: Pick<Store, "listKeys">) => async (): Promise<KeyRecord[]> => {
+  const found: KeyRecord[] = [];
+  let after: string | undefined;
+  do {
+    const page = await store.listKeys({ after, limit: 500 });
+    found.push(...page.items);
+    after = page.next ?? undefined;
+  } while (after !== undefined);
+  return found;
+};
