@@ -16,13 +16,13 @@ const HEAD =
   "| how far a call came | asked once more at the same target | another candidate | in the ledger |";
 
 const HOW: { readonly [A in RetryMode]: string } = {
-  fresh: "at once, on a new connection",
-  later: "after the others and a pause",
-  told: "after the others, when the provider asks for 5 s at most",
+  immediate: "at once, on a new connection",
+  backoff: "after the others and a pause",
+  retry_after: "after the others, when the provider asks for 5 s at most",
 };
 const ROW: { readonly [R in (typeof FAILURE_POINTS)[FailurePoint]["ledgerResult"]]: string } = {
   void: "void: nothing is billed",
-  presumed: "estimated: its input, and what was seen",
+  estimated: "estimated: its input, and what was seen",
   partial: "estimated: what was made",
 };
 

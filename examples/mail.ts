@@ -44,6 +44,6 @@ export default defineObserver({
 /** Undefined: nothing to write about. An account's name is an operator's text: it may not begin a line of its own. */
 function subjectOf(notice: GatewayEvent): string | undefined {
   if (notice.type === "ledger" && !notice.ok) return "The ledger takes no rows";
-  if (notice.type !== "budget_crossed") return undefined;
+  if (notice.type !== "budget_threshold_reached") return undefined;
   return `${notice.scope.replace(/\s/g, " ")} has used ${notice.percent} % of its limit`;
 }

@@ -110,7 +110,7 @@ export default defineObserver({
         return write(all.join(""), all.length);
       },
       async onEvent({ type }) {
-        if (type !== "reload_asked") return;
+        if (type !== "reload_requested") return;
         await gathered.flush();
         await output.reopen();
       },

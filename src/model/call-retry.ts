@@ -4,11 +4,11 @@
 import type { ErrorKind } from "./error.ts";
 
 /**
- * fresh: at once, before any other candidate: the connection was at fault, not the target. later: after the others, and after a pause
- * that chance spreads. told: after the others, and after the pause that the provider asked for, where that is short. All of them
+ * immediate: at once, before any other candidate: the connection was at fault, not the target. backoff: after the others, and after a pause
+ * that chance spreads. retry_after: after the others, and after the pause that the provider asked for, where that is short. All of them
  * on a new connection, for which the name is looked up again.
  */
-export type RetryMode = "fresh" | "later" | "told";
+export type RetryMode = "immediate" | "backoff" | "retry_after";
 
 interface FailurePointRule {
   /** What it means, in the words of the docs. */
@@ -20,10 +20,10 @@ interface FailurePointRule {
   /** Whether that costs nothing of the target's budget of retries. */
   readonly isFree: boolean;
   /**
-   * void: nothing is billed. presumed: its input is billed as if it had been read, with what was seen of an answer. partial: what was
+   * void: nothing is billed. estimated: its input is billed as if it had been read, with what was seen of an answer. partial: what was
    * made is billed.
    */
-  readonly ledgerResult: "void" | "presumed" | "partial";
+  readonly ledgerResult: "void" | "estimated" | "partial";
 }
 
 /** How far a call had come when it failed, from nothing sent to something that its client has seen. */
@@ -31,37 +31,42 @@ export const FAILURE_POINTS = {
   unsent: {
     description: "nothing was sent: no address, no connection, no TLS",
     allowsFailover: true,
-    retries: { upstream: "later", timeout: "later" },
+    retries: { upstream: "backoff", timeout: "backoff" },
     isFree: false,
     ledgerResult: "void",
   },
   send_interrupted: {
     description: "the connection was closed before all of the request was sent",
     allowsFailover: true,
-    retries: { upstream: "fresh" },
+    retries: { upstream: "immediate" },
     isFree: true,
     ledgerResult: "void",
   },
   no_response: {
     description: "all was sent, and nothing came back",
     allowsFailover: true,
-    retries: { upstream: "fresh" },
+    retries: { upstream: "immediate" },
     isFree: false,
-    ledgerResult: "presumed",
+    ledgerResult: "estimated",
   },
   rejected: {
     description: "the provider refused it",
     allowsFailover: true,
-    retries: { upstream: "later", overloaded: "later", timeout: "later", rate_limited: "told" },
+    retries: {
+      upstream: "backoff",
+      overloaded: "backoff",
+      timeout: "backoff",
+      rate_limited: "retry_after",
+    },
     isFree: false,
     ledgerResult: "void",
   },
   response_started: {
     description: "an answer began and failed before its first content",
     allowsFailover: true,
-    retries: { upstream: "later", overloaded: "later" },
+    retries: { upstream: "backoff", overloaded: "backoff" },
     isFree: false,
-    ledgerResult: "presumed",
+    ledgerResult: "estimated",
   },
   content_sent: {
     description: "content has left for the client",

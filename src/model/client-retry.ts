@@ -3,7 +3,7 @@
 import type { ErrorKind, Fault } from "./error.ts";
 
 /**
- * yes: the same request may succeed later. told: only where the fault says when. no: it would fail the same way, or only an operator can
+ * yes: the same request may succeed later. if_retry_after: only where the fault says when. no: it would fail the same way, or only an operator can
  * mend it.
  */
 export const CLIENT_RETRIES = {
@@ -15,7 +15,7 @@ export const CLIENT_RETRIES = {
   forbidden: "no",
   privacy: "no",
   not_found: "no",
-  conflict: "told",
+  conflict: "if_retry_after",
   mismatch: "no",
   too_large: "no",
   quota: "no",
@@ -29,7 +29,7 @@ export const CLIENT_RETRIES = {
   unavailable: "yes",
   canceled: "no",
   internal: "no",
-} as const satisfies Record<ErrorKind, "yes" | "told" | "no">;
+} as const satisfies Record<ErrorKind, "yes" | "if_retry_after" | "no">;
 
 /** Where it is not known when. */
 const DEFAULT_RETRY_MS = 1_000;
@@ -41,7 +41,7 @@ const DAY_MS = 24 * 3_600_000;
 export function retryAfterMsFor({ kind, retryAfterMs: told }: Fault): number | undefined {
   const when = CLIENT_RETRIES[kind];
   const known = typeof told === "number" && told >= 0;
-  if (when === "no" || (when === "told" && !known)) return undefined;
+  if (when === "no" || (when === "if_retry_after" && !known)) return undefined;
   return Math.min(DAY_MS, Math.max(1, Math.ceil(known ? told : DEFAULT_RETRY_MS)));
 }
 

@@ -6,13 +6,13 @@ import type { JsonObject, Opt } from "./values.ts";
  * The set is closed: a kind decides status, retry and rest, and nothing else does.
  *
  * never: what was asked is at fault, and another candidate would say the same. next: another one may mend it, unless the
- * route's `on:` leaves it out. asked: another one may mend it, with a larger window or another policy, at another price: it
+ * route's `on:` leaves it out. opt_in: another one may mend it, with a larger window or another policy, at another price: it
  * is tried only where the route's `on:` names the kind and the provider itself said so, not a hook.
  */
 export const ERRORS = {
   invalid: [400, "never"],
-  context_length: [400, "asked"],
-  content_policy: [400, "asked"],
+  context_length: [400, "opt_in"],
+  content_policy: [400, "opt_in"],
   /** This candidate cannot say it; another may. */
   unsupported: [400, "next"],
   unauthenticated: [401, "never"],
@@ -42,7 +42,7 @@ export const ERRORS = {
   string,
   readonly [
     status: number,
-    retry: "never" | "next" | "asked",
+    retry: "never" | "next" | "opt_in",
     rests?: "target" | "credential" | "credential+model",
   ]
 >;

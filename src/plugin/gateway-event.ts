@@ -9,8 +9,8 @@ export interface QuarantinedHook {
   readonly plugin: string;
   /** "rewrite", "seen", "serve" */
   readonly hook: string;
-  /** Its last failure. threw: what is no refusal. slow: it took longer than it may. invalid: what it gave cannot be used. */
-  readonly reason: "threw" | "slow" | "invalid";
+  /** Its last failure. threw: what is no refusal. timeout: it took longer than it may. invalid: what it gave cannot be used. */
+  readonly reason: "threw" | "timeout" | "invalid";
   /** Unix milliseconds. After it one request goes to see. */
   readonly until: number;
 }
@@ -38,13 +38,13 @@ export type GatewayEvent = Readonly<{ at: number }> &
          * A signal or a command asks for a reload. Told before a file is read, and whether or not anything has changed: what keeps
          * a file open opens it anew, so that an old one may be put away.
          */
-        type: "reload_asked";
+        type: "reload_requested";
         /** What triggered the reload. */
         trigger: "signal" | "command";
       }>
     | Readonly<{
         /** After a failure a provider's credential, for one model or for all, is tried last for a while. */
-        type: "rests";
+        type: "cooldown_started";
         /** Name of the provider in gateway.yaml. */
         provider: string;
         /** Name of the credential. */
@@ -61,7 +61,7 @@ export type GatewayEvent = Readonly<{ at: number }> &
          * What has rested answers again: told once, by the first answer after the failure. Each process has its own view of
          * what rests, so with several workers a rest and its end may be told by each.
          */
-        type: "recovered";
+        type: "cooldown_ended";
         /** Name of the provider in gateway.yaml. */
         provider: string;
         /** Name of the credential. */
@@ -76,14 +76,14 @@ export type GatewayEvent = Readonly<{ at: number }> &
          * has parts of its own. A kill in that moment may have it told twice, with the same window, limit and percentage, or, with a
          * store that does not keep crossings, not at all.
          */
-        type: "budget_crossed";
+        type: "budget_threshold_reached";
       }> &
         Readonly<ThresholdReached>)
     | Readonly<{
         /** A key was made, changed, given a new secret, or ended, while the gateway ran. */
         type: "key";
         /** What happened to the key. */
-        change: "made" | "moved" | "updated" | "rotated" | "revoked";
+        change: "created" | "moved" | "updated" | "rotated" | "revoked";
         /** Its id; no name, for that may be a person. */
         key: string;
       }>
@@ -91,7 +91,7 @@ export type GatewayEvent = Readonly<{ at: number }> &
         /** An account of the store was made, changed, moved or ended, while the gateway ran. */
         type: "account";
         /** What happened to the account. */
-        change: "made" | "moved" | "updated" | "ended";
+        change: "created" | "moved" | "updated" | "closed";
         /** Its id; no name. */
         account: string;
       }>
@@ -103,7 +103,7 @@ export type GatewayEvent = Readonly<{ at: number }> &
       }>
     | Readonly<{
         /** A worker process has ended by itself; another one takes its place. */
-        type: "worker_gone";
+        type: "worker_exited";
         /** Place of the worker, from 1. */
         worker: number;
         /** Process ID of the worker that ended. */
@@ -133,7 +133,7 @@ export type GatewayEvent = Readonly<{ at: number }> &
       }>
     | Readonly<{
         /** This observer was too slow: so many records were not kept for it since the last such notice. */
-        type: "dropped";
+        type: "records_dropped";
         /** Number of records that were dropped. */
         records: number;
       }>

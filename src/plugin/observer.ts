@@ -316,7 +316,7 @@ export type ChargeRecord = Readonly<{
   usage: Usage;
   /** null: it has no known price. Of a correction what it adds, which may be less than nothing. */
   costNano: bigint | null;
-  /** "ok", the kind of a failure, "presumed". */
+  /** "ok", the kind of a failure, "recovered". */
   outcome: string;
   /** Why the response ended. */
   finish?: Opt<string>;

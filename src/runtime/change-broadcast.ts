@@ -55,10 +55,10 @@ export class ChangeBroadcast {
 
   onStoreEvent(news: StoreEvent): void {
     const { type } = news;
-    if (type === "away") this.#services.ledgerQueue.markUnreachable(news.reason);
-    if (type === "crossed") this.#services.thresholds?.deliver(news.crossings);
-    if (type !== "keys" && type !== "accounts") return;
-    const done = type === "keys" ? this.invalidateKeys() : this.reloadAccounts();
+    if (type === "unavailable") this.#services.ledgerQueue.markUnreachable(news.reason);
+    if (type === "thresholds_reached") this.#services.thresholds?.deliver(news.crossings);
+    if (type !== "keys_changed" && type !== "accounts_changed") return;
+    const done = type === "keys_changed" ? this.invalidateKeys() : this.reloadAccounts();
     done.catch((error: unknown) =>
       this.#services.log.error(
         { err: error },

@@ -28,7 +28,12 @@ export async function createFirstKey(
   });
   services.keyCache.invalidate();
   if (first.digest !== record.digest) return undefined;
-  services.observerSink.reportEvent({ type: "key", at: wallClock(), change: "made", key: key.id });
+  services.observerSink.reportEvent({
+    type: "key",
+    at: wallClock(),
+    change: "created",
+    key: key.id,
+  });
   return key.secret;
 }
 

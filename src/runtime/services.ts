@@ -279,8 +279,10 @@ export async function openServices(
       options.adminConfig &&
       createAdminPrincipals(options.adminConfig, (digest) => services.store.findKey(digest)),
     targetHealth: new TargetHealth({
-      onCooldown: (rest) => observing.reportEvent({ type: "rests", at: wallClock(), ...rest }),
-      onRecovery: (what) => observing.reportEvent({ type: "recovered", at: wallClock(), ...what }),
+      onCooldown: (rest) =>
+        observing.reportEvent({ type: "cooldown_started", at: wallClock(), ...rest }),
+      onRecovery: (what) =>
+        observing.reportEvent({ type: "cooldown_ended", at: wallClock(), ...what }),
     }),
     hookBreakers: createHookBreakers(observing),
     rejections: new RejectionCounter(),

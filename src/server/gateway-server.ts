@@ -207,7 +207,7 @@ export class GatewayServer implements Gateway {
   readonly reload = coalesceRuns(async (why: ReloadTrigger) => {
     if (why !== "file")
       this.#services.observerSink.reportEvent({
-        type: "reload_asked",
+        type: "reload_requested",
         at: wallClock(),
         trigger: why,
       });

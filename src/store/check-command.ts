@@ -39,7 +39,7 @@ export function checkCommand(c: StoreCommand): void {
       checkAccount(c.account);
       return;
     case "price":
-    case "alive":
+    case "heartbeat":
   }
 }
 

@@ -60,7 +60,7 @@ export interface Progress {
 }
 
 /** The outcome that recovery writes; a settle that still comes is a correction of it. */
-export const RECOVERED = "presumed";
+export const RECOVERED = "recovered";
 
 /** How it is signed. */
 export const LATE_SETTLE = "settled late";

@@ -167,7 +167,7 @@ class JournaledLedgerRules<
       case "price":
         this.#journal.putPrice(command.hash, command.price);
         return ALLOWED;
-      case "alive":
+      case "heartbeat":
         this.#journal.recordHeartbeat(command.at);
         return ALLOWED;
     }

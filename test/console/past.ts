@@ -60,8 +60,15 @@ function outagesBefore(now: number): Outages {
     { model: "think", kind: "overloaded", at: now - 3 * HOUR, ms: 95_000 },
   ] as const;
   for (const { model, kind, at, ms } of ends) {
-    outages.onEvent({ type: "rests", at, ...of, model, reason: kind, until: at + 60_000 });
-    outages.onEvent({ type: "recovered", at: at + ms, ...of, model });
+    outages.onEvent({
+      type: "cooldown_started",
+      at,
+      ...of,
+      model,
+      reason: kind,
+      until: at + 60_000,
+    });
+    outages.onEvent({ type: "cooldown_ended", at: at + ms, ...of, model });
   }
   return outages;
 }

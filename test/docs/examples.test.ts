@@ -512,7 +512,7 @@ describe("the store", () => {
     for (const cut of [whole.length, whole.length + 1, longer.length - 1]) {
       writeFileSync(file, longer.subarray(0, cut));
       const next = await made();
-      expect(await next.open({ instance: "two" })).toEqual({ epoch: 2, presumed: 0 });
+      expect(await next.open({ instance: "two" })).toEqual({ epoch: 2, recovered: 0 });
       expect((await next.listEntries({})).items).toHaveLength(2);
       expect(readFileSync(file).subarray(0, whole.length)).toEqual(whole);
     }

@@ -120,7 +120,7 @@ describe.skipIf(!hasPostgres())("three gateways on one PostgreSQL", () => {
     await Promise.all([daemon!.exit, asked]);
     waitMs = 0;
     const settled = async () => {
-      const page = await command(0, "ledger.entries", { outcome: "presumed", limit: 100 });
+      const page = await command(0, "ledger.entries", { outcome: "recovered", limit: 100 });
       return (page as { items: unknown[] }).items.length;
     };
     await until(async () => (await settled()) === 5);

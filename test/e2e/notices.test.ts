@@ -72,7 +72,7 @@ it("keys: made, given a new secret, ended; and the first one of all", async () =
   await at.ask("keys.rotate", { id: key.id });
   await at.ask("keys.revoke", { id: key.id });
   const all = await told("key", 4);
-  expect(all.map(({ change }) => change)).toEqual(["made", "made", "rotated", "revoked"]);
+  expect(all.map(({ change }) => change)).toEqual(["created", "created", "rotated", "revoked"]);
   expect(new Set(all.slice(1).map((one) => one["key"]))).toEqual(new Set([key.id]));
   expect(JSON.stringify(all)).not.toContain("canary-name");
 });
@@ -88,7 +88,7 @@ it("a budget: each part of it that is crossed, once, whichever process crosses i
     );
   expect(statuses.filter((status) => status === 200)).toHaveLength(40);
   expect(statuses.filter((status) => status === 429)).toHaveLength(10);
-  const crossed = await told("budget_crossed", 4);
+  const crossed = await told("budget_threshold_reached", 4);
   expect(crossed.map(({ percent, used, max }) => [percent, used, max])).toEqual([
     [50, "20", "40"],
     [80, "32", "40"],
@@ -103,23 +103,23 @@ it("a provider: it rests, and answers again", async () => {
   busy = true;
   await until(async () => {
     expect(await ask("up/model")).toBe(503);
-    return (await heard("rests")).length > 0;
+    return (await heard("cooldown_started")).length > 0;
   });
-  const rests = await heard("rests");
+  const rests = await heard("cooldown_started");
   expect(rests[0]).toMatchObject({ provider: "up", model: "model", kind: "overloaded" });
-  expect(await heard("recovered")).toEqual([]);
+  expect(await heard("cooldown_ended")).toEqual([]);
   busy = false;
   // Only what failed recovers, and a process that has seen no failure has nothing to tell.
   await Promise.all(Array.from({ length: 20 }, () => ask("up/model")));
   await until(async () => {
     await ask("up/model");
-    return (await heard("recovered")).length >= rests.length;
+    return (await heard("cooldown_ended")).length >= rests.length;
   });
-  const recovered = await heard("recovered");
+  const recovered = await heard("cooldown_ended");
   expect(recovered[0]).toMatchObject({ provider: "up", credential: "default", model: "model" });
   expect(recovered).toHaveLength(rests.length);
   await ask("up/model");
-  expect(await heard("recovered")).toEqual(recovered);
+  expect(await heard("cooldown_ended")).toEqual(recovered);
 });
 
 it("the ledger: down once and up once, though each process finds out by itself", async () => {
@@ -141,7 +141,7 @@ it("the ledger: down once and up once, though each process finds out by itself",
 it("a worker that is gone, and a reload, refused or not", async () => {
   const { workers } = (await at.ask("status")) as unknown as { workers: { pid: number }[] };
   process.kill(workers[0]!.pid, "SIGKILL");
-  expect(await told("worker_gone", 1)).toMatchObject([{ pid: workers[0]!.pid, how: "SIGKILL" }]);
+  expect(await told("worker_exited", 1)).toMatchObject([{ pid: workers[0]!.pid, how: "SIGKILL" }]);
   await at.line(({ msg }) => msg === "a worker has been replaced");
   await at.write("providers: {");
   expect(await told("reloaded", 1)).toMatchObject([{ ok: false, why: "file", generation: 1 }]);

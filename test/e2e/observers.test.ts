@@ -148,5 +148,5 @@ it("hears that a worker is gone, and goes on counting for its successor", async 
   );
   expect(statuses).toEqual(Array.from({ length: 20 }, () => 200));
   const now = await settled(gateway, 20);
-  expect(now).toMatchObject({ told: 20, notices: ["key", "worker_gone"] });
+  expect(now).toMatchObject({ told: 20, notices: ["key", "worker_exited"] });
 });

@@ -214,7 +214,7 @@ describe("workers: 2", () => {
     for (const { text } of streams) text.catch(() => cut++);
     process.kill(before[0]!, "SIGKILL");
 
-    const open = () => entries(gateway).then((all) => all.filter((e) => e.outcome === "presumed"));
+    const open = () => entries(gateway).then((all) => all.filter((e) => e.outcome === "recovered"));
     const presumed = await once(open, (found) => found.length > 0 && found.length === cut);
     const lost = streams.filter(({ by }) => by !== streams[0]!.by).length;
     expect([lost, 8 - lost]).toContain(presumed.length);
@@ -372,7 +372,7 @@ describe("workers: 2", () => {
     const gone = async () => before.filter(isAlive).length;
     await once(gone, (n) => n === 1);
     expect(processes(await many(20, gateway))).toBe(2);
-    expect((await entries(gateway)).every(({ outcome }) => outcome !== "presumed")).toBe(true);
+    expect((await entries(gateway)).every(({ outcome }) => outcome !== "recovered")).toBe(true);
   });
 
   it("SIGTERM: streams are finished, then all processes are gone", async () => {
@@ -437,7 +437,7 @@ describe("workers: 2", () => {
     await once(gone, (n) => n === 0);
     await using next = await start(up.base, { dir: gateway.dir });
     const line = await next.line((l) => l.msg.startsWith("calls that a crash left open"));
-    expect(line["presumed"]).toBe(6);
+    expect(line["recovered"]).toBe(6);
     expect(served(await many(4, next, { key: gateway.key }))).toBe(4);
   });
 

@@ -6,7 +6,7 @@ import { ERRORS, fail, type ErrorKind, type Protocol } from "tollgate/plugin";
 import { startBackend, startTestServices, type TestServicesOptions } from "../kit/test-services.ts";
 import { createToyProtocol } from "./toy-protocol.ts";
 
-const ASKED = (Object.keys(ERRORS) as ErrorKind[]).filter((kind) => ERRORS[kind][1] === "asked");
+const ASKED = (Object.keys(ERRORS) as ErrorKind[]).filter((kind) => ERRORS[kind][1] === "opt_in");
 const LINE = { id: "u", model: "m", say: "Hello", usage: { input: 1, output: 1 }, end: "stop" };
 
 /** A codec that says of each refusal what the test says. */

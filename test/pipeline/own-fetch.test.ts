@@ -29,12 +29,12 @@ const JOB = { method: "POST", body: "{}" };
 it("is unanswered until its provider says something", async () => {
   const { call, asked, fetch } = scene();
   const job = fetch("/job", JOB);
-  expect(call.failurePoint).toBe("unanswered");
+  expect(call.failurePoint).toBe("no_response");
   asked[0]!.answer();
   const answer = await job;
-  expect(call.failurePoint).toBe("unanswered");
+  expect(call.failurePoint).toBe("no_response");
   await answer.text();
-  expect(call.failurePoint).toBe("refused");
+  expect(call.failurePoint).toBe("rejected");
 });
 
 it("stays so when it is given up, by its client or by the plugin", async () => {
@@ -42,7 +42,7 @@ it("stays so when it is given up, by its client or by the plugin", async () => {
   const job = client.fetch("/job", JOB).catch(() => {});
   client.away.abort();
   await job;
-  expect(client.call.failurePoint).toBe("unanswered");
+  expect(client.call.failurePoint).toBe("no_response");
 
   const plugin = scene();
   const late = new AbortController();
@@ -50,7 +50,7 @@ it("stays so when it is given up, by its client or by the plugin", async () => {
   late.abort();
   plugin.asked[0]!.fail();
   await other;
-  expect(plugin.call.failurePoint).toBe("unanswered");
+  expect(plugin.call.failurePoint).toBe("no_response");
 });
 
 it("of two at once, one that is answered says nothing of the other", async () => {
@@ -58,10 +58,10 @@ it("of two at once, one that is answered says nothing of the other", async () =>
   const jobs = [fetch("/a", JOB), fetch("/b", JOB)];
   asked[0]!.answer();
   await (await jobs[0])!.text();
-  expect(call.failurePoint).toBe("unanswered");
+  expect(call.failurePoint).toBe("no_response");
   asked[1]!.answer();
   await (await jobs[1])!.text();
-  expect(call.failurePoint).toBe("refused");
+  expect(call.failurePoint).toBe("rejected");
 });
 
 it("is nobody's work when the line broke by itself, or nothing was brought, or its scheme asks first", async () => {
@@ -69,11 +69,11 @@ it("is nobody's work when the line broke by itself, or nothing was brought, or i
   const job = broken.fetch("/job", JOB).catch(() => {});
   broken.asked[0]!.fail();
   await job;
-  expect(broken.call.failurePoint).toBe("refused");
+  expect(broken.call.failurePoint).toBe("rejected");
 
   const looking = scene();
   void looking.fetch("/status");
-  expect(looking.call.failurePoint).toBe("refused");
+  expect(looking.call.failurePoint).toBe("rejected");
 
   const signing = scene("unsent");
   void signing.fetch("/token", JOB);

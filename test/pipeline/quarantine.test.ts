@@ -42,9 +42,9 @@ describe("a conduct", () => {
       pass(1);
       // One goes to see.
       expect([one.tryEnter(), one.tryEnter()]).toEqual([true, false]);
-      one.recordFailure("slow", "k");
+      one.recordFailure("timeout", "k");
     }
-    expect(one.quarantine).toMatchObject({ plugin: "p", hook: "h", why: "slow" });
+    expect(one.quarantine).toMatchObject({ plugin: "p", hook: "h", reason: "timeout" });
     pass(60_000);
     expect(one.tryEnter()).toBe(true);
     one.recordSuccess();

@@ -118,7 +118,7 @@ const FAILURES: readonly Failure[] = [
 ];
 const ROW: { readonly [R in (typeof FAILURE_POINTS)[FailurePoint]["ledgerResult"]]: string } = {
   void: "void",
-  presumed: "estimated",
+  estimated: "estimated",
   partial: "estimated",
 };
 const ON: readonly ErrorKind[] = [
@@ -183,8 +183,8 @@ const CASES: readonly Case[] = FAILURES.flatMap((failure, i) =>
 function expected({ stage, kind, untold, timeless, other }: Case) {
   const again = untold ? undefined : retryModeAfter(stage, kind);
   const next = other && FAILURE_POINTS[stage].allowsFailover && ON.includes(kind);
-  const more = again === "fresh" || next || again !== undefined;
-  const calls = again !== undefined && (again === "fresh" || !next) ? 2 : 1;
+  const more = again === "immediate" || next || again !== undefined;
+  const calls = again !== undefined && (again === "immediate" || !next) ? 2 : 1;
   const rows = [ROW[FAILURE_POINTS[stage].ledgerResult], ...(more ? ["unpriced"] : [])];
   if (more || stage === "content_sent") return { calls, rows, ok: true, again: null, told: false };
   const worth = ERRORS[kind][1] === "next" && ERRORS[kind][2] !== "credential";
@@ -288,11 +288,11 @@ describe("the table", () => {
   it("is free of the budget only where nothing was sent whole, and bills nothing there", () => {
     for (const stage of stages)
       if (FAILURE_POINTS[stage].isFree)
-        expect([stage, FAILURE_POINTS[stage].ledgerResult]).toEqual(["cut", "void"]);
+        expect([stage, FAILURE_POINTS[stage].ledgerResult]).toEqual(["send_interrupted", "void"]);
   });
 
   it("knows each stage that the failures above reach", () => {
-    const reached = new Set([...FAILURES.map(({ stage }) => stage), "unsent", "cut"]);
+    const reached = new Set([...FAILURES.map(({ stage }) => stage), "unsent", "send_interrupted"]);
     expect([...reached].toSorted()).toEqual(stages.toSorted());
   });
 });

@@ -68,7 +68,7 @@ function against(settle: LedgerEntry, billed: BilledRequest | undefined, told: n
       return owed === 0n ? [] : [`void, billed ${owed}`];
     case "estimated": {
       const onTheWay = Math.max(ON_THE_WAY, (billed?.usage().output ?? 0) - told);
-      const least = settle.outcome === "presumed" ? owed : owed - priced({ output: onTheWay });
+      const least = settle.outcome === "recovered" ? owed : owed - priced({ output: onTheWay });
       return cost >= least ? [] : [`${settle.outcome} ${cost}, billed ${owed} ${said}`];
     }
     default:
@@ -86,7 +86,7 @@ function delivered(
   const own = said.filter(({ outcome }) => outcome === "ok");
   if (own.length === 1)
     return own[0]!.state === "exact" ? [] : [`${request.tag}: delivered, and ${own[0]!.state}`];
-  if (ms >= patienceMs && said.at(-1)?.outcome === "presumed") return [];
+  if (ms >= patienceMs && said.at(-1)?.outcome === "recovered") return [];
   const ends = said.map(({ attempt, outcome, state, at, instance }) =>
     [attempt, outcome, state, new Date(at).toISOString(), instance].join(" "),
   );

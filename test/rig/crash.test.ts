@@ -11,7 +11,7 @@ it(
     const verdict = await crash({ kills: 50, seed: 7, plant: "", say: quiet, withinMs: 90_000 });
     expect(verdict.wrong).toEqual([]);
     expect(verdict.counts["kills"]).toBeGreaterThan(5);
-    expect(verdict.counts["presumed"]).toBeGreaterThan(0);
+    expect(verdict.counts["recovered"]).toBeGreaterThan(0);
   },
 );
 
@@ -23,7 +23,7 @@ describe("the rig finds", () => {
     ["late-settle", /delivered, with 0 entries/],
     ["no-reserve", /billed, and not in the ledger/],
     ["no-unique-index", /settle twice/],
-    ["small-presumption", /presumed 0, billed [1-9]/],
+    ["small-presumption", /recovered 0, billed [1-9]/],
   ])("%s", async (plant, words) => {
     await expectCaught(words, (seed) => crash({ kills: 3, seed, plant, say: quiet }));
   });

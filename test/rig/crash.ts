@@ -126,9 +126,9 @@ async function world(of: {
         delivered: heard.filter((h) => h.delivered).length,
         billed: upstream.bill.length,
         exact: settles.filter((e) => e.state === "exact").length,
-        estimated: settles.filter((e) => e.state === "estimated" && e.outcome !== "presumed")
+        estimated: settles.filter((e) => e.state === "estimated" && e.outcome !== "recovered")
           .length,
-        presumed: settles.filter((e) => e.outcome === "presumed").length,
+        recovered: settles.filter((e) => e.outcome === "recovered").length,
         verified,
       },
     };

@@ -66,7 +66,7 @@ function corrected(entries: readonly LedgerEntry[], bill: readonly BilledRequest
   const rows = entries.map((entry): LedgerEntry => {
     const truth = late.get(entry.attempt);
     if (entry.kind !== "settle" || !truth) return entry;
-    if (entry.outcome !== "presumed") wrong.push(`${entry.attempt}: corrected, and not presumed`);
+    if (entry.outcome !== "recovered") wrong.push(`${entry.attempt}: corrected, and not presumed`);
     const costNano = (entry.costNano ?? 0n) + (truth.costNano ?? 0n);
     const billed = owed.get(`${entry.labels["x-rig"]} ${entry.target.provider}`);
     const exact = costNano === (billed ? priced(billed.usage()) : 0n);

@@ -94,8 +94,8 @@ export async function fleetEnds(of: { calls: number; plant?: string }): Promise<
   const said = new Map((await ends()).map((row) => [row.labels["x-rig"], row.outcome]));
   for (const name of delivered)
     if (said.get(name) !== "ok") wrong.push(`${name}: delivered, and ${said.get(name)}`);
-  const presumed = [...said.values()].filter((outcome) => outcome === "presumed").length;
-  return { wrong, counts: { calls: of.calls, delivered: delivered.size, presumed }, seed: 0 };
+  const recovered = [...said.values()].filter((outcome) => outcome === "recovered").length;
+  return { wrong, counts: { calls: of.calls, delivered: delivered.size, recovered }, seed: 0 };
 }
 
 export const rig: Rig = {

@@ -95,7 +95,7 @@ export async function fleetRig(of: {
       refused: heard.filter(({ status }) => status === 503).length,
       calls,
       billed: upstream.bill.length,
-      presumed: ofKind(({ outcome }) => outcome === "presumed"),
+      recovered: ofKind(({ outcome }) => outcome === "recovered"),
       corrected: ofKind(({ kind }) => kind === "adjust"),
       budgets: tight.length,
       "40P01": refusals.of("40P01"),

@@ -159,7 +159,7 @@ async function booked(daemon: Daemon, asked: number, killed: Killed): Promise<st
     after = page.next;
   } while (after !== undefined);
   if (open.size > 0) wrong.push(`${open.size} calls are open`);
-  const presumed = [...settled.values()].filter((outcome) => outcome === "presumed").length;
+  const presumed = [...settled.values()].filter((outcome) => outcome === "recovered").length;
   if (killed !== "predecessor" && presumed > 0) wrong.push(`${presumed} calls were presumed`);
   if (killed !== "predecessor" && settled.size !== asked)
     wrong.push(`${settled.size} calls were settled, of ${asked} requests`);

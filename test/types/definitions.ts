@@ -416,7 +416,7 @@ export const observer = defineObserver({
         batch[0]!.status = 200;
       },
       async onEvent(notice) {
-        if (notice.type === "budget_crossed") {
+        if (notice.type === "budget_threshold_reached") {
           is<Same<typeof notice.used, bigint>>();
           is<Same<typeof notice.percent, 50 | 80 | 95 | 100>>();
           // @ts-expect-error  a key's name may be a person
@@ -424,8 +424,8 @@ export const observer = defineObserver({
         }
         // @ts-expect-error  keys are not shown
         if (notice.type === "key" && notice.change === "shown") return;
-        if (notice.type === "rests") is<Same<typeof notice.model, string | null>>();
-        if (notice.type === "dropped") is<Same<typeof notice.records, number>>();
+        if (notice.type === "cooldown_started") is<Same<typeof notice.model, string | null>>();
+        if (notice.type === "records_dropped") is<Same<typeof notice.records, number>>();
       },
       commands: {
         counts: { summary: "What was counted", run: async () => [...counts.keys()] },

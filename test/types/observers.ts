@@ -19,7 +19,8 @@ export const book = defineObserver({
   setup: () => ({
     clientAddress: "prefix",
     onEvent(notice) {
-      if (notice.type === "reload_asked") is<Same<typeof notice.trigger, "signal" | "command">>();
+      if (notice.type === "reload_requested")
+        is<Same<typeof notice.trigger, "signal" | "command">>();
       if (notice.type === "quarantined") {
         is<Same<typeof notice.reason, QuarantinedHook["reason"]>>();
         is<Same<typeof notice.failures, number>>();

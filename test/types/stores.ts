@@ -39,16 +39,16 @@ export const several = defineStore({
     lease: { durationMs: 15_000, heartbeatMs: 5_000 },
     async open(owner: StoreInstance, hear) {
       is<Same<typeof owner.instance, string>>();
-      hear?.({ type: "keys" });
-      hear?.({ type: "presumed", instance: "a", calls: 3 });
-      hear?.({ type: "lost", instance: "a", from: 1, to: 9 });
-      hear?.({ type: "away", reason: "connection refused" });
+      hear?.({ type: "keys_changed" });
+      hear?.({ type: "calls_recovered", instance: "a", calls: 3 });
+      hear?.({ type: "rows_lost", instance: "a", from: 1, to: 9 });
+      hear?.({ type: "unavailable", reason: "connection refused" });
       // @ts-expect-error  an operator has to know why
-      hear?.({ type: "away" });
+      hear?.({ type: "unavailable" });
       // @ts-expect-error  no such news
       hear?.({ type: "rained" });
       // @ts-expect-error  whose, and how many
-      hear?.({ type: "presumed" });
+      hear?.({ type: "calls_recovered" });
       return { epoch: 1, recovered: 0 };
     },
     getOrCreateShared: async (_name, make) => make(),
@@ -84,20 +84,20 @@ export const off: InstanceState = {
   openCalls: 2,
 };
 export const beat: StoreCommand = {
-  do: "alive",
+  do: "heartbeat",
   at: 1,
   info: { version: "1", host: "h", pid: 1, url: "http://127.0.0.1:1", generation: 2, config: "c" },
 };
 // @ts-expect-error  what an instance says of itself it says whole
-export const nameless: StoreCommand = { do: "alive", at: 1, info: { version: "1" } };
+export const nameless: StoreCommand = { do: "heartbeat", at: 1, info: { version: "1" } };
 // @ts-expect-error  an instance lives, has left or is dead
 export const ill: InstanceState = { instance: "a", state: "ill", lastHeartbeatAt: 1 };
 
 export function heard(news: StoreEvent): number {
   // @ts-expect-error  what news have depends on their type
-  if (news.type === "keys") return news.calls;
-  if (news.type === "presumed") return news.calls;
-  return news.type === "lost" ? news.to - news.from : 0;
+  if (news.type === "keys_changed") return news.calls;
+  if (news.type === "calls_recovered") return news.calls;
+  return news.type === "rows_lost" ? news.to - news.from : 0;
 }
 is<Same<NonNullable<KeyRecord["account"]>, string>>();
 

@@ -46,7 +46,7 @@ const targetKey = ({
   provider,
   credential,
   model,
-}: Pick<EventsByType["recovered"], "provider" | "credential" | "model">): string =>
+}: Pick<EventsByType["cooldown_ended"], "provider" | "credential" | "model">): string =>
   JSON.stringify([provider, credential, model]);
 
 /** Undefined: it is nothing to tell. Types that came later are passed over. */
@@ -55,14 +55,14 @@ export function fromEvent(
   failures: OngoingFailures,
 ): AlertSource | undefined {
   switch (notice.type) {
-    case "budget_crossed":
+    case "budget_threshold_reached":
       return fromThreshold(notice);
-    case "rests": {
+    case "cooldown_started": {
       const happening = fromCooldown(notice);
       const end = happening.type === "credential.refused" ? "credential" : "provider";
       return failures.begin(targetKey(notice), `${end}.recovered`) ? happening : undefined;
     }
-    case "recovered": {
+    case "cooldown_ended": {
       const type = failures.end(targetKey(notice));
       return type && { ...describeTarget(notice), type };
     }
@@ -93,7 +93,7 @@ const createSource = (type: AlertSource["type"], subject: string, at: number): A
   data: {},
 });
 
-function fromThreshold(notice: EventsByType["budget_crossed"]): AlertSource {
+function fromThreshold(notice: EventsByType["budget_threshold_reached"]): AlertSource {
   const { at, scope, unit, per, percent, used, max, resetsAt } = notice;
   const [kind = "", name = ""] = splitScope(scope);
   return {
@@ -122,7 +122,7 @@ function splitScope(scope: string): readonly string[] {
   return at < 0 ? [scope] : [scope.slice(0, at), scope.slice(at + 1)];
 }
 
-function fromCooldown(notice: EventsByType["rests"]): AlertSource {
+function fromCooldown(notice: EventsByType["cooldown_started"]): AlertSource {
   const { reason, until } = notice;
   const { filterValues, data, ...of } = describeTarget(notice);
   return {
@@ -138,7 +138,7 @@ function describeTarget({
   provider,
   credential,
   model,
-}: EventsByType["rests"] | EventsByType["recovered"]) {
+}: EventsByType["cooldown_started"] | EventsByType["cooldown_ended"]) {
   return {
     at,
     subject: `provider:${provider}`,

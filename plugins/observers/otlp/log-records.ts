@@ -110,8 +110,12 @@ export function writeRejectionLog(
 
 /** New notices are told as they are: what is plain in them is an attribute. */
 export function writeEventLog(to: BatchItems, { type, at, ...more }: GatewayEvent): void {
-  const bad = "ok" in more ? !more.ok : type === "worker_gone";
-  const severity = bad ? "ERROR" : type === "rests" || type === "dropped" ? "WARN" : "INFO";
+  const bad = "ok" in more ? !more.ok : type === "worker_exited";
+  const severity = bad
+    ? "ERROR"
+    : type === "cooldown_started" || type === "records_dropped"
+      ? "WARN"
+      : "INFO";
   to.begin();
   writeTimes(to, at);
   writeSeverity(to, severity, type, `tollgate.${type}`);

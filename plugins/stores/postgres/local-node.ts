@@ -109,7 +109,12 @@ export class LocalNode {
     if (n >= before) return;
     const { batches, whole } = this.replayBuffer.takeAfter(n);
     if (!whole)
-      this.serverState.onEvent({ type: "lost", instance: me.instance, from: n + 1, to: before });
+      this.serverState.onEvent({
+        type: "rows_lost",
+        instance: me.instance,
+        from: n + 1,
+        to: before,
+      });
     this.unsentBatches.push(...batches);
   }
 
@@ -127,7 +132,7 @@ export class LocalNode {
 
   /** What no client's call waits to hear. */
   reportThresholds(crossings: readonly ThresholdReached[]): void {
-    if (crossings.length > 0) this.serverState.onEvent({ type: "crossed", crossings });
+    if (crossings.length > 0) this.serverState.onEvent({ type: "thresholds_reached", crossings });
   }
 
   /** What processes before this one have left in its folder. */
@@ -151,12 +156,12 @@ export class LocalNode {
       });
       await deleteSpool(spoolDir(), left, disk);
       if (commands > 0)
-        this.serverState.onEvent({ type: "retold", instance: left.instance, commands });
+        this.serverState.onEvent({ type: "spool_replayed", instance: left.instance, commands });
     }
     if (own) return;
     await this.spool?.close(false);
     const troubled = (error: unknown) =>
-      this.serverState.onEvent({ type: "unkept", reason: errorMessage(error) });
+      this.serverState.onEvent({ type: "spool_failed", reason: errorMessage(error) });
     this.spool = new Spool(spoolDir(), instance, troubled, disk);
     await this.spool.open();
   }
@@ -280,7 +285,7 @@ export class LocalNode {
       many += calls.commands.length;
       if (tell)
         for (const [instance, of] of calls.countByInstance)
-          this.serverState.onEvent({ type: "presumed", instance, calls: of });
+          this.serverState.onEvent({ type: "calls_recovered", instance, calls: of });
     }
   }
 }

@@ -84,7 +84,7 @@ class InstanceWriter implements Writer {
       this.#runWithRetry(async (sql) => {
         this.#node.serverState.onEvent = (news) => {
           // An erasure changes keys too: what this node repeats of its open calls may have been taken out of them.
-          if (news.type === "keys" && this.#node.openCalls.size > 0)
+          if (news.type === "keys_changed" && this.#node.openCalls.size > 0)
             void this.refreshLabels().catch(() => undefined);
           hear(news);
         };
@@ -168,12 +168,12 @@ class InstanceWriter implements Writer {
     sql: RunSql,
     batch: readonly StoreCommand[],
   ): Promise<readonly CommandResult[]> {
-    const alive = batch.findLast((c) => c.do === "alive");
+    const alive = batch.findLast((c) => c.do === "heartbeat");
     if (alive) {
       this.#instanceFacts = alive.info ?? this.#instanceFacts;
       await this.#node.recoverDeadCalls(sql, true, alive);
     }
-    if (batch.every((c) => c.do === "alive")) {
+    if (batch.every((c) => c.do === "heartbeat")) {
       this.#diskFull.throwIfFull();
       return resultsInOrder(batch, new Map());
     }
@@ -217,7 +217,7 @@ class InstanceWriter implements Writer {
   #runWithRetry<T>(
     work: (sql: RunSql) => Promise<T>,
     onConnectionFailure = ({ count, reason }: ConnectionFailure) => {
-      if (count === 2) this.#node.serverState.onEvent({ type: "away", reason });
+      if (count === 2) this.#node.serverState.onEvent({ type: "unavailable", reason });
     },
   ): Promise<T> {
     return this.isOffline
@@ -231,7 +231,7 @@ class InstanceWriter implements Writer {
     batch: readonly StoreCommand[],
   ): void {
     if (!this.#offlineMode) {
-      if (count === 2) this.#node.serverState.onEvent({ type: "away", reason });
+      if (count === 2) this.#node.serverState.onEvent({ type: "unavailable", reason });
     } else if (count >= 2 || (this.#offlineMode.acceptsNewCalls && elapsedMs > OFFLINE_AFTER_MS)) {
       this.#enterOfflineMode(reason, batch);
       failUnreachable(new Error(reason));
@@ -241,7 +241,7 @@ class InstanceWriter implements Writer {
   #enterOfflineMode(why: string, batch: readonly StoreCommand[] = []): void {
     this.#offlineMode!.begin(batch);
     this.#node.serverState.onEvent({
-      type: this.#offlineMode!.acceptsNewCalls ? "alone" : "away",
+      type: this.#offlineMode!.acceptsNewCalls ? "offline_started" : "unavailable",
       reason: why,
     });
     this.#scheduleReconnect();
@@ -266,7 +266,7 @@ class InstanceWriter implements Writer {
     const commands = await resync(sql, this.#node, this.#offlineMode!, this.#instanceFacts);
     // Where all that was new was refused, there may be nothing to say.
     if (this.#offlineMode!.acceptsNewCalls || commands > 0)
-      this.#node.serverState.onEvent({ type: "together", commands });
+      this.#node.serverState.onEvent({ type: "offline_ended", commands });
   }
 
   get #submitContext(): SubmitContext {

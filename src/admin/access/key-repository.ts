@@ -22,8 +22,8 @@ export interface KeyRepository {
 }
 
 export type RecordChange =
-  | { type: "key"; change: "made" | "moved" | "updated" | "rotated" | "revoked" }
-  | { type: "account"; change: "made" | "moved" | "updated" | "ended" };
+  | { type: "key"; change: "created" | "moved" | "updated" | "rotated" | "revoked" }
+  | { type: "account"; change: "created" | "moved" | "updated" | "closed" };
 
 const PAGE_SIZE = 500;
 

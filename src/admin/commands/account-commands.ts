@@ -109,7 +109,7 @@ class AccountCommands {
       created: this.#now(),
       version: 1,
     };
-    return this.#write(record, tree, "made");
+    return this.#write(record, tree, "created");
   }
 
   async #update(input: InputOf<"accounts.update">) {
@@ -131,7 +131,7 @@ class AccountCommands {
     if (before.closedAt !== undefined)
       return { account: (await this.#toShown(tree, [tree.get(id)!]))[0]! };
     const record = { ...before, closedAt: this.#now(), version: before.version + 1 };
-    const { account } = await this.#write(record, tree, "ended");
+    const { account } = await this.#write(record, tree, "closed");
     return { account };
   }
 
@@ -158,10 +158,10 @@ class AccountCommands {
   async #write(
     record: AccountRecord,
     tree: AccountTree,
-    change: "made" | "moved" | "updated" | "ended",
+    change: "created" | "moved" | "updated" | "closed",
   ) {
     const { id, parent } = record;
-    if (change === "made" || change === "moved") {
+    if (change === "created" || change === "moved") {
       assertAccountExists(parent, tree, "/parent");
       assertFits(record, tree);
     }

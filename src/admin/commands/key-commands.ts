@@ -100,7 +100,7 @@ class KeyCommands {
     );
     const warnings = [...(await this.#sameNameWarnings(record)), ...warned];
     await this.#repository.writeKey(record);
-    this.#notify("made", record.id);
+    this.#notify("created", record.id);
     return { secret: key.secret, key: this.#toShown(record), warnings };
   }
 
@@ -116,7 +116,7 @@ class KeyCommands {
       });
     for (const { record } of made) {
       await this.#repository.writeKey(record);
-      this.#notify("made", record.id);
+      this.#notify("created", record.id);
     }
     await this.#writeOpenings(
       new Map(keys.map(({ digest, spent = 0 }) => [digest, BigInt(spent)])),
@@ -289,7 +289,7 @@ class KeyCommands {
     return at !== undefined && at <= this.#now();
   }
 
-  #notify(change: "made" | "moved" | "updated" | "rotated" | "revoked", id: string): void {
+  #notify(change: "created" | "moved" | "updated" | "rotated" | "revoked", id: string): void {
     this.#repository.onChanged?.({ type: "key", change }, id);
   }
 }

@@ -46,6 +46,6 @@ export const formatUnreachable = (of: UnreachablePlugin): string =>
 
 const FAILURE_LABELS: { readonly [W in QuarantinedHook["reason"]]: string } = {
   threw: "it threw",
-  slow: "it took too long",
+  timeout: "it took too long",
   invalid: "it gave what cannot be used",
 };

@@ -123,8 +123,8 @@ export function recordHookFailure(
   if (!skippedErrors.has(error)) breakers[hook]?.recordFailure(failureReason(error), clientOf(x));
 }
 
-const failureReason = (problem: object): "invalid" | "slow" | "threw" =>
-  invalidResultErrors.has(problem) ? "invalid" : timeoutErrors.has(problem) ? "slow" : "threw";
+const failureReason = (problem: object): "invalid" | "timeout" | "threw" =>
+  invalidResultErrors.has(problem) ? "invalid" : timeoutErrors.has(problem) ? "timeout" : "threw";
 
 /**
  * As the client is told of a failure, by the plugin's name in gateway.yaml and no word of what it threw; the log has that. A fault

@@ -77,9 +77,9 @@ export class AttemptScheduler {
       return { ...this.#schedule(candidate, 0, false), omitsAccountBound: true };
     const isFree = FAILURE_POINTS[stage].isFree;
     const retryMode = this.#retryModeAfter(candidate, stage, failure);
-    if (retryMode === "fresh" && (isFree || this.#spendRetry()))
+    if (retryMode === "immediate" && (isFree || this.#spendRetry()))
       return this.#schedule(candidate, 0, true);
-    if (retryMode !== undefined && retryMode !== "fresh") {
+    if (retryMode !== undefined && retryMode !== "immediate") {
       const wait = backoffMs(this.count, failure);
       (this.#pendingRetries ??= []).push({ candidate, notBefore: this.#now + wait });
     }
@@ -279,7 +279,7 @@ export class AttemptScheduler {
     if (this.#failuresAt(candidate) >= this.#maxPerTarget || rateLimitScope(failure) === "request")
       return undefined;
     const { retryAfterMs: told } = failure;
-    if (told === undefined || told === null) return again === "told" ? undefined : again;
+    if (told === undefined || told === null) return again === "retry_after" ? undefined : again;
     return told <= MAX_RETRY_AFTER_MS ? again : undefined;
   }
 
@@ -295,7 +295,7 @@ export class AttemptScheduler {
     if (next === "never" || !FAILURE_POINTS[stage].allowsFailover || isLocalFault(failure))
       return false;
     // Another candidate may have a larger window, at another price. It is tried where the operator wrote so and the provider said it.
-    if (next === "asked" && !isProviderFault(failure)) return false;
+    if (next === "opt_in" && !isProviderFault(failure)) return false;
     if (!unsupported && !this.#failoverOn.has(failure.kind)) return false;
     if (unsupported && this.#otherEndpoints.length > 0) {
       const alike = (one: HostCandidate) => one.id === id && one.credential === credential;

@@ -49,7 +49,7 @@ export interface CallTarget {
 /** How long a call took to its answer's head, to its first content and in all, in milliseconds. */
 export type CallDurations = Opt<{ headers?: Opt<number>; firstToken?: Opt<number>; total: number }>;
 
-/** `settle` with outcome `presumed`: what recovery wrote for a call whose owner died. */
+/** `settle` with outcome `recovered`: what recovery wrote for a call whose owner died. */
 export interface LedgerEntry {
   /** Position in the ledger. Later rows have higher numbers. */
   seq: number;
@@ -71,7 +71,7 @@ export interface LedgerEntry {
   costNano: bigint | null;
   /** How certain the cost is; `open` until the call is settled. */
   state: CallState | "open";
-  /** How the call ended: `ok`, an error kind, `presumed`, or `adjusted`. `open` for a reserve. */
+  /** How the call ended: `ok`, an error kind, `recovered`, or `adjusted`. `open` for a reserve. */
   outcome: string;
   /** The provider's ID of the response. */
   upstreamId?: string;

@@ -56,36 +56,36 @@ export interface InstanceState {
 /** What a store tells a gateway. New types are added within api 1: one that the host does not know is passed over. */
 export type StoreEvent =
   /** Another instance has changed keys: nothing that is remembered of any key counts any more. */
-  | { readonly type: "keys" }
+  | { readonly type: "keys_changed" }
   /** Another instance has changed accounts: the host asks for all of them again. */
-  | { readonly type: "accounts" }
+  | { readonly type: "accounts_changed" }
   /**
    * The store cannot be reached, and has been asked again. The host refuses every new call at once, those that wait too, and sends
-   * nothing upstream; what is owed is told when the store answers, which the host finds out by itself. Told once for each time; `why` is
+   * nothing upstream; what is owed is told when the store answers, which the host finds out by itself. Told once for each time; `reason` is
    * for people.
    */
-  | { readonly type: "away"; readonly reason: string }
+  | { readonly type: "unavailable"; readonly reason: string }
   /**
-   * The store cannot be reached, and this gateway goes on by itself with what it has set aside of budgets; `together`: it is reached again,
+   * The store cannot be reached, and this gateway goes on by itself with what it has set aside of budgets; `offline_ended`: it is reached again,
    * and was told so many commands that it did not know. In between it refuses single reserves as `not_available_offline`.
    */
-  | { readonly type: "alone"; readonly reason: string }
-  | { readonly type: "together"; readonly commands: number }
+  | { readonly type: "offline_started"; readonly reason: string }
+  | { readonly type: "offline_ended"; readonly commands: number }
   /** What an earlier process of this gateway has left on its disk was told: so many commands. */
-  | { readonly type: "retold"; readonly instance: string; readonly commands: number }
+  | { readonly type: "spool_replayed"; readonly instance: string; readonly commands: number }
   /** A copy of what is told cannot be kept on this gateway's disk. */
-  | { readonly type: "unkept"; readonly reason: string }
+  | { readonly type: "spool_failed"; readonly reason: string }
   /**
    * What was counted here and is no verdict of a settle crossed these: calls of the dead that were presumed, what was told later or added up
    * later. Each once, and told to the observers as those of verdicts are.
    */
-  | { readonly type: "crossed"; readonly crossings: readonly ThresholdReached[] }
+  | { readonly type: "thresholds_reached"; readonly crossings: readonly ThresholdReached[] }
   /** Calls of an instance that was taken for dead were settled as estimated. */
-  | { readonly type: "presumed"; readonly instance: string; readonly calls: number }
+  | { readonly type: "calls_recovered"; readonly instance: string; readonly calls: number }
   /** Rows that an instance had written are gone, from one seq to another: the database was set back, and no instance had a copy. */
   | {
       /** Rows of an instance are missing after the database was restored, and no instance has a copy. */
-      readonly type: "lost";
+      readonly type: "rows_lost";
       /** ID of the instance that wrote the rows. */
       readonly instance: string;
       /** `seq` of the first missing row. */

@@ -41,7 +41,7 @@ export interface Store {
    */
   lease?: Opt<{ readonly durationMs: number; readonly heartbeatMs: number }>;
   /**
-   * Lock, or join; recover, and presume what dead owners left open: `presumed` calls. The host calls it before all else, and again
+   * Lock, or join; recover, and presume what dead owners left open: `recovered` calls. The host calls it before all else, and again
    * after it was fenced. `epoch` is greater than that of every instance before: a token that fences. `instance` is new with every
    * process; the same one again is a re-open, and its calls stay open, unless they were presumed meanwhile. `hear` is called at any time after that, with what this gateway has to know and cannot see by
    * itself; it returns at once and never throws. A rejection ends the start; of a store with a `lease` one that is no fault, or
@@ -173,7 +173,7 @@ export type StoreCommand = { at: number } & (
    * Renews the lease, and settles what instances whose lease is over have left open. Sent every `beatMs`, and to see whether the store
    * answers. `about`: what the instance says of itself now, in place of what it said before; `at` is its clock. Absent: nothing new.
    */
-  | { do: "alive"; info?: Opt<InstanceInfo> }
+  | { do: "heartbeat"; info?: Opt<InstanceInfo> }
 );
 
 /** Opens a call before a byte is sent: the row and all its claims are taken together or not at all. */

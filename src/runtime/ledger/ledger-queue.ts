@@ -183,7 +183,7 @@ class BatchingLedgerQueue implements LedgerQueue {
 
   #heartbeatCommand(): StoreCommand {
     const about = this.#instanceInfo?.();
-    return { do: "alive", at: this.#now(), ...(about && { info: about }) };
+    return { do: "heartbeat", at: this.#now(), ...(about && { info: about }) };
   }
 
   /** A caller that asks for no verdict need not look at it. */

@@ -76,7 +76,7 @@ export async function openStore(
   };
   const { recovered } = await retryUntilOpen(store, () => store.open(owner, onStoreEvent), log);
   if (recovered > 0)
-    log.warn({ presumed: recovered }, "calls that a crash left open were settled as estimated");
+    log.warn({ recovered }, "calls that a crash left open were settled as estimated");
   if (!store.audit)
     log.warn({}, "this store keeps no audit log: what operators change is not written down");
   return reopenWhenFenced(store, async () => {
@@ -158,21 +158,22 @@ function reopenWhenFenced(store: Store & Commands, open: () => Promise<void>): S
 
 function logStoreEvent(log: Logger, news: StoreEvent): void {
   const { type, ...fields } = news;
-  if (type === "presumed")
+  if (type === "calls_recovered")
     log.warn(fields, "calls that another instance left open were settled as estimated");
-  if (type === "alone")
+  if (type === "offline_started")
     log.error(
       fields,
       "the store cannot be reached; what is set aside of budgets is spent, and told later",
     );
-  if (type === "together")
+  if (type === "offline_ended")
     log.warn(fields, "the store is reached again, and knows all that happened meanwhile");
-  if (type === "retold")
+  if (type === "spool_replayed")
     log.warn(fields, "what an earlier process had left on this disk was told to the store");
-  if (type === "unkept")
+  if (type === "spool_failed")
     log.error(fields, "what is told to the store is not kept on this disk any more");
-  if (type === "away") log.error(fields, "the store cannot be reached; new calls are refused");
-  if (type === "lost") log.error(fields, "the store has lost rows of the ledger");
+  if (type === "unavailable")
+    log.error(fields, "the store cannot be reached; new calls are refused");
+  if (type === "rows_lost") log.error(fields, "the store has lost rows of the ledger");
 }
 
 const SIZE_TIMEOUT_MS = 1_000;

@@ -37,7 +37,7 @@ export const voidLateReserve = (attempt: string, at: number): StoreCommand => ({
 
 /** What a store without room refuses: new calls, and signs of life, which ask whether there is room again. */
 export const isRefusable = ({ do: kind }: StoreCommand): boolean =>
-  kind === "reserve" || kind === "alive";
+  kind === "reserve" || kind === "heartbeat";
 
 /** One command of the batch stands in the way of the others. */
 export const isInvalidCommandError = (error: unknown): boolean =>

@@ -5,8 +5,8 @@ import type { GatewayEvent } from "../../plugin/gateway-event.ts";
 /** A provider has tens of models; a list that is longer is forgotten from its beginning, and then told once more. */
 const MAX_COOLDOWNS = 10_000;
 
-type CooldownStarted = Extract<GatewayEvent, { type: "rests" }>;
-type CooldownEnded = Extract<GatewayEvent, { type: "recovered" }>;
+type CooldownStarted = Extract<GatewayEvent, { type: "cooldown_started" }>;
+type CooldownEnded = Extract<GatewayEvent, { type: "cooldown_ended" }>;
 type HookQuarantined = Extract<GatewayEvent, { type: "quarantined" }>;
 type HookReleased = Extract<GatewayEvent, { type: "released" }>;
 
@@ -22,8 +22,8 @@ export class EventLog {
   }
 
   log(event: GatewayEvent): void {
-    if (event.type === "rests") this.#cooldownStarted(event);
-    else if (event.type === "recovered") this.#cooldownEnded(event);
+    if (event.type === "cooldown_started") this.#cooldownStarted(event);
+    else if (event.type === "cooldown_ended") this.#cooldownEnded(event);
     else if (event.type === "quarantined") this.#hookQuarantined(event);
     else if (event.type === "released") this.#hookReleased(event);
   }

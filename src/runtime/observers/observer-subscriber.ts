@@ -198,7 +198,7 @@ export class ObserverSubscriber {
       "an observer is too slow: records were not kept for it",
     );
     if (this.#mounted.observer.onEvent) {
-      const notice = { type: "dropped", records, at: wallClock() } as const;
+      const notice = { type: "records_dropped", records, at: wallClock() } as const;
       this.#events.push({ notice });
     }
   }
@@ -228,7 +228,7 @@ export class ObserverSubscriber {
     try {
       if ((await Promise.race([answer, over])) === "late") {
         this.#log.error({ plugin: this.#mounted.id, hook }, "an observer took too long");
-        conduct?.recordFailure("slow", {});
+        conduct?.recordFailure("timeout", {});
       } else if (conduct && !conduct.isHealthy) conduct.recordSuccess();
     } catch (err) {
       this.#onFailure(hook, conduct, err);

@@ -39,7 +39,7 @@ export class ThresholdDelivery {
   async #deliverAndAck(thresholds: readonly ThresholdReached[]): Promise<void> {
     const delivered = await Promise.all(
       thresholds.map((each) =>
-        this.#sink.deliverEvent({ type: "budget_crossed", at: wallClock(), ...each }),
+        this.#sink.deliverEvent({ type: "budget_threshold_reached", at: wallClock(), ...each }),
       ),
     );
     if (!this.#outbox || delivered.includes(false)) return;

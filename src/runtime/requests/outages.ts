@@ -39,7 +39,7 @@ export class Outages {
 
   /** With several workers each of them reports a cooldown and its end: the first report of each counts. */
   onEvent(event: GatewayEvent): void {
-    if (event.type === "rests") {
+    if (event.type === "cooldown_started") {
       const { provider, credential, model, reason, until, at } = event;
       const open = this.#findOpen(event);
       const outage = {
@@ -50,7 +50,7 @@ export class Outages {
         cooldownEndsAt: until,
       };
       this.#replace(open, { ...outage, startedAt: open?.startedAt ?? at });
-    } else if (event.type === "recovered") {
+    } else if (event.type === "cooldown_ended") {
       const open = this.#findOpen(event);
       if (open) this.#replace(open, { ...open, recoveredAt: event.at });
     }

@@ -88,7 +88,7 @@ export const recoveredSettle = (
   state: call.costNano === null && call.holdNano === null ? "unpriced" : "estimated",
   usage: call.usage,
   costNano: call.costNano ?? call.holdNano,
-  outcome: "presumed",
+  outcome: "recovered",
 });
 
 const voidSettle = (attempt: string, at: number): Settle & { at: number } => ({

@@ -10,7 +10,7 @@ export function reportWorkerExit(
 ): void {
   const of = { worker: slot, pid, exitReason: how, openCalls: reservations.size };
   log.error(of, "a worker has ended; what it had open is settled as estimated");
-  observerSink.reportEvent({ type: "worker_gone", at: wallClock(), ...of });
+  observerSink.reportEvent({ type: "worker_exited", at: wallClock(), ...of });
 }
 
 /** As recovery would: from what is known of each call. */

@@ -158,16 +158,16 @@ const CHARGE: ChargeRecord = {
 const CHARGES: readonly ChargeRecord[] = [
   CHARGE,
   { ...CHARGE, attempt: "x2-1", state: "unpriced", costNano: null, usage: {}, ms: undefined },
-  { ...CHARGE, attempt: "x3-1", call: undefined, state: "estimated", outcome: "presumed" },
+  { ...CHARGE, attempt: "x3-1", call: undefined, state: "estimated", outcome: "recovered" },
   { ...CHARGE, type: "adjust", call: undefined, usage: {}, costNano: -40n, outcome: "goodwill" },
   { ...CHARGE, attempt: "x4-1", ...({ colour: "blue", outcome: "smell" } as object) },
 ];
 
 const EVENTS: readonly GatewayEvent[] = [
-  { type: "reload_asked", at: 1, trigger: "signal" },
+  { type: "reload_requested", at: 1, trigger: "signal" },
   { type: "reloaded", at: 1, trigger: "file", ok: false, generation: 1 },
   {
-    type: "rests",
+    type: "cooldown_started",
     at: 1,
     provider: "acme",
     credential: "default",
@@ -175,9 +175,9 @@ const EVENTS: readonly GatewayEvent[] = [
     reason: "overloaded",
     until: 2,
   },
-  { type: "recovered", at: 1, provider: "acme", credential: "default", model: "m" },
+  { type: "cooldown_ended", at: 1, provider: "acme", credential: "default", model: "m" },
   {
-    type: "budget_crossed",
+    type: "budget_threshold_reached",
     at: 1,
     scope: "key:k1",
     unit: "nano_usd",
@@ -187,10 +187,10 @@ const EVENTS: readonly GatewayEvent[] = [
     max: 100n,
     resetsAt: 2,
   },
-  { type: "key", at: 1, change: "made", key: "k1" },
+  { type: "key", at: 1, change: "created", key: "k1" },
   { type: "ledger", at: 1, ok: false },
-  { type: "worker_gone", at: 1, worker: 1, pid: 2, exitReason: "SIGKILL", openCalls: 0 },
-  { type: "dropped", at: 1, records: 3 },
+  { type: "worker_exited", at: 1, worker: 1, pid: 2, exitReason: "SIGKILL", openCalls: 0 },
+  { type: "records_dropped", at: 1, records: 3 },
   {
     type: "quarantined",
     at: 1,

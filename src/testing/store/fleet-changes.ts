@@ -42,7 +42,8 @@ export const fleetChangeLaws: readonly FleetLaw[] = [
         const has = async () => (await one.store.findKey(made.digest))?.revoked !== undefined;
         await waitUntil(has, "a revoked key");
         if (i > 0) {
-          const heard = () => one.events.slice(before[i]).some(({ type }) => type === "keys");
+          const heard = () =>
+            one.events.slice(before[i]).some(({ type }) => type === "keys_changed");
           // A store tells it at once, or at the instance's next sign of life.
           await waitUntil(
             async () => heard() || (await one.apply([heartbeatCommand()]), heard()),
@@ -104,7 +105,7 @@ export const fleetChangeLaws: readonly FleetLaw[] = [
         config: "c".repeat(64),
       };
       const [one, other] = [all[0], all.at(-1)!];
-      await one.apply([{ do: "alive", at: wallClock() + 5_000, info: about }]);
+      await one.apply([{ do: "heartbeat", at: wallClock() + 5_000, info: about }]);
       const find = async () =>
         (await other.store.listInstances!()).find(({ instance }) => instance === one.name);
       await waitUntil(async () => (await find())?.info?.generation === 3, "what it says of itself");
@@ -126,7 +127,7 @@ export const fleetChangeLaws: readonly FleetLaw[] = [
       await disconnect();
       const batch = [reserveNow("during", [budget]), settleNow("before", 10n)];
       const under = one.apply(batch).catch(() => {});
-      const gone = () => one.events.some(({ type }) => type === "away");
+      const gone = () => one.events.some(({ type }) => type === "unavailable");
       // It is asked for signs of life, too, as the host does.
       await waitUntil(gone, "news of a store that is away");
       // A host takes any other error for a defect of the plugin that has asked.

@@ -90,10 +90,12 @@ export const fleetSettlementLaws: readonly FleetLaw[] = [
       }, "settling what a dead instance left open");
       await onAll([one, other], (each) => each.apply([heartbeatCommand()]));
       const rows = await listEntriesUntil(other.store, 120);
-      for (const name of names) assert.deepEqual(rowKinds(rows, name), ["reserve", "presumed"]);
+      for (const name of names) assert.deepEqual(rowKinds(rows, name), ["reserve", "recovered"]);
       const told = await readLimitUsage(one.store, budget);
       if (told) assert.deepEqual(told, [59_040n, 0n]);
-      const said = [...one.events, ...other.events].filter(({ type }) => type === "presumed");
+      const said = [...one.events, ...other.events].filter(
+        ({ type }) => type === "calls_recovered",
+      );
       assert.ok(said.length > 0, "they were told that calls were presumed");
     },
   ],
@@ -122,7 +124,7 @@ export const fleetSettlementLaws: readonly FleetLaw[] = [
       await zombie.apply([settleNow("late", 100n)]);
       const rows = await listEntriesUntil(other.store, 32);
       for (const name of names)
-        assert.deepEqual(rowKinds(rows, name), ["reserve", "presumed", "adjust"]);
+        assert.deepEqual(rowKinds(rows, name), ["reserve", "recovered", "adjust"]);
       assert.deepEqual(rowKinds(rows, "late"), ["reserve", "ok"]);
       const told = await readLimitUsage(other.store, budget);
       if (told) assert.deepEqual(told, [2_600n, 0n]);

@@ -73,7 +73,7 @@ export const reserveNow = (attempt: string, claims: readonly FleetClaim[], holdN
 export const settleNow = (attempt: string, costNano: bigint) =>
   settleCommand(attempt, { at: wallClock(), costNano });
 /** A sign of life. */
-export const heartbeatCommand = (): StoreCommand => ({ do: "alive", at: wallClock() });
+export const heartbeatCommand = (): StoreCommand => ({ do: "heartbeat", at: wallClock() });
 
 /** The same work for several instances at once; what each says, one after the other. */
 export const onAll = async <T>(

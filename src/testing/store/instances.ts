@@ -97,7 +97,10 @@ export const instanceLaws: readonly Law[] = [
       const other = await more.openAnother?.();
       if (!other) return;
       let heard = 0;
-      await store.open(FIRST_OWNER, ({ type }: StoreEvent) => void (type === "keys" && heard++));
+      await store.open(
+        FIRST_OWNER,
+        ({ type }: StoreEvent) => void (type === "keys_changed" && heard++),
+      );
       await other.open(SECOND_OWNER);
       const key = { id: "k", digest: "d", created: NOON };
       await applyOne(other, { do: "key", at: NOON, key });
@@ -118,7 +121,7 @@ export const instanceLaws: readonly Law[] = [
       let heard = 0;
       await store.open(
         FIRST_OWNER,
-        ({ type }: StoreEvent) => void (type === "accounts" && heard++),
+        ({ type }: StoreEvent) => void (type === "accounts_changed" && heard++),
       );
       await other.open(SECOND_OWNER);
       const put = (version: number, name: string) =>
@@ -180,14 +183,14 @@ export const instanceLaws: readonly Law[] = [
       await applyOne(store, reserveCommand("a", { claims: [limitClaim({}, 1_000n)] }));
       await more.expireLease(FIRST_OWNER.instance);
       await waitUntil(async () => {
-        await applyOne(other, { do: "alive", at: NOON });
+        await applyOne(other, { do: "heartbeat", at: NOON });
         return (await readEntries(other, "a")).length === 2;
       });
-      assert.equal((await readEntries(other, "a"))[1]?.outcome, "presumed");
-      await waitUntil(() => news.some(({ type }) => type === "presumed"));
+      assert.equal((await readEntries(other, "a"))[1]?.outcome, "recovered");
+      await waitUntil(() => news.some(({ type }) => type === "calls_recovered"));
       assert.deepEqual(
-        news.find(({ type }) => type === "presumed"),
-        { type: "presumed", instance: FIRST_OWNER.instance, calls: 1 },
+        news.find(({ type }) => type === "calls_recovered"),
+        { type: "calls_recovered", instance: FIRST_OWNER.instance, calls: 1 },
       );
       for (const batch of [[reserveCommand("b")], [settleCommand("a", { costNano: 300n })]])
         await assert.rejects(store.apply(batch), (error) => getFault(error)?.code === "fenced");

@@ -36,7 +36,7 @@ export const recoveryLaws: readonly Law[] = [
       assert.equal(recovered, 2);
       const held = (await readEntries(next, "held"))[1];
       assert.equal(held?.state, "estimated");
-      assert.equal(held.outcome, "presumed");
+      assert.equal(held.outcome, "recovered");
       assert.equal(held.costNano, 1_000n);
       const heard = (await readEntries(next, "heard"))[1];
       assert.equal(heard?.costNano, 250n);
@@ -157,7 +157,7 @@ export const recoveryLaws: readonly Law[] = [
       assert.deepEqual(await store.apply([heard]), [{ ok: true }]);
       await store.apply([reserveCommand("a"), heard, settleCommand("a"), heard]);
       assert.equal((await readEntries(store, "a")).length, 2);
-      assert.deepEqual(await store.apply([{ do: "alive", at: NOON }]), [{ ok: true }]);
+      assert.deepEqual(await store.apply([{ do: "heartbeat", at: NOON }]), [{ ok: true }]);
       assert.deepEqual(await store.apply([]), []);
     },
   ],

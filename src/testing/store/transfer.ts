@@ -101,7 +101,7 @@ export const transferLaws: readonly Law[] = [
       assert.equal((await there.open(SECOND_OWNER)).recovered, 2);
       assert.deepEqual(await readVisible(there), before);
       const [end] = (await readEntries(there, "open")).filter(({ kind }) => kind === "settle");
-      assert.deepEqual([end?.outcome, end?.costNano], ["presumed", 40n]);
+      assert.deepEqual([end?.outcome, end?.costNano], ["recovered", 40n]);
       // What was open was held, and has used what was heard of it.
       const [now] = (await there.readLimits?.([LIMIT], NOON)) ?? [];
       if (counted) assert.deepEqual([now?.used, now?.reserved], [counted.used + 40n, 0n]);

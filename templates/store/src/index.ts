@@ -109,7 +109,7 @@ function fileStore(path: () => string): { store: Store; close: () => void } {
       commands.forEach(book.checkCommand);
       const line: Line = { instance: writer, batch: structuredClone(commands) };
       // A sign of life alone is nothing to keep.
-      const said = commands.some(({ do: kind }) => kind !== "alive");
+      const said = commands.some(({ do: kind }) => kind !== "heartbeat");
       return apply(line, () => (said ? write(line) : undefined));
     },
     readLimits: async (limits, at) => rules.limitUsage(limits, at),

@@ -97,8 +97,8 @@ it("a client that counts its own retries is believed, and nothing else is", () =
 });
 
 it.each([
-  ["EPIPE", "cut"],
-  ["ECONNRESET", "unanswered"],
+  ["EPIPE", "send_interrupted"],
+  ["ECONNRESET", "no_response"],
 ])("%s before a head is %s", async (code, stage) => {
   using dog = new TimerWheel();
   const response = new UpstreamHttpResponse(dog, TIMEOUTS as never);

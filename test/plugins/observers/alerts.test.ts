@@ -129,7 +129,7 @@ describe("what is told", () => {
   const at = NOON;
   const rests = (more: object = {}): GatewayEvent =>
     ({
-      type: "rests",
+      type: "cooldown_started",
       at,
       provider: "up",
       credential: "main",
@@ -140,7 +140,7 @@ describe("what is told", () => {
     }) as GatewayEvent;
   const crossed = (more: object = {}): GatewayEvent =>
     ({
-      type: "budget_crossed",
+      type: "budget_threshold_reached",
       at,
       scope: "account:acme:eu",
       unit: "nano_usd",
@@ -183,7 +183,7 @@ describe("what is told", () => {
       "credential.refused",
     ]);
     const answers = {
-      type: "recovered",
+      type: "cooldown_ended",
       at,
       provider: "up",
       credential: "main",
@@ -213,8 +213,8 @@ describe("what is told", () => {
       { type: "reloaded", at, ok: true, trigger: "file", generation: 2 },
       rests(),
       rests({ model: null, kind: "upstream_auth" }),
-      { type: "recovered", at, provider: "up", credential: "main", model: "m" },
-      { type: "recovered", at, provider: "up", credential: "main", model: null },
+      { type: "cooldown_ended", at, provider: "up", credential: "main", model: "m" },
+      { type: "cooldown_ended", at, provider: "up", credential: "main", model: null },
     );
     fc.assert(
       fc.property(fc.array(pairs, { maxLength: 30 }), (notices) => {

@@ -69,7 +69,7 @@ async function pull(kills: number, durability: "power" | "relaxed") {
     unpaid,
     twice: reserves.length - there.size + settles.length - bill.size,
     open: reserves.length - bill.size,
-    presumed: settles.filter(({ outcome }) => outcome === "presumed").length,
+    recovered: settles.filter(({ outcome }) => outcome === "recovered").length,
     acknowledged: heard.settled.size,
     wrong: await store.verify!(),
   };
@@ -79,7 +79,7 @@ it("the plug is pulled twenty times: nothing acknowledged is lost, nothing is th
   const found = await pull(20, "power");
   expect(found).toMatchObject({ lost: 0, unpaid: 0, twice: 0, open: 0, wrong: [] });
   expect(found.acknowledged).toBeGreaterThan(500);
-  expect(found.presumed).toBeGreaterThan(0);
+  expect(found.recovered).toBeGreaterThan(0);
 });
 
 it("and would be seen to be lost: `relaxed` acknowledges before it commits", async () => {

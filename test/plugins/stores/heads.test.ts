@@ -42,7 +42,7 @@ describe.skipIf(!hasPostgres())("heads of other gateways", () => {
   it("what went back is named once, from the first number to the last, when the other had time and said nothing", async () => {
     await set("n = 4");
     expect(await news()).toEqual([]);
-    expect(await news()).toEqual([{ type: "lost", instance: "other", from: 5, to: 9 }]);
+    expect(await news()).toEqual([{ type: "rows_lost", instance: "other", from: 5, to: 9 }]);
     expect(await news()).toEqual([]);
     expect(await news()).toEqual([]);
   });
@@ -50,7 +50,7 @@ describe.skipIf(!hasPostgres())("heads of other gateways", () => {
   it("so is one of which nothing is there any more", async () => {
     await by.ask(`DELETE FROM tollgate.node WHERE epoch = ${other}`);
     await news();
-    expect(await news()).toEqual([{ type: "lost", instance: "other", from: 1, to: 9 }]);
+    expect(await news()).toEqual([{ type: "rows_lost", instance: "other", from: 1, to: 9 }]);
   });
 
   it("one that lives and tells it again is not named, however long it takes", async () => {
@@ -63,7 +63,7 @@ describe.skipIf(!hasPostgres())("heads of other gateways", () => {
     expect(await news()).toEqual([]);
     await set("n = 19");
     await news();
-    expect(await news()).toEqual([{ type: "lost", instance: "other", from: 20, to: 20 }]);
+    expect(await news()).toEqual([{ type: "rows_lost", instance: "other", from: 20, to: 20 }]);
   });
 
   it("nor one that has come back under another number, or whose folder another process has told", async () => {

@@ -148,7 +148,7 @@ describe.skipIf(!hasPostgres())("a ledger moves", () => {
       expect(spoken(moved.rows).slice(0, -1)).toEqual(spoken(before.rows));
       expect(moved.rows.at(-1)).toMatchObject({
         attempt: "open",
-        outcome: "presumed",
+        outcome: "recovered",
         costNano: 40n,
       });
       expect({ ...moved, rows: 0, totals: 0, counted: 0 }).toEqual({

@@ -122,7 +122,7 @@ describe.skipIf(!hasPostgres())("a gateway that is apart from its database", () 
     await store.apply([pay("first")]);
     await until(async () => (await slices()).length === 1);
     // It has heard so, too.
-    await store.apply([{ do: "alive", at: Date.now() }]);
+    await store.apply([{ do: "heartbeat", at: Date.now() }]);
   }
 
   it("goes on within its slice, is told once, and gives back what is left", async () => {
@@ -143,7 +143,7 @@ describe.skipIf(!hasPostgres())("a gateway that is apart from its database", () 
     await store.apply([pay("a0", 0n), pay("under-way", 800n)]);
     expect((await store.apply([take("again")]))[0]!.ok).toBe(true);
     road.mend();
-    await until(() => news.some(({ type }) => type === "together"));
+    await until(() => news.some(({ type }) => type === "offline_ended"));
     await store.apply([...Array.from({ length: 8 }, (_, i) => pay(`a${i + 1}`)), pay("again")]);
     await until(async () => (await held())[1] <= 9_999n && (await slices()).length <= 1);
     expect((await held())[0]).toBe(900n + 800n + 9n * 900n);
@@ -165,7 +165,7 @@ describe.skipIf(!hasPostgres())("a gateway that is apart from its database", () 
       { do: "key", at: Date.now(), key: { id: "k", digest: "d", created: Date.now() } },
     ]);
     // What it has heard of itself takes nothing away that is asked for after it.
-    await until(() => news.some(({ type }) => type === "keys"));
+    await until(() => news.some(({ type }) => type === "keys_changed"));
     await store.findKey("d");
     road.cut();
     await store.apply([take("begins")]);
@@ -190,7 +190,7 @@ describe.skipIf(!hasPostgres())("a gateway that is apart from its database", () 
       verdicts.push((await store.apply([take(`r${i}`, [budget, rate])]))[0]!.ok);
     expect(verdicts).toEqual([true, true, true, false]);
     road.mend();
-    await until(() => news.some(({ type }) => type === "together"));
+    await until(() => news.some(({ type }) => type === "offline_ended"));
     expect((await made.store.listEntries({ attempt: "b" })).items).toEqual([]);
   });
 
@@ -209,7 +209,7 @@ describe.skipIf(!hasPostgres())("a gateway that is apart from its database", () 
     expect((await slices())[0]![1]).toBeGreaterThan(BigInt(2 * n));
     await store.apply([pay("begun", 1n)]);
     road.mend();
-    await until(() => news.some(({ type }) => type === "together"));
+    await until(() => news.some(({ type }) => type === "offline_ended"));
     expect((await store.listEntries({ attempt: "begun" })).items).toHaveLength(2);
   });
 
@@ -246,11 +246,11 @@ describe.skipIf(!hasPostgres())("a gateway that is apart from its database", () 
     await store.apply([take("a")]);
     await store.apply([pay("a"), pay("under-way", 600n)]);
     await made.expireLease("one");
-    await made.store.apply([{ do: "alive", at: Date.now() }]);
+    await made.store.apply([{ do: "heartbeat", at: Date.now() }]);
     road.mend();
-    await until(() => news.some(({ type }) => type === "together"));
+    await until(() => news.some(({ type }) => type === "offline_ended"));
     expect(await kindsOf("a")).toEqual(["reserve", "ok"]);
-    expect(await kindsOf("under-way")).toEqual(["reserve", "presumed", "adjust"]);
+    expect(await kindsOf("under-way")).toEqual(["reserve", "recovered", "adjust"]);
     await until(async () => (await held())[1] < 11_000n && (await held())[0] === 2_400n);
     expect((await store.apply([take("next")]))[0]!.ok).toBe(true);
     expect(await made.store.verify!()).toEqual([]);
@@ -262,7 +262,7 @@ describe.skipIf(!hasPostgres())("a gateway that is apart from its database", () 
     expect(await lost(() => store.apply([take("doubt")]))).toEqual([{ ok: true }]);
     await store.apply([pay("doubt", 500n)]);
     road.mend();
-    await until(() => news.some(({ type }) => type === "together"));
+    await until(() => news.some(({ type }) => type === "offline_ended"));
     const { items } = await made.store.listEntries({ attempt: "doubt" });
     expect(items.map(({ kind }) => kind)).toEqual(["reserve", "settle"]);
     expect((await held())[0]).toBe(1_400n);
@@ -288,7 +288,7 @@ describe.skipIf(!hasPostgres())("a gateway that is apart from its database", () 
     await using by = askAt(url);
     await by.ask("ALTER FUNCTION tollgate.unslice_1 RENAME TO unslice_off");
     road.mend();
-    await until(() => news.some(({ type }) => type === "together"));
+    await until(() => news.some(({ type }) => type === "offline_ended"));
     road.cut();
     expect(await codeOf(store.apply([take("b")]))).toBe("not_available_offline");
     await by.ask("ALTER FUNCTION tollgate.unslice_off RENAME TO unslice_1");
@@ -304,13 +304,15 @@ describe.skipIf(!hasPostgres())("a gateway that is apart from its database", () 
     await store.apply([take("first", [half])]);
     await store.apply([pay("first", 470n)]);
     await until(async () => (await slices()).length === 1);
-    await store.apply([{ do: "alive", at: Date.now() }]);
+    await store.apply([{ do: "heartbeat", at: Date.now() }]);
     road.cut();
     expect((await store.apply([take("a", [{ ...half, take: 40n }])]))[0]!.ok).toBe(true);
     expect(await store.apply([pay("a", 40n)])).toEqual([{ ok: true }]);
     road.mend();
-    await until(() => news.some(({ type }) => type === "together"));
-    const crossed = news.flatMap((each) => (each.type === "crossed" ? each.crossings : []));
+    await until(() => news.some(({ type }) => type === "offline_ended"));
+    const crossed = news.flatMap((each) =>
+      each.type === "thresholds_reached" ? each.crossings : [],
+    );
     expect(crossed).toMatchObject([{ percent: 50, used: 510n, max: 1_000n }]);
   });
 
@@ -320,16 +322,16 @@ describe.skipIf(!hasPostgres())("a gateway that is apart from its database", () 
     await store.apply(calls.map((each) => take(each)));
     road.cut();
     expect(await codeOf(store.apply([take("new")]))).toBeDefined();
-    expect(news.filter(({ type }) => type === "away")).toHaveLength(1);
+    expect(news.filter(({ type }) => type === "unavailable")).toHaveLength(1);
     const ends = async (call: string) => expect(await store.apply([pay(call)])).toEqual([OK]);
     await ends("a");
     // It takes nothing that is new, and the host hears so when it asks.
-    const isThere = store.apply([{ do: "alive", at: Date.now() }]);
+    const isThere = store.apply([{ do: "heartbeat", at: Date.now() }]);
     expect(await codeOf(isThere)).toBe("store_unreachable");
     expect(await codeOf(store.apply([pay("b"), take("new")]))).toBe("not_available_offline");
     expect((await made.store.listEntries({ attempt: "a" })).items).toHaveLength(1);
     road.mend();
-    await until(() => news.some(({ type }) => type === "together"));
+    await until(() => news.some(({ type }) => type === "offline_ended"));
     expect(await kindsOf("a")).toEqual(["reserve", "ok"]);
     expect(await store.apply([take("d")])).toMatchObject([OK]);
     road.cut();
@@ -339,15 +341,15 @@ describe.skipIf(!hasPostgres())("a gateway that is apart from its database", () 
     open.pop();
     // Others take it for dead before its successor is there.
     await made.expireLease("one");
-    await made.store.apply([{ do: "alive", at: Date.now() }]);
+    await made.store.apply([{ do: "heartbeat", at: Date.now() }]);
     road.mend();
     await opened("two");
-    expect(news).toContainEqual({ type: "retold", instance: "one", commands: 1 });
+    expect(news).toContainEqual({ type: "spool_replayed", instance: "one", commands: 1 });
     expect(await Promise.all(["a", "b", "c", "d", "new"].map(kindsOf))).toEqual([
       ["reserve", "ok"],
-      ["reserve", "presumed", "adjust"],
-      ["reserve", "presumed"],
-      ["reserve", "presumed"],
+      ["reserve", "recovered", "adjust"],
+      ["reserve", "recovered"],
+      ["reserve", "recovered"],
       [],
     ]);
     expect(await held()).toEqual([2n * 900n + 2n * 1_000n, 0n]);
@@ -365,17 +367,17 @@ describe.skipIf(!hasPostgres())("a gateway that is apart from its database", () 
     open.pop();
     // No other gives back what it may have spent, however long it is dead.
     await made.expireLease("one");
-    await made.store.apply([{ do: "alive", at: Date.now() }]);
+    await made.store.apply([{ do: "heartbeat", at: Date.now() }]);
     expect(await held()).toEqual([900n, part]);
     road.mend();
     const next = await node("two");
-    expect(news).toContainEqual({ type: "retold", instance: "one", commands: 3 });
-    await next.apply([{ do: "alive", at: Date.now() }]);
+    expect(news).toContainEqual({ type: "spool_replayed", instance: "one", commands: 3 });
+    await next.apply([{ do: "heartbeat", at: Date.now() }]);
     const { items } = await next.listEntries({ attempt: "b" });
     expect(items.map(({ kind, outcome, instance }) => [kind, outcome, instance])).toEqual(
       [
         ["reserve", "", "one"],
-        ["settle", "presumed", "two"],
+        ["settle", "recovered", "two"],
       ].map(([kind, outcome, who]) => [kind, expect.stringMatching(outcome!), who]),
     );
     expect(await held()).toEqual([900n + 700n + 1_000n, 0n]);

@@ -133,7 +133,7 @@ describe.skipIf(!hasPostgres())("the postgres store", () => {
     expect(of("adjust")).toEqual(["a"]);
     const [count] = await store.readLimits!([claim], at);
     expect([count!.used, count!.reserved]).toEqual([151n, 0n]);
-    expect(news.filter(({ type }) => type === "lost")).toEqual([]);
+    expect(news.filter(({ type }) => type === "rows_lost")).toEqual([]);
     expect(await store.verify!()).toEqual([]);
     await made.dispose();
   });

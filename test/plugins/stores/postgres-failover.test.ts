@@ -29,7 +29,7 @@ const take = (attempt: string): StoreCommand =>
   reserveCommand(attempt, { at: Date.now(), claims: [budget] });
 const pay = (attempt: string): StoreCommand =>
   settleCommand(attempt, { at: Date.now(), costNano: 900n });
-const alive = (): StoreCommand => ({ do: "alive", at: Date.now() });
+const alive = (): StoreCommand => ({ do: "heartbeat", at: Date.now() });
 /** Apart by so much, its lease is over. */
 const LEASE_MS = 3_000;
 
@@ -99,7 +99,7 @@ const saidOf = async (store: Store, attempt: string): Promise<readonly string[]>
 /** Its own calls are presumed before it tells how they ended, or they are not. */
 const ENDED = [
   ["reserve", "ok"],
-  ["reserve", "presumed", "adjust"],
+  ["reserve", "recovered", "adjust"],
 ];
 const takes = (store: Store, batch: readonly StoreCommand[]): Promise<boolean> =>
   store.apply(batch).then(
@@ -140,13 +140,13 @@ describe.skipIf(!hasPostgres())("a failover that lost its tail", { timeout: 120_
     expect(await saidOf(one, "c")).toEqual(["reserve"]);
     if (kept) {
       const three = await at.opened("three", folder, lease);
-      expect(news).toContainEqual({ type: "retold", instance: "two", commands: 4 });
+      expect(news).toContainEqual({ type: "spool_replayed", instance: "two", commands: 4 });
       await one.apply([alive()]);
       expect(await saidOf(one, "b")).toEqual(["reserve", "ok"]);
       expect(await saidOf(one, "d")).toEqual(["reserve", "ok"]);
       await until(async () => {
         await one.apply([alive()]);
-        return (await saidOf(one, "e")).includes("presumed");
+        return (await saidOf(one, "e")).includes("recovered");
       });
       const { take: _, ...limit } = budget;
       const [count] = await one.readLimits!([limit], Date.now());
@@ -155,12 +155,12 @@ describe.skipIf(!hasPostgres())("a failover that lost its tail", { timeout: 120_
     } else {
       await until(async () => {
         await one.apply([alive()]);
-        return news.some(({ type }) => type === "lost");
+        return news.some(({ type }) => type === "rows_lost");
       });
       expect(news).toContainEqual({ type: "lost", instance: "two", from: 2, to: 3 });
     }
     expect(await one.verify!()).toEqual([]);
-    expect(news.filter(({ type }) => type === "lost")).toHaveLength(kept ? 0 : 1);
+    expect(news.filter(({ type }) => type === "rows_lost")).toHaveLength(kept ? 0 : 1);
     await one.close();
   });
 

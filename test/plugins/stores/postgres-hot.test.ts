@@ -68,7 +68,8 @@ describe.skipIf(!hasPostgres())("a hot budget", () => {
     return store;
   }
   const hear = (news: StoreEvent) => {
-    if (news.type === "crossed") heard.push(...news.crossings.map(({ percent }) => percent));
+    if (news.type === "thresholds_reached")
+      heard.push(...news.crossings.map(({ percent }) => percent));
   };
   async function asked(text: string) {
     await using by = askAt(url);
@@ -104,7 +105,7 @@ describe.skipIf(!hasPostgres())("a hot budget", () => {
       return (await slices()).length === stores.length;
     });
     // They have heard so, too.
-    for (const store of stores) await store.apply([{ do: "alive", at: Date.now() }]);
+    for (const store of stores) await store.apply([{ do: "heartbeat", at: Date.now() }]);
     return n;
   }
 
@@ -170,7 +171,7 @@ describe.skipIf(!hasPostgres())("a hot budget", () => {
     open = open.filter((store) => store !== one);
     await one.close(false);
     await made.expireLease("one");
-    await made.store.apply([{ do: "alive", at: Date.now() }]);
+    await made.store.apply([{ do: "heartbeat", at: Date.now() }]);
     expect((await slices()).map(([of]) => of)).not.toContain("one");
     expect((await counted(max))[0]).toBe((n + 1n + more) * TAKE + 400n);
     expect(await made.store.verify!()).toEqual([]);
@@ -181,7 +182,7 @@ describe.skipIf(!hasPostgres())("a hot budget", () => {
     const [one, two] = [await node("one"), await node("two")];
     await heated([one, two], max);
     await made.expireLease("one");
-    await made.store.apply([{ do: "alive", at: Date.now() }]);
+    await made.store.apply([{ do: "heartbeat", at: Date.now() }]);
     await expect(one.apply([take("late", max)])).rejects.toThrow("taken for dead");
     await one.open({ instance: "one" });
     expect((await one.apply([take("late", max)]))[0]!.ok).toBe(true);
@@ -274,7 +275,7 @@ describe.skipIf(!hasPostgres())("a hot budget", () => {
     open = open.filter((store) => store !== one);
     await one.close(false);
     await made.expireLease("one");
-    await made.store.apply([{ do: "alive", at: Date.now() }]);
+    await made.store.apply([{ do: "heartbeat", at: Date.now() }]);
     expect(heard).toEqual([50, 80, 95, 100]);
   });
 
@@ -288,7 +289,7 @@ describe.skipIf(!hasPostgres())("a hot budget", () => {
     await asked(`${spent(id!)} 'one', 0, 30000, false)`);
     await asked(`${spent(id!)} 'gone', 1000, 55000, false)`);
     await asked("UPDATE tollgate.meter SET held = 86000");
-    await made.store.apply([{ do: "alive", at: Date.now() }]);
+    await made.store.apply([{ do: "heartbeat", at: Date.now() }]);
     expect(heard).toEqual([50]);
     await one.close();
     open = [];
@@ -329,7 +330,7 @@ describe.skipIf(!hasPostgres())("a hot budget", () => {
           await store.close(false);
           open = open.filter((each) => each !== store);
           await made.expireLease(name);
-          await again(() => made.store.apply([{ do: "alive", at: Date.now() }]));
+          await again(() => made.store.apply([{ do: "heartbeat", at: Date.now() }]));
           for (const call of mine) under.splice(under.indexOf(call), 1);
           stores.set(name, await node(name));
         } else if (chanced.often(0.015)) road.reset();

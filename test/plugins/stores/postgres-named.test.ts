@@ -41,12 +41,12 @@ it.skipIf(!hasPostgres()).each(["one that is idle", "one that is busy"])(
     await primary.deafen();
     await two.apply(begin("lost.1"));
     await two.apply(begin("lost.2"));
-    await one.apply([{ do: "alive", at: Date.now() }]);
+    await one.apply([{ do: "heartbeat", at: Date.now() }]);
     await two.close(false);
     await primary.kill();
     await replica.promote();
     road.lead(replica.port);
-    const named = () => news.find(({ type }) => type === "lost");
+    const named = () => news.find(({ type }) => type === "rows_lost");
     let n = 0;
     await until(
       async () => {
@@ -57,13 +57,13 @@ it.skipIf(!hasPostgres()).each(["one that is idle", "one that is busy"])(
       () => "a word on what was lost",
       NAMED_MS,
     );
-    expect(named()).toEqual({ type: "lost", instance: "two", from: 2, to: 3 });
+    expect(named()).toEqual({ type: "rows_lost", instance: "two", from: 2, to: 3 });
     // It is not named again by what is written later, nor with a sign of life.
     for (let i = 0; i < 5; i++) {
       await one.apply(begin(`after.${i}`));
-      await one.apply([{ do: "alive", at: Date.now() }]);
+      await one.apply([{ do: "heartbeat", at: Date.now() }]);
     }
-    expect(news.filter(({ type }) => type === "lost")).toHaveLength(1);
+    expect(news.filter(({ type }) => type === "rows_lost")).toHaveLength(1);
     await one.close();
   },
 );

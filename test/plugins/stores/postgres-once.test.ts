@@ -39,7 +39,7 @@ describe.skipIf(!hasPostgres())("two gateways and a dead one's calls", () => {
     await holder.ask("BEGIN");
     await holder.ask("SELECT 1 FROM tollgate.meter FOR UPDATE");
     await expireLease("dead");
-    const both = [left, right].map((one) => one.apply([{ do: "alive", at: Date.now() }]));
+    const both = [left, right].map((one) => one.apply([{ do: "heartbeat", at: Date.now() }]));
     await until(async () => {
       const [row] = await by.ask(
         "SELECT count(*) AS many FROM pg_stat_activity WHERE wait_event_type = 'Lock'",

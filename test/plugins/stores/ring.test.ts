@@ -23,14 +23,14 @@ describe("what is kept", () => {
     const commands: StoreCommand[] = [
       reserveCommand("a"),
       reserveCommand("b"),
-      { do: "alive", at: 1 },
+      { do: "heartbeat", at: 1 },
       { do: "progress", at: 1, attempt: "a", usage: {} },
       settleCommand("c"),
     ];
     const facts = new ReplayBuffer().add(commands, [OK, denied, OK, OK, OK], 1);
     expect(facts).toEqual([reserveCommand("a"), settleCommand("c")]);
     const ring = new ReplayBuffer();
-    expect(ring.add([{ do: "alive", at: 1 }], [OK], 1)).toEqual([]);
+    expect(ring.add([{ do: "heartbeat", at: 1 }], [OK], 1)).toEqual([]);
     expect(ring.takeAfter(0).batches).toEqual([]);
   });
 

@@ -58,7 +58,7 @@ export function sharedLedger(lease = { durationMs: 15_000, heartbeatMs: 5_000 })
     );
     const of = Map.groupBy(left, ({ row }) => row.instance);
     for (const [instance, calls] of of)
-      tell({ type: "presumed", instance, calls: calls.length }, "");
+      tell({ type: "calls_recovered", instance, calls: calls.length }, "");
     return left.length;
   }
 
@@ -80,7 +80,7 @@ export function sharedLedger(lease = { durationMs: 15_000, heartbeatMs: 5_000 })
           batch.forEach(checkCommand);
           mine.lastHeartbeatAt = Date.now();
           for (const command of batch)
-            if (command.do === "alive") {
+            if (command.do === "heartbeat") {
               mine.clockAheadMs = command.at - mine.lastHeartbeatAt;
               mine.info = command.info ?? mine.info;
             }
@@ -88,9 +88,10 @@ export function sharedLedger(lease = { durationMs: 15_000, heartbeatMs: 5_000 })
           const verdicts = commit(() =>
             structuredClone(batch).map((command) => book.apply(command)),
           );
-          if (batch.some(({ do: kind }) => kind === "key")) tell({ type: "keys" }, me);
-          if (batch.some(({ do: kind }) => kind === "account")) tell({ type: "accounts" }, me);
-          if (batch.some(({ do: kind }) => kind === "alive")) recover(me);
+          if (batch.some(({ do: kind }) => kind === "key")) tell({ type: "keys_changed" }, me);
+          if (batch.some(({ do: kind }) => kind === "account"))
+            tell({ type: "accounts_changed" }, me);
+          if (batch.some(({ do: kind }) => kind === "heartbeat")) recover(me);
           return verdicts;
         },
         getOrCreateShared(name, make) {

@@ -493,9 +493,9 @@ describe("a ledger that has grown", () => {
     const next = await made.crash();
     expect((await next.open(owner("two"))).recovered).toBe(3);
     const settled = async (attempt: string) => (await next.listEntries({ attempt })).items[1];
-    expect(await settled("old")).toMatchObject({ outcome: "presumed", costNano: 77n });
+    expect(await settled("old")).toMatchObject({ outcome: "recovered", costNano: 77n });
     expect(await settled("heard")).toMatchObject({ costNano: 9n, usage: { output: 3 } });
-    expect(await settled("new")).toMatchObject({ outcome: "presumed" });
+    expect(await settled("new")).toMatchObject({ outcome: "recovered" });
     expect(await settled("ended")).toMatchObject({ outcome: "ok" });
     expect(await next.verify!()).toEqual([]);
   });

@@ -273,7 +273,7 @@ const question: fc.Arbitrary<TotalsQuery> = fc.record({
   label: sometimes(fc.constantFrom("team=core", "==")),
   credential: sometimes(fc.constantFrom("c", "d")),
   frontend: sometimes(fc.constantFrom("messages")),
-  outcome: sometimes(fc.constantFrom("ok", "presumed", "adjusted")),
+  outcome: sometimes(fc.constantFrom("ok", "recovered", "adjusted")),
 });
 
 /** As pages ask: by one thing, without conditions. */

@@ -45,7 +45,7 @@ it.each([
     const { node, news, finds } = await written(20);
     await finds(has);
     expect(node.unsentBatches).toHaveLength(owes);
-    expect(news).toEqual(lost ? [{ type: "lost", instance: "one", ...lost }] : []);
+    expect(news).toEqual(lost ? [{ type: "rows_lost", instance: "one", ...lost }] : []);
     expect(node.position).toEqual({ instance: "one", epoch: 1, n: has, head: HEAD });
   },
 );

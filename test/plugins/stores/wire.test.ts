@@ -168,7 +168,7 @@ test("what is rare crosses as it left", () => {
       reason: word,
       actor: word,
     }),
-    fc.record({ do: fc.constant("alive" as const), at: fc.nat() }),
+    fc.record({ do: fc.constant("heartbeat" as const), at: fc.nat() }),
   );
   fc.assert(
     fc.property(fc.array(rare), (batch) => {

@@ -49,7 +49,7 @@ export async function world(url: string, seed: number): Promise<World> {
   /** A copy of the ledger from which no gateway has gone since. */
   let copied = false;
 
-  const reaped = () => reached(() => made.store.apply([{ do: "alive", at: Date.now() }]));
+  const reaped = () => reached(() => made.store.apply([{ do: "heartbeat", at: Date.now() }]));
   const reached = async <T>(work: () => Promise<T>, again?: () => Promise<unknown>): Promise<T> => {
     for (let tries = 1; ; tries++)
       try {
@@ -181,7 +181,7 @@ export async function world(url: string, seed: number): Promise<World> {
         if (!copied) return;
         await copy.setBack();
         // Until all have told what they know, a call more may be let through: docs/fleet.md says so.
-        for (const of of gateways) await tell(of, [{ do: "alive", at: Date.now() }]);
+        for (const of of gateways) await tell(of, [{ do: "heartbeat", at: Date.now() }]);
       },
     ],
   };

@@ -100,7 +100,7 @@ const stopped: Part = async (stage) => {
 };
 
 const presumedIn = async ({ fleet }: Stage): Promise<readonly LedgerEntry[]> =>
-  (await readEntries(fleet)).filter(({ outcome }) => outcome === "presumed");
+  (await readEntries(fleet)).filter(({ outcome }) => outcome === "recovered");
 
 /** No client asks: statements of a gateway a second. */
 const idle: Part = async ({ postgres, fleet: { url } }) => {

@@ -116,7 +116,7 @@ export default defineStore({
               usage: {},
               // As if nothing had been written yet.
               costNano: bug === "small-presumption" ? 0n : (holdNano ?? null),
-              outcome: "presumed",
+              outcome: "recovered",
             });
           }
         return { epoch: 1, recovered: presumed };

@@ -75,7 +75,7 @@ export class Gateway {
     let ledger: LedgerQueue | undefined;
     const hear = (news: StoreEvent) => {
       this.news.push(news);
-      if (news.type === "away") ledger?.markUnreachable(news.reason);
+      if (news.type === "unavailable") ledger?.markUnreachable(news.reason);
     };
     const open = () => writer.open({ instance }, hear);
     for (;;)

@@ -105,7 +105,7 @@ export function endLaws(
   const wrong: string[] = [];
   const rows =
     database.rows(`SELECT attempt, count(*) FILTER (WHERE kind = 0) AS begun, count(*) FILTER (WHERE kind = 1) AS ended,
-      sum(cost) FILTER (WHERE kind > 0) AS cost, bool_or(outcome = 'presumed') AS presumed FROM tollgate.entry GROUP BY attempt`);
+      sum(cost) FILTER (WHERE kind > 0) AS cost, bool_or(outcome = 'recovered') AS presumed FROM tollgate.entry GROUP BY attempt`);
   const found = new Map(rows.map((row) => [row["attempt"]!, row]));
   const sums = new Map(budgets.map((budget) => [budget, 0n]));
   for (const [attempt, { begun, ended, cost, presumed }] of found) {

@@ -10,8 +10,8 @@ it("the units of a page are those of the gateway, in its order", () => {
 });
 
 it("the outcomes of a page are the kinds of errors, with their statuses", () => {
-  const { ok, presumed, ...errors } = OUTCOME_STATUS;
-  expect([ok, presumed]).toEqual([200, undefined]);
+  const { ok, recovered, ...errors } = OUTCOME_STATUS;
+  expect([ok, recovered]).toEqual([200, undefined]);
   expect(errors).toEqual(
     Object.fromEntries(Object.entries(ERRORS).map(([kind, [status]]) => [kind, status])),
   );

@@ -217,7 +217,7 @@ it("a store that says that it is away: 503 at once, nothing sent, and served aga
   const key = a.firstKey!;
   expect(await ask(a, key)).toBe(200);
   gone = true;
-  hear!({ type: "away", reason: "connection refused" });
+  hear!({ type: "unavailable", reason: "connection refused" });
   // A store that is asked would keep each of them until some time has passed.
   const time = installTestClock();
   time.stop();

@@ -208,7 +208,7 @@ describe("a batch that is rejected", () => {
     await h.ledger.reserve(reserveCommand("a"));
     let full = true;
     h.gate((batch) => {
-      if (full && batch.some((c) => c.do === "reserve" || c.do === "alive"))
+      if (full && batch.some((c) => c.do === "reserve" || c.do === "heartbeat"))
         throw new Error("disk full");
     });
     const refused = h.ledger.reserve(reserveCommand("b")).catch(() => "refused");
@@ -310,6 +310,6 @@ describe("a store that says that it cannot be reached", () => {
     const heard: StoreCommand[] = [];
     h.gate((batch) => void heard.push(...batch));
     await h.ledger.flush();
-    expect(heard).toMatchObject([{ do: "alive", about }]);
+    expect(heard).toMatchObject([{ do: "heartbeat", about }]);
   });
 });

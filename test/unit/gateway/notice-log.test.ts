@@ -16,13 +16,13 @@ it("is told once when it begins and once when it ends, as dates and not as numbe
         log.log(
           failed
             ? {
-                type: "rests",
+                type: "cooldown_started",
                 at: i * 1_000,
                 until: i * 1_000 + 5_000,
                 reason: "overloaded",
                 ...what,
               }
-            : { type: "recovered", at: i * 1_000, ...what },
+            : { type: "cooldown_ended", at: i * 1_000, ...what },
         );
       // Each line follows another one than itself, and the first says that something rests.
       const expected = fails.filter((failed, i) => failed !== (i > 0 ? fails[i - 1] : false));

@@ -92,8 +92,10 @@ describe("an observer", () => {
     gate.resolve();
     await audience.detach([slow]);
     const [dropped] = notices;
-    expect(dropped).toMatchObject({ type: "dropped" });
-    expect(got + (dropped as Extract<GatewayEvent, { type: "dropped" }>).records).toBe(30_300);
+    expect(dropped).toMatchObject({ type: "records_dropped" });
+    expect(got + (dropped as Extract<GatewayEvent, { type: "records_dropped" }>).records).toBe(
+      30_300,
+    );
     expect(got).toBeGreaterThanOrEqual(10_000);
     expect(logs).toContainEqual(expect.objectContaining({ level: "warn" }));
   });

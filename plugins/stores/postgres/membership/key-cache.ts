@@ -48,7 +48,7 @@ export function createKeyCache(
   return {
     findKey: away ? (digest) => remembered(digest, away) : sql,
     wrapListener: (told) => (news) => {
-      if (news.type === "keys") forget();
+      if (news.type === "keys_changed") forget();
       told(news);
     },
     onBatchWritten(batch) {

@@ -74,7 +74,7 @@ export class PeerPositions {
     else if (!head.behind || head.behind.alive !== alive) head.behind = { alive };
     else {
       this.#byEpoch.delete(epoch);
-      return [{ type: "lost", instance: head.id, from: n + 1, to: head.n }];
+      return [{ type: "rows_lost", instance: head.id, from: n + 1, to: head.n }];
     }
     return [];
   }

@@ -39,7 +39,7 @@ export class ServerState {
     const before = this.#seenVersions;
     this.#seenVersions = [keys, accounts];
     if (!before) return;
-    if (before[0] !== keys) this.onEvent({ type: "keys" });
-    if (before[1] !== accounts) this.onEvent({ type: "accounts" });
+    if (before[0] !== keys) this.onEvent({ type: "keys_changed" });
+    if (before[1] !== accounts) this.onEvent({ type: "accounts_changed" });
   }
 }

@@ -150,7 +150,7 @@ export class OfflineMode {
         return ALLOWED;
       case "progress":
         return ALLOWED;
-      case "alive":
+      case "heartbeat":
         // A host that asks whether there is room for what is new.
         return this.acceptsNewCalls ? ALLOWED : this.failUnavailable();
       default:

@@ -30,7 +30,7 @@ export class ReplayBuffer {
     n: number,
   ): readonly StoreCommand[] {
     const facts = batch.filter(
-      (c, i) => c.do !== "alive" && c.do !== "progress" && verdicts[i]?.ok !== false,
+      (c, i) => c.do !== "heartbeat" && c.do !== "progress" && verdicts[i]?.ok !== false,
     );
     if (facts.length === 0) return facts;
     const at = performance.now();

@@ -99,7 +99,7 @@ export function planBatch(
     return found;
   };
   for (const c of batch) {
-    if (c.do === "alive") continue;
+    if (c.do === "heartbeat") continue;
     if (c.do !== "reserve" && c.do !== "settle" && c.do !== "progress") return undefined;
     const call = mine.get(c.attempt);
     if (c.do === "progress") {

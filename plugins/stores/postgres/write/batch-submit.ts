@@ -37,7 +37,7 @@ export async function submitBatch(
   const position = node.requirePosition();
   const hash = batchHash(plan, position.head);
   const at =
-    settings.clock === "command" ? (batch.find((c) => c.do !== "alive")?.at ?? null) : null;
+    settings.clock === "command" ? (batch.find((c) => c.do !== "heartbeat")?.at ?? null) : null;
   const done = () => rememberBatch(plan, node.openCalls, node.terms);
   node.pendingBatch = { head: hash, done };
   const began = performance.now();

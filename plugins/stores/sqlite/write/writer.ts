@@ -109,7 +109,7 @@ export class Writer {
     // First of all: what was told of numbers holds, whatever becomes of the batch.
     const batch = this.#decodeBatch(text);
     // A sign of life is also the question whether new calls are taken.
-    if (!this.#ballast.reserve() && batch.some((c) => c.do === "reserve" || c.do === "alive"))
+    if (!this.#ballast.reserve() && batch.some((c) => c.do === "reserve" || c.do === "heartbeat"))
       throw new Error(
         `There is no room left for ${this.#settings.file}. Calls under way are written down.`,
       );

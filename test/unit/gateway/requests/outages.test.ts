@@ -5,9 +5,16 @@ import { Outages } from "../../../../src/runtime/requests/outages.ts";
 
 const of = { provider: "acme", credential: "main", model: null };
 const fails = (at: number, more: object = {}) =>
-  ({ type: "rests", at, ...of, reason: "overloaded", until: at + 10, ...more }) as GatewayEvent;
+  ({
+    type: "cooldown_started",
+    at,
+    ...of,
+    reason: "overloaded",
+    until: at + 10,
+    ...more,
+  }) as GatewayEvent;
 const answers = (at: number, more: object = {}) =>
-  ({ type: "recovered", at, ...of, ...more }) as GatewayEvent;
+  ({ type: "cooldown_ended", at, ...of, ...more }) as GatewayEvent;
 const told = (...notices: readonly GatewayEvent[]): Outages => {
   const outages = new Outages();
   for (const notice of notices) outages.onEvent(notice);

@@ -81,7 +81,7 @@ const other = fc.oneof(
     usage,
     costNano: maybe(orNull(nano)),
   }),
-  fc.record({ do: fc.constant("alive"), at }),
+  fc.record({ do: fc.constant("heartbeat"), at }),
 );
 const batches = fc.array(fc.oneof(reserve, settle, other)) as fc.Arbitrary<StoreCommand[]>;
 

@@ -1,4 +1,4 @@
-// Outcomes of calls, as the ledger stores them: ok, an error kind with the HTTP status that it has, or presumed after a crash.
+// Outcomes of calls, as the ledger stores them: ok, an error kind with the HTTP status that it has, or recovered after a crash.
 
 export const OUTCOME_STATUS: Readonly<Record<string, number | undefined>> = {
   ok: 200,
@@ -24,7 +24,7 @@ export const OUTCOME_STATUS: Readonly<Record<string, number | undefined>> = {
   unavailable: 503,
   canceled: 499,
   internal: 500,
-  presumed: undefined,
+  recovered: undefined,
 };
 
 /** Choices of a filter. */
