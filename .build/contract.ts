@@ -1,6 +1,6 @@
 // The contract as it is written, declaration by declaration: the page that authors read, and the report that a review compares.
 // Sources are formatted, so a declaration begins at the margin and ends at the margin.
-import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import { basename, join, normalize } from "node:path";
 
 const root = new URL("..", import.meta.url).pathname;
@@ -159,7 +159,7 @@ export function report(): string {
   return parts.join("\n");
 }
 
-export const bare = (text: string): string =>
+const bare = (text: string): string =>
   text
     .replace(/\/\*[\s\S]*?\*\//g, "")
     .replace(/^\s*\/\/.*$/gm, "")
@@ -171,9 +171,6 @@ export const bare = (text: string): string =>
 /** docs/plugins/reference.md. */
 export function reference(): string {
   const [plugin] = MODULES;
-  const { version } = JSON.parse(read("package.json")) as { version: string };
-  const earlier = reports();
-  const since = (name: string) => sinceIn(earlier, name) ?? version.replace(/\.\d+$/, "");
   const all = declarationsOf(plugin!);
   const files = [...new Set(all.map(({ file }) => file))];
   const contents = files.map(
@@ -186,8 +183,7 @@ export function reference(): string {
   const sections = files.map((file) => {
     const own = all.filter((each) => each.file === file);
     const said = own.map(
-      ({ name, doc, text }) =>
-        `### ${name}\n\n${doc}\n\nSince ${since(name)}.\n\n\`\`\`typescript\n${text}\n\`\`\``,
+      ({ name, doc, text }) => `### ${name}\n\n${doc}\n\n\`\`\`typescript\n${text}\n\`\`\``,
     );
     return `## ${title(file)}\n\n${said.join("\n\n")}`;
   });
@@ -201,27 +197,6 @@ ${contents.join("\n")}
 
 ${sections.join("\n\n")}
 `;
-}
-
-/** The first version that is published with it, or will be: each leaves its report in the museum. */
-export function sinceIn(
-  reports: readonly (readonly [version: string, text: string])[],
-  name: string,
-): string | undefined {
-  const declared = new RegExp(
-    `^export (?:\\w+ )*?(?:interface|type|class|const|function|enum)\\*? ${name}\\b`,
-    "m",
-  );
-  const plugin = (text: string) => text.split(/^# /m)[1] ?? "";
-  return reports.find(([, text]) => declared.test(plugin(text)))?.[0];
-}
-
-function reports(): [version: string, text: string][] {
-  const museum = join(root, "test/museum");
-  return readdirSync(museum)
-    .filter((version) => existsSync(join(museum, version, "api.txt")))
-    .sort((a, b) => a.localeCompare(b, "en", { numeric: true }))
-    .map((version) => [version, readFileSync(join(museum, version, "api.txt"), "utf8")]);
 }
 
 const title = (file: string): string => basename(file, ".ts").replaceAll("-", " ");

@@ -22,7 +22,6 @@ import {
 } from "./show-config.ts";
 import { locateFindings } from "./problem-report.ts";
 import { validateDurations, type ConfigOverrides, resolveConfig } from "./resolve-config.ts";
-import { migrateRetiredKeys, RETIRED_KEYS, type RetiredKey } from "./retired-keys.ts";
 import { CONFIG_SCHEMA } from "./schema/config-schema.ts";
 import type { ConfigFinding } from "./source/config-source.ts";
 import type { SourceSpan } from "./source/source-span.ts";
@@ -49,8 +48,6 @@ export interface LoadConfigOptions {
   readonly recordedTexts?: FileTexts;
   /** It stands in values in whose place something else was put: what is wrong with one of those is no problem of the file. */
   readonly placeholder?: string;
-  /** Keys that have gone, in place of those that have. For tests of what becomes of them. */
-  readonly retiredKeys?: readonly RetiredKey[];
 }
 
 export interface LoadedConfig {
@@ -100,7 +97,6 @@ export async function loadConfig(file: string, options: LoadConfigOptions): Prom
     return { ...emptyResult(file), problems, sources: files, texts: readTexts };
   }
   const say = createReport(tree, file, findings);
-  migrateRetiredKeys(tree, options.retiredKeys ?? RETIRED_KEYS, say);
   const broken = findings
     .filter((finding) => finding.isMissingValue)
     .map((finding) => finding.pointer);

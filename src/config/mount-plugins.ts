@@ -3,7 +3,6 @@
 import { dirname, resolve } from "node:path";
 import { publicErrorText } from "../model/error.ts";
 import type { PluginKind } from "../plugin/define.ts";
-import { findDeprecated } from "../plugin/deprecated.ts";
 import type { Problem } from "../plugin/problem.ts";
 import { EMPTY_SCHEMA, type Schema } from "./schema-dialect.ts";
 import { isTemplate, parseTemplate } from "./source/interpolate.ts";
@@ -87,11 +86,6 @@ export async function mountPlugins(
           return undefined;
         }
         const { definition, version } = found;
-        for (const { member, since, replacement } of findDeprecated(kind, "definition", definition))
-          context.report(
-            problem.deprecatedMember(found.from, member, since, replacement),
-            ...useLocation,
-          );
         const { options, credentials } = validateOptions(entry, definition, context);
         if (options) runPluginCheck(entry, definition, found.from, options, context);
         const checked = { options: options ?? {}, credentials };

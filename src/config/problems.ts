@@ -76,18 +76,6 @@ export const problem = {
       `${file} says nothing: it is empty`,
       "`tollgate init` prints one to start from; {} is a config of defaults alone",
     ),
-  retiredKey: (from: string, to: string, until: string) =>
-    warning(
-      "config/retired-key",
-      `${quote(from)} is called ${quote(to)} now`,
-      `write ${to}: the old key is understood until ${until}`,
-    ),
-  retiredKeyAndReplacement: (from: string, to: string) =>
-    error(
-      "config/retired-key",
-      `${quote(from)} is called ${quote(to)} now, which stands here too`,
-      `remove ${from}`,
-    ),
   lastProviderRemoved: (were: number) =>
     error(
       "config/no-provider-left",
@@ -454,12 +442,6 @@ export const problem = {
       "plugin/changed",
       `${name} is not what was accepted: ${changes}`,
       `if that is meant: tollgate plugin add ${name}`,
-    ),
-  deprecatedMember: (from: string, member: string, since: string, write: string) =>
-    warning(
-      "plugin/deprecated-member",
-      `${from} has ${quote(member)}, which is to go (since ${since})`,
-      `write ${write}`,
     ),
   lockUnreadable: (why: string) =>
     error("plugin/lock-unreadable", `plugins.lock.yaml cannot be used: ${why}`),

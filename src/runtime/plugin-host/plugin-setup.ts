@@ -6,7 +6,6 @@ import type { LocatedProblem, MountConfig } from "../../config/gateway-config.ts
 import type { LifetimeScope } from "../../lib/lifetime-scope.ts";
 import { publicErrorText } from "../../model/error.ts";
 import type { PluginKind } from "../../plugin/define.ts";
-import { findDeprecatedInSetupResult } from "../../plugin/deprecated.ts";
 import { findUnknownSetupMember } from "../../plugin/known-members.ts";
 import type { Commands } from "../../plugin/plugin.ts";
 import type { Services } from "../services.ts";
@@ -57,7 +56,7 @@ export class PluginSetup {
     mounted: MountConfig<any>,
     scope = this.scope,
   ): Promise<(T & Commands) | undefined> {
-    const { id, use, loadedFrom } = mounted;
+    const { id, use } = mounted;
     const kind: PluginKind = mounted.definition["~tollgate"];
     try {
       const limit = mounted.definition["~outside"]
@@ -74,8 +73,6 @@ export class PluginSetup {
           id,
           problem.unknownMember(use, stranger.part, stranger.name, stranger.suggestion),
         );
-      for (const { member, since, replacement } of findDeprecatedInSetupResult(kind, plugin))
-        this.addProblem(id, problem.deprecatedMember(loadedFrom, member, since, replacement));
       if (plugin.commands) this.commands.set(id, plugin.commands);
       return plugin;
     } catch (error) {

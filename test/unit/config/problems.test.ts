@@ -69,7 +69,6 @@ it("ids are slugs with a stable place in CI scripts: a changed one shows here", 
     config/not-one-of
     config/not-utf8
     config/number
-    config/retired-key
     config/same-credential
     config/same-listener
     config/same-token
@@ -105,7 +104,6 @@ it("ids are slugs with a stable place in CI scripts: a changed one shows here", 
     plugin/changed
     plugin/check
     plugin/check-failed
-    plugin/deprecated-member
     plugin/import-failed
     plugin/import-slow
     plugin/lock-unreadable
