@@ -58,9 +58,13 @@ const OVERVIEW: Dashboard = {
       {
         title: "First content of streams",
         unit: "s",
-        shows: quantiles("tollgate_time_to_first_content_seconds"),
+        shows: quantiles("tollgate_time_to_first_token_seconds"),
       },
-      { title: "The gateway's own time", unit: "s", shows: quantiles("tollgate_gateway_seconds") },
+      {
+        title: "The gateway's own time",
+        unit: "s",
+        shows: quantiles("tollgate_gateway_overhead_seconds"),
+      },
       {
         title: "Under way",
         unit: "short",
@@ -147,7 +151,10 @@ const OVERVIEW: Dashboard = {
         title: "Fallbacks",
         unit: "reqps",
         shows: {
-          "{{from}} → {{to}}: {{kind}}": rate("tollgate_fallbacks_total", "from, to, kind"),
+          "{{from}} → {{to}}: {{error_kind}}": rate(
+            "tollgate_fallbacks_total",
+            "from, to, error_kind",
+          ),
         },
       },
       {
@@ -171,16 +178,16 @@ const OVERVIEW: Dashboard = {
         title: "Targets in cooldown",
         unit: "short",
         shows: {
-          "{{provider}} {{credential}}": "tollgate_provider_resting > 0",
+          "{{provider}} {{credential}}": "tollgate_provider_cooldown > 0",
           "{{provider}} {{credential}} {{state}}": "tollgate_provider_breakers",
-          "{{provider}} {{credential}} rejects requests": "tollgate_provider_refusing > 0",
+          "{{provider}} {{credential}} rejects requests": "tollgate_provider_rejecting > 0",
         },
       },
       {
         title: "Time until cooldowns end",
         unit: "s",
         shows: {
-          "{{provider}} {{credential}} {{kind}}":
+          "{{provider}} {{credential}} {{error_kind}}":
             "tollgate_provider_cooldown_end_timestamp_seconds - time() > 0",
         },
       },
@@ -189,24 +196,24 @@ const OVERVIEW: Dashboard = {
       {
         title: "Refused before a provider was asked",
         unit: "reqps",
-        shows: { "{{code}}": rate("tollgate_refusals_total", "code") },
+        shows: { "{{code}}": rate("tollgate_rejections_total", "code") },
       },
       {
         title: "Lost in translation",
         unit: "reqps",
-        shows: { "{{code}}": rate("tollgate_losses_total", "code") },
+        shows: { "{{code}}": rate("tollgate_translation_warnings_total", "code") },
       },
       {
         title: "What is known of data has to be read again",
         unit: "dateTimeFromNow",
         kind: "table",
-        shows: { "{{provider}}": "1000 * tollgate_policy_expires_timestamp_seconds" },
+        shows: { "{{provider}}": "1000 * tollgate_policy_expiry_timestamp_seconds" },
       },
       {
         title: "Models that go away",
         unit: "dateTimeFromNow",
         kind: "table",
-        shows: { "{{model}}": "1000 * tollgate_model_retires_timestamp_seconds" },
+        shows: { "{{model}}": "1000 * tollgate_model_retirement_timestamp_seconds" },
       },
     ],
   },
@@ -290,12 +297,12 @@ const INSIDE: Dashboard = {
       {
         title: "Collections of garbage",
         unit: "percentunit",
-        shows: { "{{pid}} {{kind}}": rate("nodejs_gc_seconds_total", "pid, kind") },
+        shows: { "{{pid}} {{gc_kind}}": rate("nodejs_gc_seconds_total", "pid, gc_kind") },
       },
       {
         title: "Collections a second",
         unit: "short",
-        shows: { "{{kind}}": rate("nodejs_gc_runs_total", "kind") },
+        shows: { "{{gc_kind}}": rate("nodejs_gc_runs_total", "gc_kind") },
       },
       { title: "Open files", unit: "short", shows: { "{{pid}}": "process_open_fds" } },
       {
@@ -315,7 +322,7 @@ const INSIDE: Dashboard = {
         title: "Config",
         unit: "short",
         shows: {
-          generation: "max(tollgate_generation)",
+          generation: "max(tollgate_config_generation)",
           "last reload was taken": "min(tollgate_config_reload_success)",
           "reloads, {{ok}}": "sum by (ok) (increase(tollgate_config_reloads_total[$__range]))",
         },
@@ -331,14 +338,14 @@ const INSIDE: Dashboard = {
         unit: "short",
         shows: {
           "that answer clients": "sum(tollgate_workers)",
-          "that do not answer": "sum(tollgate_processes_unanswered)",
+          "that do not answer": "sum(tollgate_processes_unresponsive)",
           "that ended by themselves": "sum(increase(tollgate_worker_exits_total[$__range]))",
         },
       },
       {
         title: "Plugins that cannot be reached",
         unit: "short",
-        shows: { "{{plugin}}, requests {{requests}}": "tollgate_plugin_unreachable" },
+        shows: { "{{plugin}}, requests {{on_failure}}": "tollgate_plugin_unreachable" },
       },
       {
         title: "Up since",
@@ -350,8 +357,8 @@ const INSIDE: Dashboard = {
         title: "Lists of models",
         unit: "s",
         shows: {
-          "{{provider}}": "time() - tollgate_models_list_timestamp_seconds",
-          "{{provider}} failed": "tollgate_models_list_failures > 0",
+          "{{provider}}": "time() - tollgate_model_list_last_success_timestamp_seconds",
+          "{{provider}} failed": "tollgate_model_list_failures > 0",
         },
       },
       {
@@ -365,9 +372,9 @@ const INSIDE: Dashboard = {
         unit: "short",
         shows: {
           "{{observer}} lost records":
-            "sum by (observer) (increase(tollgate_observer_dropped_total[$__range])) > 0",
+            "sum by (observer) (increase(tollgate_observer_dropped_records_total[$__range])) > 0",
           "{{metric}} folded":
-            "sum by (metric) (increase(tollgate_series_folded_total[$__range])) > 0",
+            "sum by (metric) (increase(tollgate_series_overflow_total[$__range])) > 0",
         },
       },
       {

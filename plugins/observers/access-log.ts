@@ -58,14 +58,14 @@ export default defineObserver({
         },
         description: "Fewer lines, each with its rate",
       },
-      client: {
+      client_address: {
         enum: ["none", "prefix", "full"],
         default: "prefix",
         description: "Of a client's address: nothing, its network (/24, /48), or all",
       },
     },
   },
-  async setup({ file: path, format, fields, sample, client }, ctx) {
+  async setup({ file: path, format, fields, sample, client_address }, ctx) {
     // What is shared outlives this generation: of it the log alone is handed over.
     const { log } = ctx;
     const output = ctx.shared(
@@ -93,7 +93,7 @@ export default defineObserver({
       return gathered.add(text, count);
     };
     return {
-      clientAddress: client,
+      clientAddress: client_address,
       onRequests(batch) {
         let [text, count] = ["", 0];
         for (const record of batch) {

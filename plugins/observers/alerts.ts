@@ -36,9 +36,9 @@ export default defineObserver({
   options: {
     type: "object",
     additionalProperties: false,
-    required: ["to"],
+    required: ["receivers"],
     properties: {
-      to: {
+      receivers: {
         type: "object",
         minProperties: 1,
         description: "Receivers, by name",
@@ -116,21 +116,25 @@ export default defineObserver({
         default: "tollgate",
         description: "What alerts call this gateway; gateways with one ledger have one name",
       },
-      unusual: {
+      unusual_spend: {
         type: "object",
         additionalProperties: false,
         default: {},
         description: "When spend is unusual",
         properties: {
-          times: integerOption("This many times what the same hour of 14 days has cost", 4, 1_000),
-          floor_usd: integerOption("And more than so many dollars in the hour", 1, 1_000_000),
+          factor: integerOption("This many times what the same hour of 14 days has cost", 4, 1_000),
+          min_usd: integerOption("And more than so many dollars in the hour", 1, 1_000_000),
         },
       },
       digest: {
         enum: ["day", "week"],
         description: "How often it is told what was spent; never when absent",
       },
-      queue: integerOption("How many may wait; what is beyond is lost and counted", 1_000, 100_000),
+      queue_size: integerOption(
+        "How many may wait; what is beyond is lost and counted",
+        1_000,
+        100_000,
+      ),
       retry_ms: integerOption(
         "How long before an alert is sent again; twice as long each time, an hour at most, for a day",
         5_000,
@@ -138,10 +142,10 @@ export default defineObserver({
       ),
     },
   },
-  *check({ to, rules = [] }): Generator<Problem> {
-    const names = Object.keys(to);
-    for (const [name, { format, secret }] of Object.entries(to)) {
-      const path = `/to/${name.replaceAll("~", "~0").replaceAll("/", "~1")}`;
+  *check({ receivers, rules = [] }): Generator<Problem> {
+    const names = Object.keys(receivers);
+    for (const [name, { format, secret }] of Object.entries(receivers)) {
+      const path = `/receivers/${name.replaceAll("~", "~0").replaceAll("/", "~1")}`;
       if (secret === undefined && format === "webhook")
         yield {
           path,
@@ -153,7 +157,7 @@ export default defineObserver({
     }
     for (const [i, rule] of rules.entries())
       for (const [j, name] of (rule.to ?? []).entries())
-        if (!Object.hasOwn(to, name))
+        if (!Object.hasOwn(receivers, name))
           yield {
             path: `/rules/${i}/to/${j}`,
             message: `names no receiver: there is no ${name}`,
@@ -161,10 +165,12 @@ export default defineObserver({
           };
   },
   setup(options, ctx) {
-    const { gateway, queue, retry_ms: retryMs } = options;
-    const receivers = Object.entries(options.to).map(([name, { secret, ...to }]): Receiver => {
-      return { name, ...to, secret: secret === undefined ? undefined : parseSecret(secret) };
-    });
+    const { gateway, queue_size: queueSize, retry_ms: retryMs } = options;
+    const receivers = Object.entries(options.receivers).map(
+      ([name, { secret, ...to }]): Receiver => {
+        return { name, ...to, secret: secret === undefined ? undefined : parseSecret(secret) };
+      },
+    );
     const names = receivers.map(({ name }) => name);
     const rules: readonly AlertRule[] = options.rules ?? [{}];
     const wanted = (type: AlertEvent) =>
@@ -186,18 +192,18 @@ export default defineObserver({
       const to = happening ? findReceivers(rules, names, happening) : [];
       if (!happening || to.length === 0) return;
       const before = outbox.counts.lost;
-      const isNew = await outbox.add(createAlert(happening, gateway), to, queue);
+      const isNew = await outbox.add(createAlert(happening, gateway), to, queueSize);
       if (outbox.counts.lost > before)
         ctx.log.error({ type: happening.type }, "too many alerts wait, and this one is lost");
       if (isNew) void go();
     };
     ctx.runEvery(SECOND_MS, go);
-    scheduleChecks(ctx, wanted, options.unusual, tell);
+    scheduleChecks(ctx, wanted, options.unusual_spend, tell);
     if (options.digest && wanted("spend.digest")) scheduleDigest(ctx, options.digest, tell);
 
     return {
       onEvent: (notice) => tell(fromEvent(notice, failures)),
-      ...(wanted("key.refused") && {
+      ...(wanted("key.rejected") && {
         async onRequests(batch) {
           for (const record of batch) await tell(fromRequest(record));
         },
@@ -240,7 +246,7 @@ type SendAlert = (happening: AlertSource | undefined) => Promise<void>;
 function scheduleChecks(
   ctx: Pick<Context, "runEvery" | "catalog" | "ledger" | "stats">,
   wanted: (type: AlertEvent) => boolean,
-  { times, floor_usd: floor }: { readonly times: number; readonly floor_usd: number },
+  { factor, min_usd: minUsd }: { readonly factor: number; readonly min_usd: number },
   tell: SendAlert,
 ): void {
   if (wanted("policy.expires") || wanted("model.retires")) {
@@ -257,7 +263,7 @@ function scheduleChecks(
       const { certificates } = await ctx.stats();
       for (const one of certificateAlerts(certificates, Date.now())) await tell(one);
     });
-  const unusual = { times, floorNano: BigInt(floor) * 1_000_000_000n };
+  const unusual = { factor, minNano: BigInt(minUsd) * 1_000_000_000n };
   if (wanted("spend.unusual"))
     ctx.runEvery(SPEND_CHECK_MS, async () =>
       tell(await checkSpend(ctx.ledger, unusual, Date.now())),

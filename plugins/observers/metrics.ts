@@ -19,13 +19,13 @@ export default defineObserver({
     type: "object",
     additionalProperties: false,
     properties: {
-      gen_ai: {
+      genai_names: {
         enum: NAMING_CHOICES,
         default: "both",
         description:
           "Also under the names of the OpenTelemetry GenAI conventions: as they were released, as they are now, or both",
       },
-      keys: {
+      include_keys: {
         type: "boolean",
         default: false,
         description: "What each key costs, by its id; the first 50, the rest together",
@@ -39,8 +39,8 @@ export default defineObserver({
       },
     },
   },
-  setup({ gen_ai, keys, labels }, ctx) {
-    const spellings = namingVersionsOf(gen_ai);
+  setup({ genai_names, include_keys: keys, labels }, ctx) {
+    const spellings = namingVersionsOf(genai_names);
     const options = { genAi: spellings.length > 0, keys, labels, maxLabelValues: MAX_LABEL_VALUES };
     const { tally, activate } = createSharedTally(ctx, options);
     const scrape = new ScrapeCache(new MetricsWriter(ctx, tally, spellings));

@@ -76,7 +76,7 @@ export default defineObserver({
         description:
           "Which requests become spans; parentbased_traceidratio if absent. Failures, second attempts and slow ones do under each but always_off",
       },
-      sample: {
+      sample_ratio: {
         type: "number",
         minimum: 0,
         maximum: 1,
@@ -89,18 +89,18 @@ export default defineObserver({
         ),
         default: 10_000,
       },
-      names: {
+      genai_names: {
         enum: NAMING_CHOICES,
         default: "both",
         description:
           "gen_ai names as the last release spells them, as they are spelled since they moved, or both",
       },
-      keys: {
+      include_keys: {
         type: "boolean",
         default: false,
         description: "Tell ids of keys and names of accounts",
       },
-      labels: {
+      include_labels: {
         type: "boolean",
         default: false,
         description: "Tell labels; never of a private request",
@@ -108,19 +108,19 @@ export default defineObserver({
       resource: stringMapOption(
         "Attributes of the gateway itself, such as deployment.environment.name",
       ),
-      interval_ms: positiveIntegerOption(
+      metrics_interval_ms: positiveIntegerOption(
         "How often metrics are sent; 60000 if absent",
         MAX_TIMER_MS,
       ),
-      delay_ms: positiveIntegerOption(
+      batch_delay_ms: positiveIntegerOption(
         "How long a span waits for others to go with; 5000 if absent",
         MAX_TIMER_MS,
       ),
-      queue: positiveIntegerOption(
+      queue_size: positiveIntegerOption(
         "How many spans, and how many lines, may wait; 4096 if absent",
         1_000_000,
       ),
-      batch: positiveIntegerOption("How many go at once; 512 if absent", 100_000),
+      batch_size: positiveIntegerOption("How many go at once; 512 if absent", 100_000),
     },
   },
   setup(options, ctx) {
@@ -146,8 +146,8 @@ export default defineObserver({
       spans?.abandon();
       lines?.abandon();
     });
-    const { keys, labels } = options;
-    const spellings = namingVersionsOf(options.names);
+    const { include_keys: keys, include_labels: labels } = options;
+    const spellings = namingVersionsOf(options.genai_names);
     const pushed =
       posts.metrics && createMetricsPush(posts.metrics, settings, spellings, counts.metrics, ctx);
     const kept = createSampler({ ...settings, slowMs: options.slow_ms });
@@ -210,12 +210,12 @@ function createExporters(
   const made = (signal: Signal) => {
     const to = destinations[signal];
     let before: string | undefined;
-    const tell = (why: string | undefined) => {
-      if (why !== undefined && before === undefined)
-        ctx.log.warn({ signal, why }, "the collector does not take what it is sent");
-      if (why === undefined && before !== undefined)
+    const tell = (reason: string | undefined) => {
+      if (reason !== undefined && before === undefined)
+        ctx.log.warn({ signal, reason }, "the collector does not take what it is sent");
+      if (reason === undefined && before !== undefined)
         ctx.log.info({ signal }, "the collector takes what it is sent again");
-      before = why;
+      before = reason;
     };
     // Metrics say all of it again the next time.
     const again = signal === "metrics" ? 0 : retryMs;

@@ -86,13 +86,13 @@ function templateKeyOf(record: RequestRecord) {
     method,
     route,
     frontend,
-    kind: operation,
-    op: actionType,
+    operation,
+    actionType,
     model,
     alias,
     served,
     stream,
-    lane: mode,
+    mode,
     status,
     outcome,
     faultKind: fault?.kind,
@@ -110,7 +110,7 @@ function templateKeyOf(record: RequestRecord) {
       provider: call.provider,
       model: call.model,
       credential: call.credential,
-      lane: call.mode,
+      mode: call.mode,
       state: call.state,
       isPriced: call.costNano !== null,
       faultKind: call.fault?.kind,
@@ -131,9 +131,9 @@ function matchesKey(record: RequestRecord, by: TemplateKey): boolean {
     record.outcome === by.outcome &&
     record.finish === by.finish &&
     record.served === by.served &&
-    record.mode === by.lane &&
-    record.operation === by.kind &&
-    record.actionType === by.op &&
+    record.mode === by.mode &&
+    record.operation === by.operation &&
+    record.actionType === by.actionType &&
     record.alias === by.alias &&
     record.cached === by.cached &&
     record.account === by.account &&
@@ -155,7 +155,7 @@ function matchesCallKey(call: RequestRecordCall | undefined, by: TemplateKey["ca
     call.credential === by.credential &&
     call.n === by.n &&
     call.hedge === by.hedge &&
-    call.mode === by.lane &&
+    call.mode === by.mode &&
     call.state === by.state &&
     (call.costNano !== null) === by.isPriced &&
     call.fault?.kind === by.faultKind &&

@@ -40,8 +40,8 @@ observers:
         ops: { url: "${url}/ops", secret: "${SECRET}" }
         chat: { url: "${url}/chat", format: slack }
       rules:
-        - { on: [budget.crossed, reload.failed], to: [ops] }
-        - { on: [key.refused], to: [chat] }
+        - { on: [budget.threshold_reached, reload.failed], to: [ops] }
+        - { on: [key.rejected], to: [chat] }
 providers: { demo: { use: demo } }
 `;
 
@@ -99,16 +99,16 @@ it("each part of a budget once, in order and signed, though the receiver is down
   // A receiver knows by its id what was sent twice.
   const once = alertsOf("/ops").filter((_, i) => ids.indexOf(ids[i]) === i);
   expect(once.map(({ type, data }) => `${type} ${data.percent}`)).toEqual([
-    "budget.crossed 50",
-    "budget.crossed 80",
-    "budget.crossed 95",
-    "budget.crossed 100",
+    "budget.threshold_reached 50",
+    "budget.threshold_reached 80",
+    "budget.threshold_reached 95",
+    "budget.threshold_reached 100",
   ]);
   for (const { body, headers } of told("/ops"))
     expect(await judge.webhooks.unwrap(body, headers as never)).toMatchObject({ gateway: "test" });
   await until(() => told("/chat").length > 0);
   expect(JSON.parse(told("/chat")[0]!.body)).toEqual({
-    text: expect.stringContaining(`[test] key.refused · key:${key.id}: requests are refused: `),
+    text: expect.stringContaining(`[test] key.rejected · key:${key.id}: requests are refused: `),
   });
   expect(JSON.stringify(posts)).not.toContain(secret);
 }, 60_000);

@@ -81,9 +81,9 @@ it("counts and money are the ledger's over two workers, and refusals of the door
   expect(nano(sumSamples(now, "tollgate_spend_usd_total"))).toBe(Number(ledger.costNano));
   expect(sumSamples(now, "tollgate_tokens_total", 'unit="output"')).toBe(ledger.usage.output);
   expect(sumSamples(now, "tollgate_calls_unpriced_total", 'model="other"')).toBe(5);
-  expect(sumSamples(now, "tollgate_refusals_total", 'code="unknown_path"')).toBe(1);
+  expect(sumSamples(now, "tollgate_rejections_total", 'code="unknown_path"')).toBe(1);
   expect(sumSamples(now, "tollgate_requests_total", 'outcome="refused"')).toBe(3);
-  expect(sumSamples(now, "tollgate_gateway_seconds_count")).toBe(52);
+  expect(sumSamples(now, "tollgate_gateway_overhead_seconds_count")).toBe(52);
   expect(sumSamples(now, "tollgate_workers")).toBe(2);
   expect(parseSamples(now).filter(({ name }) => name === "process_cpu_seconds_total")).toHaveLength(
     3,
@@ -98,7 +98,7 @@ it("counts and money are the ledger's over two workers, and refusals of the door
   if (!isOtherStore) expect(sumSamples(now, "tollgate_store_disk_free_bytes")).toBeGreaterThan(0);
   expect(sumSamples(now, "tollgate_ledger_oldest_timestamp_seconds")).toBeGreaterThan(1.7e9);
   // Its own time is a share of the whole.
-  expect(sumSamples(now, "tollgate_gateway_seconds_sum")).toBeLessThan(
+  expect(sumSamples(now, "tollgate_gateway_overhead_seconds_sum")).toBeLessThan(
     sumSamples(now, "tollgate_request_duration_seconds_sum"),
   );
 });
@@ -136,13 +136,13 @@ it("after a worker was killed among its calls they still are, and after a reload
   expect(sumSamples(now, "tollgate_calls_estimated_total")).toBeGreaterThan(0);
   expect(sumSamples(now, "tollgate_worker_exits_total")).toBe(1);
   expect(sumSamples(now, "tollgate_config_reloads_total", 'ok="true"')).toBe(1);
-  expect(sumSamples(now, "tollgate_generation")).toBe(2);
+  expect(sumSamples(now, "tollgate_config_generation")).toBe(2);
 });
 
 it("its own time has no part of what it waits for: a slow provider, a pause before it is asked again", async () => {
   const times = (now: string) => ({
     whole: sumSamples(now, "tollgate_request_duration_seconds_sum"),
-    own: sumSamples(now, "tollgate_gateway_seconds_sum"),
+    own: sumSamples(now, "tollgate_gateway_overhead_seconds_sum"),
   });
   const before = times(await text());
   const hello = say("Hello");

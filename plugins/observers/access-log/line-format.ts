@@ -22,9 +22,9 @@ type FieldReaders<R> = readonly (readonly [FieldName, (record: R) => FieldValue]
 /** `rate`: of requests like this one so many are written; said where it is not all. */
 export function createLineWriter(format: Format, names: readonly FieldName[]): LineWriter {
   const runs = splitIntoRuns(names).map(({ kind, fields }) => ({
-    isOwn: kind !== "alike",
+    isUnique: kind !== "cached",
     text:
-      kind === "counts"
+      kind === "units"
         ? createUnitsWriter(format, fields as Unit[])
         : createFieldsWriter(
             format,
@@ -37,8 +37,8 @@ export function createLineWriter(format: Format, names: readonly FieldName[]): L
     const kept = alike.get(record);
     let line = "";
     for (let i = 0; i < runs.length; i++) {
-      const { isOwn, text: of } = runs[i]!;
-      const said = isOwn || !kept ? of(record) : (kept[i] ??= of(record));
+      const { isUnique, text: of } = runs[i]!;
+      const said = isUnique || !kept ? of(record) : (kept[i] ??= of(record));
       line = joinFields(line, said);
     }
     return finishLine(format, line, rate);
@@ -59,15 +59,15 @@ export function createRejectedLineWriter(
 }
 
 interface FieldRun {
-  /** `own`: no two requests are alike in them. */
-  readonly kind: "own" | "counts" | "alike";
+  /** `unique`: no two requests are alike in them. */
+  readonly kind: "unique" | "units" | "cached";
   readonly fields: FieldName[];
 }
 
 function splitIntoRuns(names: readonly FieldName[]): readonly FieldRun[] {
   const runs: FieldRun[] = [];
   for (const name of names) {
-    const of = UNIT_FIELDS.has(name) ? "counts" : UNIQUE_FIELDS.has(name) ? "own" : "alike";
+    const of = UNIT_FIELDS.has(name) ? "units" : UNIQUE_FIELDS.has(name) ? "unique" : "cached";
     const last = runs.at(-1);
     if (last?.kind === of) last.fields.push(name);
     else runs.push({ kind: of, fields: [name] });

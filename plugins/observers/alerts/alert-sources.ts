@@ -59,8 +59,11 @@ export function fromEvent(
       return fromThreshold(notice);
     case "cooldown_started": {
       const happening = fromCooldown(notice);
-      const end = happening.type === "credential.refused" ? "credential" : "provider";
-      return failures.begin(targetKey(notice), `${end}.recovered`) ? happening : undefined;
+      const end =
+        happening.type === "credential.rejected"
+          ? "credential.recovered"
+          : "provider.cooldown_ended";
+      return failures.begin(targetKey(notice), end) ? happening : undefined;
     }
     case "cooldown_ended": {
       const type = failures.end(targetKey(notice));
@@ -72,11 +75,11 @@ export function fromEvent(
       return createSource(notice.ok ? "ledger.recovered" : "ledger.down", "ledger", notice.at);
     }
     case "reloaded": {
-      const { ok, at, reason: why, generation, reason } = notice;
+      const { ok, at, trigger, generation, reason } = notice;
       if (!ok) failures.begin("reload", "reload.recovered");
       else if (!failures.end("reload")) return undefined;
       const type = ok ? "reload.recovered" : "reload.failed";
-      const data = { why, generation, ...(reason !== undefined && { reason }) };
+      const data = { trigger, generation, ...(reason !== undefined && { reason }) };
       return { ...createSource(type, "config", at), data };
     }
     default:
@@ -97,7 +100,7 @@ function fromThreshold(notice: EventsByType["budget_threshold_reached"]): AlertS
   const { at, scope, unit, per, percent, used, max, resetsAt } = notice;
   const [kind = "", name = ""] = splitScope(scope);
   return {
-    type: "budget.crossed",
+    type: "budget.threshold_reached",
     at,
     subject: scope,
     dedupKey: [scope, unit, per, resetsAt, String(max), percent],
@@ -126,10 +129,10 @@ function fromCooldown(notice: EventsByType["cooldown_started"]): AlertSource {
   const { reason, until } = notice;
   const { filterValues, data, ...of } = describeTarget(notice);
   return {
-    type: ACCOUNT_FAULTS.includes(reason) ? "credential.refused" : "provider.resting",
+    type: ACCOUNT_FAULTS.includes(reason) ? "credential.rejected" : "provider.cooldown_started",
     ...of,
     filterValues: { ...filterValues, code: reason },
-    data: { ...data, kind: reason, until: new Date(until).toISOString() },
+    data: { ...data, errorKind: reason, until: new Date(until).toISOString() },
   };
 }
 
@@ -158,7 +161,7 @@ export function fromRequest(record: RequestRecord): AlertSource | undefined {
   if (outcome !== "refused" || key === undefined || !fault) return undefined;
   const code = fault.code ?? fault.kind;
   return {
-    type: "key.refused",
+    type: "key.rejected",
     at,
     subject: `key:${key}`,
     dedupKey: [key, code, Math.floor(at / HOUR_MS)],

@@ -3,10 +3,10 @@ import { createHash } from "node:crypto";
 import type { JsonObject } from "tollgate/plugin";
 
 export const ALERT_EVENTS = [
-  "budget.crossed",
-  "key.refused",
-  "provider.resting",
-  "credential.refused",
+  "budget.threshold_reached",
+  "key.rejected",
+  "provider.cooldown_started",
+  "credential.rejected",
   "ledger.down",
   "reload.failed",
   "calls.unpriced",
@@ -15,7 +15,7 @@ export const ALERT_EVENTS = [
   "model.retires",
   "spend.unusual",
   "spend.digest",
-  "provider.recovered",
+  "provider.cooldown_ended",
   "credential.recovered",
   "ledger.recovered",
   "reload.recovered",
@@ -25,18 +25,18 @@ export type AlertEvent = (typeof ALERT_EVENTS)[number];
 
 /** The end of a failure goes wherever its beginning goes. */
 export const RECOVERY_OF: { readonly [E in AlertEvent]?: AlertEvent } = {
-  "provider.recovered": "provider.resting",
-  "credential.recovered": "credential.refused",
+  "provider.cooldown_ended": "provider.cooldown_started",
+  "credential.recovered": "credential.rejected",
   "ledger.recovered": "ledger.down",
   "reload.recovered": "reload.failed",
 };
 
 /** The page of docs/runbook that says what to do. */
 export const RUNBOOK_PAGES: { readonly [E in AlertEvent]?: string } = {
-  "budget.crossed": "runaway-key",
-  "key.refused": "runaway-key",
-  "provider.resting": "provider-failing",
-  "credential.refused": "provider-failing",
+  "budget.threshold_reached": "runaway-key",
+  "key.rejected": "runaway-key",
+  "provider.cooldown_started": "provider-failing",
+  "credential.rejected": "provider-failing",
   "ledger.down": "ledger-unavailable",
   "reload.failed": "reload-refused",
   "calls.unpriced": "billing",

@@ -2,15 +2,17 @@
 import type { Alert } from "./alert.ts";
 
 const MESSAGES: { readonly [T in Alert["type"]]: (d: Record<string, string>) => string } = {
-  "budget.crossed": (d) => `has used ${d["percent"]}% of ${d["limit"]}: ${d["used"]} so far`,
-  "key.refused": (d) => `requests are refused: ${d["code"]}`,
-  "provider.resting": (d) => `fails (${d["kind"]}) and is tried last until ${d["until"]}`,
-  "credential.refused": (d) => `refuses our credential ${d["credential"]} (${d["kind"]})`,
+  "budget.threshold_reached": (d) =>
+    `has used ${d["percent"]}% of ${d["limit"]}: ${d["used"]} so far`,
+  "key.rejected": (d) => `requests are refused: ${d["code"]}`,
+  "provider.cooldown_started": (d) =>
+    `fails (${d["errorKind"]}) and is tried last until ${d["until"]}`,
+  "credential.rejected": (d) => `refuses our credential ${d["credential"]} (${d["errorKind"]})`,
   "ledger.down": () => "takes no rows, and new calls are refused",
   "ledger.recovered": () => "accepts rows again",
   "reload.failed": (d) => `was refused, and the config before stays in use: ${d["reason"] ?? ""}`,
   "reload.recovered": (d) => `is in use again, generation ${d["generation"]}`,
-  "provider.recovered": () => "responds again",
+  "provider.cooldown_ended": () => "responds again",
   "credential.recovered": (d) => `accepts the credential ${d["credential"]} again`,
   "certificate.expires": (d) => `expires on ${d["date"]}`,
   "calls.unpriced": () => "is asked and has no known price",

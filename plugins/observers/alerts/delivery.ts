@@ -83,32 +83,38 @@ export class Delivery {
     while (this.#now() >= this.#pausedUntil) {
       const one = outbox.takeNext(this.#receiver.name, this.#now());
       if (!one) return;
-      const why = await sendAlert(this.#receiver, one.alert, fetch, this.#now(), abortSignal);
-      if (why === undefined) await this.#onAccepted(one);
-      else await this.#onRejected(one, why);
+      const reason = await sendAlert(this.#receiver, one.alert, fetch, this.#now(), abortSignal);
+      if (reason === undefined) await this.#onAccepted(one);
+      else await this.#onRejected(one, reason);
     }
   }
 
   async #onAccepted(one: PendingDelivery): Promise<void> {
     if (this.#failures > 0) {
-      this.#options.log.info({ to: this.#receiver.name }, "a receiver of alerts takes them again");
+      this.#options.log.info(
+        { receiver: this.#receiver.name },
+        "a receiver of alerts takes them again",
+      );
       this.#failures = 0;
     }
     await this.#finish(one, true);
   }
 
   /** What one letter alone is refused for keeps others no longer than a moment. */
-  async #onRejected(one: PendingDelivery, why: string): Promise<void> {
+  async #onRejected(one: PendingDelivery, reason: string): Promise<void> {
     const { retryMs, log, outbox } = this.#options;
     const now = this.#now();
     if (this.#failures++ === 0)
-      log.warn({ to: this.#receiver.name, why }, "a receiver of alerts does not take one");
+      log.warn({ receiver: this.#receiver.name, reason }, "a receiver of alerts does not take one");
     this.#pausedUntil =
       now + withJitter(backoff(retryMs, this.#failures - 1, MAX_RECEIVER_PAUSE_MS));
     if (now - Date.parse(one.alert.at) < DAY_MS)
       return outbox.retryLater(one, now + withJitter(backoff(retryMs, one.attempts, MAX_RETRY_MS)));
     const { id, type } = one.alert;
-    log.error({ to: this.#receiver.name, id, type, why }, "an alert is given up after a day");
+    log.error(
+      { receiver: this.#receiver.name, id, type, reason },
+      "an alert is given up after a day",
+    );
     return this.#finish(one, false);
   }
 

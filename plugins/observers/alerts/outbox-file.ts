@@ -11,10 +11,10 @@ export interface QueuedAlert {
 }
 
 export type OutboxLine =
-  | { readonly seen: string }
-  | { readonly add: QueuedAlert }
+  | { readonly sent: string }
+  | { readonly queued: QueuedAlert }
   /** Taken by its receiver, or given up. */
-  | { readonly over: { readonly to: string; readonly id: string } };
+  | { readonly done: { readonly receiver: string; readonly id: string } };
 
 export interface OutboxState {
   readonly sentIds: readonly string[];
@@ -43,9 +43,13 @@ export class OutboxFile {
     for (const text of readLines(this.#path)) {
       const line = parseLine(text);
       if (!line) continue;
-      if ("seen" in line) seen.add(line.seen);
-      else if ("over" in line) letters.delete(deliveryKey(line.over));
-      else letters.set(deliveryKey({ to: line.add.receiver, id: line.add.alert.id }), line.add);
+      if ("sent" in line) seen.add(line.sent);
+      else if ("done" in line) letters.delete(deliveryKey(line.done));
+      else
+        letters.set(
+          deliveryKey({ receiver: line.queued.receiver, id: line.queued.alert.id }),
+          line.queued,
+        );
     }
     const kept = { sentIds: [...seen].slice(-most), queued: [...letters.values()] };
     this.#compact(kept);
@@ -93,8 +97,8 @@ export class OutboxFile {
 
   #compact({ sentIds, queued }: OutboxState): void {
     const lines: OutboxLine[] = [
-      ...sentIds.map((id) => ({ seen: id })),
-      ...queued.map(({ receiver, alert }) => ({ add: { receiver, alert } })),
+      ...sentIds.map((id) => ({ sent: id })),
+      ...queued.map(({ receiver, alert }) => ({ queued: { receiver, alert } })),
     ];
     const beside = `${this.#path}.new`;
     const text = lines.map((line) => `${JSON.stringify(line)}\n`).join("");
@@ -104,7 +108,8 @@ export class OutboxFile {
   }
 }
 
-const deliveryKey = ({ to, id }: { to: string; id: string }): string => `${to}\n${id}`;
+const deliveryKey = ({ receiver, id }: { receiver: string; id: string }): string =>
+  `${receiver}\n${id}`;
 
 function readLines(path: string): readonly string[] {
   try {

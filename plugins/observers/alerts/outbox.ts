@@ -46,7 +46,10 @@ export class Outbox {
     this.counts.lost += Math.max(0, letters.length - room);
     const taken = letters.slice(0, room);
     this.#pendingList.push(...taken.map(toPending));
-    await this.#file.append([{ seen: alert.id }, ...taken.map((add) => ({ add }))], this.#state);
+    await this.#file.append(
+      [{ sent: alert.id }, ...taken.map((queued) => ({ queued }))],
+      this.#state,
+    );
     return true;
   }
 
@@ -78,7 +81,7 @@ export class Outbox {
     if (at >= 0) this.#pendingList.splice(at, 1);
     if (sent) this.counts.sent++;
     else this.counts.lost++;
-    await this.#file.append([{ over: { to: one.receiver, id: one.alert.id } }], this.#state);
+    await this.#file.append([{ done: { receiver: one.receiver, id: one.alert.id } }], this.#state);
   }
 
   close(): Promise<void> {

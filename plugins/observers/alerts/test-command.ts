@@ -12,18 +12,18 @@ export const createTestCommand = (
   input: {
     type: "object",
     additionalProperties: false,
-    properties: { to: { type: "string", description: "Only this receiver" } },
+    properties: { receiver: { type: "string", description: "Only this receiver" } },
   },
   role: "operator",
   writes: true,
-  async run({ to }) {
-    const asked = receivers.filter(({ name }) => to === undefined || name === to);
+  async run({ receiver: only }) {
+    const asked = receivers.filter(({ name }) => only === undefined || name === only);
     return Promise.all(
       asked.map(async (receiver): Promise<Json> => {
         const began = performance.now();
-        const why = await sendAlert(receiver, createTestAlert(gateway), fetch, Date.now());
+        const reason = await sendAlert(receiver, createTestAlert(gateway), fetch, Date.now());
         const ms = Math.round(performance.now() - began);
-        return { to: receiver.name, ok: why === undefined, ...(why && { why }), ms };
+        return { receiver: receiver.name, ok: reason === undefined, ...(reason && { reason }), ms };
       }),
     );
   },

@@ -10,8 +10,8 @@ const LOOKBACK_DAYS = 14;
 const MIN_DAYS = 3;
 
 export interface UnusualSpendOptions {
-  readonly times: number;
-  readonly floorNano: bigint;
+  readonly factor: number;
+  readonly minNano: bigint;
 }
 
 /** Of the days since the first that has cost anything. Undefined: there are too few of them. */
@@ -32,7 +32,7 @@ export function typicalSpend(spent: ReadonlyMap<number, bigint>, hour: number): 
 /** Undefined: it is as usual, or too little to speak of. */
 export async function checkSpend(
   ledger: Context["ledger"],
-  { times, floorNano }: UnusualSpendOptions,
+  { factor, minNano }: UnusualSpendOptions,
   now: number,
 ): Promise<AlertSource | undefined> {
   const hour = Math.floor(now / HOUR_MS) * HOUR_MS;
@@ -41,7 +41,7 @@ export async function checkSpend(
   for (const { by, costNano } of totals) spent.set(parseHour(by["hour"]!), costNano);
   const usual = typicalSpend(spent, hour);
   const here = spent.get(hour) ?? 0n;
-  if (usual === undefined || here <= floorNano || here <= usual * BigInt(times)) return undefined;
+  if (usual === undefined || here <= minNano || here <= usual * BigInt(factor)) return undefined;
   return {
     type: "spend.unusual",
     at: now,

@@ -29,7 +29,9 @@ export const OPEN_LABELS: ReadonlySet<string> = new Set([
   "observer",
   "origin",
   "frontend",
-  "kind",
+  "operation",
+  "error_kind",
+  "gc_kind",
   "gen_ai_provider_name",
   "gen_ai_request_model",
   "gen_ai_operation_name",
@@ -81,7 +83,7 @@ const durationHistogram = (
 export const COUNTED_FAMILIES = {
   requests: counter("tollgate_requests", "Requests that reached a frontend, when they were over", [
     "frontend",
-    "kind",
+    "operation",
     "outcome",
     "status",
   ]),
@@ -91,14 +93,14 @@ export const COUNTED_FAMILIES = {
     ["frontend", "stream"],
     LONG_BUCKETS,
   ),
-  gatewaySeconds: durationHistogram(
-    "tollgate_gateway_seconds",
+  overheadSeconds: durationHistogram(
+    "tollgate_gateway_overhead_seconds",
     "The gateway's own time: what is neither waiting for the client's body nor for a provider's answer",
-    ["frontend", "lane"],
+    ["frontend", "mode"],
     SHORT_BUCKETS,
   ),
-  firstContent: durationHistogram(
-    "tollgate_time_to_first_content_seconds",
+  firstToken: durationHistogram(
+    "tollgate_time_to_first_token_seconds",
     "From a streaming call's beginning to the first content of its answer",
     TARGET_LABELS,
     LONG_BUCKETS,
@@ -143,7 +145,7 @@ export const COUNTED_FAMILIES = {
   fallbacks: counter("tollgate_fallbacks", "Failed calls behind which another one was made", [
     "from",
     "to",
-    "kind",
+    "error_kind",
   ]),
   hedges: counter("tollgate_hedges", "Calls made beside one without content, by how they ended", [
     ...TARGET_LABELS,
@@ -154,9 +156,13 @@ export const COUNTED_FAMILIES = {
     "Cost of calls that lost a hedge",
     TARGET_LABELS,
   ),
-  translationWarnings: counter("tollgate_losses", "What translations could not carry", ["code"]),
+  translationWarnings: counter(
+    "tollgate_translation_warnings",
+    "What translations could not carry",
+    ["code"],
+  ),
   rejections: counter(
-    "tollgate_refusals",
+    "tollgate_rejections",
     "Requests that were refused before a provider was asked",
     ["code"],
   ),
@@ -173,7 +179,7 @@ export const COUNTED_FAMILIES = {
 export const READ_FAMILIES = {
   inFlight: gauge("tollgate_in_flight", "Requests of clients under way", ["frontend"]),
   cooldown: gauge(
-    "tollgate_provider_resting",
+    "tollgate_provider_cooldown",
     "Targets of a credential in cooldown, which are tried last",
     ["provider", "credential"],
   ),
@@ -185,17 +191,17 @@ export const READ_FAMILIES = {
   cooldownEnd: timestampGauge(
     "tollgate_provider_cooldown_end_timestamp_seconds",
     "When the last cooldown of a credential's targets ends, by the kind of failure",
-    ["provider", "credential", "kind"],
+    ["provider", "credential", "error_kind"],
   ),
   rejecting: gauge(
-    "tollgate_provider_refusing",
+    "tollgate_provider_rejecting",
     "Whether requests are rejected without a call because the provider reported that the account's limit is used up",
     ["provider", "credential"],
   ),
   pluginUnreachable: gauge(
     "tollgate_plugin_unreachable",
     "Processes of the gateway that cannot reach a plugin in another process, by what happens to its requests",
-    ["plugin", "requests"],
+    ["plugin", "on_failure"],
   ),
   sockets: gauge("tollgate_pool_sockets", "Connections to providers", ["origin", "state"]),
   ready: gauge("tollgate_ready", "Whether /readyz reports ready"),
@@ -230,27 +236,27 @@ export const READ_FAMILIES = {
     "tollgate_config_reload_last_success_timestamp_seconds",
     "Since when the current generation answers",
   ),
-  generation: gauge("tollgate_generation", "The generation that answers now"),
+  generation: gauge("tollgate_config_generation", "The generation that answers now"),
   listAt: timestampGauge(
-    "tollgate_models_list_timestamp_seconds",
+    "tollgate_model_list_last_success_timestamp_seconds",
     "When a provider last said which models it has",
     ["provider"],
   ),
-  listFailures: gauge("tollgate_models_list_failures", "How often in a row it did not say so", [
+  listFailures: gauge("tollgate_model_list_failures", "How often in a row it did not say so", [
     "provider",
   ]),
   certificateExpires: timestampGauge(
-    "tollgate_certificate_expires_timestamp_seconds",
+    "tollgate_certificate_expiry_timestamp_seconds",
     "When the first certificate of a listener expires",
     ["listener"],
   ),
   policyExpires: timestampGauge(
-    "tollgate_policy_expires_timestamp_seconds",
+    "tollgate_policy_expiry_timestamp_seconds",
     "When what is known of a provider's handling of data has to be read again",
     ["provider"],
   ),
   modelRetires: timestampGauge(
-    "tollgate_model_retires_timestamp_seconds",
+    "tollgate_model_retirement_timestamp_seconds",
     "When a model goes away",
     ["model"],
   ),
@@ -267,12 +273,14 @@ export const READ_FAMILIES = {
     "per",
   ]),
   workers: gauge("tollgate_workers", "Processes that answer clients"),
-  unanswered: gauge("tollgate_processes_unanswered", "Processes whose readings are not of now"),
-  dropped: counter("tollgate_observer_dropped", "Records that an observer was too slow for", [
-    "observer",
-  ]),
-  folded: counter(
-    "tollgate_series_folded",
+  unresponsive: gauge("tollgate_processes_unresponsive", "Processes whose readings are not of now"),
+  dropped: counter(
+    "tollgate_observer_dropped_records",
+    "Records that an observer was too slow for",
+    ["observer"],
+  ),
+  overflow: counter(
+    "tollgate_series_overflow",
     "Observations that went to a series called other because their metric has as many as it may",
     ["metric"],
   ),
@@ -297,9 +305,9 @@ export const READ_FAMILIES = {
   gcSeconds: {
     ...counter("nodejs_gc_seconds", "What collections of garbage took", [
       ...PROCESS_LABELS,
-      "kind",
+      "gc_kind",
     ]),
     unit: "seconds",
   },
-  gcRuns: counter("nodejs_gc_runs", "Collections of garbage", [...PROCESS_LABELS, "kind"]),
+  gcRuns: counter("nodejs_gc_runs", "Collections of garbage", [...PROCESS_LABELS, "gc_kind"]),
 } as const satisfies Readonly<Record<string, Family>>;

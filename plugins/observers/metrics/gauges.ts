@@ -21,7 +21,7 @@ export function writeGatewayGauges(out: MetricsSink, of: GatewayStats, tally: Me
   const { expected, responded } = of.processes;
   out.writeSamples(READ_FAMILIES.build, [[[of.version, process.version], 1]]);
   out.writeSamples(READ_FAMILIES.workers, singleSample(Math.max(1, expected - 1)));
-  out.writeSamples(READ_FAMILIES.unanswered, singleSample(expected - responded));
+  out.writeSamples(READ_FAMILIES.unresponsive, singleSample(expected - responded));
   out.writeSamples(
     READ_FAMILIES.inFlight,
     limitSeries(

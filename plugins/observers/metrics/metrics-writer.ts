@@ -38,7 +38,7 @@ export class MetricsWriter {
     writeGatewayGauges(out, readings, this.#tally);
     writeBudgetGauges(out, this.#tally, readings.at);
     this.#dates.write(out);
-    out.writeSamples(READ_FAMILIES.folded, [
+    out.writeSamples(READ_FAMILIES.overflow, [
       ...all.map((series): Sample => [[series.family.name], series.overflowCount()]),
       ...theirs.map(({ series, family, lastLabelValue }): Sample => [
         [family.name],

@@ -29,7 +29,7 @@ interface RequestSeries extends Pick<
 > {
   readonly requests: Counter;
   readonly requestSeconds: Histogram;
-  readonly gatewaySeconds: Histogram;
+  readonly overheadSeconds: Histogram;
 }
 
 export class MetricsTally {
@@ -80,7 +80,7 @@ export class MetricsTally {
     series.requests.add();
     const trace = sampledTraceId(record);
     series.requestSeconds.observe(ms / 1_000, trace, at);
-    series.gatewaySeconds.observe(overheadMs / 1_000, trace, at);
+    series.overheadSeconds.observe(overheadMs / 1_000, trace, at);
     if (calls.length === 0) {
       if (fault) to.rejections.get(fault.code ?? fault.kind).add();
       return;
@@ -132,7 +132,7 @@ export class MetricsTally {
       mode,
       requests: to.requests.get(frontend, operation, outcome, String(status)),
       requestSeconds: to.requestSeconds.get(frontend, stream ? "true" : "false"),
-      gatewaySeconds: to.gatewaySeconds.get(frontend, mode ?? "none"),
+      overheadSeconds: to.overheadSeconds.get(frontend, mode ?? "none"),
     });
   }
 

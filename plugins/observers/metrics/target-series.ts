@@ -119,7 +119,7 @@ export class TargetSeries {
   }
 
   #addStreamTimes(first: number, total: number, usage: Usage): void {
-    this.#seriesSet.counted.firstContent.get(this.#provider, this.#model).observe(first);
+    this.#seriesSet.counted.firstToken.get(this.#provider, this.#model).observe(first);
     const written = outputTokens(usage);
     if (written > 1 && total > first)
       this.#seriesSet.counted.tokenSeconds

@@ -36,7 +36,7 @@ const createLogTemplate = (keys: boolean): TemplateWriter<RequestRecord> => ({
     to.id("traceId", trace.traceId);
     to.id("spanId", trace.spanId);
     to.attributes
-      .addDouble("tollgate.own_seconds", overheadMs / 1_000)
+      .addDouble("tollgate.overhead_seconds", overheadMs / 1_000)
       .addDouble("tollgate.seconds", ms / 1_000);
   },
   writeFull(to, record) {
@@ -45,11 +45,11 @@ const createLogTemplate = (keys: boolean): TemplateWriter<RequestRecord> => ({
     writeSeverity(to, severity, `${record.method} ${record.route} ${status}`, "tollgate.request");
     addRequestAttributes(to, record, keys);
     to.attributes
-      .add("tollgate.served", record.served)
+      .add("tollgate.served_model", record.served)
       .add("tollgate.credential", calls.at(-1)?.credential)
-      .add("tollgate.lane", record.mode ?? undefined)
+      .add("tollgate.mode", record.mode ?? undefined)
       .add("tollgate.stream", record.stream)
-      .add("tollgate.finish", record.finish);
+      .add("tollgate.finish_reason", record.finish);
   },
 });
 
@@ -98,12 +98,12 @@ export function writeRejectionLog(
 ): void {
   to.begin();
   writeTimes(to, at);
-  writeSeverity(to, "WARN", `${code} ${status}`, "tollgate.turned_away");
+  writeSeverity(to, "WARN", `${code} ${status}`, "tollgate.rejected");
   to.attributes
     .add("http.request.method", method)
     .add("http.response.status_code", status)
     .add("tollgate.request.id", id)
-    .add("tollgate.fault.code", code)
+    .add("tollgate.error_code", code)
     .add("tollgate.listener", listener);
   to.end();
 }

@@ -16,12 +16,12 @@ export interface OtlpOptions {
   readonly headers?: { readonly [name: string]: string } | undefined;
   readonly timeout_ms?: number | undefined;
   readonly sampler?: SamplerName | undefined;
-  readonly sample?: number | undefined;
+  readonly sample_ratio?: number | undefined;
   readonly resource?: { readonly [name: string]: string } | undefined;
-  readonly interval_ms?: number | undefined;
-  readonly delay_ms?: number | undefined;
-  readonly queue?: number | undefined;
-  readonly batch?: number | undefined;
+  readonly metrics_interval_ms?: number | undefined;
+  readonly batch_delay_ms?: number | undefined;
+  readonly queue_size?: number | undefined;
+  readonly batch_size?: number | undefined;
 }
 
 /** Where one signal goes. */
@@ -91,11 +91,12 @@ export function resolveSettings(said: OtlpOptions, env: Environment): OtlpSettin
       said.sampler ??
       read.read("OTEL_TRACES_SAMPLER", (text) => SAMPLERS.find((one) => one === text)) ??
       "parentbased_traceidratio",
-    ratio: said.sample ?? read.readNumber("OTEL_TRACES_SAMPLER_ARG", 0, 1) ?? 1,
-    intervalMs: said.interval_ms ?? read.readNumber("OTEL_METRIC_EXPORT_INTERVAL", 100) ?? 60_000,
-    delayMs: said.delay_ms ?? read.readNumber("OTEL_BSP_SCHEDULE_DELAY", 1) ?? 5_000,
-    maxQueued: said.queue ?? read.readNumber("OTEL_BSP_MAX_QUEUE_SIZE", 1) ?? 4_096,
-    batchSize: said.batch ?? read.readNumber("OTEL_BSP_MAX_EXPORT_BATCH_SIZE", 1) ?? 512,
+    ratio: said.sample_ratio ?? read.readNumber("OTEL_TRACES_SAMPLER_ARG", 0, 1) ?? 1,
+    intervalMs:
+      said.metrics_interval_ms ?? read.readNumber("OTEL_METRIC_EXPORT_INTERVAL", 100) ?? 60_000,
+    delayMs: said.batch_delay_ms ?? read.readNumber("OTEL_BSP_SCHEDULE_DELAY", 1) ?? 5_000,
+    maxQueued: said.queue_size ?? read.readNumber("OTEL_BSP_MAX_QUEUE_SIZE", 1) ?? 4_096,
+    batchSize: said.batch_size ?? read.readNumber("OTEL_BSP_MAX_EXPORT_BATCH_SIZE", 1) ?? 512,
     ignored: [...read.ignored],
   };
 }

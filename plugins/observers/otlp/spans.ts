@@ -83,7 +83,7 @@ export const createRequestTemplate = (keys: boolean): TemplateWriter<RequestReco
     to.id("parentSpanId", trace.parentId);
     to.timestamp("startTimeUnixNano", at - ms);
     to.timestamp("endTimeUnixNano", at);
-    to.attributes.addDouble("tollgate.own_seconds", overheadMs / 1_000);
+    to.attributes.addDouble("tollgate.overhead_seconds", overheadMs / 1_000);
   },
   writeFull(to, record) {
     to.number(
@@ -112,15 +112,15 @@ export function addRequestAttributes(
     .add("http.response.status_code", status)
     .add("error.type", fault && (isServerError(record) ? fault.kind : undefined))
     .add("tollgate.frontend", record.frontend)
-    .add("tollgate.kind", record.operation)
-    .add("tollgate.operation", record.actionType)
+    .add("tollgate.operation", record.operation)
+    .add("tollgate.action_type", record.actionType)
     .add("tollgate.model", record.model === "" ? undefined : record.model)
     .add("tollgate.outcome", record.outcome)
-    .add("tollgate.fault", fault?.kind)
-    .add("tollgate.fault.code", safeErrorCode(fault))
+    .add("tollgate.error_kind", fault?.kind)
+    .add("tollgate.error_code", safeErrorCode(fault))
     .add("tollgate.privacy", record.privacy)
     .add("tollgate.attempts", record.calls.length)
-    .add("tollgate.losses", record.losses)
+    .add("tollgate.translation_warnings", record.losses)
     .add("tollgate.cached", record.cached);
   if (keys) attributes.add("tollgate.key.id", record.key).add("tollgate.account", record.account);
 }
@@ -183,7 +183,7 @@ function writeCallSpan(
   to.begin();
   to.writeFromTemplate(
     kept,
-    called.call.ms.firstToken === undefined ? "call" : "call",
+    called.call.ms.firstToken === undefined ? "call" : "callWithContent",
     called,
     of.call,
   );
@@ -206,7 +206,7 @@ export const createCallTemplate = (names: SpanNames): TemplateWriter<RecordedCal
     for (const name of names.firstChunk) to.attributes.addDouble(name, firstToken / 1_000);
     to.message("events", () => {
       to.timestamp("timeUnixNano", Math.min(start + firstToken, end));
-      to.text("name", "tollgate.first_content");
+      to.text("name", "tollgate.first_token");
     });
   },
   writeFull: (to, { record, call }) => addCallAttributes(to, record, call, names),
@@ -232,13 +232,13 @@ function addCallAttributes(
     .addUnder(names.stream, stream)
     .addUnder(names.finishReasons, fault || finish === undefined ? undefined : [finish])
     .add(NAMES.errorType.latest, fault?.kind)
-    .add("tollgate.fault.code", safeErrorCode(fault))
+    .add("tollgate.error_code", safeErrorCode(fault))
     .add("tollgate.attempt", call.n)
     .add("tollgate.hedge", hedgeResult(call))
     .add("tollgate.provider", call.provider)
     .add("tollgate.credential", call.credential)
-    .add("tollgate.lane", call.mode)
-    .add("tollgate.state", call.state);
+    .add("tollgate.mode", call.mode)
+    .add("tollgate.bill_state", call.state);
 }
 
 function addUsageAttributes(

@@ -155,7 +155,7 @@ describe("what is told", () => {
   it("a budget: its amounts as a person writes them, and one id in one window for one part of one limit", () => {
     const one = fromEvent(crossed(), new OngoingFailures())!;
     expect(one).toMatchObject({
-      type: "budget.crossed",
+      type: "budget.threshold_reached",
       subject: "account:acme:eu",
       facets: { account: "acme:eu", key: undefined },
       percent: 80,
@@ -178,9 +178,9 @@ describe("what is told", () => {
     const resting = new OngoingFailures();
     const types = [rests(), rests({ at: at + 1 }), rests({ model: null, kind: "upstream_auth" })];
     expect(types.map((each) => fromEvent(each, resting)?.type)).toEqual([
-      "provider.resting",
+      "provider.cooldown_started",
       undefined,
-      "credential.refused",
+      "credential.rejected",
     ]);
     const answers = {
       type: "cooldown_ended",
@@ -189,10 +189,10 @@ describe("what is told", () => {
       credential: "main",
       model: "m",
     } as const;
-    expect(fromEvent(answers, resting)?.type).toBe("provider.recovered");
+    expect(fromEvent(answers, resting)?.type).toBe("provider.cooldown_ended");
     expect(fromEvent(answers, resting)).toBeUndefined();
     expect(fromEvent({ ...answers, model: null }, resting)?.type).toBe("credential.recovered");
-    expect(fromEvent(rests({ at: at + 2 }), resting)?.type).toBe("provider.resting");
+    expect(fromEvent(rests({ at: at + 2 }), resting)?.type).toBe("provider.cooldown_started");
   });
 
   it("the ledger and the config, only when they fail; what is not known, never", () => {
@@ -268,7 +268,7 @@ describe("what is told", () => {
         ...more,
       } as RequestRecord);
     const id = (more: object) => createAlert(of(more)!, "g").id;
-    expect(of({})).toMatchObject({ type: "key.refused", subject: "key:k1" });
+    expect(of({})).toMatchObject({ type: "key.rejected", subject: "key:k1" });
     expect(id({ at: at + HOUR - 1 })).toBe(id({}));
     expect(id({ at: at + HOUR })).not.toBe(id({}));
     expect(id({ fault: { kind: "privacy", code: undefined } })).not.toBe(id({}));
@@ -414,7 +414,7 @@ describe("rules", () => {
     findReceivers(rules, all, happening(more));
   it("say what goes where, each receiver once", () => {
     expect(of([{}])).toEqual(all);
-    expect(of([{ on: ["budget.crossed"] }])).toEqual([]);
+    expect(of([{ on: ["budget.threshold_reached"] }])).toEqual([]);
     expect(of([{ to: ["chat"] }, { on: ["ledger.down"], to: ["chat", "ops"] }])).toEqual([
       "chat",
       "ops",

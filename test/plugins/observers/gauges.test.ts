@@ -107,12 +107,12 @@ const MODELS: readonly ListedModel[] = [
 const EXPECTED = {
   tollgate_build_info: [`version="9.8.7",node="${process.version}" 1`],
   tollgate_workers: ["3"],
-  tollgate_processes_unanswered: ["1"],
+  tollgate_processes_unresponsive: ["1"],
   tollgate_in_flight: ['frontend="messages" 3', 'frontend="embeddings" 0'],
-  tollgate_generation: ["4"],
+  tollgate_config_generation: ["4"],
   tollgate_config_reload_success: ["1"],
   tollgate_config_reload_last_success_timestamp_seconds: ["1794000000.5"],
-  tollgate_provider_resting: ['provider="p",credential="c" 2'],
+  tollgate_provider_cooldown: ['provider="p",credential="c" 2'],
   tollgate_provider_breakers: [
     'provider="p",credential="c",state="open" 1',
     'provider="p",credential="c",state="told" 1',
@@ -122,7 +122,7 @@ const EXPECTED = {
     'provider="p",credential="c",kind="overloaded" 1795000001',
     'provider="p",credential="c",kind="rate_limited" 1795000002.5',
   ],
-  tollgate_provider_refusing: ['provider="p",credential="c" 1'],
+  tollgate_provider_rejecting: ['provider="p",credential="c" 1'],
   tollgate_plugin_unreachable: [
     'plugin="middleware.guard",requests="refused" 3',
     'plugin="middleware.audit",requests="passed" 1',
@@ -138,7 +138,7 @@ const EXPECTED = {
     'origin="https://b.example",state="queued" 0',
   ],
   tollgate_ready: ["0"],
-  tollgate_certificate_expires_timestamp_seconds: ['listener="listen.tls" 1796000000'],
+  tollgate_certificate_expiry_timestamp_seconds: ['listener="listen.tls" 1796000000'],
   tollgate_ledger_up: ["0"],
   tollgate_ledger_queue: ["17"],
   tollgate_ledger_commit_seconds_bucket: ['le="0.001" 1', 'le="0.005" 2', 'le="+Inf" 3'],
@@ -151,9 +151,9 @@ const EXPECTED = {
   tollgate_store_clock_ahead_seconds: ["-0.25"],
   tollgate_store_lag_seconds: ["1.5"],
   // Of two credentials the older list and the worse one; what has never come has no time.
-  tollgate_models_list_timestamp_seconds: ['provider="p" 1794998000'],
-  tollgate_models_list_failures: ['provider="p" 4', 'provider="q" 6'],
-  tollgate_observer_dropped_total: ['observer="observers.otlp" 8'],
+  tollgate_model_list_last_success_timestamp_seconds: ['provider="p" 1794998000'],
+  tollgate_model_list_failures: ['provider="p" 4', 'provider="q" 6'],
+  tollgate_observer_dropped_records_total: ['observer="observers.otlp" 8'],
   process_cpu_seconds_total: ['pid="41" 1.75', 'pid="42" 1.75'],
   process_resident_memory_bytes: ['pid="41" 1000', 'pid="42" 1000'],
   process_start_time_seconds: ['pid="41" 1700000000.25', 'pid="42" 1700000000.25'],
@@ -179,10 +179,10 @@ const EXPECTED = {
     `pid="${pid}",kind="weakcb" 0`,
   ]),
   // The day on which the first of a provider's facts has to be read again.
-  tollgate_policy_expires_timestamp_seconds: [
+  tollgate_policy_expiry_timestamp_seconds: [
     `provider="p" ${Date.parse("2026-03-01T12:00:00Z") / 1_000}`,
   ],
-  tollgate_model_retires_timestamp_seconds: [
+  tollgate_model_retirement_timestamp_seconds: [
     `model="p/soon" ${Date.parse("2026-02-01") / 1_000}`,
     `model="p/late" ${Date.parse("2027-01-01") / 1_000}`,
   ],
@@ -193,7 +193,7 @@ const ELSEWHERE: readonly string[] = [
   READ_FAMILIES.budgetLimit.name,
   READ_FAMILIES.budgetUsed.name,
   READ_FAMILIES.budgetResets.name,
-  READ_FAMILIES.folded.name,
+  READ_FAMILIES.overflow.name,
 ];
 
 async function scraped(readings: GatewayStats, told: (observer: Observer) => unknown = () => {}) {
@@ -282,7 +282,7 @@ it("first content and seconds a token are of streamed calls alone, a token being
   const target = 'provider="p",model="soon"';
   const bucket = (name: string, le: string) =>
     of[`${name}_bucket`]!.find((line) => line.startsWith(`${target},le="${le}"`))!.split(" ")[1];
-  const first = "tollgate_time_to_first_content_seconds";
+  const first = "tollgate_time_to_first_token_seconds";
   expect(of[`${first}_count`]).toEqual([`${target} 2`]);
   expect(of[`${first}_sum`]).toEqual([`${target} 0.425`]);
   expect(["0.1", "0.25", "0.5"].map((le) => bucket(first, le))).toEqual(["0", "1", "2"]);

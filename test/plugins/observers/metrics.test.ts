@@ -145,14 +145,14 @@ it("100,000 names of models, codes, keys and labels that are made up make no mor
   const sum = (name: string) =>
     now.filter((one) => one.name === name).reduce((all, { value }) => all + value, 0);
   expect(sum("tollgate_requests_total")).toBe(100_000);
-  expect(sum("tollgate_refusals_total")).toBe(100_000);
+  expect(sum("tollgate_rejections_total")).toBe(100_000);
   expect(sum("tollgate_calls_total")).toBe(100_000);
   for (const name of ["spend", "key_spend", "label_spend"])
     expect(Math.round(sum(`tollgate_${name}_usd_total`) * 1e9)).toBe(100_000);
   const value = (what: string) =>
     now.find(({ name, labels }) => `${name}{${labels}}` === what)?.value;
   expect(value('tollgate_spend_usd_total{provider="p",model="other"}')).toBe(0.0001);
-  expect(value('tollgate_series_folded_total{metric="tollgate_refusals"}')).toBe(98_000);
+  expect(value('tollgate_series_overflow_total{metric="tollgate_rejections"}')).toBe(98_000);
 });
 
 it("every observation beyond a metric's cap is counted as folded, and no other: 100 models too many, each called thrice", async () => {
@@ -171,7 +171,7 @@ it("every observation beyond a metric's cap is counted as folded, and no other: 
   const now = parseSamples(await text());
   const folded = new Map(
     now
-      .filter(({ name }) => name === "tollgate_series_folded_total")
+      .filter(({ name }) => name === "tollgate_series_overflow_total")
       .map(({ labels, value }) => [/metric="(.*)"/.exec(labels)![1]!, value]),
   );
   // The first call of a made-up name took one of the series.
@@ -241,8 +241,8 @@ it("fallbacks, losses, refusals and outcomes are counted by what they are", asyn
   const of = (name: string) =>
     now.filter((one) => one.name === name).map(({ labels, value }) => `${labels} ${value}`);
   expect(of("tollgate_fallbacks_total")).toEqual(['from="a",to="b",kind="overloaded" 1']);
-  expect(of("tollgate_losses_total")).toEqual(['code="dropped_field" 2', 'code="renamed" 1']);
-  expect(of("tollgate_refusals_total")).toEqual(['code="zdr_unavailable" 1', 'code="quota" 1']);
+  expect(of("tollgate_translation_warnings_total")).toEqual(['code="dropped_field" 2', 'code="renamed" 1']);
+  expect(of("tollgate_rejections_total")).toEqual(['code="zdr_unavailable" 1', 'code="quota" 1']);
   expect(of("tollgate_requests_total").map((one) => one.slice(one.indexOf("outcome")))).toEqual([
     'outcome="ok",status="200" 1',
     'outcome="refused",status="403" 1',
@@ -391,7 +391,7 @@ it("a trace that its client keeps is an example of its bucket, in OpenMetrics al
       .filter((one) => one.includes(" # "));
   expect(await of("application/openmetrics-text")).toEqual([
     `tollgate_request_duration_seconds_bucket{frontend="chat-completions",stream="false",le="0.5"} 2 # {trace_id="${kept.traceId}"} 0.3 1795000000`,
-    `tollgate_gateway_seconds_bucket{frontend="chat-completions",lane="passthrough",le="0.0025"} 2 # {trace_id="${kept.traceId}"} 0.0015 1795000000`,
+    `tollgate_gateway_overhead_seconds_bucket{frontend="chat-completions",lane="passthrough",le="0.0025"} 2 # {trace_id="${kept.traceId}"} 0.0015 1795000000`,
   ]);
   expect(await of("text/plain")).toEqual([]);
 });
@@ -454,7 +454,7 @@ it("of a credential that a reload took away it is not told any more that it does
   };
   const resting = async ({ text }: { text(): Promise<string> }) =>
     parseSamples(await text())
-      .filter(({ name }) => name === "tollgate_provider_resting")
+      .filter(({ name }) => name === "tollgate_provider_cooldown")
       .map(({ labels, value }) => `${labels} ${value}`);
   const before = await mounted({}, { shared });
   await using _ = before.test;

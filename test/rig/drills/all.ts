@@ -145,7 +145,7 @@ async function certificate() {
     const listen = `host: 127.0.0.1, port: 0, tls: { cert: "${dir}/cert.pem", key: "${dir}/key.pem" }`;
     await using at = await stage(DEMO, { listen });
     const port = Number(new URL(at.gateway.url).port);
-    const name = "tollgate_certificate_expires_timestamp_seconds";
+    const name = "tollgate_certificate_expiry_timestamp_seconds";
     await at.metric(name, Date.parse("2030-01-01") / 1_000);
     let end = await shown(port);
     const first = end.includes("2030");
@@ -211,7 +211,7 @@ async function runawayKey() {
     statuses.push(
       ...(await Promise.all(Array.from({ length: 20 }, () => at.ask("demo/echo", secret)))),
     );
-  const refused = await at.alert("key.refused");
+  const refused = await at.alert("key.rejected");
   const { items } = (await at.gateway.ask("audit.list")) as unknown as {
     items: readonly { command: string; target?: string }[];
   };
@@ -221,7 +221,7 @@ async function runawayKey() {
     "all others are refused": statuses.filter((status) => status === 429).length === 395,
     // One line for each worker; the sums follow a minute later.
     "a line for each process": lines <= 2 || lines,
-    "key.refused once": once(at.heard, "key.refused"),
+    "key.rejected once": once(at.heard, "key.rejected"),
     "the alert names the page": refused.runbook === "runbook/runaway-key.md",
     "the audit log names the key": items.some(
       ({ command, target }) => command === "keys.create" && target !== undefined,
