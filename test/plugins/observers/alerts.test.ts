@@ -107,7 +107,7 @@ describe("what is signed", () => {
   it("without a secret a webhook is refused, and so is a rule for a receiver that is not there", () => {
     const wrong = [
       ...alerts.check!({
-        to: {
+        receivers: {
           bare: { url: "https://a.example", format: "webhook" },
           empty: { url: "https://a.example", format: "webhook", secret: "" },
           "a/b": { url: "https://a.example", format: "slack", secret: "whsec_" },
@@ -117,9 +117,9 @@ describe("what is signed", () => {
       } as never),
     ];
     expect(wrong.map(({ path }) => path)).toEqual([
-      "/to/bare",
-      "/to/empty/secret",
-      "/to/a~1b/secret",
+      "/receivers/bare",
+      "/receivers/empty/secret",
+      "/receivers/a~1b/secret",
       "/rules/0/to/1",
     ]);
   });
@@ -157,7 +157,7 @@ describe("what is told", () => {
     expect(one).toMatchObject({
       type: "budget.threshold_reached",
       subject: "account:acme:eu",
-      facets: { account: "acme:eu", key: undefined },
+      filterValues: { account: "acme:eu", key: undefined },
       percent: 80,
       data: { limit: "usd=10/month", used: "8.5", resetsAt: "2026-07-01T00:00:00.000Z" },
     });
@@ -176,7 +176,7 @@ describe("what is told", () => {
 
   it("what rests: once until it answers again, however many processes tell of it", () => {
     const resting = new OngoingFailures();
-    const types = [rests(), rests({ at: at + 1 }), rests({ model: null, kind: "upstream_auth" })];
+    const types = [rests(), rests({ at: at + 1 }), rests({ model: null, reason: "upstream_auth" })];
     expect(types.map((each) => fromEvent(each, resting)?.type)).toEqual([
       "provider.cooldown_started",
       undefined,
@@ -200,8 +200,10 @@ describe("what is told", () => {
       fromEvent({ at, ...notice } as GatewayEvent, new OngoingFailures())?.type;
     expect(of({ type: "ledger", ok: false })).toBe("ledger.down");
     expect(of({ type: "ledger", ok: true })).toBeUndefined();
-    expect(of({ type: "reloaded", ok: false, why: "file", generation: 1 })).toBe("reload.failed");
-    expect(of({ type: "reloaded", ok: true, why: "file", generation: 1 })).toBeUndefined();
+    expect(of({ type: "reloaded", ok: false, trigger: "file", generation: 1 })).toBe(
+      "reload.failed",
+    );
+    expect(of({ type: "reloaded", ok: true, trigger: "file", generation: 1 })).toBeUndefined();
     expect(of({ type: "weather" })).toBeUndefined();
   });
 
@@ -212,7 +214,7 @@ describe("what is told", () => {
       { type: "reloaded", at, ok: false, trigger: "file", generation: 1, reason: "line 3" },
       { type: "reloaded", at, ok: true, trigger: "file", generation: 2 },
       rests(),
-      rests({ model: null, kind: "upstream_auth" }),
+      rests({ model: null, reason: "upstream_auth" }),
       { type: "cooldown_ended", at, provider: "up", credential: "main", model: "m" },
       { type: "cooldown_ended", at, provider: "up", credential: "main", model: null },
     );
@@ -281,7 +283,7 @@ describe("what is told", () => {
     const call = { key: "k1", target: { provider: "up", model: "m" } } as ChargeRecord["call"];
     expect(fromCharge({ ...line, call })).toMatchObject({
       subject: "model:up/m",
-      once: ["up/m", 20605],
+      dedupKey: ["up/m", 20605],
     });
     expect(fromCharge({ ...line, call, state: "exact", costNano: 1n })).toBeUndefined();
     expect(fromCharge(line)).toBeUndefined();
@@ -310,7 +312,7 @@ describe("what is told", () => {
   });
 
   it("spend: more than four times what is usual at this hour and over the floor; with three days to go by", async () => {
-    const unusual = { times: 4, floorNano: 1_000_000_000n };
+    const unusual = { factor: 4, minNano: 1_000_000_000n };
     const asked: unknown[] = [];
     const now = NOON + 40 * 60_000;
     const spend = (days: readonly number[], here: number) =>
@@ -356,7 +358,7 @@ describe("what is told", () => {
       );
     expect(await told("day", 3)).toMatchObject({
       type: "spend.digest",
-      once: ["day", NOON - 1.5 * DAY],
+      dedupKey: ["day", NOON - 1.5 * DAY],
       data: { calls: 6, usd: "2.500000005", models: "a/large 2.5, a/small 0.000000005" },
     });
     expect(asked).toMatchObject([
@@ -534,7 +536,7 @@ describe("delivery", () => {
           if (step === "down" || step === "up") up = step === "up";
           else if (step === "restart") await at.restart();
           else if (step === "cut") {
-            appendFileSync(path, '{"add":{"to":"ops","al');
+            appendFileSync(path, '{"queued":{"receiver":"ops","al');
             await at.restart();
           } else if ("pass" in step) await at.pass(step.pass, 3);
           else {
@@ -612,14 +614,14 @@ it("mounted, it tells each receiver by its rules, is tested by a command, and co
   });
   const observer = await alerts.setup(
     {
-      to: {
+      receivers: {
         ops: { url: "https://ops.example", format: "webhook", secret: SECRET },
         down: { url: "https://down.example", format: "slack" },
       },
       rules: [{ on: ["ledger.down"] }, { on: ["reload.failed"], to: ["ops"] }],
       gateway: "here",
-      unusual: { times: 4, floor_usd: 1 },
-      queue: 10,
+      unusual_spend: { factor: 4, min_usd: 1 },
+      queue_size: 10,
       retry_ms: 60_000,
     },
     test.ctx,
@@ -641,11 +643,11 @@ it("mounted, it tells each receiver by its rules, is tested by a command, and co
   ]);
   const run = (name: string, input = {}) => observer.commands![name]!.run(input);
   expect(await run("state")).toEqual({ waiting: { ops: 0, down: 1 }, sent: 2, lost: 0 });
-  expect(await run("test", { to: "down" })).toMatchObject([
-    { to: "down", ok: false, why: "it answers 500" },
+  expect(await run("test", { receiver: "down" })).toMatchObject([
+    { receiver: "down", ok: false, reason: "it answers 500" },
   ]);
   expect(await run("test")).toMatchObject([
-    { to: "ops", ok: true },
-    { to: "down", ok: false },
+    { receiver: "ops", ok: true },
+    { receiver: "down", ok: false },
   ]);
 });

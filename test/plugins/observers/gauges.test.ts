@@ -95,7 +95,7 @@ const model = (provider: string, name: string, expires?: string, retires?: strin
     model: name,
     policy: { expires },
     retires,
-    kind: "chat",
+    operation: "chat",
   }) as never;
 const MODELS: readonly ListedModel[] = [
   model("p", "late", "2026-09-01", "2027-01-01"),
@@ -119,13 +119,13 @@ const EXPECTED = {
     'provider="q",credential="c",state="recovering" 1',
   ],
   tollgate_provider_cooldown_end_timestamp_seconds: [
-    'provider="p",credential="c",kind="overloaded" 1795000001',
-    'provider="p",credential="c",kind="rate_limited" 1795000002.5',
+    'provider="p",credential="c",error_kind="overloaded" 1795000001',
+    'provider="p",credential="c",error_kind="rate_limited" 1795000002.5',
   ],
   tollgate_provider_rejecting: ['provider="p",credential="c" 1'],
   tollgate_plugin_unreachable: [
-    'plugin="middleware.guard",requests="refused" 3',
-    'plugin="middleware.audit",requests="passed" 1',
+    'plugin="middleware.guard",on_failure="refused" 3',
+    'plugin="middleware.audit",on_failure="passed" 1',
   ],
   tollgate_pool_sockets: [
     'origin="https://a.example",state="connected" 9',
@@ -167,16 +167,16 @@ const EXPECTED = {
   nodejs_heap_size_total_bytes: ['pid="41" 500', 'pid="42" 500'],
   nodejs_external_memory_bytes: ['pid="41" 70', 'pid="42" 70'],
   nodejs_gc_seconds_total: ["41", "42"].flatMap((pid) => [
-    `pid="${pid}",kind="minor" 0.125`,
-    `pid="${pid}",kind="major" 0.5`,
-    `pid="${pid}",kind="incremental" 0`,
-    `pid="${pid}",kind="weakcb" 0`,
+    `pid="${pid}",gc_kind="minor" 0.125`,
+    `pid="${pid}",gc_kind="major" 0.5`,
+    `pid="${pid}",gc_kind="incremental" 0`,
+    `pid="${pid}",gc_kind="weakcb" 0`,
   ]),
   nodejs_gc_runs_total: ["41", "42"].flatMap((pid) => [
-    `pid="${pid}",kind="minor" 7`,
-    `pid="${pid}",kind="major" 2`,
-    `pid="${pid}",kind="incremental" 0`,
-    `pid="${pid}",kind="weakcb" 0`,
+    `pid="${pid}",gc_kind="minor" 7`,
+    `pid="${pid}",gc_kind="major" 2`,
+    `pid="${pid}",gc_kind="incremental" 0`,
+    `pid="${pid}",gc_kind="weakcb" 0`,
   ]),
   // The day on which the first of a provider's facts has to be read again.
   tollgate_policy_expiry_timestamp_seconds: [
@@ -202,7 +202,7 @@ async function scraped(readings: GatewayStats, told: (observer: Observer) => unk
     models: MODELS,
     stats: readings,
   });
-  const options = { gen_ai: "off" as const, keys: false, labels: [] };
+  const options = { genai_names: "off" as const, include_keys: false, labels: [] };
   const observer = (await metrics.setup(options, test.ctx)) as Observer;
   await told(observer);
   const [route] = observer.routes as unknown as [ObserverRoute & { handle(x: object): unknown }];
@@ -255,13 +255,13 @@ it("first content and seconds a token are of streamed calls alone, a token being
     attempt: "a",
     call: {
       request: "x",
-      n: 1,
+      number: 1,
       key: "k",
       labels: {},
       privacy: "off",
       target: { provider: "p", model: "soon", protocol: null, credential: "c" },
       limits: [],
-      asked: { stream },
+      clientRequest: { stream },
     },
     state: "exact",
     usage: { input: 1, output },
@@ -272,10 +272,10 @@ it("first content and seconds a token are of streamed calls alone, a token being
   const of = await scraped(SAID, (observer) =>
     observer.onCharges!([
       // 125 ms for 8 tokens behind the first.
-      call(true, { total: 250, content: 125 }, 9),
+      call(true, { total: 250, firstToken: 125 }, 9),
       // Of one token there is none behind the first.
-      call(true, { total: 300, content: 300 }, 1),
-      call(false, { total: 5_000, content: 4_000 }, 9),
+      call(true, { total: 300, firstToken: 300 }, 1),
+      call(false, { total: 5_000, firstToken: 4_000 }, 9),
       call(true, { total: 5_000 }, 9),
     ] as never),
   );

@@ -130,7 +130,7 @@ describe("whatever stands in names, models, labels and ids", () => {
         const model = one.model.slice(0, 256);
         if (model !== "") expect(said["model"]).toBe(model);
         expect(said["client_id"]).toBe(one.clientRequestId);
-        expect(said["code"]).toBe(one.fault!.code);
+        expect(said["error_code"]).toBe(one.fault!.code);
         expect(said["forged"] ?? pairs.get("forged")).toBeUndefined();
         if (model !== "" && whole(model)) expect(pairs.get("model")).toBe(model);
         const [[name, value]] = Object.entries(one.labels) as [[string, string]];
@@ -199,7 +199,7 @@ describe("a line", () => {
       attempts: 3,
       fallback: true,
       provider: "acme",
-      state: "unpriced",
+      bill_state: "unpriced",
     });
   });
 
@@ -207,13 +207,13 @@ describe("a line", () => {
     const said = JSON.parse(asJson(RECORD, 1)) as object;
     for (const name of [
       "alias",
-      "served",
+      "served_model",
       "labels",
       "fallback",
       "cached",
       "cost_usd",
       "rate",
-      "code",
+      "error_code",
     ])
       expect(Object.keys(said)).not.toContain(name);
   });
@@ -240,10 +240,10 @@ describe("a line", () => {
       id: "x",
       status: 404,
       outcome: "client_error",
-      code: "unknown_path",
+      error_code: "unknown_path",
     });
-    expect(createRejectedLineWriter("logfmt", ["id", "ms", "code"])(refusal, 1)).toBe(
-      "id=x code=unknown_path\n",
+    expect(createRejectedLineWriter("logfmt", ["id", "ms", "error_code"])(refusal, 1)).toBe(
+      "id=x error_code=unknown_path\n",
     );
   });
 

@@ -16,7 +16,7 @@ import { parseSamples } from "../../kit/exposition.ts";
 import { ownCpuMs } from "../../kit/cpu-time.ts";
 import { createRequestRecord } from "../../kit/request-record.ts";
 
-const MODEL = { id: "p/m", provider: "p", model: "m", kind: "chat", policy: {} } as never;
+const MODEL = { id: "p/m", provider: "p", model: "m", operation: "chat", policy: {} } as never;
 
 const line = (
   costNano: bigint | null,
@@ -48,7 +48,7 @@ const TIMES = { total: 100, firstToken: 40 };
 
 async function mounted(options: object = {}, lent: Parameters<typeof createTestContext>[0] = {}) {
   const test = createTestContext({ id: "observers.metrics", models: [MODEL], ...lent });
-  const given = { gen_ai: "both" as const, keys: false, labels: [], ...options };
+  const given = { genai_names: "both" as const, include_keys: false, labels: [], ...options };
   const observer = (await metrics.setup(given, test.ctx)) as Observer;
   const [route] = observer.routes as [ObserverRoute];
   const ask = async (headers: Record<string, string> = {}) =>
@@ -77,7 +77,7 @@ it("what is counted adds up to what was told, whatever was told", async () => {
   });
   await fc.assert(
     fc.asyncProperty(fc.array(aLine, { maxLength: 40 }), async (all) => {
-      const { observer, text, test } = await mounted({ keys: true });
+      const { observer, text, test } = await mounted({ include_keys: true });
       await using _ = test;
       const lines = all.map(({ cost, model, state, adjust }) =>
         adjust
@@ -113,7 +113,7 @@ it("what is counted adds up to what was told, whatever was told", async () => {
 });
 
 it("100,000 names of models, codes, keys and labels that are made up make no more series than the cap", async () => {
-  const { observer, text, test } = await mounted({ keys: true, labels: ["user"] });
+  const { observer, text, test } = await mounted({ include_keys: true, labels: ["user"] });
   await using _ = test;
   for (let i = 0; i < 100_000; i += 1_000) {
     const each = Array.from({ length: 1_000 }, (_unused, n) => `made-up-${i + n}`);
@@ -158,7 +158,8 @@ it("100,000 names of models, codes, keys and labels that are made up make no mor
 it("every observation beyond a metric's cap is counted as folded, and no other: 100 models too many, each called thrice", async () => {
   const names = Array.from({ length: MAX_SERIES + 100 }, (_unused, i) => `known-${i}`);
   const models = names.map(
-    (name) => ({ id: `p/${name}`, provider: "p", model: name, kind: "chat", policy: {} }) as never,
+    (name) =>
+      ({ id: `p/${name}`, provider: "p", model: name, operation: "chat", policy: {} }) as never,
   );
   const { observer, text, test } = await mounted({}, { models });
   await using _ = test;
@@ -240,8 +241,11 @@ it("fallbacks, losses, refusals and outcomes are counted by what they are", asyn
   const now = parseSamples(await text());
   const of = (name: string) =>
     now.filter((one) => one.name === name).map(({ labels, value }) => `${labels} ${value}`);
-  expect(of("tollgate_fallbacks_total")).toEqual(['from="a",to="b",kind="overloaded" 1']);
-  expect(of("tollgate_translation_warnings_total")).toEqual(['code="dropped_field" 2', 'code="renamed" 1']);
+  expect(of("tollgate_fallbacks_total")).toEqual(['from="a",to="b",error_kind="overloaded" 1']);
+  expect(of("tollgate_translation_warnings_total")).toEqual([
+    'code="dropped_field" 2',
+    'code="renamed" 1',
+  ]);
   expect(of("tollgate_rejections_total")).toEqual(['code="zdr_unavailable" 1', 'code="quota" 1']);
   expect(of("tollgate_requests_total").map((one) => one.slice(one.indexOf("outcome")))).toEqual([
     'outcome="ok",status="200" 1',
@@ -285,7 +289,7 @@ it("hedges are counted by their result, and are no fallbacks", async () => {
     'outcome="lost" 1',
     'outcome="failed" 1',
   ]);
-  expect(of("tollgate_fallbacks_total")).toEqual(['from="a",to="b",kind="timeout" 1']);
+  expect(of("tollgate_fallbacks_total")).toEqual(['from="a",to="b",error_kind="timeout" 1']);
   const spent = now.filter(({ name }) => name === "tollgate_hedge_spend_usd_total");
   expect(spent.map(({ value }) => Math.round(value * 1e9))).toEqual([5, 5]);
 });
@@ -309,7 +313,7 @@ it("what rests is told by how, and what comes back does not rest", async () => {
     ['provider="p",credential="c"', 2],
     ['provider="p",credential="c",state="open"', 2],
     ['provider="p",credential="c",state="recovering"', 1],
-    ['provider="p",credential="c",kind="upstream"', 0.001],
+    ['provider="p",credential="c",error_kind="upstream"', 0.001],
     ['provider="p",credential="c"', 0],
   ]);
 });
@@ -391,7 +395,7 @@ it("a trace that its client keeps is an example of its bucket, in OpenMetrics al
       .filter((one) => one.includes(" # "));
   expect(await of("application/openmetrics-text")).toEqual([
     `tollgate_request_duration_seconds_bucket{frontend="chat-completions",stream="false",le="0.5"} 2 # {trace_id="${kept.traceId}"} 0.3 1795000000`,
-    `tollgate_gateway_overhead_seconds_bucket{frontend="chat-completions",lane="passthrough",le="0.0025"} 2 # {trace_id="${kept.traceId}"} 0.0015 1795000000`,
+    `tollgate_gateway_overhead_seconds_bucket{frontend="chat-completions",mode="passthrough",le="0.0025"} 2 # {trace_id="${kept.traceId}"} 0.0015 1795000000`,
   ]);
   expect(await of("text/plain")).toEqual([]);
 });
@@ -399,7 +403,7 @@ it("a trace that its client keeps is an example of its bucket, in OpenMetrics al
 it("a scrape of 10,000 series takes some 10 ms of the processor, in either form", async () => {
   const names = Array.from({ length: 60 }, (_unused, i) => `m${i}`);
   const models = names.map(
-    (model) => ({ id: `p/${model}`, provider: "p", model, kind: "chat", policy: {} }) as never,
+    (model) => ({ id: `p/${model}`, provider: "p", model, operation: "chat", policy: {} }) as never,
   );
   await using test = createTestContext({ id: "observers.metrics", models });
   const options = { genAi: true, keys: true, labels: [], maxLabelValues: 50 };
@@ -433,7 +437,13 @@ it("a reload forgets nothing, and what was unknown may be known by then", async 
   const before = await mounted({}, { shared });
   await using _ = before.test;
   await before.observer.onCharges!([line(5n, {}, "new")]);
-  const known = { id: "p/new", provider: "p", model: "new", kind: "chat", policy: {} } as never;
+  const known = {
+    id: "p/new",
+    provider: "p",
+    model: "new",
+    operation: "chat",
+    policy: {},
+  } as never;
   const after = await mounted({}, { shared, models: [known] });
   await using _after = after.test;
   await after.observer.onCharges!([line(7n, {}, "new")]);

@@ -90,7 +90,7 @@ const requests: fc.Arbitrary<RequestRecord> = fc
     losses: fc.constantFrom(0, 0, 2),
     at: fc.integer({ min: 0, max: 4e12 }),
     ms: fc.nat(100_000),
-    ownMs: fc.double({ min: 0, max: 1_000, noNaN: true }),
+    overheadMs: fc.double({ min: 0, max: 1_000, noNaN: true }),
     parentId: fc.constantFrom(undefined, "00f067aa0ba902b7"),
     state: fc.constantFrom(undefined, "a=b"),
     calls: fc.array(
@@ -115,7 +115,7 @@ const requests: fc.Arbitrary<RequestRecord> = fc
           { kind: "canceled", code: "hedge_lost" },
           { kind: "server", code: "e 1" },
         ),
-        content: fc.option(fc.nat(9_000), { nil: undefined }),
+        firstToken: fc.option(fc.nat(9_000), { nil: undefined }),
       }),
       { maxLength: 2 },
     ),
@@ -124,15 +124,15 @@ const requests: fc.Arbitrary<RequestRecord> = fc
     createRequestRecord({
       ...of,
       trace: { traceId: newTraceId(), spanId: "00f067aa0ba902b7", parentId, state },
-      calls: calls.map(({ content, ...call }, i) => ({
+      calls: calls.map(({ firstToken, ...call }, i) => ({
         ...call,
         n: i + 1,
         spanId: "00f067aa0ba902b8",
         startMs: i,
         model: "m",
         protocol: null,
-        lane: "passthrough",
-        ms: { total: 5, content },
+        mode: "passthrough",
+        ms: { total: 5, firstToken },
       })),
     } as never),
   );
@@ -405,14 +405,19 @@ describe("settings", () => {
       headers: { a: "2", b: "two," },
     });
     expect(Object.fromEntries(resource)).toEqual({ "service.name": "door", team: "infra" });
-    expect(more).toMatchObject({ sampler: "traceidratio", ratio: 0.25, queue: 10, ignored: [] });
+    expect(more).toMatchObject({
+      sampler: "traceidratio",
+      ratio: 0.25,
+      maxQueued: 10,
+      ignored: [],
+    });
   });
 
   it("are the options' before all", () => {
     const said = {
       endpoint: "http://here:1",
       signals: ["traces"],
-      sample: 0.5,
+      sample_ratio: 0.5,
       headers: { a: "3" },
       resource: { "service.name": "mine" },
     } as const;
