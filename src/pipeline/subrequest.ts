@@ -136,7 +136,7 @@ export function inheritFromParent(
   assertFrontendAllowed(x.identity!, x.frontend);
   assertPrivacySupported(x);
   x.addLabel("parent", parentRequest.id);
-  x.addLabel("asked_by", pluginIds.at(-1)!);
+  x.addLabel("requested_by_plugin", pluginIds.at(-1)!);
 }
 
 /** What became of it. A refusal is a failure of the plugin that lets it through, and no word on the client's request. */
@@ -151,7 +151,7 @@ export async function readSubrequestResult(
       kind: "canceled",
       message: "It was given up.",
     };
-    throw markAsHookFailure(createFault(kind, message, { code, details: { asked: x.id } }));
+    throw markAsHookFailure(createFault(kind, message, { code, details: { subrequest: x.id } }));
   }
   return { id: x.id, body: JSON.parse(bytes.toString()) as Json, calls: callRecords };
 }

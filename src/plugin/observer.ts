@@ -222,7 +222,7 @@ export type RequestRecordFault = Readonly<{
 
 /**
  * A candidate that a request did not go to, or not at once. `by`: "key", "catalog", "privacy" and the like for the host's own
- * rules, "rest" for what has failed lately and is tried last, a path in gateway.yaml for a middleware. `code`: as a client is told
+ * rules, "cooldown" for a target that has failed lately and is tried last, a path in gateway.yaml for a middleware. `code`: as a client is told
  * it; for what rests, the kind of its failure.
  */
 export type RequestRecordSkippedCandidate = Readonly<{

@@ -100,7 +100,7 @@ describe("the log says", () => {
       provider: "busy",
       model: "m",
     });
-    const [fallback] = lines(/answered by another candidate/);
+    const [fallback] = lines(/succeeded after fallback/);
     expect(fallback).toMatchObject({ from: "busy/m", to: "up/m", kind: "overloaded" });
   });
 
@@ -119,7 +119,7 @@ describe("the log says", () => {
 
   it("that an answer broke off, and that a client left, and calls neither a refusal", async () => {
     await ask({ model: "up/torn", stream: true });
-    expect(await at.line(/answer broke off/)).toMatchObject({
+    expect(await at.line(/response aborted/)).toMatchObject({
       level: "error",
       status: 200,
       outcome: "upstream_error",
@@ -129,7 +129,10 @@ describe("the log says", () => {
     await begun.promise;
     gone.abort();
     await asked;
-    expect(await at.line(/client went away/)).toMatchObject({ level: "info", outcome: "canceled" });
+    expect(await at.line(/client disconnected/)).toMatchObject({
+      level: "info",
+      outcome: "canceled",
+    });
     over.resolve();
     expect(lines(/request refused/)).toEqual([]);
   });
@@ -149,9 +152,7 @@ describe("the log says", () => {
     const of = (is: RegExp) => lines(is).filter(({ provider }) => provider === "busy");
     expect(of(/a provider has failed/)).toHaveLength(1);
     expect(of(/a provider answers again/)).toHaveLength(1);
-    const fallbacks = lines(/answered by another candidate/).filter(
-      ({ from }) => from === "busy/m",
-    );
+    const fallbacks = lines(/succeeded after fallback/).filter(({ from }) => from === "busy/m");
     expect(fallbacks.filter(({ times }) => times === undefined).length).toBeLessThanOrEqual(2);
     const times = refused().map((line) => (line["times"] as number | undefined) ?? 1);
     expect(times.reduce((sum, n) => sum + n, 0)).toBe(40);

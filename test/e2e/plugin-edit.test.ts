@@ -149,7 +149,7 @@ export default { "~tollgate": "middleware", api: 1, name: "guard", summary: "Fai
       body: JSON.stringify({ model: "demo/echo", messages: [{ role: "user", content: "?" }] }),
     });
     expect(res.status).toBe(500);
-    const line = await gateway.line(({ msg }) => msg === "a hook failed");
+    const line = await gateway.line(({ msg }) => msg === "hook failed");
     expect(JSON.stringify(line)).toContain(`${file}:6:`);
     await writeFile(file, guard('throw new RangeError("no such luck");', ""));
     const refused = await gateway.line(({ msg }) => msg.startsWith("reload refused"));

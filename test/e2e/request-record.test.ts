@@ -153,7 +153,7 @@ describe("a record", () => {
     const again = (await told("fast")).record;
     expect(again.calls).toMatchObject([{ provider: "up" }]);
     expect(again.skippedCandidates).toEqual([
-      { candidate: "busy/m", credential: "default", by: "rest", code: "overloaded" },
+      { candidate: "busy/m", credential: "default", by: "cooldown", code: "overloaded" },
     ]);
     expect((await told("my-m")).record).toMatchObject({ model: "my-m", alias: "my-*" });
     expect((await told("up/m")).record.alias).toBeUndefined();

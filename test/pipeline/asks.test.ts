@@ -96,7 +96,7 @@ describe("ctx.ask", () => {
       rows.map(({ key, labels, request }) => [
         key,
         labels?.["parent"],
-        labels?.["asked_by"],
+        labels?.["requested_by_plugin"],
         request,
       ]),
     ).toEqual([

@@ -180,7 +180,7 @@ describe.each([
     expect(settles(s.journal).map((c) => c.outcome)).toEqual(["upstream"]);
     const errors = s.log.filter(({ level }) => level === "error");
     expect(errors).toMatchObject([
-      { message: "answer broke off", fields: { status: 200, outcome: "upstream_error" } },
+      { message: "response aborted", fields: { status: 200, outcome: "upstream_error" } },
     ]);
   });
 

@@ -52,7 +52,7 @@ export const some: Observer = { clientAddress: "city" };
 export const passed: RequestRecordSkippedCandidate = {
   candidate: "acme/m",
   credential: "default",
-  by: "rest",
+  by: "cooldown",
   code: "overloaded",
 };
 // @ts-expect-error  a hook that let it pass and was not waited for is not told of

@@ -22,8 +22,8 @@ export interface IdempotencyOutcome {
 }
 
 export type ClaimResult =
-  | { readonly state: "new" | "running" | "other" }
-  | { readonly state: "over"; readonly outcome: IdempotencyOutcome };
+  | { readonly state: "new" | "running" | "mismatch" }
+  | { readonly state: "completed"; readonly outcome: IdempotencyOutcome };
 
 /** Of the whole gateway: one process knows, and the others ask it. */
 export interface IdempotencyRegistry {

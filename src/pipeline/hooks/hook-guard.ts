@@ -136,7 +136,7 @@ export function toHookFault(
   problem: unknown,
 ) {
   if (getFault(problem)) return problem;
-  log.error({ plugin: id, hook, err: problem }, "a hook failed");
+  log.error({ plugin: id, hook, err: problem }, "hook failed");
   return createFault("internal", `${id} failed (${hook}). The request id names it in the log.`, {
     code: "plugin_failed",
     details: { plugin: id, hook },
@@ -153,7 +153,7 @@ export function skipOrRethrow(
   if (isDeliberateRejection(problem)) throw problem;
   // One line tells of the whole quarantine.
   if (skippedErrors.has(problem as object)) return;
-  log.warn({ plugin: id, hook, err: problem }, "a hook failed and was passed over");
+  log.warn({ plugin: id, hook, action: "skipped", err: problem }, "hook failed");
 }
 
 /** When a hook's time is over, once it is waited for. */
@@ -197,7 +197,7 @@ export class HookDeadline implements TimerEntry {
 
 /** The client is told that it was the gateway's own doing; the operator, which hook it was. */
 export function createHookTimeout({ id, timeoutMs, log }: HookFailurePolicy, hook: string): Error {
-  log.warn({ plugin: id, hook, timeout_ms: timeoutMs }, "a hook took too long");
+  log.warn({ plugin: id, hook, timeout_ms: timeoutMs }, "hook timed out");
   const problem = createFault("unavailable", `${id} took too long (${hook}).`, {
     code: "hook_timeout",
     details: { plugin: id, hook },

@@ -100,7 +100,8 @@ export async function dispatch(
     }
   }
   response.abandon();
-  if (scheduler.count > 1) x.setResponseHeader("x-tollgate-tried", String(scheduler.count));
+  const attempts = x["~"].sentCalls?.count ?? 0;
+  if (attempts > 1) x.setResponseHeader("x-tollgate-attempts", String(attempts));
   throw problem;
 }
 

@@ -35,11 +35,11 @@ async function claimKey(x: HostExchange, name: string): Promise<void> {
         code: "idempotency_in_flight",
         retryAfterMs: RETRY_AFTER_MS,
       });
-    case "other":
+    case "mismatch":
       return fail("mismatch", "This Idempotency-Key was sent with another request before.", {
         code: "idempotency_mismatch",
       });
-    case "over":
+    case "completed":
       return throwAlreadyDone(found.outcome);
   }
 }

@@ -42,10 +42,10 @@ function levelAndMessage(
   { fault, status }: Outcome,
 ): ["info" | "warn" | "error", string] {
   if (ended === "canceled")
-    return ["info", fault?.kind === "timeout" ? "client waits no longer" : "client went away"];
+    return ["info", fault?.kind === "timeout" ? "client waits no longer" : "client disconnected"];
   const ours = ended === "upstream_error" || ended === "error";
   // Its head said that all was well.
-  if (status < 400) return [ours ? "error" : "warn", "answer broke off"];
+  if (status < 400) return [ours ? "error" : "warn", "response aborted"];
   return ours ? ["error", "request failed"] : ["warn", "request refused"];
 }
 
@@ -70,8 +70,7 @@ function logFallback(x: HostExchange, outcome: Outcome, from: CallRecord, to: Ca
     calls: outcome.calls.length,
     ms: outcome.ms,
   };
-  const words =
-    fields.from === fields.to ? "answered when asked again" : "answered by another candidate";
+  const words = fields.from === fields.to ? "succeeded after retry" : "succeeded after fallback";
   logThrottle.log(`${fields.from} ${fields.to} ${kind}`, (times) =>
     log.warn(times === 1 ? fields : { ...fields, times }, words),
   );
@@ -91,14 +90,14 @@ function fieldsOf(x: HostExchange, outcome: Outcome) {
     model: x.model || undefined,
     provider: last?.candidate.provider,
     credential: last?.candidate.credential,
-    lane: outcome.mode,
+    mode: outcome.mode,
     status: outcome.status,
     kind: fault?.kind,
     code: fault?.code,
     errno: errnoOf(fault),
     calls: outcome.calls.length,
     ms: outcome.ms,
-    head_ms: last?.ms.headers,
+    headers_ms: last?.ms.headers,
     message: fault && isGatewayMessage(fault, outcome) ? x["~"].gen.mask(fault.message) : undefined,
   };
 }

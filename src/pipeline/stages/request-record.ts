@@ -91,7 +91,7 @@ function collectSkippedCandidates({
     all.push({
       candidate: candidate.id,
       credential: candidate.credential,
-      by: "rest",
+      by: "cooldown",
       code: reason,
     });
   return all;

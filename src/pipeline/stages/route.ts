@@ -135,7 +135,7 @@ function filterCandidates(
       return exclude(
         excluded,
         candidate,
-        "lane",
+        "mode",
         "unsupported",
         "n_not_translated",
         "n above 1 only travels verbatim",

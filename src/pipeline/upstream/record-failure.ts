@@ -39,9 +39,9 @@ export function recordFailure(call: HostCall, fault: Fault): void {
       credential: call.credential,
       kind: fault.kind,
       code: fault.code && /^[\w.-]{1,64}$/.test(fault.code) ? gen.mask(fault.code) : undefined,
-      said: quotesRequest(call, fault.message) ? undefined : gen.mask(fault.message),
+      provider_message: quotesRequest(call, fault.message) ? undefined : gen.mask(fault.message),
     },
-    "the provider refused its credential",
+    "provider rejected credential",
   );
 }
 

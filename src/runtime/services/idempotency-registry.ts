@@ -72,8 +72,8 @@ export class InMemoryIdempotencyRegistry implements IdempotencyRegistry {
     const its = this.#byKey.get(keyId) ?? new KeyClaims();
     const found = this.#findLive(keyId, its, idempotencyKeyHash);
     if (found) {
-      if (found.bodyHash !== bodyHash) return { state: "other" };
-      return found.outcome ? { state: "over", outcome: found.outcome } : { state: "running" };
+      if (found.bodyHash !== bodyHash) return { state: "mismatch" };
+      return found.outcome ? { state: "completed", outcome: found.outcome } : { state: "running" };
     }
     this.#byKey.delete(keyId);
     this.#byKey.set(keyId, its);

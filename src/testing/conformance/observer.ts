@@ -32,7 +32,7 @@ const SERVED_RECORD: RequestRecord = {
   served: "acme/m",
   isPinned: false,
   skippedCandidates: [
-    { candidate: "dear/m", credential: "default", by: "rest", code: "overloaded" },
+    { candidate: "dear/m", credential: "default", by: "cooldown", code: "overloaded" },
   ],
   stream: true,
   mode: "passthrough",

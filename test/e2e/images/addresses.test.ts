@@ -192,7 +192,7 @@ describe("an address", () => {
         (error) => error,
       );
     expect(full).toMatchObject({ status: 429, code: "files_share_full" });
-    expect(full.headers.get("x-tollgate-tried")).toBeNull();
+    expect(full.headers.get("x-tollgate-attempts")).toBeNull();
     expect(full.headers.get("x-tollgate-provider")).toBeNull();
     expect(((await s.gateway.ask("status")) as any).resting).toEqual([]);
   });

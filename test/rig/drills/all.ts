@@ -187,7 +187,7 @@ async function slowProvider() {
     );
     const status = await at.ask("both");
     await at.metric("tollgate_fallbacks_total", 1);
-    const line = await at.gateway.line(/answered by another candidate/);
+    const line = await at.gateway.line(/succeeded after fallback/);
     return wrong({
       "another candidate answers": status === 200,
       "the log says from where to where": line["from"] === "slow/m" && line["to"] === "quick/m",

@@ -22,11 +22,11 @@ describe("names", () => {
     const table = new InMemoryIdempotencyRegistry();
     expect(table.claim(claim("k", "n"))).toEqual({ state: "new" });
     expect(table.claim(claim("k", "n"))).toEqual({ state: "running" });
-    expect(table.claim(claim("k", "n", "c"))).toEqual({ state: "other" });
+    expect(table.claim(claim("k", "n", "c"))).toEqual({ state: "mismatch" });
     expect(table.claim(claim("other", "n", "c"))).toEqual({ state: "new" });
     table.complete(claim("k", "n"), OUTCOME);
-    expect(table.claim(claim("k", "n"))).toEqual({ state: "over", outcome: OUTCOME });
-    expect(table.claim(claim("k", "n", "c"))).toEqual({ state: "other" });
+    expect(table.claim(claim("k", "n"))).toEqual({ state: "completed", outcome: OUTCOME });
+    expect(table.claim(claim("k", "n", "c"))).toEqual({ state: "mismatch" });
   });
 
   it("are free again where nothing was billed, and after a day", () => {
@@ -38,7 +38,7 @@ describe("names", () => {
     expect(table.claim(claim("k", "n"))).toEqual({ state: "new" });
     table.complete(claim("k", "n"), OUTCOME);
     now = 86_399_999;
-    expect(table.claim(claim("k", "n")).state).toBe("over");
+    expect(table.claim(claim("k", "n")).state).toBe("completed");
     now = 86_400_000;
     expect(table.claim(claim("k", "n")).state).toBe("new");
     // One that is under way is not forgotten, however long it takes.
@@ -52,7 +52,10 @@ describe("names", () => {
     table.claim(claim("k", "a"), dead);
     table.claim(claim("k", "b"), alive);
     table.ownerExited(dead);
-    expect(table.claim(claim("k", "a"))).toMatchObject({ state: "over", outcome: { status: 500 } });
+    expect(table.claim(claim("k", "a"))).toMatchObject({
+      state: "completed",
+      outcome: { status: 500 },
+    });
     expect(table.claim(claim("k", "b"))).toEqual({ state: "running" });
   });
 
@@ -90,7 +93,7 @@ describe("names", () => {
     table.complete(claim("k", "n"), OUTCOME);
     expect(table.claim(other)).toEqual({ state: "running" });
     table.complete(other, OUTCOME);
-    expect(table.claim(other).state).toBe("over");
+    expect(table.claim(other).state).toBe("completed");
   });
 
   it("of however many keys are bounded together", () => {
@@ -108,15 +111,15 @@ describe("names", () => {
     fc.assert(
       fc.property(fc.array(step, { maxLength: 40 }), (steps) => {
         const table = new InMemoryIdempotencyRegistry();
-        const known = new Map<string, { body: string; state: "running" | "over" }>();
+        const known = new Map<string, { body: string; state: "running" | "completed" }>();
         for (const { name, body, end } of steps) {
           const found = known.get(name);
-          const expected = !found ? "new" : found.body !== body ? "other" : found.state;
+          const expected = !found ? "new" : found.body !== body ? "mismatch" : found.state;
           expect(table.claim(claim("k", name, body)).state).toBe(expected);
           if (!found) known.set(name, { body, state: "running" });
-          if (end === "later" || known.get(name)!.state === "over") continue;
+          if (end === "later" || known.get(name)!.state === "completed") continue;
           table.complete(claim("k", name), end === "billed" ? OUTCOME : undefined);
-          if (end === "billed") known.get(name)!.state = "over";
+          if (end === "billed") known.get(name)!.state = "completed";
           else known.delete(name);
         }
         expect(table.size).toBe(known.size);

@@ -147,7 +147,7 @@ function routingRows(seen: ServedRequest): Row[] {
       : []),
     ...(skippedCandidates ?? []).map(({ candidate, credential, by, code }): Row => [
       "passed over",
-      by === "rest"
+      by === "cooldown"
         ? `${sanitize(candidate)} ${credential}: in cooldown (${code})`
         : `${sanitize(candidate)} ${credential}: ${code}, by ${by}`,
     ]),
