@@ -177,7 +177,7 @@ function validateOptions(
   const known = [...propertyNamesOf(options), ...fields];
   const part = (isField: boolean) =>
     Object.fromEntries(Object.entries(raw).filter(([key]) => fields.has(key) === isField));
-  const list = raw["credentials"];
+  const list = entry["credentials"];
   const credentials: (Mapping | undefined)[] = [];
   if (Array.isArray(list)) {
     for (const key of Object.keys(part(true)))

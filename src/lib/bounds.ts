@@ -36,7 +36,7 @@ export const BOUNDS = {
     description: "values in the JSON of a body; four numbers of a list are one",
     error: ["too_large", "too_many_values"],
     message: "The body has more than # values in its JSON. Send fewer messages, parts or tools.",
-    configKey: "bounds.values",
+    configKey: "bounds.json_values",
   },
   jsonEscapes: {
     max: 2 * MIB,
@@ -135,7 +135,7 @@ export const BOUNDS = {
     description: "bytes of an answer that is held or written anew",
     error: ["upstream", "too_large"],
     message: "The provider's answer is larger than # bytes.",
-    configKey: "bounds.answer",
+    configKey: "bounds.response",
   },
   imageResponse: {
     max: 256 * MIB,

@@ -13,7 +13,7 @@ export type RetryMode = "immediate" | "backoff" | "retry_after";
 interface FailurePointRule {
   /** What it means, in the words of the docs. */
   readonly description: string;
-  /** Whether another candidate may be asked, where ERRORS and the route's `on:` allow it. */
+  /** Whether another candidate may be asked, where ERRORS and the route's `fallback_on` allow it. */
   readonly allowsFailover: boolean;
   /** After which kinds the same target may be asked once more. */
   readonly retries: { readonly [K in ErrorKind]?: RetryMode };

@@ -6,8 +6,8 @@ import type { JsonObject, Opt } from "./values.ts";
  * The set is closed: a kind decides status, retry and rest, and nothing else does.
  *
  * never: what was asked is at fault, and another candidate would say the same. next: another one may mend it, unless the
- * route's `on:` leaves it out. opt_in: another one may mend it, with a larger window or another policy, at another price: it
- * is tried only where the route's `on:` names the kind and the provider itself said so, not a hook.
+ * route's `fallback_on` leaves it out. opt_in: another one may mend it, with a larger window or another policy, at another price: it
+ * is tried only where the route's `fallback_on` names the kind and the provider itself said so, not a hook.
  */
 export const ERRORS = {
   invalid: [400, "never"],

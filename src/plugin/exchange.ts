@@ -32,7 +32,7 @@ export type RequestHead = Readonly<{
   /** Address of the peer of the connection: the client, or the last proxy before the gateway. */
   address: string;
   /**
-   * What the client has proved of itself on this connection: a certificate that one of `listen.tls.clients` has signed. Undefined where
+   * What the client has proved of itself on this connection: a certificate that one of `listen.tls.client_certificates` has signed. Undefined where
    * it has none, or none was asked for. One that has ended since the connection began is here all the same: `until` says when.
    */
   certificate: ClientCertificate | undefined;

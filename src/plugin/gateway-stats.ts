@@ -171,7 +171,7 @@ export interface ModelListStats {
 
 /** A file of certificates. */
 export interface CertificateStats {
-  /** The key of gateway.yaml: "listen.tls", "listen[1].tls", "listen.tls.clients", "admin.tls". */
+  /** The key of gateway.yaml: "listen.tls", "listen[1].tls", "listen.tls.client_certificates", "admin.tls". */
   readonly listener: string;
   /** Unix milliseconds: when the first certificate in the file expires. */
   readonly expiresAt: number;

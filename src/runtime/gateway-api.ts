@@ -23,7 +23,7 @@ export interface Gateway {
   /** The key that a first start made, whole and for the only time. The caller shows it or files it. */
   readonly firstKey: string | undefined;
   reload(why: ReloadTrigger): Promise<ReloadResult>;
-  /** Stops accepting, lets what is in flight finish within `drain`, ends everything else. */
+  /** Stops accepting, lets what is in flight finish within `shutdown.timeout`, ends everything else. */
   stop(): Promise<void>;
   /**
    * Another process takes over, with what is installed now; its number. From then on `stop` resolves when nothing is left of this one.
@@ -32,7 +32,7 @@ export interface Gateway {
   hotRestart(): Promise<number>;
   /** Ends what is in flight too. */
   kill(): Promise<void>;
-  /** How long a stop may take, whatever hangs: what is in flight has its drain time, the rest a little more. */
+  /** How long a stop may take, whatever hangs: what is in flight has the shutdown timeout, the rest a little more. */
   readonly maxShutdownMs: number;
   /** Requests in flight. */
   readonly inFlight: number;

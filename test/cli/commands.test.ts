@@ -48,7 +48,7 @@ test("check: every mistake at once, and nothing is made", async () => {
 
 const TEN = `listen: { port: 99999 }
 workers: many
-drain: soon
+shutdown: soon
 store: { use: sqlite, with: { durability: pwoer } }
 frontends: [chat-completions, mesages]
 middleware: [auth, { use: limits, with: { limits: [lots] } }, { use: usage, for: { providers: [nobody] } }]
@@ -69,7 +69,7 @@ test("check: none of fourteen mistakes waits for another to be mended", async ()
   expect(problems.map(({ line, path }) => `${line} ${path}`)).toEqual([
     "1 listen.port",
     "2 workers",
-    "3 drain",
+    "3 shutdown",
     "4 store.with.durability",
     "5 frontends.mesages",
     "6 middleware.limits.with.limits[0]",
@@ -123,7 +123,7 @@ test("print: a config that means the same, secrets hidden", async () => {
   const yaml = await here.said(["print"]);
   expect([yaml.code, yaml.err]).toEqual([0, ""]);
   const said = parse(yaml.out) as Record<string, unknown>;
-  expect(said).toMatchObject({ listen: { host: "127.0.0.1", port: 0 }, drain: "5m" });
+  expect(said).toMatchObject({ listen: { host: "127.0.0.1", port: 0 }, shutdown: "5m" });
   const json = await here.said(["print", "--json"]);
   expect(JSON.parse(json.out)).toEqual(said);
   await here.write("gateway.yaml", BROKEN);
@@ -159,7 +159,7 @@ test("explain: without a gateway, from the file", async () => {
 
 test("explain: shows when a route hedges, and what that costs", async () => {
   const models =
-    "{ m: { candidates: [demo/echo, other/echo], hedge: { quick: 4s, thinking: 1m } } }";
+    "{ m: { candidates: [demo/echo, other/echo], hedge: { quick: 4s, reasoning: 1m } } }";
   const providers = "{ demo: { use: demo }, other: { use: demo } }";
   await using here = await createTestFolder({
     "gateway.yaml": `providers: ${providers}\nmodels: ${models}\n`,
@@ -170,7 +170,7 @@ test("explain: shows when a route hedges, and what that costs", async () => {
   const off = await here.said(["explain", "demo/echo"]);
   expect(off.out).not.toContain("hedging");
   const printed = await here.said(["print"]);
-  expect(printed.out).toMatch(/hedge:\s+quick: 4s\s+thinking: 1m/);
+  expect(printed.out).toMatch(/hedge:\s+quick: 4s\s+reasoning: 1m/);
 });
 
 test("list: what comes with us, and what the file brings", async () => {

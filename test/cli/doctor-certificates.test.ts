@@ -31,7 +31,8 @@ async function found(
     cert: join(here.path, "cert"),
     key: join(here.path, "key"),
     minVersion: "TLSv1.2",
-    clients: ca === undefined ? undefined : { ca: join(here.path, "ca"), required: true },
+    clientCertificates:
+      ca === undefined ? undefined : { ca: join(here.path, "ca"), required: true },
   };
   const { hosts = [NAME], host = "0.0.0.0", port = 0 } = more;
   const config = { listen: [{ host, port, hosts, tls }], admin: undefined };

@@ -82,6 +82,11 @@ it("the contract's reference has every value that the contract exports, with a c
   const settings = files.get("settings.html") as string;
   for (const key of Object.keys(schema.properties))
     expect(settings).toContain(`<code>${key}</code>`);
-  for (const key of ["drain.for", "listen.port", "providers.&lt;name&gt;.when", "overload.wait"])
+  for (const key of [
+    "shutdown.timeout",
+    "listen.port",
+    "providers.&lt;name&gt;.when",
+    "overload.max_queue_wait",
+  ])
     expect([key, settings.includes(`<code>${key}</code>`)]).toEqual([key, true]);
 });

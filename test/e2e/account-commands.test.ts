@@ -214,7 +214,7 @@ const usage = async (key: string) => {
 
 it("what is left is told by /v1/usage and by headers: of a key's own chain, and of no account that tells nothing", async () => {
   await account("open", { limits: pictures(3) });
-  await account("quiet", { parent: "open", limits: pictures(2), tells: "nothing" });
+  await account("quiet", { parent: "open", limits: pictures(2), discloseLimits: "hidden" });
   const { secret } = await made({ account: "quiet", limits: pictures(10), defaults: false });
   const [first, second] = [await draw(secret), await draw(secret)];
   expect(first.headers.get("x-tollgate-budget")).toBe(

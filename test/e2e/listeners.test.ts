@@ -23,7 +23,7 @@ const first = ours.issue({ name: HOST });
 const YAML = `state_dir: ./state
 listen:
   - { host: 127.0.0.1, port: 0 }
-  - { port: 0, tls: { cert: tls/cert.pem, key: tls/key.pem, clients: { ca: tls/ca.pem } } }
+  - { port: 0, tls: { cert: tls/cert.pem, key: tls/key.pem, client_certificates: { ca: tls/ca.pem } } }
   - { socket: ./gw.sock, mode: "0660" }
 middleware:
   - use: client-certificates

@@ -11,7 +11,7 @@ const LISTENERS: Readonly<Record<string, string>> = {
   "with a certificate that no system trusts": `{ port: 0, ${TLS} } }`,
   "with TLS 1.3 alone": `{ port: 0, ${TLS}, min_version: "1.3" } }`,
   "on a unix socket": "{ socket: ./clients.sock }",
-  "with client certificates on the first listener": `[{ port: 0, ${TLS}, clients: { ca: ./clients.pem, required: true } } }, { port: 0 }]`,
+  "with client certificates on the first listener": `[{ port: 0, ${TLS}, client_certificates: { ca: ./clients.pem, required: true } } }, { port: 0 }]`,
 };
 
 async function asked(admin: string, word: string, key: string) {

@@ -162,7 +162,7 @@ describe("the config that runs", () => {
       at: `${at.file}:1:10`,
     });
     expect(of("listen.port")).toMatchObject({ from: "command line" });
-    expect(of("remember")).toMatchObject({ from: "default" });
+    expect(of("request_history")).toMatchObject({ from: "default" });
     expect(of("frontends.chat-completions.use")).toMatchObject({
       from: "file",
       at: `${at.file}:2:13`,

@@ -67,7 +67,7 @@ async function scene(how: How) {
   const up = await upstreamOf();
   const at = await startTestGateway({
     plugins: { pieces: plugin(up.url, how) },
-    yaml: "frontends: [chat-completions]\nproviders: { p: { use: pieces } }\nattempts: { target: 1, all: 1 }",
+    yaml: "frontends: [chat-completions]\nproviders: { p: { use: pieces } }\nretries: { per_target: 1, total: 1 }",
   });
   const ask = () =>
     fetch(`${at.url}/v1/chat/completions`, {

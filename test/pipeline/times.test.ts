@@ -8,10 +8,10 @@ const info = (kind: string, reasoning?: boolean) =>
 
 it("a class is the kind of model; of chats, whether content comes at once", () => {
   expect(timeoutClassOf({ info: info("chat", false), stream: true })).toBe("quick");
-  expect(timeoutClassOf({ info: info("chat", false), stream: false })).toBe("thinking");
-  expect(timeoutClassOf({ info: info("chat", true), stream: true })).toBe("thinking");
+  expect(timeoutClassOf({ info: info("chat", false), stream: false })).toBe("reasoning");
+  expect(timeoutClassOf({ info: info("chat", true), stream: true })).toBe("reasoning");
   // What is not known may think.
-  expect(timeoutClassOf({ info: info("chat"), stream: true })).toBe("thinking");
+  expect(timeoutClassOf({ info: info("chat"), stream: true })).toBe("reasoning");
   expect(timeoutClassOf({ info: info("image"), stream: false })).toBe("image");
   expect(timeoutClassOf({ info: info("chess"), stream: true })).toBe("chess");
 });

@@ -15,12 +15,12 @@ import { Traffic } from "./fleet-traffic.ts";
 import { createChance, type Rig, type RigResult } from "./rig.ts";
 import { TARGETS } from "./traffic.ts";
 
-/** Every protocol, each provider at a price. `drain`: how it ends. */
-export const fleetYaml = (url: string, drain = "announce: 0s, for: 5s"): string => `
+/** Every protocol, each provider at a price. `shutdown`: how it ends. */
+export const fleetYaml = (url: string, shutdown = "announce: 0s, timeout: 5s"): string => `
 frontends: ${FRONTENDS}
 retries: { per_target: 1 }
 middleware: [auth, { use: limits, with: { hold: hard } }, { use: usage, with: { label_headers: [x-rig] } }]
-drain: { ${drain} }
+shutdown: { ${shutdown} }
 providers:${billing(url)}
 models:
 ${TARGETS.map((first, i) => `  any-${first}: { candidates: [${first}/model, ${TARGETS[(i + 1) % TARGETS.length]}/model], fallback_on: [overloaded, upstream] }`).join("\n")}

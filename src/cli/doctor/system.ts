@@ -49,7 +49,7 @@ export async function checkLimits({
       ? okFinding("limits/files", `${soft} open files`)
       : warningFinding(
           "limits/files",
-          `${soft} open files at most, and ${wanted} may be wanted (bounds.connections, overload.concurrent)`,
+          `${soft} open files at most, and ${wanted} may be wanted (bounds.connections, overload.max_concurrent)`,
           "raise it: LimitNOFILE=65536 in the unit, --ulimit nofile=65536 for a container, ulimit -n in a shell; or lower those bounds",
         ),
   ];

@@ -22,7 +22,7 @@ export interface DraftProvider {
 export interface DraftRoute {
   candidates: { model: string; weight?: number | undefined }[];
   pick?: string | undefined;
-  on?: readonly string[] | undefined;
+  fallbackOn?: readonly string[] | undefined;
   comment?: string | undefined;
 }
 
@@ -168,13 +168,17 @@ const firstVariable = (fields: Readonly<Record<string, unknown>> | undefined): s
     .map((value) => /^\$\{env:(\w+)\}/.exec(String(value))?.[1])
     .find((name) => name !== undefined);
 
-const toRouteConfig = ({ candidates, pick, on }: DraftRoute): unknown => {
+const toRouteConfig = ({ candidates, pick, fallbackOn }: DraftRoute): unknown => {
   const said = candidates.map(({ model, weight }) =>
     weight === undefined || pick !== "weighted" ? model : { model, weight },
   );
-  if (pick === undefined && on === undefined)
+  if (pick === undefined && fallbackOn === undefined)
     return said.length === 1 && typeof said[0] === "string" ? said[0] : { candidates: said };
-  return { candidates: said, ...(pick && { pick }), ...(on && { on }) };
+  return {
+    candidates: said,
+    ...(pick && { pick }),
+    ...(fallbackOn && { fallback_on: fallbackOn }),
+  };
 };
 
 export const slug = (text: string): string =>

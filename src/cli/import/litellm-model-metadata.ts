@@ -70,7 +70,8 @@ export function importMetadata(
 ): BaseModel | undefined {
   const said: Record<string, unknown> = {};
   // A kind that the name states is known to the catalog of a provider that we ship facts of.
-  if (kind !== "chat" && (info.get("mode").exists || isUnlisted(provider.use))) said["kind"] = kind;
+  if (kind !== "chat" && (info.get("mode").exists || isUnlisted(provider.use)))
+    said["operation"] = kind;
   const price = readPrice(params, info);
   if (price !== undefined) said["price"] = price;
   const input = info.get("max_input_tokens").readNumber();

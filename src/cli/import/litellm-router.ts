@@ -3,7 +3,7 @@ import type { ConfigDraft } from "./config-draft.ts";
 import { reportStreamTimeout, toTimeouts } from "./litellm-model-metadata.ts";
 import type { SourceValue } from "./source-value.ts";
 
-/** Failures that are not said in `on` unless a route names them. */
+/** Failures that are not said in `fallback_on` unless a route names them. */
 const DEFAULT_FAILURES = [
   "unsupported",
   "rate_limited",
@@ -113,7 +113,7 @@ function importFallbacks(
 interface FallbackSource {
   readonly name: string;
   readonly names: readonly string[];
-  /** Failures that `on` names beside the usual ones. */
+  /** Failures that `fallback_on` names beside the usual ones. */
   readonly more: readonly string[];
   readonly own: CandidatesByName;
   readonly kindOf: OperationOf;
@@ -138,21 +138,21 @@ function addFallback(
   const others = names
     .filter((each) => !missing.includes(each) && !strange.includes(each) && each !== name)
     .flatMap((each) => own.get(each) ?? [each]);
-  const before = route.on;
+  const before = route.fallbackOn;
   for (const other of others)
     if (!route.candidates.some(({ model }) => model === other))
       route.candidates.push({ model: other });
   // Those of one kind of failure share one list here.
   if (more.length > 0) {
     const first = before === undefined && route.comment !== "fallbacks";
-    route.on = [...new Set([...(before ?? (first ? [] : DEFAULT_FAILURES)), ...more])];
+    route.fallbackOn = [...new Set([...(before ?? (first ? [] : DEFAULT_FAILURES)), ...more])];
     if (!first || before !== undefined)
       said.report(
         "approximate",
-        "here one list of candidates holds for all failures that `on` names",
+        "here one list of candidates holds for all failures that `fallback_on` names",
       );
   } else {
-    if (before !== undefined) route.on = [...new Set([...DEFAULT_FAILURES, ...before])];
+    if (before !== undefined) route.fallbackOn = [...new Set([...DEFAULT_FAILURES, ...before])];
     route.comment = "fallbacks";
   }
   // What comes after a failure is no part of the shares.
@@ -206,5 +206,5 @@ function importTimeouts(router: SourceValue, draft: ConfigDraft): void {
     "as many calls of one request; which failures are tried again is the gateway's to say",
   );
   const calls = Math.min(10, Math.max(1, Math.round(count) + 1));
-  draft.settings["attempts"] = { target: Math.min(2, calls), all: calls };
+  draft.settings["retries"] = { per_target: Math.min(2, calls), total: calls };
 }

@@ -33,9 +33,9 @@ const LITELLM_SETTINGS: SettingRules = {
   turn_off_message_logging: ["exact", "no prompt is ever logged"],
   redact_user_api_key_info: ["exact", "no key is ever logged"],
   default_internal_user_params: ["unsupported", "there are no users beside keys and accounts"],
-  default_team_settings: ["manual", "accounts.<name>.defaults says what new keys get"],
+  default_team_settings: ["manual", "accounts.<name>.key_defaults says what new keys get"],
   guardrails: ["unsupported", "no guardrails come with the gateway"],
-  num_retries: ["approximate", "`attempts` says how often one request is tried"],
+  num_retries: ["approximate", "`retries` says how often one request is tried"],
 };
 
 const GENERAL_SETTINGS: SettingRules = {

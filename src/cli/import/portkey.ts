@@ -118,7 +118,7 @@ const FAILURE_KINDS: readonly (readonly [(status: number) => boolean, string])[]
   [(status) => status >= 500, "upstream"],
 ];
 
-function readFallbackStatuses(said: SourceValue): { on?: readonly string[] } {
+function readFallbackStatuses(said: SourceValue): { fallbackOn?: readonly string[] } {
   if (!said.exists) return {};
   const kinds = said.readTexts().map((text) => {
     const status = Number(text);
@@ -129,7 +129,7 @@ function readFallbackStatuses(said: SourceValue): { on?: readonly string[] } {
       "approximate",
       "some of these are a client's own mistakes, which no other target mends",
     );
-  return { on: [...new Set(kinds.filter((kind) => kind !== undefined))] };
+  return { fallbackOn: [...new Set(kinds.filter((kind) => kind !== undefined))] };
 }
 
 function reportUnsupported(said: SourceValue): void {
@@ -147,6 +147,6 @@ function reportUnsupported(said: SourceValue): void {
   if (retry.exists)
     retry.report(
       "approximate",
-      "`attempts` says how often one request is tried; which failures are is the gateway's to say",
+      "`retries` says how often one request is tried; which failures are is the gateway's to say",
     );
 }

@@ -123,7 +123,7 @@ export interface OperationSpec<K extends Operation = Operation> {
    * endpoint where it is absent and the work is written.
    */
   withOutputCap?(request: ModelRequest<K>, tokens: number): ModelRequest<K>;
-  /** Bytes of one answer that is held, where `bounds.answer` is no measure. */
+  /** Bytes of one answer that is held, where `bounds.response` is no measure. */
   readonly maxResponseBytes?: number;
   /**
    * What two models make cannot be told from each other and must not be mixed: vectors of one mean nothing to the other. A name

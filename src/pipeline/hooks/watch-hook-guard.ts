@@ -9,7 +9,7 @@ import {
   type HookFailurePolicy,
 } from "./hook-guard.ts";
 
-/** A watcher that fails under `pass` watches no longer; the answer goes on. */
+/** A watcher that fails under `continue` watches no longer; the answer goes on. */
 export function guardWatchHook(
   policy: HookFailurePolicy,
   run: NonNullable<Hooks["watch"]>,

@@ -48,12 +48,12 @@ export function addProviderWait({ "~": state }: HostExchange, from: number, unti
 
 const CHAT = "chat";
 /** Classes of chat calls. */
-const CHAT_CLASSES = { quick: "quick", thinking: "thinking" } as const;
+const CHAT_CLASSES = { quick: "quick", reasoning: "reasoning" } as const;
 
-/** A model that may think is silent first, and a whole answer comes when all of it is there. */
+/** A model that may reason is silent first, and a whole answer comes when all of it is there. */
 export const timeoutClassOf = ({ info, stream }: { info: ModelInfo; stream: boolean }): string => {
   if (info.operation !== CHAT) return info.operation;
-  return stream && info.can?.reasoning === false ? CHAT_CLASSES.quick : CHAT_CLASSES.thinking;
+  return stream && info.can?.reasoning === false ? CHAT_CLASSES.quick : CHAT_CLASSES.reasoning;
 };
 
 /** Every class that `classOf` returns for models of these kinds. */

@@ -24,7 +24,7 @@ function certificateFilesOf({ listen, admin }: Pick<GatewayConfig, "listen" | "a
       ? [
           [named(i), tls.cert] as const,
           ...(tls.clientCertificates
-            ? [[`${named(i)}.clients`, tls.clientCertificates.ca] as const]
+            ? [[`${named(i)}.client_certificates`, tls.clientCertificates.ca] as const]
             : []),
         ]
       : [],

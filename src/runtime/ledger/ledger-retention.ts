@@ -13,7 +13,7 @@ const INTERVAL_MS = 3_600_000;
 const FIRST_RUN_DELAY_MS = 2_000;
 
 /**
- * Returns an error if the config sets `ledger.keep` and the store cannot prune. Call it in the process that owns the store:
+ * Returns an error if the config sets `ledger.retention` and the store cannot prune. Call it in the process that owns the store:
  * a worker's borrowed store has no maintenance commands.
  */
 export function findRetentionProblem(

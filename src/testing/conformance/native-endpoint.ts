@@ -215,7 +215,7 @@ function startGatewayFor(
   return startTestGateway({
     plugins: { judged },
     env,
-    yaml: `frontends: [chat-completions]\nattempts: { target: 1, all: 1 }\nproviders: { p: { use: judged${more} } }`,
+    yaml: `frontends: [chat-completions]\nretries: { per_target: 1, total: 1 }\nproviders: { p: { use: judged${more} } }`,
   });
 }
 

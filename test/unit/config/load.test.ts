@@ -78,11 +78,11 @@ describe("defaults and forms", () => {
       expect(config).toMatchObject({
         listen: [{ host: "127.0.0.1", port: 8787, hosts: [], origins: [] }],
         workers: 1,
-        drainMs: 300_000,
+        shutdownTimeoutMs: 300_000,
         strict: false,
         timeouts: { connectMs: 5000, firstByteMs: 600_000, idleMs: 300_000, totalMs: 3_600_000 },
         maxBodyBytes: 32 * 1024 * 1024,
-        log: { level: "info", slowMs: 10_000 },
+        log: { level: "info", slowRequestMs: 10_000 },
         store: { use: "sqlite", options: { durability: "power" } },
       });
       // Without a word about it, no client gets in without a key.
@@ -164,7 +164,7 @@ describe("defaults and forms", () => {
     const { providers, timeouts } = await good({
       timeouts: {
         first_byte: "40s",
-        classes: { image: { first_byte: "30s", idle: "3s" }, thinking: { total: "3m" } },
+        classes: { image: { first_byte: "30s", idle: "3s" }, reasoning: { total: "3m" } },
       },
       providers: {
         all: { use: "demo", timeouts: { first_byte: "20s" } },
@@ -182,19 +182,19 @@ describe("defaults and forms", () => {
     expect(first("none")).toEqual([40_000, 30_000, 3_000]);
     expect(first("all")).toEqual([20_000, 20_000, 3_000]);
     expect(first("some")).toEqual([20_000, 10_000, 3_000]);
-    expect(timeouts.classes.get("thinking")!.totalMs).toBe(180_000);
+    expect(timeouts.classes.get("reasoning")!.totalMs).toBe(180_000);
     // What the file says of classes stands in place of those that come with it.
-    expect([...timeouts.classes.keys()]).toEqual(["image", "thinking"]);
+    expect([...timeouts.classes.keys()]).toEqual(["image", "reasoning"]);
   });
-  it("drain is a time, or two", async () => {
-    const of = async (drain: unknown) => {
-      const { shutdownAnnounceMs, shutdownTimeoutMs } = await good({ drain });
+  it("shutdown is a time, or two", async () => {
+    const of = async (shutdown: unknown) => {
+      const { shutdownAnnounceMs, shutdownTimeoutMs } = await good({ shutdown });
       return [shutdownAnnounceMs, shutdownTimeoutMs];
     };
     expect(await of("9s")).toEqual([undefined, 9_000]);
-    expect(await of({ announce: "2s", for: "9s" })).toEqual([2_000, 9_000]);
+    expect(await of({ announce: "2s", timeout: "9s" })).toEqual([2_000, 9_000]);
     expect(await of({ announce: "0s" })).toEqual([0, 300_000]);
-    expect(await of({ for: "9s" })).toEqual([undefined, 9_000]);
+    expect(await of({ timeout: "9s" })).toEqual([undefined, 9_000]);
   });
   it("facts of the operator's own: prices by unit, in dollars, never through a float", async () => {
     const { providers } = await good(`
@@ -292,7 +292,12 @@ describe("when", () => {
 });
 
 it("in what is left out, text that waits for a variable is no wrong type", async () => {
-  const waiting = { use: "demo", when: false, require_ready: "${env:GONE}", state: "${env:GONE}" };
+  const waiting = {
+    use: "demo",
+    when: false,
+    require_ready: "${env:GONE}",
+    state_mode: "${env:GONE}",
+  };
   expect((await read({ providers: { x: waiting } })).problems).toEqual([]);
 });
 
@@ -560,7 +565,7 @@ describe("the value", () => {
       await two({ label: "l", beta: true, api_key: "x" }),
     );
     expect(await hash(TEXT, "sk-rotated")).not.toBe(now);
-    expect(await hash({ ...TEXT, drain: "1s" })).not.toBe(now);
+    expect(await hash({ ...TEXT, shutdown: "1s" })).not.toBe(now);
     expect(await hash({ ...TEXT, models: { a: "openai/y" } })).not.toBe(now);
     expect(
       await hash({ ...TEXT, providers: { x: { use: "openai", ...KEYED.openai }, ...KEYED } }),

@@ -22,10 +22,10 @@ it("is read with what is usual filled in, and its secret is one", async () => {
     issuer: "https://login.example",
     clientId: "t",
     clientSecret: "canary-oidc-9f3c",
-    callback: "https://g.example/admin/v1/oidc/callback",
+    callbackUrl: "https://g.example/admin/v1/oidc/callback",
     scopes: ["openid", "profile", "email"],
-    groups: "groups",
-    name: "email",
+    groupsClaim: "groups",
+    nameClaim: "email",
     roles: [
       { group: "a", role: "owner", account: undefined },
       { group: "b", role: "viewer", account: "acme" },

@@ -104,21 +104,21 @@ describe("print", () => {
         classes:
           quick:
             first_byte: 1m
-        write: 1m
-      attempts:
-        target: 2
-        all: 3
+        client_write: 1m
+      retries:
+        per_target: 2
+        total: 3
       max_body: 1MB
       bounds:
         in_flight: 256MiB
-        values: 100000
-        answer: 64MiB
+        json_values: 100000
+        response: 64MiB
         connections: 10000
         connections_per_address: 2000
       overload:
-        concurrent: 10000
-        wait: 250ms
-      catalogue:
+        max_concurrent: 10000
+        max_queue_wait: 250ms
+      catalog:
         refresh: 10m
       files:
         lifetime: 1h
@@ -128,7 +128,7 @@ describe("print", () => {
       request_history: 10000
       log:
         level: info
-        slow: 10s
+        slow_request: 10s
       ledger: {}
       store:
         use: sqlite
@@ -170,7 +170,7 @@ describe("print", () => {
         demo:
           use: demo
           trust_policy: false
-          state: refuse
+          state_mode: reject
           on_disconnect: cancel
           require_ready: false
         openai:
@@ -180,7 +180,7 @@ describe("print", () => {
             region: eu
             api_key: "[secret]\${env:KEY}[secret]\${env:EMPTY:-[secret]}"
           trust_policy: false
-          state: refuse
+          state_mode: reject
           on_disconnect: cancel
           require_ready: false
           timeouts:
@@ -211,7 +211,7 @@ describe("print", () => {
                 api_key: \${env:KEY}
               weight: 1
           trust_policy: true
-          state: refuse
+          state_mode: reject
           on_disconnect: cancel
           require_ready: false
         third:
@@ -222,15 +222,15 @@ describe("print", () => {
         fast:
           candidates: [ "openai/\${env:MODEL}", anthropic/x ]
           pick: ordered
-          on: [ unsupported, rate_limited, overloaded, timeout, upstream, upstream_auth, upstream_quota ]
+          fallback_on: [ unsupported, rate_limited, overloaded, timeout, upstream, upstream_auth, upstream_quota ]
         one:
           candidates: [ demo/echo ]
           pick: ordered
-          on: [ unsupported, rate_limited, overloaded, timeout, upstream, upstream_auth, upstream_quota ]
+          fallback_on: [ unsupported, rate_limited, overloaded, timeout, upstream, upstream_auth, upstream_quota ]
         later:
           candidates: [ third/x ]
           pick: ordered
-          on: [ unsupported, rate_limited, overloaded, timeout, upstream, upstream_auth, upstream_quota ]
+          fallback_on: [ unsupported, rate_limited, overloaded, timeout, upstream, upstream_auth, upstream_quota ]
       "
     `);
     for (const secret of SECRETS) expect(print() + print(true)).not.toContain(secret);
@@ -273,12 +273,12 @@ describe("print", () => {
           },
           { requiredKeys: [] },
         ),
-        drain: fc.constantFrom("1s", "90s", "250ms", "2h", "${env:DRAIN}"),
+        shutdown: fc.constantFrom("1s", "90s", "250ms", "2h", "${env:DRAIN}"),
         max_body: fc.constantFrom(1, 1000, "2MB", "1GiB"),
         workers: fc.constantFrom(3, "auto"),
         providers: fc.record(
           {
-            demo: fc.constantFrom(null, {}, "demo", { use: "demo", state: "relay" }),
+            demo: fc.constantFrom(null, {}, "demo", { use: "demo", state_mode: "relay" }),
             openai: fc.record(
               {
                 with: fc.record({ api_key: fc.constant("${env:KEY}"), label: value }),

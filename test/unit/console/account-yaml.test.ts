@@ -32,7 +32,7 @@ const account = fc.record(
       text,
       { minKeys: 1, maxKeys: 2 },
     ),
-    tells: fc.constantFrom("numbers", "nothing"),
+    discloseLimits: fc.constantFrom("full", "hidden"),
     defaults: fc.record({ limits: fc.array(limit, { minLength: 1, maxLength: 2 }) }),
   },
   { requiredKeys: ["id"] },

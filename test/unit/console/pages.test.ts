@@ -138,7 +138,7 @@ it("Models shows the hedging of each alias", async () => {
       aliases: [
         { ...alias, name: "plain" },
         { ...alias, name: "fast", hedge: "4s" },
-        { ...alias, name: "deep", hedge: { quick: "4s", thinking: "1m" } },
+        { ...alias, name: "deep", hedge: { quick: "4s", reasoning: "1m" } },
       ],
     }),
   });

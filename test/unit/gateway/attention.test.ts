@@ -146,7 +146,7 @@ it("has what is wrong with the gateway", async () => {
       certificates: [
         { listener: "listen.tls", expiresAt: NOW + 3 * DAY },
         { listener: "admin.tls", expiresAt: NOW + 20 * DAY },
-        { listener: "listen.tls.clients", expiresAt: NOW + 90 * DAY },
+        { listener: "listen.tls.client_certificates", expiresAt: NOW + 90 * DAY },
       ],
       resting: [
         { provider: "acme", credential: "main", why: "overloaded", until: NOW + 9, state: "open" },

@@ -108,7 +108,7 @@ describe("knows every plugin's options", () => {
     ],
     ["listne: {}", ""],
     ["listen: { port: 8787x }", "/listen/port"],
-    ["drain: 300", "/drain"],
+    ["shutdown: 300", "/shutdown"],
     ["models: { a: [] }", "/models/a"],
     ["models: { a: { candidates: [b/c], pick: best } }", "/models/a/pick"],
   ])("%s fails", (text, at) => expect(errors(text)).toContain(at));
@@ -135,7 +135,7 @@ describe("lets through", () => {
 listen: { port: "${any}", host: "${any}" }
 strict: "${any}"
 workers: "${any}"
-drain: "${any}"
+shutdown: "${any}"
 log: { level: "${any}" }
 store: { use: sqlite, with: { durability: "${any}" } }
 providers: { r: { use: rich, with: { id: "${any}", secret: "${any}", size: { w: "${any}" }, mode: "${any}" } } }

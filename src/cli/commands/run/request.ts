@@ -25,7 +25,7 @@ export const command: CliCommand = {
     "Says all that is known of one request: who asked for what, why which candidate was tried, each attempt with its times, what " +
     "hooks did, what was lost, what it cost and by which rows of the ledger. The id is that of the answer's x-request-id, the " +
     "client's own x-request-id, or that of an attempt. A running gateway remembers the last requests, refused ones too " +
-    "(`remember` in gateway.yaml); of older ones there is what the ledger has. No prompt and no answer is kept anywhere. Exits " +
+    "(`request_history` in gateway.yaml); of older ones there is what the ledger has. No prompt and no answer is kept anywhere. Exits " +
     "with 1 when there is no such request.",
   options: GATEWAY_OPTIONS,
   positionals: { least: 1, most: 1 },

@@ -46,9 +46,9 @@ export function accountYaml(of: AccountConfig): string[] {
           ...labelled.map(([label, value]) => `      ${yamlScalar(label)}: ${yamlScalar(value)}`),
         ]
       : []),
-    ...(discloseLimits ? [`    tells: ${yamlScalar(discloseLimits)}`] : []),
+    ...(discloseLimits ? [`    disclose_limits: ${yamlScalar(discloseLimits)}`] : []),
     ...(defaults && defaults.limits.length > 0
-      ? ["    defaults:", ...yamlLimits(defaults.limits, "      ")]
+      ? ["    key_defaults:", ...yamlLimits(defaults.limits, "      ")]
       : []),
   ];
   return inside.length > 0
