@@ -27,7 +27,7 @@ export interface Rollup {
   /** All of another one, which tells as much or more. */
   merge(other: Rollup): void;
   groups(): Iterable<readonly [RowDimensions, RunningTotal]>;
-  /** What `readSubtotals` reads. */
+  /** What `parseRollup` reads. */
   serialize(): string;
 }
 
@@ -152,23 +152,29 @@ class GroupedRollup implements Rollup {
   }
 
   serialize(): string {
-    const words = new Map<string, number>();
-    const word = (text: string | null): number => {
+    const strings = new Map<string, number>();
+    const indexOf = (text: string | null): number => {
       if (text === null) return -1;
-      let place = words.get(text);
-      if (place === undefined) words.set(text, (place = words.size));
+      let place = strings.get(text);
+      if (place === undefined) strings.set(text, (place = strings.size));
       return place;
     };
     const groups = [...this.#groups]
       .sort(([a], [b]) => (a < b ? -1 : 1))
       .map(([, { dimensions, total }]) => [
-        ...dimensionValues(dimensions, this.level).map(word),
+        ...dimensionValues(dimensions, this.level).map(indexOf),
         total.calls,
         total.unpriced,
         String(total.costNano),
-        ...[...total.unitCounts()].flatMap(([unit, whole, parts]) => [word(unit), whole, parts]),
+        ...[...total.unitCounts()].flatMap(([unit, whole, parts]) => [indexOf(unit), whole, parts]),
       ]);
-    return JSON.stringify({ depth: this.level, rows: this.rows, groups, words: [...words.keys()] });
+    const text: SerializedRollup = {
+      level: this.level,
+      rows: this.rows,
+      groups,
+      strings: [...strings.keys()],
+    };
+    return JSON.stringify(text);
   }
 
   #groupFor(facts: RowDimensions): Group {

@@ -113,9 +113,9 @@ export async function growth(
 function addKeys(db: DatabaseSync, count: number): void {
   db.prepare(
     `WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?)
-     INSERT INTO key (digest, place, record, said)
-     SELECT printf('%064x', i), substr(place, 1, instr(place, ':')) || printf('%064x', i), json_set(record, '$.digest', printf('%064x', i), '$.id', 'bench' || i), said
-     FROM n, (SELECT place, record, said FROM key LIMIT 1)`,
+     INSERT INTO key (digest, sort_key, record, hashed_record)
+     SELECT printf('%064x', i), substr(sort_key, 1, instr(sort_key, ':')) || printf('%064x', i), json_set(record, '$.digest', printf('%064x', i), '$.id', 'bench' || i), hashed_record
+     FROM n, (SELECT sort_key, record, hashed_record FROM key LIMIT 1)`,
   ).run(count);
 }
 
@@ -123,7 +123,7 @@ function addKeys(db: DatabaseSync, count: number): void {
 function addAccounts(db: DatabaseSync, count: number): void {
   db.prepare(
     `WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?)
-     INSERT INTO account (id, record, said)
+     INSERT INTO account (id, record, hashed_record)
      SELECT id, json, json FROM (
        SELECT 'bench-' || i AS id, json_object('id', 'bench-' || i, 'created', 0, 'version', 1, 'limits',
          json_array(json_object('scope', 'account:bench-' || i, 'unit', 'requests', 'max', 1000000000, 'per', 'month'))) AS json FROM n)`,
@@ -139,7 +139,7 @@ function addRows(db: DatabaseSync, count: number): void {
   for (const insert of [
     "batch SELECT -(i * 10 + first), instance, terms, rows FROM n, (SELECT * FROM batch)",
     "call SELECT 'bench-' || i || attempt, -(i * 10 + first) FROM n, (SELECT * FROM call)",
-    "done SELECT -(i * 10 + reserve), -(i * 10 + first) FROM n, (SELECT * FROM done)",
+    "closed_call SELECT -(i * 10 + reserve), -(i * 10 + first) FROM n, (SELECT * FROM closed_call)",
   ])
     db.prepare(`${times} INSERT INTO ${insert}`).run(twins);
 }

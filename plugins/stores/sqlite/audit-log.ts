@@ -18,7 +18,7 @@ import type { Checkpoint } from "./data/checkpoint.ts";
 export function appendAudit(session: LedgerSession, said: AuditEntry | AuditEnd): void {
   session.runStep((db, journal) => {
     const seq = journal.appendNote(said.at, { audit: said });
-    db.prepare("INSERT INTO audit (seq, id, ends, text) VALUES (?, ?, ?, ?)").run(
+    db.prepare("INSERT INTO audit (seq, id, is_end, text) VALUES (?, ?, ?, ?)").run(
       seq,
       said.id,
       "outcome" in said ? 1 : 0,
@@ -32,8 +32,8 @@ export function listAudit(db: DatabaseSync, page?: PageRequest): ResultPage<Audi
   const size = pageSize(page);
   const found = db
     .prepare(
-      "SELECT seq, text, (SELECT text FROM audit e WHERE e.id = audit.id AND e.ends = 1 LIMIT 1) AS ended " +
-        "FROM audit WHERE ends = 0 AND seq < ? ORDER BY seq DESC LIMIT ?",
+      "SELECT seq, text, (SELECT text FROM audit e WHERE e.id = audit.id AND e.is_end = 1 LIMIT 1) AS ended " +
+        "FROM audit WHERE is_end = 0 AND seq < ? ORDER BY seq DESC LIMIT ?",
     )
     .all(Number(page?.after ?? Number.MAX_SAFE_INTEGER), size + 1)
     .map((row) => {
@@ -84,12 +84,12 @@ export class AuditLogVerifier {
 
   addNote(seq: number, said: AuditEntry | AuditEnd): void {
     this.#noteCount++;
-    const found = this.#db.prepare("SELECT id, ends, text FROM audit WHERE seq = ?").get(seq);
-    const ends = "outcome" in said ? 1 : 0;
+    const found = this.#db.prepare("SELECT id, is_end, text FROM audit WHERE seq = ?").get(seq);
+    const isEnd = "outcome" in said ? 1 : 0;
     if (
       found?.["text"] !== JSON.stringify(said) ||
       found["id"] !== said.id ||
-      found["ends"] !== ends
+      found["is_end"] !== isEnd
     )
       this.#addProblem(`What an operator did is not listed as entry ${seq} has it.`);
   }

@@ -19,9 +19,9 @@ const entry = (id: string): AuditEntry => ({
 
 const WAYS: readonly (readonly [string, string])[] = [
   ["changed", `UPDATE audit SET text = replace(text, 'anna', 'otto') WHERE id = 'a'`],
-  ["taken out", "DELETE FROM audit WHERE id = 'a' AND ends = 0"],
-  ["put in", `INSERT INTO audit (seq, id, ends, text) VALUES (99, 'c', 0, '{}')`],
-  ["said to have ended otherwise", "UPDATE audit SET id = 'b' WHERE id = 'a' AND ends = 1"],
+  ["taken out", "DELETE FROM audit WHERE id = 'a' AND is_end = 0"],
+  ["put in", `INSERT INTO audit (seq, id, is_end, text) VALUES (99, 'c', 0, '{}')`],
+  ["said to have ended otherwise", "UPDATE audit SET id = 'b' WHERE id = 'a' AND is_end = 1"],
 ];
 
 it.each(WAYS)("one that was %s afterwards", async (_, sql) => {
@@ -37,7 +37,7 @@ it.each(WAYS)("one that was %s afterwards", async (_, sql) => {
   expect(await store.verify!()).toEqual([]);
   const db = new DatabaseSync(file);
   expect(() => db.exec(sql === WAYS[2]![1] ? "DELETE FROM audit" : sql)).toThrow("append-only");
-  db.exec("DROP TRIGGER audit_stays; DROP TRIGGER audit_remains");
+  db.exec("DROP TRIGGER audit_no_update; DROP TRIGGER audit_no_delete");
   db.exec(sql);
   db.close();
   const problems = await store.verify!();

@@ -113,12 +113,12 @@ it("neither is what a key was called before, nor a hash that tells it to who gue
       { do: "key", at: NOON, key: { id: "k", digest: "d", created: NOON, name } },
     ]);
   const db = new DatabaseSync(file, { readOnly: true });
-  const sums = db.prepare("SELECT salt, hash FROM word").all();
+  const sums = db.prepare("SELECT salt, hash FROM salted_text").all();
   expect(new Set(sums.map(({ salt }) => salt)).size).toBe(2);
   await keeping.erase({ key: "k" });
   expect(found(file, "canary-")).toEqual([]);
   expect(
-    db.prepare("SELECT hash FROM word WHERE text IS NULL AND salt IS NULL").all(),
+    db.prepare("SELECT hash FROM salted_text WHERE text IS NULL AND salt IS NULL").all(),
   ).toHaveLength(2);
   db.close();
   expect(await store.verify!()).toEqual([]);
@@ -132,22 +132,25 @@ it("verify finds a word that was changed, taken out, or put in the place of one 
   const db = new DatabaseSync(file);
   for (const [change, back] of [
     [
-      `UPDATE word SET text = '"v9"' WHERE text = '"v1"'`,
-      `UPDATE word SET text = '"v1"' WHERE text = '"v9"'`,
+      `UPDATE salted_text SET text = '"v9"' WHERE text = '"v1"'`,
+      `UPDATE salted_text SET text = '"v1"' WHERE text = '"v9"'`,
     ],
     [
-      "CREATE TABLE x AS SELECT * FROM word; DELETE FROM word WHERE text = '\"v2\"'",
-      "DELETE FROM word; INSERT INTO word SELECT * FROM x; DROP TABLE x",
+      "CREATE TABLE x AS SELECT * FROM salted_text; DELETE FROM salted_text WHERE text = '\"v2\"'",
+      "DELETE FROM salted_text; INSERT INTO salted_text SELECT * FROM x; DROP TABLE x",
     ],
     [
-      "UPDATE word SET gone = 1 WHERE gone IS NOT NULL",
-      "UPDATE word SET gone = 9 WHERE gone IS NOT NULL",
+      "UPDATE salted_text SET erased_at_seq = 1 WHERE erased_at_seq IS NOT NULL",
+      "UPDATE salted_text SET erased_at_seq = 9 WHERE erased_at_seq IS NOT NULL",
     ],
     [
-      "UPDATE word SET gone = 0 WHERE gone IS NOT NULL",
-      "UPDATE word SET gone = 9 WHERE gone IS NOT NULL",
+      "UPDATE salted_text SET erased_at_seq = 0 WHERE erased_at_seq IS NOT NULL",
+      "UPDATE salted_text SET erased_at_seq = 9 WHERE erased_at_seq IS NOT NULL",
     ],
-    ["UPDATE word SET gone = 9, salt = NULL, text = NULL WHERE text = '\"v0\"'", undefined],
+    [
+      "UPDATE salted_text SET erased_at_seq = 9, salt = NULL, text = NULL WHERE text = '\"v0\"'",
+      undefined,
+    ],
   ]) {
     db.exec(change!);
     expect((await store.verify!()).length, change).toBeGreaterThan(0);
@@ -261,14 +264,14 @@ it("what stands for pruned rows is proved: any change of it is found", async () 
   for (const { name } of db.prepare("SELECT name FROM sqlite_master WHERE type = 'trigger'").all())
     db.exec(`DROP TRIGGER ${name}`);
   for (const [table, id] of [
-    ["base", "id"],
-    ["sums", "n"],
-    ["carried", "seq"],
+    ["checkpoint", "id"],
+    ["checkpoint_rollup", "n"],
+    ["retained_reserve", "seq"],
   ] as const) {
     const columns = {
-      base: ["text"],
-      sums: ["text", "quarter", "hash"],
-      carried: ["rows", "terms", "over"],
+      checkpoint: ["text"],
+      checkpoint_rollup: ["text", "quarter", "hash"],
+      retained_reserve: ["rows", "terms", "is_settled"],
     }[table];
     for (const column of columns) {
       const row = db.prepare(`SELECT ${id} AS id, ${column} AS value FROM ${table} LIMIT 1`).get()!;
@@ -290,10 +293,10 @@ it("what stands for pruned rows is proved: any change of it is found", async () 
   }
   expect(await store.verify!()).toEqual([]);
   for (const sql of [
-    "UPDATE base SET last = last - 1",
-    "DELETE FROM base",
-    "DELETE FROM carried",
-    "DELETE FROM sums WHERE n = 1",
+    "UPDATE checkpoint SET last = last - 1",
+    "DELETE FROM checkpoint",
+    "DELETE FROM retained_reserve",
+    "DELETE FROM checkpoint_rollup WHERE n = 1",
   ]) {
     db.exec("BEGIN");
     db.exec("SAVEPOINT x");
@@ -301,7 +304,7 @@ it("what stands for pruned rows is proved: any change of it is found", async () 
     db.exec("COMMIT");
     const found = await store.verify!().catch((error: Error) => [error]);
     expect(found.length, sql).toBeGreaterThan(0);
-    if (sql.startsWith("UPDATE")) db.exec("UPDATE base SET last = last + 1");
+    if (sql.startsWith("UPDATE")) db.exec("UPDATE checkpoint SET last = last + 1");
     else break;
   }
   db.close();
@@ -355,7 +358,7 @@ it("pruned again and again it says the same", async () => {
       reserveCommand(`probe${d}`, { at: NOON + 3 * DAY, claims: [{ ...total, take: 0n }] }),
       settleCommand(`probe${d}`, { at: NOON + 3 * DAY, state: "void", costNano: 0n, usage: {} }),
     ]);
-    expect(verdict).toMatchObject({ ok: true, limits: [{ left: total.max - 4n * 31n + 2n }] });
+    expect(verdict).toMatchObject({ ok: true, limits: [{ remaining: total.max - 4n * 31n + 2n }] });
   }
   // The next archive begins where the rows that are gone have ended.
   const next = join(folder, "next.jsonl.gz");

@@ -178,14 +178,14 @@ describe("the chain finds", () => {
     ["a budget that was set back", "UPDATE meter SET level = '0'"],
     [
       "a call that was put down as open",
-      "INSERT INTO open (attempt, seq, usage) VALUES ('a1', 3, '{}')",
+      "INSERT INTO open_call (attempt, seq, usage) VALUES ('a1', 3, '{}')",
     ],
-    ["a time that hides entries", "UPDATE segment SET till = since - 1 WHERE id = 5"],
-    ["a key whose entries are not found", "DELETE FROM mention"],
-    ["a key whose entries are another one's", "UPDATE mention SET key = 'other'"],
+    ["a time that hides entries", "UPDATE segment SET max_at = min_at - 1 WHERE id = 5"],
+    ["a key whose entries are not found", "DELETE FROM key_index"],
+    ["a key whose entries are another one's", "UPDATE key_index SET key = 'other'"],
     ["an attempt that is not found", "DELETE FROM call WHERE attempt = 'a3'"],
     ["an attempt that is found elsewhere", "UPDATE call SET first = 5 WHERE attempt = 'a3'"],
-    ["a settle that is not found", "DELETE FROM done WHERE reserve = 7"],
+    ["a settle that is not found", "DELETE FROM closed_call WHERE reserve = 7"],
   ];
   for (const [what, sql] of changes)
     it(what, async () => {
@@ -225,8 +225,8 @@ describe("the chain finds", () => {
       "of a key that nobody made",
       "INSERT INTO key VALUES ('dx', 'zz', '{\"id\":\"kx\"}', '{\"id\":\"kx\"}')",
     ],
-    ["whose trace was wiped", "DELETE FROM keyed WHERE n = 2"],
-    ["whose trace was cut", "DELETE FROM keyed WHERE n > 1"],
+    ["whose trace was wiped", "DELETE FROM record_link WHERE n = 2"],
+    ["whose trace was cut", "DELETE FROM record_link WHERE n > 1"],
   ])("a limit that was %s in the file", async (_how, sql) => {
     const { store, file } = await opened();
     const key = (digest: string, more: object) =>
@@ -290,7 +290,7 @@ describe("the chain finds", () => {
     const db = new DatabaseSync(file);
     dropTriggers(db);
     db.exec(
-      "DELETE FROM batch WHERE first > 4; DELETE FROM segment WHERE last > 4; DELETE FROM call WHERE attempt = 'c'; DELETE FROM done WHERE reserve > 4",
+      "DELETE FROM batch WHERE first > 4; DELETE FROM segment WHERE last > 4; DELETE FROM call WHERE attempt = 'c'; DELETE FROM closed_call WHERE reserve > 4",
     );
     db.close();
     expect(await store.verify!()).toEqual([]);
@@ -308,7 +308,7 @@ describe("the chain finds", () => {
     const db = new DatabaseSync(file);
     dropTriggers(db);
     db.exec(
-      "DELETE FROM batch WHERE first > 4; UPDATE segment SET id = -1 WHERE last > 4; DELETE FROM call WHERE attempt = 'c'; DELETE FROM done WHERE reserve > 4",
+      "DELETE FROM batch WHERE first > 4; UPDATE segment SET id = -1 WHERE last > 4; DELETE FROM call WHERE attempt = 'c'; DELETE FROM closed_call WHERE reserve > 4",
     );
     db.close();
     expect((await store.verify!()).length).toBeGreaterThan(0);
@@ -322,7 +322,7 @@ describe("the chain finds", () => {
     const db = new DatabaseSync(file);
     dropTriggers(db);
     db.exec(
-      "DELETE FROM batch WHERE first < 3; UPDATE segment SET id = id - 1; DELETE FROM call WHERE attempt = 'a'; DELETE FROM done WHERE reserve < 3",
+      "DELETE FROM batch WHERE first < 3; UPDATE segment SET id = id - 1; DELETE FROM call WHERE attempt = 'a'; DELETE FROM closed_call WHERE reserve < 3",
     );
     db.close();
     expect((await store.verify!()).length).toBeGreaterThan(0);
@@ -475,14 +475,14 @@ describe("a ledger that has grown", () => {
     await grown(made.store);
     await made.store.apply([settleCommand("ended"), reserveCommand("new")]);
     const db = new DatabaseSync(made.file, { readOnly: true });
-    expect(db.prepare("SELECT attempt FROM open ORDER BY attempt").all()).toEqual([
+    expect(db.prepare("SELECT attempt FROM open_call ORDER BY attempt").all()).toEqual([
       { attempt: "heard" },
       { attempt: "old" },
     ]);
-    const { low, last } = db
-      .prepare("SELECT low, last FROM segment ORDER BY id DESC LIMIT 1")
-      .get() as { low: number; last: number };
-    expect(last - low).toBeLessThan(16_384);
+    const { oldest_open: oldestOpen, last } = db
+      .prepare("SELECT oldest_open, last FROM segment ORDER BY id DESC LIMIT 1")
+      .get() as { oldest_open: number; last: number };
+    expect(last - oldestOpen).toBeLessThan(16_384);
     db.close();
     expect(await attempts(made.store, { state: "open" })).toEqual([
       "old reserve",

@@ -77,7 +77,7 @@ class Ledger {
   restart(keeps: boolean): void {
     const before = this.file;
     this.#n++;
-    for (const end of ["", "-wal", ...(keeps ? [".sums", ".sums-wal"] : [])])
+    for (const end of ["", "-wal", ...(keeps ? [".rollups", ".rollups-wal"] : [])])
       if (existsSync(before + end)) copyFileSync(before + end, this.file + end);
     this.#reader?.close();
     this.#reader = undefined;
@@ -108,23 +108,23 @@ class Ledger {
   /** The last entry that is gone. */
   get base(): number {
     const db = new DatabaseSync(this.file, { readOnly: true });
-    const { last } = db.prepare("SELECT coalesce(max(last), 0) AS last FROM base").get()!;
+    const { last } = db.prepare("SELECT coalesce(max(last), 0) AS last FROM checkpoint").get()!;
     db.close();
     return Number(last);
   }
 
   /** Up to which entry sums go, and which are gone that are in none of them. */
   get summed(): { seq: number; pruned: number } | undefined {
-    const db = new DatabaseSync(`${this.file}.sums`);
-    const row = db.prepare("SELECT seq, pruned FROM upto").get();
+    const db = new DatabaseSync(`${this.file}.rollups`);
+    const row = db.prepare("SELECT seq, compacted_up_to FROM position").get();
     db.close();
-    return row && { seq: Number(row["seq"]), pruned: Number(row["pruned"]) };
+    return row && { seq: Number(row["seq"]), pruned: Number(row["compacted_up_to"]) };
   }
 
   /** What it tells without sums. */
   async told(questions: readonly TotalsQuery[]): Promise<(readonly LedgerTotal[])[]> {
     const file = `${this.file}.copy`;
-    for (const end of ["", "-wal", ".sums", ".sums-wal", ".sums-shm", "-shm"])
+    for (const end of ["", "-wal", ".rollups", ".rollups-wal", ".rollups-shm", "-shm"])
       rmSync(file + end, { force: true });
     for (const end of ["", "-wal"])
       if (existsSync(this.file + end)) copyFileSync(this.file + end, file + end);
@@ -431,7 +431,7 @@ it("threads that are killed while they sum up leave sums of whole commits, or no
 const BY_DAY: TotalsQuery = { by: ["day", "label"] };
 
 describe("the sums' file", () => {
-  const sumsOf = (ledger: Ledger) => new DatabaseSync(`${ledger.file}.sums`);
+  const sumsOf = (ledger: Ledger) => new DatabaseSync(`${ledger.file}.rollups`);
 
   it("that was changed is told by verify, and made anew", async () => {
     const ledger = new Ledger();
@@ -439,11 +439,11 @@ describe("the sums' file", () => {
     await ledger.reader.updateRollups(1);
     const sums = sumsOf(ledger);
     sums.exec(
-      `UPDATE summed SET sums = replace(sums, '"420000"', '"420001"') WHERE span = 86400000`,
+      `UPDATE rollup SET rollup = replace(rollup, '"420000"', '"420001"') WHERE span = 86400000`,
     );
     expect((await ledger.reader.sumEntries({ by: [] }))[0]!.costNano).toBe(420_001n);
     const told = await ledger.reader.verify();
-    expect(told.map(({ path }) => path)).toEqual([expect.stringMatching(/^[/]sums/)]);
+    expect(told.map(({ path }) => path)).toEqual([expect.stringMatching(/^[/]rollups/)]);
     await ledger.reader.updateRollups(1);
     expect((await ledger.reader.sumEntries({ by: [] }))[0]!.costNano).toBe(420_000n);
     expect(await ledger.reader.verify()).toEqual([]);
@@ -485,7 +485,7 @@ describe("the sums' file", () => {
       ledger.restart(false);
       await ledger.reader.updateRollups(1);
       ledger.leave();
-      spoil(`${ledger.file}.sums`);
+      spoil(`${ledger.file}.rollups`);
       expect(await ledger.reader.sumEntries(BY_DAY)).toEqual(await plain(ledger.reader, BY_DAY));
       expect(await ledger.reader.verify()).toEqual([]);
     }
@@ -496,12 +496,12 @@ describe("the sums' file", () => {
     aDay(ledger, 600);
     await ledger.reader.updateRollups(1);
     ledger.leave();
-    const sums = `${ledger.file}.sums`;
+    const sums = `${ledger.file}.rollups`;
     const kept = [sums, `${sums}-wal`].map((path) => existsSync(path) && readFileSync(path));
     const other = new Ledger();
     aDay(other, 100, () => ({ team: "core" }));
     for (const [i, end] of ["", "-wal"].entries())
-      if (kept[i]) writeFileSync(`${other.file}.sums${end}`, kept[i]);
+      if (kept[i]) writeFileSync(`${other.file}.rollups${end}`, kept[i]);
     expect(await other.reader.sumEntries(BY_DAY)).toEqual(await plain(other.reader, BY_DAY));
   });
 
@@ -522,7 +522,7 @@ describe("the sums' file", () => {
     }
     const kept = (of: Ledger) => {
       const db = sumsOf(of);
-      const row = db.prepare("SELECT sum(length(sums)) AS n FROM summed").get();
+      const row = db.prepare("SELECT sum(length(rollup)) AS n FROM rollup").get();
       db.close();
       return Number(row!["n"]);
     };

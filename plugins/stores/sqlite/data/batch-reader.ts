@@ -62,12 +62,12 @@ export class BatchReader {
   constructor(db: DatabaseSync, shelf: RowLookup) {
     this.#db = db;
     this.#rows = shelf;
-    this.#chapters = db.prepare("SELECT chapter FROM mention WHERE key = ? ORDER BY chapter");
+    this.#chapters = db.prepare("SELECT chapter FROM key_index WHERE key = ? ORDER BY chapter");
     this.#timeRange = db.prepare(
-      `SELECT ${BATCH_COLUMNS} FROM batch WHERE first BETWEEN ? AND ? AND first > coalesce((SELECT last FROM base), 0) ORDER BY first LIMIT ${BATCHES_PER_READ}`,
+      `SELECT ${BATCH_COLUMNS} FROM batch WHERE first BETWEEN ? AND ? AND first > coalesce((SELECT last FROM checkpoint), 0) ORDER BY first LIMIT ${BATCHES_PER_READ}`,
     );
-    this.#newest = db.prepare("SELECT last, low FROM segment ORDER BY id DESC LIMIT 1");
-    this.#checkpoint = db.prepare("SELECT last FROM base");
+    this.#newest = db.prepare("SELECT last, oldest_open FROM segment ORDER BY id DESC LIMIT 1");
+    this.#checkpoint = db.prepare("SELECT last FROM checkpoint");
   }
 
   /** The newest entry's. */
@@ -105,8 +105,8 @@ export class BatchReader {
 
   /** About how many entries its times are in. */
   estimatedEntries(query: LedgerQuery): number {
-    const [since, till] = this.#rangeForTimes(query);
-    return Math.min(till, this.lastSeq()) - Math.max(since, 0);
+    const [first, last] = this.#rangeForTimes(query);
+    return Math.min(last, this.lastSeq()) - Math.max(first, 0);
   }
 
   /** Those that begin from `first` on and before `end`, but for what is gone and not swept yet. */
@@ -131,8 +131,10 @@ export class BatchReader {
       return distinctRanges(seqs.map(at));
     }
     if (state === "open") {
-      const low = Number(this.#newest.get()?.["low"] ?? 0);
-      const listed = this.#db.prepare("SELECT seq FROM open WHERE seq < ? ORDER BY seq").all(low);
+      const low = Number(this.#newest.get()?.["oldest_open"] ?? 0);
+      const listed = this.#db
+        .prepare("SELECT seq FROM open_call WHERE seq < ? ORDER BY seq")
+        .all(low);
       return [...distinctRanges(listed.map(({ seq }) => at(Number(seq)))), [low, END_OF_LEDGER]];
     }
     if (key !== undefined)
@@ -146,11 +148,11 @@ export class BatchReader {
   /** Commits are nearly in the order of their times; what lies between the first and the last of them is looked at. */
   #rangeForTimes({ from, to }: LedgerQuery): BatchRange {
     if (from === undefined && to === undefined) return [-END_OF_LEDGER, END_OF_LEDGER];
-    const { since, till } = this.#db
+    const { first, last } = this.#db
       .prepare(
-        "SELECT min(first) AS since, max(first) AS till FROM segment WHERE till >= ? AND since < ?",
+        "SELECT min(first) AS first, max(first) AS last FROM segment WHERE max_at >= ? AND min_at < ?",
       )
       .get(from ?? -END_OF_LEDGER, to ?? END_OF_LEDGER)!;
-    return since === null ? [END_OF_LEDGER, -END_OF_LEDGER] : [Number(since), Number(till)];
+    return first === null ? [END_OF_LEDGER, -END_OF_LEDGER] : [Number(first), Number(last)];
   }
 }

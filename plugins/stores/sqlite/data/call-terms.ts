@@ -39,7 +39,7 @@ export type TermsTuple = readonly [
   privacy: Reserve["privacy"],
   labels: Reserve["labels"],
   price: string | null,
-  asked: NonNullable<Reserve["clientRequest"]> | null,
+  clientRequest: NonNullable<Reserve["clientRequest"]> | null,
   account?: string,
 ];
 
@@ -52,7 +52,7 @@ export const termsFromTuple = ([
   privacy,
   labels,
   price,
-  asked,
+  clientRequest,
   account,
 ]: TermsTuple): CallTerms => ({
   key,
@@ -61,7 +61,7 @@ export const termsFromTuple = ([
   labels,
   account,
   price,
-  clientRequest: asked ?? undefined,
+  clientRequest: clientRequest ?? undefined,
 });
 
 /** Numbers in use at a time, and for one key; labels may hold anything. */

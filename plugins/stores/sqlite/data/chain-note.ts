@@ -4,14 +4,18 @@ import { hash } from "node:crypto";
 import type { AuditEnd, AuditEntry } from "tollgate/plugin";
 
 export interface ChainNote {
-  /** Text behind this many hashes is gone; `sum` is of all of them. */
-  readonly erased?: { readonly count: number; readonly sum: string };
+  /** Text behind this many hashes is gone; `hash` is of all of them. */
+  readonly erased?: { readonly count: number; readonly hash: string };
   /** What an operator did, or how that ended. */
   readonly audit?: AuditEntry | AuditEnd;
-  /** All entries before it came from another store, whose newest hash was this; `sums` is a hash of what they come to. */
-  readonly imported?: { readonly head: string | null; readonly sums: string };
+  /** All entries before it came from another store, whose newest hash was this; `totals` is a hash of what they come to. */
+  readonly imported?: { readonly head: string | null; readonly totals: string };
   /** Rows up to `last` are gone; what stands for them has these hashes. */
-  readonly compacted?: { readonly last: number; readonly base: string; readonly sums: string };
+  readonly compacted?: {
+    readonly last: number;
+    readonly checkpoint: string;
+    readonly rollups: string;
+  };
 }
 
 /** The row of a note. */

@@ -13,7 +13,7 @@ export function* checkpointRollups(
 ): Generator<readonly [RowDimensions, RunningTotal, at: number], void> {
   if (attempt !== undefined || upstreamId !== undefined || state === "open") return;
   const rows = db.prepare(
-    "SELECT quarter, text FROM sums WHERE quarter >= ? AND quarter < ? AND n <= (SELECT sums FROM base)",
+    "SELECT quarter, text FROM checkpoint_rollup WHERE quarter >= ? AND quarter < ? AND n <= (SELECT rollups FROM checkpoint)",
   );
   for (const row of rows.iterate(from, to))
     for (const [facts, amounts] of parseRollupGroups(String(row["text"])))

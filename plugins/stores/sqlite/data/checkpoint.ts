@@ -22,11 +22,11 @@ export interface Checkpoint {
   /** Reserves that are kept apart, each with the hash of its text. */
   readonly retainedReserves: readonly (readonly [seq: number, hash: string])[];
   /** What windows of the calendar had counted by then. */
-  readonly meters: readonly (readonly [id: string, sum: string])[];
+  readonly meters: readonly (readonly [id: string, hash: string])[];
   /** What operators did in rows that are gone: how many, and a hash over all of it. Absent: written before that was kept. */
   readonly audit?: { readonly count: number; readonly hash: string };
   /** Of notes that are gone: what was erased. */
-  readonly erasures: readonly (readonly [seq: number, count: number, sum: string])[];
+  readonly erasures: readonly (readonly [seq: number, count: number, hash: string])[];
 }
 
 export const hashText = (text: string): string => hash("sha256", text);
@@ -36,13 +36,13 @@ export const rollupHash = (before: string, quarter: number, text: string): strin
   hash("sha256", `${before}\n${quarter}\n${text}`);
 
 /** The last entry that is gone; 0: none. */
-export const COMPACTED_UP_TO_SQL = "SELECT coalesce(max(last), 0) AS last FROM base";
+export const COMPACTED_UP_TO_SQL = "SELECT coalesce(max(last), 0) AS last FROM checkpoint";
 export const readCompactedUpTo = (statement: StatementSync): number =>
   Number(statement.get()!["last"]);
 
 /** Undefined: nothing was pruned yet. */
 export function readCheckpoint(db: DatabaseSync): Checkpoint | undefined {
-  const text = db.prepare("SELECT text FROM base").get()?.["text"];
+  const text = db.prepare("SELECT text FROM checkpoint").get()?.["text"];
   return typeof text === "string" ? (JSON.parse(text) as Checkpoint) : undefined;
 }
 
@@ -51,30 +51,32 @@ export function* verifyCheckpoint(
   db: DatabaseSync,
   said: ChainNote["compacted"],
 ): Generator<Problem, void> {
-  const found = db.prepare("SELECT last, sums, text FROM base").get();
+  const found = db.prepare("SELECT last, rollups, text FROM checkpoint").get();
   if (!found && !said) return;
-  const wrong = (message: string): Problem => ({ path: "/base", message });
+  const wrong = (message: string): Problem => ({ path: "/checkpoint", message });
   const text = String(found?.["text"] ?? "");
   if (!said) yield wrong("No row of the ledger says that anything was pruned.");
   else if (
     !found ||
-    hashText(text) !== said.base ||
+    hashText(text) !== said.checkpoint ||
     found["last"] !== said.last ||
-    found["sums"] !== rollupCountIn(text)
+    found["rollups"] !== rollupCountIn(text)
   )
     yield wrong(`What stands for the rows up to ${said.last} was changed after it was written.`);
   let before = "";
-  const all = db.prepare("SELECT n, quarter, text, hash FROM sums WHERE n <= ? ORDER BY n");
-  for (const row of all.iterate(Number(found?.["sums"] ?? 0))) {
+  const all = db.prepare(
+    "SELECT n, quarter, text, hash FROM checkpoint_rollup WHERE n <= ? ORDER BY n",
+  );
+  for (const row of all.iterate(Number(found?.["rollups"] ?? 0))) {
     const its = rollupHash(before, Number(row["quarter"]), String(row["text"]));
     if (its !== row["hash"])
       yield {
-        path: `/sums/${row["n"]}`,
+        path: `/checkpoint_rollup/${row["n"]}`,
         message: "These sums were changed after they were written.",
       };
     before = String(row["hash"]);
   }
-  if (said && before !== said.sums)
+  if (said && before !== said.rollups)
     yield wrong("Sums of what was pruned are missing, or too many.");
   yield* verifyRetainedReserves(db, text);
 }
@@ -84,11 +86,17 @@ function* verifyRetainedReserves(db: DatabaseSync, base: string): Generator<Prob
   const named = new Map(retainedReservesIn(base));
   for (const { seq, text } of readRetainedReserveTexts(db)) {
     if (named.get(seq) !== hashText(text))
-      yield { path: `/carried/${seq}`, message: "This reserve is not what was kept of it." };
+      yield {
+        path: `/retained_reserve/${seq}`,
+        message: "This reserve is not what was kept of it.",
+      };
     named.delete(seq);
   }
   for (const seq of named.keys())
-    yield { path: `/carried/${seq}`, message: "This reserve was kept, and it is not there." };
+    yield {
+      path: `/retained_reserve/${seq}`,
+      message: "This reserve was kept, and it is not there.",
+    };
 }
 
 function rollupCountIn(base: string): number {
@@ -118,7 +126,9 @@ export const retainedReserveText = (of: {
 function* readRetainedReserveTexts(
   db: DatabaseSync,
 ): Generator<{ seq: number; text: string }, void> {
-  const all = db.prepare("SELECT seq, over, instance, terms, rows FROM carried ORDER BY seq");
+  const all = db.prepare(
+    "SELECT seq, is_settled AS isSettled, instance, terms, rows FROM retained_reserve ORDER BY seq",
+  );
   for (const row of all.iterate())
     yield { seq: Number(row["seq"]), text: retainedReserveText(row as never) };
 }

@@ -24,11 +24,11 @@ const COLUMNS = {
   protocol: termsColumn(3),
   credential: termsColumn(4),
   privacy: termsColumn(5),
-  labels: `(SELECT json_group_object(l.key, coalesce((SELECT w.text ->> '$' FROM word w WHERE w.hash = l.value), 'erased')) FROM json_each(${termsColumn(6, "->")}) l)`,
+  labels: `(SELECT json_group_object(l.key, coalesce((SELECT w.text ->> '$' FROM salted_text w WHERE w.hash = l.value), 'erased')) FROM json_each(${termsColumn(6, "->")}) l)`,
   account: termsColumn(9),
   price: termsColumn(7),
-  asked: byRowKind({ r: `nullif(${termsColumn(8, "->")}, 'null')` }, "NULL"),
-  taken: byRowKind({ r: `coalesce(${jsonColumn(7)}, '[]')` }, "'[]'"),
+  client_request: byRowKind({ r: `nullif(${termsColumn(8, "->")}, 'null')` }, "NULL"),
+  meter_amounts: byRowKind({ r: `coalesce(${jsonColumn(7)}, '[]')` }, "'[]'"),
   hold: byRowKind({ a: "NULL" }, integerColumn(6)),
   usage: byRowKind({ r: "'{}'", a: jsonColumn(6) }, jsonColumn(10)),
   cost: byRowKind({ r: "NULL", a: integerColumn(7) }, integerColumn(8)),
@@ -47,9 +47,9 @@ const columns = Object.entries(COLUMNS).map(([column, of]) => `${of} AS ${column
 
 export const ENTRY_VIEW_SQL = `
   CREATE VIEW entry AS SELECT ${columns.join(", ")} FROM (
-    SELECT seq AS first, instance, terms, rows FROM carried UNION ALL
-    SELECT first, instance, terms, rows FROM batch WHERE first > coalesce((SELECT last FROM base), 0)
+    SELECT seq AS first, instance, terms, rows FROM retained_reserve UNION ALL
+    SELECT first, instance, terms, rows FROM batch WHERE first > coalesce((SELECT last FROM checkpoint), 0)
   ) b, json_each(b.rows) r WHERE r.value ->> 0 <> 'n';
-  CREATE TRIGGER entry_stays INSTEAD OF UPDATE ON entry BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END;
-  CREATE TRIGGER entry_remains INSTEAD OF DELETE ON entry BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END;
+  CREATE TRIGGER entry_no_update INSTEAD OF UPDATE ON entry BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END;
+  CREATE TRIGGER entry_no_delete INSTEAD OF DELETE ON entry BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END;
 `;

@@ -15,7 +15,7 @@ export interface KeyIndex {
 
 export function createKeyIndex(db: DatabaseSync): KeyIndex {
   const mention = db.prepare(
-    "INSERT INTO mention (key, chapter) VALUES (?, ?) ON CONFLICT DO NOTHING",
+    "INSERT INTO key_index (key, chapter) VALUES (?, ?) ON CONFLICT DO NOTHING",
   );
   /** The keys that this chapter is known to have; conflicts say no more than that. */
   let keys = new Set<string>();

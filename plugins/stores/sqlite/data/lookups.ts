@@ -14,7 +14,7 @@ export interface Lookups {
 
 export function createLookups(db: DatabaseSync): Lookups {
   const key = db.prepare("SELECT record FROM key WHERE digest = ?");
-  const keys = db.prepare("SELECT record FROM key WHERE place > ? ORDER BY place LIMIT ?");
+  const keys = db.prepare("SELECT record FROM key WHERE sort_key > ? ORDER BY sort_key LIMIT ?");
   const account = db.prepare("SELECT record FROM account WHERE id = ?");
   const accounts = db.prepare("SELECT record FROM account WHERE id > ? ORDER BY id LIMIT ?");
   const price = db.prepare("SELECT price FROM price WHERE hash = ?");

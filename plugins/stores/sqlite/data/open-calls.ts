@@ -5,19 +5,19 @@ import { decodeRows, BATCH_COLUMNS, type StoredBatch } from "./stored-batch.ts";
 
 export function insertInstance(db: DatabaseSync, name: string, at: number): number {
   const { lastInsertRowid } = db
-    .prepare("INSERT INTO instance (name, pid, started, alive) VALUES (?, ?, ?, ?)")
+    .prepare("INSERT INTO instance (name, pid, started, last_heartbeat) VALUES (?, ?, ?, ?)")
     .run(name, process.pid, at, at);
   return Number(lastInsertRowid);
 }
 
 export function* readMeters(db: DatabaseSync): Iterable<Meter> {
-  for (const m of db.prepare("SELECT id, level, at, max, told FROM meter").iterate())
+  for (const m of db.prepare("SELECT id, level, at, max, notified_level FROM meter").iterate())
     yield {
       ...createMeter(m["id"] as string),
       level: BigInt(m["level"] as string),
       at: Number(m["at"]),
       max: BigInt(m["max"] as string),
-      notifiedLevel: BigInt(m["told"] as string),
+      notifiedLevel: BigInt(m["notified_level"] as string),
     };
 }
 
@@ -26,7 +26,7 @@ export interface LeftOpenCall {
   seq: number;
   /** Its commit's first entry. */
   firstSeq: number;
-  /** Whether `open` has it. */
+  /** Whether `open_call` has it. */
   isListed: boolean;
   progress: Progress | undefined;
 }
@@ -35,7 +35,9 @@ export interface LeftOpenCall {
 export function readOpenCalls(db: DatabaseSync): LeftOpenCall[] {
   const found = new Map<string, LeftOpenCall>();
   const keep = (left: LeftOpenCall): void => void found.set(left.row.attempt, left);
-  const low = db.prepare("SELECT low FROM segment ORDER BY id DESC LIMIT 1").get()?.["low"] ?? 0;
+  const low =
+    db.prepare("SELECT oldest_open FROM segment ORDER BY id DESC LIMIT 1").get()?.["oldest_open"] ??
+    0;
   const since = db.prepare(`SELECT ${BATCH_COLUMNS} FROM batch WHERE first >= ? ORDER BY first`);
   for (const stored of since.iterate(low) as Iterable<unknown> as Iterable<StoredBatch>) {
     const { first } = stored;
@@ -46,7 +48,7 @@ export function readOpenCalls(db: DatabaseSync): LeftOpenCall[] {
     });
   }
   const lists = db.prepare(
-    `SELECT seq, usage, cost, ${BATCH_COLUMNS} FROM open JOIN batch ON first = (SELECT max(first) FROM batch WHERE first <= seq)`,
+    `SELECT seq, usage, cost, ${BATCH_COLUMNS} FROM open_call JOIN batch ON first = (SELECT max(first) FROM batch WHERE first <= seq)`,
   );
   lists.setReadBigInts(true);
   for (const { seq, usage, cost, first, ...texts } of lists.iterate()) {

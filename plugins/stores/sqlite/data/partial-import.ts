@@ -2,7 +2,7 @@
 import { existsSync } from "node:fs";
 import { fail } from "tollgate/plugin";
 
-export const partialImportPath = (file: string): string => `${file}.moving`;
+export const partialImportPath = (file: string): string => `${file}.importing`;
 
 /** A ledger that began beside it would be in the way of what is to come. */
 export function rejectPartialImport(file: string): void {

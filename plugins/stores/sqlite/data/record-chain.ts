@@ -15,8 +15,8 @@ const sha256 = (...texts: readonly string[]): string => {
 
 /** Writes the link of a record that is written. */
 export function createRecordChain(db: DatabaseSync): (digest: string, said: string) => void {
-  const last = db.prepare("SELECT hash FROM keyed ORDER BY n DESC LIMIT 1");
-  const add = db.prepare("INSERT INTO keyed (digest, sum, hash) VALUES (?, ?, ?)");
+  const last = db.prepare("SELECT hash FROM record_link ORDER BY n DESC LIMIT 1");
+  const add = db.prepare("INSERT INTO record_link (digest, sum, hash) VALUES (?, ?, ?)");
   return (digest, said) => {
     const sum = sha256(said);
     add.run(digest, sum, sha256(String(last.get()?.["hash"] ?? ""), digest, sum));
@@ -27,10 +27,15 @@ export function createRecordChain(db: DatabaseSync): (digest: string, said: stri
 export function* verifyRecordChain(db: DatabaseSync): Generator<Problem, void> {
   const sums = new Map<string, string>();
   let [before, n] = ["", 0];
-  for (const link of db.prepare("SELECT n, digest, sum, hash FROM keyed ORDER BY n").iterate()) {
+  for (const link of db
+    .prepare("SELECT n, digest, sum, hash FROM record_link ORDER BY n")
+    .iterate()) {
     const [digest, sum, hash] = [String(link["digest"]), String(link["sum"]), String(link["hash"])];
     if (Number(link["n"]) !== ++n || hash !== sha256(before, digest, sum)) {
-      yield { path: `/keyed/${n}`, message: "What was written of keys was changed afterwards." };
+      yield {
+        path: `/record_link/${n}`,
+        message: "What was written of keys was changed afterwards.",
+      };
       n = Number(link["n"]);
     }
     before = hash;
@@ -58,32 +63,34 @@ interface ChainedRecord {
 }
 
 function* readRecords(db: DatabaseSync): Generator<ChainedRecord, void> {
-  for (const { digest, record, said } of db
-    .prepare("SELECT digest, record, said FROM key")
+  for (const { digest, record, hashed_record } of db
+    .prepare("SELECT digest, record, hashed_record FROM key")
     .iterate())
     yield {
       linkId: String(digest),
       account: undefined,
       record: String(record),
-      hashedRecord: String(said),
+      hashedRecord: String(hashed_record),
     };
   // A copy from before there were any has no place for them.
   const table = db.prepare("SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'account'");
   if (!table.get()) return;
-  for (const { id, record, said } of db.prepare("SELECT id, record, said FROM account").iterate())
+  for (const { id, record, hashed_record } of db
+    .prepare("SELECT id, record, hashed_record FROM account")
+    .iterate())
     yield {
       linkId: accountOwner(String(id)),
       account: String(id),
       record: String(record),
-      hashedRecord: String(said),
+      hashedRecord: String(hashed_record),
     };
 }
 
-/** A record from how it is said, with the texts that its hashes stand for; undefined where one of them is another key's, or gone. */
+/** A record from its hashed form, with the texts that its hashes stand for; undefined where one of them is another key's, or gone. */
 function createRecordDecoder(
   db: DatabaseSync,
 ): (said: string, account: string | undefined) => string | undefined {
-  const word = db.prepare("SELECT key, name, text FROM word WHERE hash = ?");
+  const word = db.prepare("SELECT key, name, text FROM salted_text WHERE hash = ?");
   return (said, account) => {
     try {
       const record = fromJson<NamedRecord>(said);

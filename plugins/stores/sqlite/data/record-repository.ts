@@ -13,9 +13,11 @@ export interface RecordRepository extends AccountRepository {
 
 export function createRecordRepository(db: DatabaseSync, words: SaltedTexts): RecordRepository {
   const key = db.prepare(
-    "INSERT OR REPLACE INTO key (digest, place, record, said) VALUES (?, ?, ?, ?)",
+    "INSERT OR REPLACE INTO key (digest, sort_key, record, hashed_record) VALUES (?, ?, ?, ?)",
   );
-  const account = db.prepare("INSERT OR REPLACE INTO account (id, record, said) VALUES (?, ?, ?)");
+  const account = db.prepare(
+    "INSERT OR REPLACE INTO account (id, record, hashed_record) VALUES (?, ?, ?)",
+  );
   const link = createRecordChain(db);
   const lookups = createLookups(db);
   return {

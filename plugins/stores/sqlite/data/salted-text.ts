@@ -47,11 +47,11 @@ const MAX_KNOWN_TEXTS = 20_000;
 
 export function createSaltedTexts(db: DatabaseSync): SaltedTexts {
   const make = db.prepare(
-    "INSERT INTO word (hash, key, name, salt, text, kept) VALUES (?, ?, ?, ?, ?, 0)",
+    "INSERT INTO salted_text (hash, key, name, salt, text, retained) VALUES (?, ?, ?, ?, ?, 0)",
   );
-  const keep = db.prepare("UPDATE word SET kept = 1 WHERE hash = ?");
+  const keep = db.prepare("UPDATE salted_text SET retained = 1 WHERE hash = ?");
   const spoken = db.prepare(
-    "INSERT INTO spoken (hash, chapter) VALUES (?, ?) " +
+    "INSERT INTO text_chapter (hash, chapter) VALUES (?, ?) " +
       "ON CONFLICT (hash) DO UPDATE SET chapter = excluded.chapter WHERE chapter < excluded.chapter",
   );
   const known = new Map<string, string>();
@@ -139,7 +139,7 @@ export const ERASED = "erased";
 const MAX_REMEMBERED = 20_000;
 
 export function createLabelResolver(db: DatabaseSync): LabelResolver {
-  const find = db.prepare("SELECT text FROM word WHERE hash = ?");
+  const find = db.prepare("SELECT text FROM salted_text WHERE hash = ?");
   const known = new Map<string, string>();
   function text(its: string): string {
     let said = known.get(its);

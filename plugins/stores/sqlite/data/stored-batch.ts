@@ -187,10 +187,10 @@ export function* readRetainedReserves(
   attempt?: string,
 ): Generator<RetainedBatch, void> {
   const all = db.prepare(
-    "SELECT seq AS first, over, instance, terms, rows FROM carried WHERE ?1 IS NULL OR attempt = ?1 ORDER BY seq",
+    "SELECT seq AS first, is_settled, instance, terms, rows FROM retained_reserve WHERE ?1 IS NULL OR attempt = ?1 ORDER BY seq",
   );
-  for (const { over, ...stored } of all.iterate(attempt ?? null))
-    yield { ...(stored as unknown as StoredBatch), isSettled: over === 1 };
+  for (const { is_settled, ...stored } of all.iterate(attempt ?? null))
+    yield { ...(stored as unknown as StoredBatch), isSettled: is_settled === 1 };
 }
 
 /** Rows by where they are. */
@@ -206,15 +206,15 @@ export interface RowLookup {
 
 export function createRowLookup(db: DatabaseSync): RowLookup {
   const holding = db.prepare(
-    `SELECT ${BATCH_COLUMNS} FROM batch WHERE first <= ? AND first > coalesce((SELECT last FROM base), 0) ORDER BY first DESC LIMIT 1`,
+    `SELECT ${BATCH_COLUMNS} FROM batch WHERE first <= ? AND first > coalesce((SELECT last FROM checkpoint), 0) ORDER BY first DESC LIMIT 1`,
   );
   const carried = db.prepare(
-    "SELECT seq AS first, instance, terms, rows FROM carried WHERE seq = ?",
+    "SELECT seq AS first, instance, terms, rows FROM retained_reserve WHERE seq = ?",
   );
   const call = db.prepare("SELECT first FROM call WHERE attempt = ?");
-  const done = db.prepare("SELECT first FROM done WHERE reserve = ?");
+  const done = db.prepare("SELECT first FROM closed_call WHERE reserve = ?");
   const adjusts = db.prepare(
-    "SELECT seq FROM adjustment WHERE attempt = ? AND seq > coalesce((SELECT last FROM base), 0) ORDER BY seq",
+    "SELECT seq FROM adjustment WHERE attempt = ? AND seq > coalesce((SELECT last FROM checkpoint), 0) ORDER BY seq",
   );
   const at = (seq: number) =>
     (holding.get(seq) ?? carried.get(seq)) as unknown as StoredBatch | undefined;

@@ -63,7 +63,7 @@ export class LedgerVerifier {
   #startFromCheckpoint({ meters, erasures, lastAt }: Checkpoint): void {
     this.#latest = lastAt;
     for (const [id, sum] of meters) this.#spent.set(id, BigInt(sum));
-    for (const [seq, count, sum] of erasures) this.#saltedTexts.addErasure(seq, { count, sum });
+    for (const [seq, count, hash] of erasures) this.#saltedTexts.addErasure(seq, { count, hash });
     for (const { isSettled, ...stored } of readRetainedReserves(this.#db)) {
       const [row] = decodeRows(stored);
       if (!row) continue;
@@ -149,16 +149,16 @@ export class LedgerVerifier {
   }
 
   #verifyOpenCalls(): void {
-    const newest = this.#db.prepare("SELECT low FROM segment ORDER BY id DESC LIMIT 1");
-    const low = Number(newest.get()?.["low"] ?? 0);
+    const newest = this.#db.prepare("SELECT oldest_open FROM segment ORDER BY id DESC LIMIT 1");
+    const low = Number(newest.get()?.["oldest_open"] ?? 0);
     const listed = new Set<string>();
-    for (const { attempt } of this.#db.prepare("SELECT attempt FROM open").all()) {
+    for (const { attempt } of this.#db.prepare("SELECT attempt FROM open_call").all()) {
       listed.add(String(attempt));
       if (!this.#open.has(String(attempt)))
-        this.#addProblem(`/open/${attempt}`, "Listed as open, but settled.");
+        this.#addProblem(`/open_call/${attempt}`, "Listed as open, but settled.");
     }
     for (const [attempt, { seq }] of this.#open)
       if (seq < low && !listed.has(attempt))
-        this.#addProblem(`/open/${attempt}`, "Not settled, and not listed as open.");
+        this.#addProblem(`/open_call/${attempt}`, "Not settled, and not listed as open.");
   }
 }

@@ -8,8 +8,8 @@ import type { StoredBatch } from "../data/stored-batch.ts";
 
 interface SegmentTimes {
   readonly first: number;
-  readonly since: number;
-  readonly till: number;
+  readonly min_at: number;
+  readonly max_at: number;
 }
 
 export type AddProblem = (path: string, message: string) => void;
@@ -18,13 +18,13 @@ export class LookupVerifier {
   readonly #db: DatabaseSync;
   readonly #addProblem: AddProblem;
   readonly #call: StatementSync;
-  readonly #done: StatementSync;
+  readonly #closedCall: StatementSync;
   readonly #adjustment: StatementSync;
   readonly #keyIndex: StatementSync;
   /** Links in their order, beside the commits in theirs: one for each. */
   readonly #links: Iterator<SegmentTimes, unknown>;
   /** Rows that each table has to have. */
-  readonly #rowCounts = { call: 0, done: 0, adjustment: 0, mention: 0 };
+  readonly #rowCounts = { call: 0, closed_call: 0, adjustment: 0, key_index: 0 };
   /** Rows up to here are gone, and what is said of them may be there still. */
   readonly #compactedUpTo: number;
   #chapter = -1;
@@ -35,13 +35,13 @@ export class LookupVerifier {
     this.#addProblem = wrong;
     this.#compactedUpTo = readCheckpoint(db)?.last ?? 0;
     this.#call = db.prepare("SELECT 1 FROM call WHERE attempt = ? AND first = ?");
-    this.#done = db.prepare("SELECT 1 FROM done WHERE reserve = ? AND first = ?");
+    this.#closedCall = db.prepare("SELECT 1 FROM closed_call WHERE reserve = ? AND first = ?");
     this.#adjustment = db.prepare(
-      "SELECT 1 FROM adjustment WHERE attempt = ? AND nth = ? AND seq = ?",
+      "SELECT 1 FROM adjustment WHERE attempt = ? AND qualifier = ? AND seq = ?",
     );
-    this.#keyIndex = db.prepare("SELECT 1 FROM mention WHERE key = ? AND chapter = ?");
+    this.#keyIndex = db.prepare("SELECT 1 FROM key_index WHERE key = ? AND chapter = ?");
     this.#links = db
-      .prepare("SELECT first, since, till FROM segment ORDER BY id")
+      .prepare("SELECT first, min_at, max_at FROM segment ORDER BY id")
       .iterate() as unknown as Iterator<SegmentTimes, unknown>;
   }
 
@@ -50,7 +50,7 @@ export class LookupVerifier {
     const noted = parseNote(text);
     const at = noted ? [noted.at] : rows.map((row) => row.at);
     const said = this.#segmentOf(first);
-    if (said?.since !== Math.min(...at) || said.till !== Math.max(...at))
+    if (said?.min_at !== Math.min(...at) || said.max_at !== Math.max(...at))
       this.#addProblem(`/segment/${first}`, "Its times are not those of its entries.");
     if (this.#chapter !== chapterOf(first)) {
       this.#chapter = chapterOf(first);
@@ -61,9 +61,9 @@ export class LookupVerifier {
       const key = row.key.toWellFormed();
       if (this.#indexedKeys.has(key)) continue;
       this.#indexedKeys.add(key);
-      if (this.#isWholeChapter(this.#chapter)) this.#rowCounts.mention++;
+      if (this.#isWholeChapter(this.#chapter)) this.#rowCounts.key_index++;
       if (!this.#keyIndex.get(key, this.#chapter))
-        this.#addProblem(`/mention/${key}`, `Its entries from ${first} on are not found.`);
+        this.#addProblem(`/key_index/${key}`, `Its entries from ${first} on are not found.`);
     }
   }
 
@@ -83,9 +83,9 @@ export class LookupVerifier {
 
   /** `seq`: of its reserve. */
   verifySettle({ attempt }: LedgerRow, seq: number, first: number): void {
-    this.#rowCounts.done++;
-    if (!this.#done.get(seq, first))
-      this.#addProblem(`/done/${attempt}`, "Its settle is not found.");
+    this.#rowCounts.closed_call++;
+    if (!this.#closedCall.get(seq, first))
+      this.#addProblem(`/closed_call/${attempt}`, "Its settle is not found.");
   }
 
   verifyAdjustment(row: LedgerRow, seq: number): void {
@@ -95,12 +95,16 @@ export class LookupVerifier {
   }
 
   verifyCounts(): void {
-    const { call, done, adjustment, mention } = this.#rowCounts;
-    const apart = "IN (SELECT seq FROM carried WHERE over = 0)";
-    this.#compareCount("call", call, `first > ? OR attempt IN (SELECT attempt FROM carried)`);
-    this.#compareCount("done", done, `reserve > ? OR reserve ${apart}`);
+    const { call, closed_call, adjustment, key_index } = this.#rowCounts;
+    const apart = "IN (SELECT seq FROM retained_reserve WHERE is_settled = 0)";
+    this.#compareCount(
+      "call",
+      call,
+      `first > ? OR attempt IN (SELECT attempt FROM retained_reserve)`,
+    );
+    this.#compareCount("closed_call", closed_call, `reserve > ? OR reserve ${apart}`);
     this.#compareCount("adjustment", adjustment, "seq > ?");
-    this.#compareCount("mention", mention, "chapter > ?", this.#partialChapter);
+    this.#compareCount("key_index", key_index, "chapter > ?", this.#partialChapter);
   }
 
   #compareCount(table: string, n: number, where: string, after = this.#compactedUpTo): void {

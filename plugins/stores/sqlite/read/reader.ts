@@ -65,8 +65,8 @@ export class Reader {
     this.#batches = new BatchReader(this.#db, createRowLookup(this.#db));
     this.#labelResolver = createLabelResolver(this.#db);
     this.#compactedUpTo = this.#db.prepare(COMPACTED_UP_TO_SQL);
-    this.#closedReserve = this.#db.prepare("SELECT 1 FROM done WHERE reserve = ?");
-    this.#rollups = new Rollups(this.#db, `${file}.sums`);
+    this.#closedReserve = this.#db.prepare("SELECT 1 FROM closed_call WHERE reserve = ?");
+    this.#rollups = new Rollups(this.#db, `${file}.rollups`);
   }
 
   async listEntries(
@@ -206,12 +206,12 @@ export class Reader {
     const pages = (of: string) => Number(this.#db.prepare(`PRAGMA ${of}`).get()?.[of]);
     const base = readCheckpoint(this.#db);
     const oldest = this.#db
-      .prepare("SELECT since FROM segment WHERE id > ? ORDER BY id LIMIT 1")
+      .prepare("SELECT min_at FROM segment WHERE id > ? ORDER BY id LIMIT 1")
       .get(base?.segment ?? 0);
     return {
       bytes: pages("page_size") * (pages("page_count") - pages("freelist_count")),
       prunedRows: base?.rows ?? 0,
-      ...(oldest && { oldestAt: Number(oldest["since"]) }),
+      ...(oldest && { oldestAt: Number(oldest["min_at"]) }),
       ...(base && { prunedAt: base.at }),
     };
   }
@@ -239,7 +239,7 @@ export class Reader {
 function importedFrom(db: DatabaseSync): string | undefined {
   const row = db
     .prepare(
-      'SELECT rows FROM batch WHERE rows LIKE \'[["n",%,{"moved":%\' ORDER BY first DESC LIMIT 1',
+      'SELECT rows FROM batch WHERE rows LIKE \'[["n",%,{"imported":%\' ORDER BY first DESC LIMIT 1',
     )
     .get();
   return (row && parseNote(String(row["rows"]))?.note.imported?.head) ?? undefined;
@@ -289,7 +289,7 @@ export async function verifyLedger(
     if (problems.length > 0) return { problems, sums: true };
     const audit = new LedgerVerifier(db, samples);
     const batches = db.prepare(
-      `SELECT ${BATCH_COLUMNS} FROM batch WHERE first > coalesce((SELECT last FROM base), 0) ORDER BY first`,
+      `SELECT ${BATCH_COLUMNS} FROM batch WHERE first > coalesce((SELECT last FROM checkpoint), 0) ORDER BY first`,
     );
     let read = 0;
     for (const stored of batches.iterate() as Iterable<unknown> as Iterable<StoredBatch>) {
@@ -299,7 +299,7 @@ export async function verifyLedger(
       await setImmediate();
     }
     const found = audit.problems();
-    return { problems: found, sums: !found.some(({ path }) => path.startsWith("/sums")) };
+    return { problems: found, sums: !found.some(({ path }) => path.startsWith("/rollups")) };
   } finally {
     db.close();
   }

@@ -55,7 +55,7 @@ export class RollupVerifier {
   #reportMismatch({ start }: { readonly start: number | undefined }): void {
     const when = start === undefined ? "" : `/${new Date(start).toISOString()}`;
     this.#addProblem(
-      `/sums${when}`,
+      `/rollups${when}`,
       "Sums of entries were not what the entries come to. They are made anew.",
     );
   }

@@ -20,7 +20,9 @@ export class SaltedTextVerifier {
   constructor(db: DatabaseSync, wrong: AddProblem) {
     this.#db = db;
     this.#addProblem = wrong;
-    this.#findText = db.prepare("SELECT 1 FROM word WHERE hash = ? AND gone IS NOT 0");
+    this.#findText = db.prepare(
+      "SELECT 1 FROM salted_text WHERE hash = ? AND erased_at_seq IS NOT 0",
+    );
   }
 
   /** A note says so. */
@@ -35,34 +37,39 @@ export class SaltedTextVerifier {
         if (this.#knownHashes.size >= MAX_KNOWN_HASHES) this.#knownHashes.clear();
         this.#knownHashes.add(its);
         if (!this.#findText.get(its))
-          this.#addProblem(`/word/${its}`, `What ${attempt} says in a label is not there.`);
+          this.#addProblem(`/salted_text/${its}`, `What ${attempt} says in a label is not there.`);
       }
   }
 
   check(): void {
     const gone = new Map<number, string[]>();
-    for (const row of this.#db.prepare("SELECT hash, salt, text, gone FROM word").iterate()) {
+    for (const row of this.#db
+      .prepare("SELECT hash, salt, text, erased_at_seq FROM salted_text")
+      .iterate()) {
       const its = String(row["hash"]);
       // No row says it any more.
-      if (row["gone"] === 0) continue;
-      if (row["gone"] !== null) {
-        const seq = Number(row["gone"]);
+      if (row["erased_at_seq"] === 0) continue;
+      if (row["erased_at_seq"] !== null) {
+        const seq = Number(row["erased_at_seq"]);
         const list = gone.get(seq);
         if (list) list.push(its);
         else gone.set(seq, [its]);
       } else if (hashSalted(String(row["salt"]), String(row["text"])) !== its)
-        this.#addProblem(`/word/${its}`, "It is not what rows said.");
+        this.#addProblem(`/salted_text/${its}`, "It is not what rows said.");
     }
-    for (const [seq, { count, sum }] of this.#erased) {
+    for (const [seq, { count, hash }] of this.#erased) {
       const there = gone.get(seq) ?? [];
       gone.delete(seq);
-      if (there.length !== count || hashSet(there) !== sum)
+      if (there.length !== count || hashSet(there) !== hash)
         this.#addProblem(
-          `/word`,
+          `/salted_text`,
           `Of the ${count} texts that entry ${seq} says were erased, ${there.length} are.`,
         );
     }
     for (const [seq, { length }] of gone)
-      this.#addProblem(`/word`, `${length} texts are gone, and entry ${seq} does not say so.`);
+      this.#addProblem(
+        `/salted_text`,
+        `${length} texts are gone, and entry ${seq} does not say so.`,
+      );
   }
 }

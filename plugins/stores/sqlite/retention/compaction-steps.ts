@@ -2,7 +2,7 @@
 // from that commit on the rows are gone for every reader, and what is left of them on the disk is swept in steps of its own. Cut
 // off at any moment, the next run goes on.
 import type { DatabaseSync } from "node:sqlite";
-import { readCheckpoint, hashText } from "../data/checkpoint.ts";
+import { readCheckpoint, hashText, type Checkpoint } from "../data/checkpoint.ts";
 import type { RetainedReserve, CompactionResult, CheckpointRollup } from "./compaction.ts";
 import type { Leftovers } from "./leftovers.ts";
 import type { LedgerSession } from "../write/ledger-session.ts";
@@ -15,13 +15,17 @@ const PAGES_PER_STEP = 64;
 /** What a run before this one has laid ready, and not used. */
 export function discardStaged(session: LedgerSession): void {
   session.runStep((db) => {
-    db.prepare("DELETE FROM sums WHERE n > coalesce((SELECT sums FROM base), 0)").run();
+    db.prepare(
+      "DELETE FROM checkpoint_rollup WHERE n > coalesce((SELECT rollups FROM checkpoint), 0)",
+    ).run();
   });
 }
 
 export function stageRollups(session: LedgerSession, sums: readonly CheckpointRollup[]): void {
   session.runStep((db) => {
-    const lay = db.prepare("INSERT INTO sums (n, quarter, text, hash) VALUES (?, ?, ?, ?)");
+    const lay = db.prepare(
+      "INSERT INTO checkpoint_rollup (n, quarter, text, hash) VALUES (?, ?, ?, ?)",
+    );
     for (const row of sums) lay.run(...row);
   });
 }
@@ -35,14 +39,16 @@ export function applyCheckpoint(
   return session.runStep((db, journal) => {
     const { after, last, text, retainedReserves } = folded;
     if ((readCheckpoint(db)?.last ?? 0) !== after || wasCorrectedSince(db, folded)) return false;
-    const { sums } = JSON.parse(text) as { sums: number };
+    const { rollups } = JSON.parse(text) as Checkpoint;
     db.prepare(
-      "INSERT INTO base (id, last, sums, text) VALUES (1, ?, ?, ?) " +
-        "ON CONFLICT (id) DO UPDATE SET last = excluded.last, sums = excluded.sums, text = excluded.text",
-    ).run(last, sums, text);
+      "INSERT INTO checkpoint (id, last, rollups, text) VALUES (1, ?, ?, ?) " +
+        "ON CONFLICT (id) DO UPDATE SET last = excluded.last, rollups = excluded.rollups, text = excluded.text",
+    ).run(last, rollups, text);
     retainReserves(db, retainedReserves);
-    const hash = String(db.prepare("SELECT hash FROM sums WHERE n = ?").get(sums)?.["hash"] ?? "");
-    journal.appendNote(at, { compacted: { last, base: hashText(text), sums: hash } });
+    const hash = String(
+      db.prepare("SELECT hash FROM checkpoint_rollup WHERE n = ?").get(rollups)?.["hash"] ?? "",
+    );
+    journal.appendNote(at, { compacted: { last, checkpoint: hashText(text), rollups: hash } });
     return true;
   });
 }
@@ -65,15 +71,15 @@ function wasCorrectedSince(
 function retainReserves(db: DatabaseSync, carried: readonly RetainedReserve[]): void {
   const kept = new Set(carried.map(({ seq }) => seq));
   const forget = db.prepare("DELETE FROM call WHERE attempt = ?");
-  const done = db.prepare("DELETE FROM done WHERE reserve = ?");
-  for (const { seq, attempt } of db.prepare("SELECT seq, attempt FROM carried").all())
+  const done = db.prepare("DELETE FROM closed_call WHERE reserve = ?");
+  for (const { seq, attempt } of db.prepare("SELECT seq, attempt FROM retained_reserve").all())
     if (!kept.has(Number(seq))) {
       forget.run(String(attempt));
       done.run(Number(seq));
     }
-  db.exec("DELETE FROM carried");
+  db.exec("DELETE FROM retained_reserve");
   const keep = db.prepare(
-    "INSERT INTO carried (seq, attempt, over, instance, terms, rows) VALUES (?, ?, ?, ?, ?, ?)",
+    "INSERT INTO retained_reserve (seq, attempt, is_settled, instance, terms, rows) VALUES (?, ?, ?, ?, ?, ?)",
   );
   const found = db.prepare("UPDATE call SET first = ? WHERE attempt = ?");
   for (const { seq, attempt, isSettled, instance, terms, rows } of carried) {
@@ -123,10 +129,10 @@ const prepareDeletes = (db: DatabaseSync) => ({
   ),
   calls: db.prepare(
     "DELETE FROM call WHERE attempt IN (SELECT value ->> 2 FROM json_each(?) WHERE value ->> 0 = 'r') " +
-      "AND attempt NOT IN (SELECT attempt FROM carried)",
+      "AND attempt NOT IN (SELECT attempt FROM retained_reserve)",
   ),
   done: db.prepare(
-    "DELETE FROM done WHERE reserve BETWEEN ? AND ? AND reserve NOT IN (SELECT seq FROM carried)",
+    "DELETE FROM closed_call WHERE reserve BETWEEN ? AND ? AND reserve NOT IN (SELECT seq FROM retained_reserve)",
   ),
   adjustments: db.prepare(
     "DELETE FROM adjustment WHERE attempt IN (SELECT value ->> 2 FROM json_each(?) WHERE value ->> 0 = 'a') AND seq <= ?",
@@ -145,14 +151,14 @@ export function clearLeftovers(
   const done = runTimed(() =>
     session.runStep((db, journal) => {
       const mention = db.prepare(
-        "DELETE FROM mention WHERE key = ? AND chapter = ? AND chapter < ?",
+        "DELETE FROM key_index WHERE key = ? AND chapter = ? AND chapter < ?",
       );
       for (const [key, chapter] of keyChapters) mention.run(key, chapter, edge);
       const word = db.prepare(
-        "UPDATE word SET salt = NULL, text = NULL, gone = 0 WHERE hash = ? AND kept = 0 AND gone IS NULL " +
-          "AND coalesce((SELECT chapter FROM spoken s WHERE s.hash = word.hash), -1) < ?",
+        "UPDATE salted_text SET salt = NULL, text = NULL, erased_at_seq = 0 WHERE hash = ? AND retained = 0 AND erased_at_seq IS NULL " +
+          "AND coalesce((SELECT chapter FROM text_chapter s WHERE s.hash = salted_text.hash), -1) < ?",
       );
-      const spoken = db.prepare("DELETE FROM spoken WHERE hash = ? AND chapter < ?");
+      const spoken = db.prepare("DELETE FROM text_chapter WHERE hash = ? AND chapter < ?");
       for (const its of textHashes) {
         word.run(its, edge);
         spoken.run(its, edge);

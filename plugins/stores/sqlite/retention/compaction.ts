@@ -67,8 +67,8 @@ interface CompactionRange {
   readonly segment: number;
   readonly last: number;
   readonly hash: string;
-  readonly since: number;
-  readonly till: number;
+  readonly minAt: number;
+  readonly maxAt: number;
 }
 
 /** The last commit of those that may go; undefined: none may. `most`: entries. */
@@ -80,17 +80,17 @@ function findCompactionRange(
   const base = readCheckpoint(db);
   const limit = oldestOpenCall(db);
   const segments = db.prepare(
-    "SELECT id, last, hash, since, till FROM segment WHERE id > ? ORDER BY id",
+    "SELECT id, last, hash, min_at, max_at FROM segment WHERE id > ? ORDER BY id",
   );
   const from = base?.last ?? 0;
-  let [since, till] = [Infinity, -Infinity];
+  let [minAt, maxAt] = [Infinity, -Infinity];
   let cut: CompactionRange | undefined;
   for (const row of segments.iterate(base?.segment ?? 0)) {
     const last = Number(row["last"]);
-    if (Number(row["till"]) >= before || last >= limit) break;
-    since = Math.min(since, Number(row["since"]));
-    till = Math.max(till, Number(row["till"]));
-    cut = { segment: Number(row["id"]), last, hash: String(row["hash"]), since, till };
+    if (Number(row["max_at"]) >= before || last >= limit) break;
+    minAt = Math.min(minAt, Number(row["min_at"]));
+    maxAt = Math.max(maxAt, Number(row["max_at"]));
+    cut = { segment: Number(row["id"]), last, hash: String(row["hash"]), minAt, maxAt };
     if (last - from >= most) break;
   }
   return cut;
@@ -98,8 +98,10 @@ function findCompactionRange(
 
 /** No entry before it is of an open call. */
 function oldestOpenCall(db: DatabaseSync): number {
-  const low = db.prepare("SELECT low FROM segment ORDER BY id DESC LIMIT 1").get()?.["low"];
-  const listed = db.prepare("SELECT min(seq) AS seq FROM open").get()?.["seq"];
+  const low = db.prepare("SELECT oldest_open FROM segment ORDER BY id DESC LIMIT 1").get()?.[
+    "oldest_open"
+  ];
+  const listed = db.prepare("SELECT min(seq) AS seq FROM open_call").get()?.["seq"];
   return Math.min(Number(low ?? 0), Number(listed ?? Infinity));
 }
 
@@ -117,7 +119,7 @@ export function planCompaction(db: DatabaseSync, before: number): PrunePlan {
     rows,
     bytes: Math.round(pages * size * share),
     ms: Math.round((rows / ENTRIES_PER_SECOND) * 1_000),
-    ...(cut && { from: cut.since, to: cut.till }),
+    ...(cut && { from: cut.minAt, to: cut.maxAt }),
     ...(open && { open: { attempt: open.attempt, at: open.at } }),
   };
 }
@@ -126,7 +128,7 @@ export function planCompaction(db: DatabaseSync, before: number): PrunePlan {
 function lastCommitBefore(db: DatabaseSync, before: number): number | undefined {
   const base = readCheckpoint(db)?.segment ?? 0;
   const young = db
-    .prepare("SELECT id FROM segment WHERE id > ? AND till >= ? ORDER BY id LIMIT 1")
+    .prepare("SELECT id FROM segment WHERE id > ? AND max_at >= ? ORDER BY id LIMIT 1")
     .get(base, before);
   const newest = db.prepare("SELECT max(id) AS id FROM segment").get()?.["id"];
   const last = young ? Number(young["id"]) - 1 : Number(newest ?? 0);
@@ -181,7 +183,7 @@ class CheckpointBuilder {
 
   add(stored: StoredBatch): void {
     const erased = parseNote(stored.rows)?.note.erased;
-    if (erased) this.#erasures.push([stored.first, erased.count, erased.sum]);
+    if (erased) this.#erasures.push([stored.first, erased.count, erased.hash]);
     decodeRows(stored).forEach((row, i) => {
       if (row.kind === "reserve") return this.#addReserve(row, stored, i);
       this.#addToRollup(row);
@@ -204,13 +206,13 @@ class CheckpointBuilder {
       segment: cut.segment,
       last: cut.last,
       hash: cut.hash,
-      firstAt: Math.min(cut.since, base?.firstAt ?? Infinity),
-      lastAt: Math.max(cut.till, base?.lastAt ?? -Infinity),
+      firstAt: Math.min(cut.minAt, base?.firstAt ?? Infinity),
+      lastAt: Math.max(cut.maxAt, base?.lastAt ?? -Infinity),
       rows: cut.last,
       at,
       rollups: (base?.rollups ?? 0) + sums.length,
       retainedReserves: carried.map((one) => [one.seq, hashText(retainedReserveText(one))]),
-      meters: this.#meters(cut.till),
+      meters: this.#meters(cut.maxAt),
       erasures: this.#erasures,
       audit: compactedAuditUpTo(this.#db, cut.last, base),
     };
@@ -271,7 +273,7 @@ class CheckpointBuilder {
 
   #checkpointRollups(): CheckpointRollup[] {
     const newest = this.#db.prepare(
-      "SELECT n, hash FROM sums WHERE n <= ? ORDER BY n DESC LIMIT 1",
+      "SELECT n, hash FROM checkpoint_rollup WHERE n <= ? ORDER BY n DESC LIMIT 1",
     );
     let hash = String(newest.get(this.#checkpoint?.rollups ?? 0)?.["hash"] ?? "");
     let n = this.#checkpoint?.rollups ?? 0;

@@ -32,7 +32,7 @@ export function findTexts(db: DatabaseSync, what: ErasureRequest, after: number)
         : ["hash IN (SELECT value FROM json_each(?))", [JSON.stringify(what.hashes)]];
   const found = db
     .prepare(
-      `SELECT id, hash FROM word WHERE ${where} AND text <> ? AND id > ? ORDER BY id LIMIT ${TEXTS_PER_STEP}`,
+      `SELECT id, hash FROM salted_text WHERE ${where} AND text <> ? AND id > ? ORDER BY id LIMIT ${TEXTS_PER_STEP}`,
     )
     .all(...said, toJsonText(ERASED), after);
   return {
@@ -66,7 +66,9 @@ function eraseTexts(
   hashes: readonly string[],
   at: number,
 ): string[] {
-  const find = db.prepare("SELECT key, name, text FROM word WHERE hash = ? AND text IS NOT NULL");
+  const find = db.prepare(
+    "SELECT key, name, text FROM salted_text WHERE hash = ? AND text IS NOT NULL",
+  );
   const words = new Map<string, SaltedText>();
   for (const its of hashes) {
     const found = find.get(its) as unknown as SaltedText | undefined;
@@ -74,9 +76,9 @@ function eraseTexts(
   }
   const gone = [...words.keys()];
   if (gone.length === 0) return gone;
-  const seq = journal.appendNote(at, { erased: { count: gone.length, sum: hashSet(gone) } });
+  const seq = journal.appendNote(at, { erased: { count: gone.length, hash: hashSet(gone) } });
   const clear = db.prepare(
-    "UPDATE word SET salt = NULL, text = NULL, kept = 0, gone = ? WHERE hash = ?",
+    "UPDATE salted_text SET salt = NULL, text = NULL, retained = 0, erased_at_seq = ? WHERE hash = ?",
   );
   for (const its of gone) clear.run(seq, its);
   const said = groupByOwner([...words.values()]);

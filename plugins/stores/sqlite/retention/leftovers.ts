@@ -27,13 +27,13 @@ export function findLeftovers(db: DatabaseSync, after: LeftoversCursor): FoundLe
   const edge = chapterOf(readCompactedUpTo(db.prepare(COMPACTED_UP_TO_SQL)) + 1);
   const mentions = db
     .prepare(
-      "SELECT key, chapter FROM mention WHERE (key, chapter) > (?, ?) AND chapter < ? ORDER BY key, chapter LIMIT ?",
+      "SELECT key, chapter FROM key_index WHERE (key, chapter) > (?, ?) AND chapter < ? ORDER BY key, chapter LIMIT ?",
     )
     .all(after.key, after.chapter, edge, LEFTOVERS_PER_STEP);
   const words = db
     .prepare(
-      "SELECT w.id, w.hash FROM word w LEFT JOIN spoken s ON s.hash = w.hash WHERE w.id > ? " +
-        "AND w.text IS NOT NULL AND w.kept = 0 AND coalesce(s.chapter, -1) < ? ORDER BY w.id LIMIT ?",
+      "SELECT w.id, w.hash FROM salted_text w LEFT JOIN text_chapter s ON s.hash = w.hash WHERE w.id > ? " +
+        "AND w.text IS NOT NULL AND w.retained = 0 AND coalesce(s.chapter, -1) < ? ORDER BY w.id LIMIT ?",
     )
     .all(after.textId, edge, LEFTOVERS_PER_STEP);
   const [mention, word] = [mentions.at(-1), words.at(-1)];

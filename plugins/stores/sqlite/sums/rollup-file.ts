@@ -41,20 +41,20 @@ export type TrimmedSpan = readonly [
 ];
 
 /** Another form of the file is another number, and the file is made anew. */
-const FILE_VERSION = 3;
+const FILE_VERSION = 4;
 
 /**
- * summed  what the rows of a stretch of time came to, at each depth
- * place   in which chapters of the ledger the rows of a quarter of an hour are
- * upto    which entries are in them
+ * rollup           what the rows of a stretch of time came to, at each level
+ * quarter_chapter  in which chapters of the ledger the rows of a quarter of an hour are
+ * position         which entries are in them
  */
 const SCHEMA = `
-  CREATE TABLE summed (
-    depth TEXT NOT NULL, span INTEGER NOT NULL, start INTEGER NOT NULL, sums TEXT,
-    PRIMARY KEY (depth, span, start)
+  CREATE TABLE rollup (
+    level TEXT NOT NULL, span INTEGER NOT NULL, start INTEGER NOT NULL, rollup TEXT,
+    PRIMARY KEY (level, span, start)
   ) STRICT;
-  CREATE TABLE place (quarter INTEGER NOT NULL, chapter INTEGER NOT NULL, PRIMARY KEY (quarter, chapter)) STRICT, WITHOUT ROWID;
-  CREATE TABLE upto (seq INTEGER NOT NULL, segment INTEGER NOT NULL, hash TEXT NOT NULL, at INTEGER NOT NULL, pruned INTEGER NOT NULL) STRICT;
+  CREATE TABLE quarter_chapter (quarter INTEGER NOT NULL, chapter INTEGER NOT NULL, PRIMARY KEY (quarter, chapter)) STRICT, WITHOUT ROWID;
+  CREATE TABLE position (seq INTEGER NOT NULL, segment INTEGER NOT NULL, hash TEXT NOT NULL, at INTEGER NOT NULL, compacted_up_to INTEGER NOT NULL) STRICT;
 `;
 
 export class RollupFile {
@@ -72,22 +72,26 @@ export class RollupFile {
     const db = this.#db;
     this.#statements = {
       during: db.prepare(
-        "SELECT start, sums FROM summed WHERE depth = ? AND span = ? AND start >= ? AND start < ? ORDER BY start",
+        "SELECT start, rollup FROM rollup WHERE level = ? AND span = ? AND start >= ? AND start < ? ORDER BY start",
       ),
-      one: db.prepare("SELECT sums FROM summed WHERE depth = ? AND span = ? AND start = ?"),
+      one: db.prepare("SELECT rollup FROM rollup WHERE level = ? AND span = ? AND start = ?"),
       put: db.prepare(
-        "INSERT INTO summed (depth, span, start, sums) VALUES (?, ?, ?, ?) " +
-          "ON CONFLICT (depth, span, start) DO UPDATE SET sums = excluded.sums",
+        "INSERT INTO rollup (level, span, start, rollup) VALUES (?, ?, ?, ?) " +
+          "ON CONFLICT (level, span, start) DO UPDATE SET rollup = excluded.rollup",
       ),
-      drop: db.prepare("DELETE FROM summed WHERE depth = ? AND span = ? AND start = ?"),
+      drop: db.prepare("DELETE FROM rollup WHERE level = ? AND span = ? AND start = ?"),
       place: db.prepare(
-        "INSERT INTO place (quarter, chapter) VALUES (?, ?) ON CONFLICT DO NOTHING",
+        "INSERT INTO quarter_chapter (quarter, chapter) VALUES (?, ?) ON CONFLICT DO NOTHING",
       ),
-      chapters: db.prepare("SELECT chapter FROM place WHERE quarter = ?"),
-      quarters: db.prepare("SELECT DISTINCT quarter FROM place WHERE chapter <= ?"),
-      leave: db.prepare("DELETE FROM place WHERE chapter < ?"),
-      upTo: db.prepare("INSERT INTO upto (seq, segment, hash, at, pruned) VALUES (?, ?, ?, ?, ?)"),
-      said: db.prepare("SELECT seq, segment, hash, at, pruned FROM upto"),
+      chapters: db.prepare("SELECT chapter FROM quarter_chapter WHERE quarter = ?"),
+      quarters: db.prepare("SELECT DISTINCT quarter FROM quarter_chapter WHERE chapter <= ?"),
+      leave: db.prepare("DELETE FROM quarter_chapter WHERE chapter < ?"),
+      upTo: db.prepare(
+        "INSERT INTO position (seq, segment, hash, at, compacted_up_to) VALUES (?, ?, ?, ?, ?)",
+      ),
+      said: db.prepare(
+        "SELECT seq, segment, hash, at, compacted_up_to AS compactedUpTo FROM position",
+      ),
     };
   }
 
@@ -99,7 +103,7 @@ export class RollupFile {
   rollupsBetween(depth: RollupLevel, span: number, start: number, end: number): SpanRollup[] {
     return this.#statements.during
       .all(depth, span, start, end)
-      .map((row) => ({ start: Number(row["start"]), rollup: optionalText(row["sums"]) }));
+      .map((row) => ({ start: Number(row["start"]), rollup: optionalText(row["rollup"]) }));
   }
 
   /** Undefined: none. */
@@ -109,7 +113,7 @@ export class RollupFile {
     start: number,
   ): { sums: string | undefined } | undefined {
     const row = this.#statements.one.get(depth, span, start);
-    return row && { sums: optionalText(row["sums"]) };
+    return row && { sums: optionalText(row["rollup"]) };
   }
 
   chaptersOf(quarter: number): number[] {
@@ -156,7 +160,7 @@ export class RollupFile {
       if (seq !== after.seq || (seq > 0 && compactedUpTo !== after.compactedUpTo))
         throw new Error("Others have summed it up.");
       work();
-      db.exec("DELETE FROM upto");
+      db.exec("DELETE FROM position");
       this.#statements.upTo.run(upTo.seq, upTo.segment, upTo.hash, upTo.at, upTo.compactedUpTo);
       db.exec("COMMIT");
     } catch (error) {
@@ -168,7 +172,7 @@ export class RollupFile {
   /** As if nothing had been summed up yet. */
   clear(): void {
     this.#db.exec(
-      "BEGIN IMMEDIATE; DELETE FROM summed; DELETE FROM place; DELETE FROM upto; COMMIT",
+      "BEGIN IMMEDIATE; DELETE FROM rollup; DELETE FROM quarter_chapter; DELETE FROM position; COMMIT",
     );
   }
 

@@ -41,7 +41,7 @@ interface CommitLine {
   readonly instance: string;
 }
 interface TextLine {
-  readonly word: string;
+  readonly hash: string;
   readonly salt: string | null;
   readonly text: string | null;
 }
@@ -52,7 +52,7 @@ interface FooterLine {
   readonly to: number | null;
   readonly total: Omit<LedgerSum, "costNano"> & { readonly costNano: string };
   /** Of all lines before this one. */
-  readonly sum: string;
+  readonly sha256: string;
 }
 
 /** Grows with each commit, on both ways. */
@@ -73,9 +73,9 @@ class ArchiveTotals {
   get total(): LedgerSum {
     return toLedgerSum(this.#sums.totals()[0]);
   }
-  footer(end: ChainPosition, sum: string): FooterLine {
+  footer(end: ChainPosition, sha256: string): FooterLine {
     const { rows, from, to, total } = this;
-    return { end, rows, from, to, total: { ...total, costNano: String(total.costNano) }, sum };
+    return { end, rows, from, to, total: { ...total, costNano: String(total.costNano) }, sha256 };
   }
   facts(after: string, head: string): ArchiveInfo {
     const { rows, from, to, total } = this;
@@ -101,7 +101,7 @@ export async function writeArchive(
   const base = readCheckpoint(db);
   const after = { segment: base?.segment ?? 0, seq: base?.last ?? 0, hash: base?.hash ?? "" };
   const tally = new ArchiveTotals();
-  const wordsIn = createTextLines(db);
+  const textLinesOf = createTextLines(db);
   let end: ChainPosition = after;
   function* lines(): Generator<string, void> {
     const digest = createHash("sha256");
@@ -113,7 +113,7 @@ export async function writeArchive(
       `${JSON.stringify({ kind: ARCHIVE_FORMAT, version: ARCHIVE_VERSION, after, labels })}\n`,
     );
     for (const { segment, hash, last, stored } of commitsBefore(db, after.segment, before)) {
-      if (labels) for (const word of wordsIn(stored)) yield said(word);
+      if (labels) for (const line of textLinesOf(stored)) yield said(line);
       tally.add(stored);
       end = { segment, seq: last, hash };
       yield said(formatCommit(end, stored));
@@ -135,10 +135,10 @@ export async function writeArchive(
 function* commitsBefore(db: DatabaseSync, after: number, before: number) {
   const batch = db.prepare(`SELECT ${BATCH_COLUMNS} FROM batch WHERE first = ?`);
   const segments = db.prepare(
-    "SELECT id, first, last, hash, till FROM segment WHERE id > ? ORDER BY id",
+    "SELECT id, first, last, hash, max_at FROM segment WHERE id > ? ORDER BY id",
   );
   for (const row of segments.iterate(after)) {
-    if (Number(row["till"]) >= before) return;
+    if (Number(row["max_at"]) >= before) return;
     const stored = batch.get(Number(row["first"])) as unknown as StoredBatch;
     yield {
       segment: Number(row["id"]),
@@ -173,17 +173,17 @@ function* textHashesIn(terms: string): Generator<string, void> {
 
 /** The lines that say what the hashes of a commit stand for, each once. */
 function createTextLines(db: DatabaseSync): (of: StoredBatch) => string[] {
-  const find = db.prepare("SELECT salt, text FROM word WHERE hash = ?");
+  const find = db.prepare("SELECT salt, text FROM salted_text WHERE hash = ?");
   const said = new Set<string>();
   return ({ terms }) => {
     const lines: string[] = [];
-    for (const word of textHashesIn(terms)) {
-      if (said.has(word)) continue;
+    for (const hash of textHashesIn(terms)) {
+      if (said.has(hash)) continue;
       if (said.size >= MAX_REMEMBERED_TEXTS) said.clear();
-      said.add(word);
-      const found = find.get(word);
+      said.add(hash);
+      const found = find.get(hash);
       const [salt, text] = [found?.["salt"] ?? null, found?.["text"] ?? null];
-      lines.push(`${JSON.stringify({ word, salt, text })}\n`);
+      lines.push(`${JSON.stringify({ hash, salt, text })}\n`);
     }
     return lines;
   };
@@ -250,7 +250,7 @@ class ArchiveReader {
     if ("end" in said) return this.#readFooter(said as FooterLine);
     this.#digest.update(`${text}\n`);
     if ("kind" in said) this.#readHeader(said as HeaderLine);
-    else if ("word" in said) this.#readText(said as TextLine);
+    else if ("salt" in said) this.#readText(said as TextLine);
     else this.#readCommit(said as CommitLine, text);
   }
 
@@ -272,10 +272,10 @@ class ArchiveReader {
     this.#position = begin.after;
   }
 
-  #readText({ word, salt, text }: TextLine): void {
-    if (salt !== null && text !== null && hashSalted(salt, text) !== word)
+  #readText({ hash, salt, text }: TextLine): void {
+    if (salt !== null && text !== null && hashSalted(salt, text) !== hash)
       this.addProblem("A label's text is not what rows said.");
-    this.#texts.add(word);
+    this.#texts.add(hash);
   }
 
   #readCommit({ segment, first, last, hash, cut, instance }: CommitLine, line: string): void {
@@ -297,9 +297,12 @@ class ArchiveReader {
 
   #readFooter(said: FooterLine): void {
     this.#hasFooter = true;
-    const { sum, ...rest } = said;
-    const { sum: own, ...mine } = this.#totals.footer(this.#position, this.#digest.digest("hex"));
-    if (own !== sum || JSON.stringify(rest) !== JSON.stringify(mine))
+    const { sha256, ...rest } = said;
+    const { sha256: own, ...mine } = this.#totals.footer(
+      this.#position,
+      this.#digest.digest("hex"),
+    );
+    if (own !== sha256 || JSON.stringify(rest) !== JSON.stringify(mine))
       this.addProblem("What stands above is not what the end says of it.");
   }
 }

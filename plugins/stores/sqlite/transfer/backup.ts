@@ -27,12 +27,14 @@ function readBackupInfo(file: string): LedgerBackup {
     for (const [facts, amounts, at] of checkpointRollups(db, {}))
       totals.addGroup(facts, amounts, at, {});
     const batches = db.prepare(
-      `SELECT ${BATCH_COLUMNS} FROM batch WHERE first > coalesce((SELECT last FROM base), 0) ORDER BY first`,
+      `SELECT ${BATCH_COLUMNS} FROM batch WHERE first > coalesce((SELECT last FROM checkpoint), 0) ORDER BY first`,
     );
     for (const stored of batches.iterate() as Iterable<unknown>)
       for (const row of decodeRows(stored as StoredBatch))
         if (isSettledRow(row, undefined)) totals.add(row);
-    const erased = db.prepare("SELECT hash FROM word WHERE gone > 0 ORDER BY hash").all();
+    const erased = db
+      .prepare("SELECT hash FROM salted_text WHERE erased_at_seq > 0 ORDER BY hash")
+      .all();
     const { seq, hash } = readHead(db);
     return {
       head: { seq, hash },

@@ -80,7 +80,7 @@ export class LedgerExporter {
         .all()
         .map(({ record }) => fromJson<T>(String(record)));
     return {
-      keys: records<KeyRecord>("key", "place"),
+      keys: records<KeyRecord>("key", "sort_key"),
       accounts: records<AccountRecord>("account", "id"),
       prices: db
         .prepare("SELECT hash, price FROM price ORDER BY hash")
@@ -111,9 +111,9 @@ export class LedgerExporter {
 }
 
 function readAudit(db: DatabaseSync): TransferredRemainder["audit"] {
-  const ended = db.prepare("SELECT text FROM audit WHERE id = ? AND ends = 1 LIMIT 1");
+  const ended = db.prepare("SELECT text FROM audit WHERE id = ? AND is_end = 1 LIMIT 1");
   return db
-    .prepare("SELECT id, text FROM audit WHERE ends = 0 ORDER BY seq")
+    .prepare("SELECT id, text FROM audit WHERE is_end = 0 ORDER BY seq")
     .all()
     .map(({ id, text }) => {
       const end = ended.get(String(id))?.["text"];
@@ -128,7 +128,7 @@ function readCheckpointSums(db: DatabaseSync): TransferredRemainder["rollups"] {
   const base = readCheckpoint(db);
   if (!base) return undefined;
   const sums = db
-    .prepare("SELECT quarter, text FROM sums WHERE n <= ? ORDER BY n")
+    .prepare("SELECT quarter, text FROM checkpoint_rollup WHERE n <= ? ORDER BY n")
     .all(base.rollups);
   return {
     rows: base.rows,
@@ -143,7 +143,7 @@ export function readTotals(db: DatabaseSync): TransferredRemainder["totals"] {
   for (const [facts, amounts, at] of checkpointRollups(db, {}))
     totals.addGroup(facts, amounts, at, {});
   const batches = db.prepare(
-    `SELECT ${BATCH_COLUMNS} FROM batch WHERE first > coalesce((SELECT last FROM base), 0) ORDER BY first`,
+    `SELECT ${BATCH_COLUMNS} FROM batch WHERE first > coalesce((SELECT last FROM checkpoint), 0) ORDER BY first`,
   );
   for (const stored of batches.iterate() as Iterable<unknown>)
     for (const row of decodeRows(stored as StoredBatch))

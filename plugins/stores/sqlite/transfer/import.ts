@@ -59,9 +59,9 @@ export class LedgerImporter {
         false,
       );
       const { db } = this.#session;
-      db.exec("CREATE TABLE IF NOT EXISTS moving (after INTEGER NOT NULL) STRICT");
+      db.exec("CREATE TABLE IF NOT EXISTS import_position (after INTEGER NOT NULL) STRICT");
       this.after = Number(
-        db.prepare("SELECT max(after) AS after FROM moving").get()?.["after"] ?? 0,
+        db.prepare("SELECT max(after) AS after FROM import_position").get()?.["after"] ?? 0,
       );
       this.#session.runStep((_, journal) => {
         for (const { call } of journal.openCalls()) this.#open.set(call.attempt, call);
@@ -84,8 +84,8 @@ export class LedgerImporter {
         journal.setInstance(some[0]!.instance);
         for (const row of some) this.#addRow(journal, row);
         if (i < groups.length - 1) return;
-        db.exec("DELETE FROM moving");
-        db.prepare("INSERT INTO moving (after) VALUES (?)").run(next);
+        db.exec("DELETE FROM import_position");
+        db.prepare("INSERT INTO import_position (after) VALUES (?)").run(next);
       }),
     );
   }
@@ -124,7 +124,7 @@ export class LedgerImporter {
         `What rows come to here is not what they came to there: ${totals.length} groups, and ${rest.totals.length} there.`,
       );
     const { hash } = readHead(session.db);
-    session.db.exec("DROP TABLE moving");
+    session.db.exec("DROP TABLE import_position");
     session.db.exec("PRAGMA wal_checkpoint(TRUNCATE)");
     session.db.close();
     this.#session = undefined;
@@ -165,8 +165,8 @@ export class LedgerImporter {
       for (const account of rest.accounts) journal.accounts.put(account);
       for (const [hash, price] of rest.prices) journal.putPrice(hash, price);
       const meter = db.prepare(
-        "INSERT INTO meter (id, level, at, max, told) VALUES (?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE " +
-          "SET level = excluded.level, at = excluded.at, max = excluded.max, told = excluded.told",
+        "INSERT INTO meter (id, level, at, max, notified_level) VALUES (?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE " +
+          "SET level = excluded.level, at = excluded.at, max = excluded.max, notified_level = excluded.notified_level",
       );
       for (const { id, level, at, max, notifiedLevel } of rest.meters)
         meter.run(id, String(level), Math.floor(at), String(max), String(notifiedLevel));
@@ -179,7 +179,7 @@ export class LedgerImporter {
     if (rest.rollups) this.#addCheckpoint(session, rest, at);
     session.runStep((_, journal) => {
       journal.appendNote(at, {
-        imported: { head: rest.head ?? null, sums: hashText(toJson(rest.totals)) },
+        imported: { head: rest.head ?? null, totals: hashText(toJson(rest.totals)) },
       });
     });
   }
@@ -191,7 +191,9 @@ export class LedgerImporter {
   ): void {
     const { rows, since, until, sums } = rollups!;
     session.runStep((db, journal) => {
-      const lay = db.prepare("INSERT INTO sums (n, quarter, text, hash) VALUES (?, ?, ?, ?)");
+      const lay = db.prepare(
+        "INSERT INTO checkpoint_rollup (n, quarter, text, hash) VALUES (?, ?, ?, ?)",
+      );
       let last = "";
       sums.forEach(([quarter, text], i) => {
         last = rollupHash(last, quarter, text);
@@ -216,11 +218,11 @@ export class LedgerImporter {
         erasures: [],
       };
       const text = JSON.stringify(base);
-      db.prepare("INSERT INTO base (id, last, sums, text) VALUES (1, 0, ?, ?)").run(
+      db.prepare("INSERT INTO checkpoint (id, last, rollups, text) VALUES (1, 0, ?, ?)").run(
         sums.length,
         text,
       );
-      journal.appendNote(at, { compacted: { last: 0, base: hashText(text), sums: last } });
+      journal.appendNote(at, { compacted: { last: 0, checkpoint: hashText(text), rollups: last } });
     });
   }
 }

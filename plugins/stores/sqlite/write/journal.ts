@@ -46,7 +46,7 @@ export interface StoredCall extends OpenCall {
   readonly seq: number;
   /** Its commit's first entry. */
   readonly firstSeq: number;
-  /** Whether `open` has it. */
+  /** Whether `open_call` has it. */
   isListed: boolean;
 }
 

@@ -101,8 +101,8 @@ export class Writer {
   /** When the oldest row was written. */
   oldestAt(): number | undefined {
     const first =
-      "SELECT since FROM segment WHERE last > coalesce((SELECT last FROM base), 0) ORDER BY id LIMIT 1";
-    return this.#currentSession().db.prepare(first).get()?.["since"] as number | undefined;
+      "SELECT min_at FROM segment WHERE last > coalesce((SELECT last FROM checkpoint), 0) ORDER BY id LIMIT 1";
+    return this.#currentSession().db.prepare(first).get()?.["min_at"] as number | undefined;
   }
 
   apply(text: string): EncodedResults {
