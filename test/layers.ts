@@ -43,6 +43,8 @@ export const LIBRARIES: { readonly [name: string]: readonly string[] } = {
 export interface Import {
   readonly from: string;
   readonly typeOnly: boolean;
+  /** Whether it is `import()`, which loads the module when it is first needed. */
+  readonly isDynamic?: boolean;
 }
 
 /** Every module a source names: static and dynamic imports, and re-exports. */
@@ -61,7 +63,7 @@ export function importsOf(source: string): Import[] {
     found.push({ from: from!, typeOnly: type !== undefined || allTypes });
   }
   for (const [, from] of code.matchAll(/\bimport\(\s*["']([^"']+)["']/g))
-    found.push({ from: from!, typeOnly: false });
+    found.push({ from: from!, typeOnly: false, isDynamic: true });
   return found;
 }
 
@@ -256,13 +258,22 @@ function getOrAdd<K, V>(map: Map<K, V>, key: K, make: () => V): V {
 /** Files shorter than this belong in the file that imports them, if only one does. */
 export const SHORT_LINES = 25;
 
-/** Short files that only one other file imports. An `index.ts` is the entry of its folder, and a program's entry has no importer. */
+/**
+ * Short files that only one other file imports. An `index.ts` is the entry of its folder, a program's entry has no importer, and a
+ * module that is loaded when it is first needed has to be a file.
+ */
 export function shortWithOneImporter(files: ReadonlyMap<string, string>): string[] {
-  const graph = importGraph(files);
-  const users = importers(graph);
+  const users = importers(importGraph(files));
+  const dynamic = new Set(
+    [...files].flatMap(([file, source]) =>
+      importsOf(source)
+        .filter(({ isDynamic }) => isDynamic)
+        .map(({ from }) => normalize(join(dirname(file), from))),
+    ),
+  );
   return [...files]
     .filter(([file, source]) => {
-      const isEntry = /(^|\/)index\.ts$/.test(file);
+      const isEntry = /(^|\/)index\.ts$/.test(file) || dynamic.has(file);
       return (
         !isEntry && source.split("\n").length - 1 < SHORT_LINES && users.get(file)?.length === 1
       );

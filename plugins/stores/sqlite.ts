@@ -1,11 +1,9 @@
 // The ledger in one SQLite file: Node's own SQLite, WAL, one thread that writes, and one that reads, once something is to be read.
 // Importing this file starts nothing; threads start when the store is opened.
-import { join, resolve } from "node:path";
-import { defineStore } from "tollgate/plugin";
-import type { Commands, Store } from "tollgate/plugin";
+import { join, resolve, dirname } from "node:path";
+import { defineStore, type Commands, type Store, type StoreSize } from "tollgate/plugin";
 import { IdleWindow } from "./sqlite/sums/idle-window.ts";
 import { pendingMigration } from "./sqlite/data/schema.ts";
-import { readDiskUsage } from "./sqlite/disk-usage.ts";
 import { createLedgerMaintenance } from "./sqlite/threads/ledger-maintenance.ts";
 import { createTransfer } from "./sqlite/threads/transfer.ts";
 import {
@@ -24,6 +22,22 @@ import type { ThreadRole } from "./sqlite/threads/thread-entry.ts";
 import type { Reader } from "./sqlite/read/reader.ts";
 import type { OpenResult, SqliteSettings } from "./sqlite/write/ledger-session.ts";
 import type { Writer } from "./sqlite/write/writer.ts";
+import { stat, statfs } from "node:fs/promises";
+
+// The room that the file takes, with what SQLite keeps beside it, and what its disk has left.
+async function readDiskUsage(file: string): Promise<Pick<StoreSize, "bytes" | "freeBytes">> {
+  const sizes = ["", "-wal", "-shm", ".ballast"].map((ending) =>
+    stat(`${file}${ending}`).then(
+      ({ size }) => size,
+      () => 0,
+    ),
+  );
+  const [disk, ...taken] = await Promise.all([statfs(dirname(file)), ...sizes]);
+  return {
+    bytes: taken.reduce((sum, size) => sum + size, 0),
+    freeBytes: disk.bavail * disk.bsize,
+  };
+}
 
 export default defineStore({
   api: 1,

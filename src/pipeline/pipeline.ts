@@ -23,14 +23,43 @@ import { HostExchange } from "./exchange/exchange.ts";
 import type { Generation } from "./generation.ts";
 import type { MountedRoute } from "./exchange/mounted.ts";
 import { edit } from "./stages/edit.ts";
-import { inspect } from "./stages/inspect.ts";
 import { present } from "./stages/present.ts";
 import { receive } from "./stages/receive.ts";
 import { reject } from "./stages/reject.ts";
-import { rewrite } from "./stages/rewrite.ts";
 import { route } from "./stages/route.ts";
 import { serve } from "./stages/serve.ts";
 import { rejectSafely, settle } from "./stages/settle.ts";
+import { isPromise } from "../lib/is-promise.ts";
+
+/** What was asked, as the rewrite hooks would have it: once, before routing. Only their presence costs a decoding. */
+function rewrite(x: HostExchange): Promise<void> | undefined {
+  const hooks = x["~"].frontend.hookChain.rewrite;
+  return hooks.length > 0 && x.actionType !== "relay" ? runRewriteHooks(x) : undefined;
+}
+async function runRewriteHooks(x: HostExchange): Promise<void> {
+  const state = x["~"];
+  for (const hook of state.frontend.hookChain.rewrite)
+    if (hook.appliesTo(x.model, undefined))
+      state.rewrittenRequest = await hook.run(state.rewrittenRequest ?? x.request, x);
+}
+
+/**
+ * What will be asked, shown to the inspect hooks: once, after the last word on it. They refuse, or change nothing. A promise only where
+ * one of them waits, and mostly that one's own. `from`: the hook that is next.
+ */
+function inspect(x: HostExchange, from = 0): Promise<void> | undefined {
+  const { frontend, rewrittenRequest } = x["~"];
+  const hooks = frontend.hookChain.inspect;
+  if (hooks.length === 0 || x.actionType === "relay") return undefined;
+  for (let at = from; at < hooks.length; at++) {
+    const hook = hooks[at]!;
+    if (!hook.appliesTo(x.model, undefined)) continue;
+    const waiting = hook.run(rewrittenRequest ?? x.request, x);
+    if (!isPromise(waiting)) continue;
+    return at + 1 < hooks.length ? waiting.then(() => inspect(x, at + 1)) : waiting;
+  }
+  return undefined;
+}
 
 export interface IncomingRequest {
   readonly req: IncomingMessage;

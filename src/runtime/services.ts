@@ -34,7 +34,6 @@ import type { LedgerQueue } from "./ledger/ledger-queue-api.ts";
 import { createLedgerQueue } from "./ledger/ledger-queue.ts";
 import { ObserverHub, type ObserverSink } from "./observers/observer-hub.ts";
 import { ThresholdDelivery } from "./observers/threshold-delivery.ts";
-import { withCommitReports } from "./observers/commit-reports.ts";
 import { DurationRecorder } from "./services/duration-histogram.ts";
 import { RejectionCounter } from "./services/rejection-counter.ts";
 import { InFlightRequests } from "./requests/in-flight-requests.ts";
@@ -45,6 +44,26 @@ import { RetiringModels } from "./services/retiring-models.ts";
 import { PeerGateways } from "./services/peer-gateways.ts";
 import { answerListRequests } from "./services/peer-model-lists.ts";
 import type { PluginPeers } from "./services/plugin-peers.ts";
+
+// What each commit tells: budgets that have been crossed, as the store's verdicts say, the bills that are durable now, and how long
+// it took. Every batch of every process passes here on its way to the store, so each is told once.
+export const withCommitReports = (
+  store: Pick<Store, "apply" | "lease">,
+  sink: Pick<ObserverSink, "reportCommit">,
+  commits: DurationRecorder,
+  thresholds: Pick<ThresholdDelivery, "deliver">,
+): Pick<Store, "apply" | "lease"> => ({
+  lease: store.lease,
+  async apply(batch) {
+    const began = performance.now();
+    const verdicts = await store.apply(batch);
+    commits.record(performance.now() - began);
+    sink.reportCommit(batch, verdicts);
+    for (const verdict of verdicts)
+      if (verdict.ok && verdict.thresholds) thresholds.deliver(verdict.thresholds);
+    return verdicts;
+  },
+});
 
 const FILE_SWEEP_MS = 60_000;
 /** A report may take longer than a look-up; a client waits for it all the same. */

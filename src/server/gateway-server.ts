@@ -25,7 +25,6 @@ import {
   reloadConfig,
   replaceGeneration,
 } from "../runtime/reload/apply-config.ts";
-import { coalesceRuns } from "../runtime/reload/coalesce-runs.ts";
 import { reportReload } from "../runtime/reload/reload-events.ts";
 import type { ListenerHandle } from "../runtime/http/listener.ts";
 import { maxShutdownMs, LameDuck } from "./lame-duck.ts";
@@ -46,6 +45,26 @@ import { removeSockets } from "../runtime/http/unix-socket.ts";
 import type { DescriptorRegistry } from "./handoff/descriptors.ts";
 import { listOwnSocketPaths } from "./handoff/release.ts";
 import { Handoff } from "./handoff/handoff.ts";
+
+/** One at a time. A caller that asks while one runs gets the one after it: what it looks at may have changed again. */
+export function coalesceRuns<W, T>(run: (why: W) => Promise<T>): (why: W) => Promise<T> {
+  let running: Promise<T> | undefined;
+  let next: Promise<T> | undefined;
+  const start = (why: W): Promise<T> => {
+    next = undefined;
+    const currentRun = run(why).finally(() => {
+      if (!next) running = undefined;
+    });
+    return (running = currentRun);
+  };
+  return (why) =>
+    running
+      ? (next ??= running.then(
+          () => start(why),
+          () => start(why),
+        ))
+      : start(why);
+}
 
 export class GatewayServer implements Gateway {
   readonly #options: GatewayOptions;

@@ -13,11 +13,27 @@ import { frontendChecks } from "./conformance/frontend.ts";
 import { sideEffectChecks } from "./conformance/side-effects.ts";
 import { withDefaults, definitionChecks, findSecrets } from "./conformance/definition.ts";
 import { middlewareChecks } from "./conformance/middleware.ts";
-import { needsChecks } from "./conformance/declared-needs.ts";
+import { needsChecks, runScript } from "./conformance/declared-needs.ts";
 import { observerChecks } from "./conformance/observer.ts";
-import { privacyChecks } from "./conformance/privacy.ts";
 import { providerChecks } from "./conformance/provider.ts";
 import { findLeak, type ConformanceSubject } from "./conformance/subject.ts";
+
+// What was said in private is over when its answer has left.
+/** Of a middleware whose module is known: it is run in a process of its own, whose whole memory is searched. */
+const privacyChecks = ({ module, options }: ConformanceSubject): Check[] =>
+  module === undefined
+    ? []
+    : [
+        createCheck(
+          "under privacy it keeps nothing, in no file, no log and no memory",
+          async () => {
+            const found = JSON.parse(
+              await runScript("kept-words", JSON.stringify({ module, options })),
+            ) as string[];
+            assert.deepEqual(found, [], `what was said in private is still in ${found.join(", ")}`);
+          },
+        ),
+      ];
 
 /**
  * What `conformance` is told of the plugin under test: how an operator would mount it, and what its upstream really

@@ -1,7 +1,7 @@
 // The time to the first byte runs until an answer begins: its head and comments of its stream are not yet an answer.
 import { expect, it } from "vitest";
 import { TimerWheel } from "../../src/pipeline/admission/timer-wheel.ts";
-import { LeadingComments } from "../../src/pipeline/upstream/sse-comments.ts";
+import { LeadingComments } from "../../src/pipeline/upstream/upstream-http-response.ts";
 import { UpstreamHttpResponse } from "../../src/pipeline/upstream/upstream-http-response.ts";
 
 const TIMES = { firstByteMs: 1_000, idleMs: 5_000, totalMs: 60_000 };

@@ -22,10 +22,26 @@ import {
   unknownGrantWarnings,
 } from "../access/grants.ts";
 import { withInputChecks } from "../dispatch/command-input.ts";
-import { findKeyVersions } from "./key-lookup.ts";
 import { createOpeningRows } from "../access/opening-balance.ts";
 import type { KeyRepository } from "../access/key-repository.ts";
 import type { InputOf } from "../schema/command-specs.ts";
+
+// Finds keys by what an operator calls them.
+/** Finds a key by its ID, or by its name if only one key has it. The newest comes first: a rotated key has two records for a while. */
+function findKeyVersions(keys: readonly KeyRecord[], id: string): [KeyRecord, ...KeyRecord[]] {
+  const named = keys.filter((key) => key.name === id);
+  const same = keys.filter((key) => key.id === id);
+  const meant = same.length > 0 ? same : named;
+  if (new Set(meant.map((key) => key.id)).size > 1)
+    fail(
+      "invalid",
+      `Several keys are named "${id}": say the id. ${named.map((key) => key.id).join(", ")}`,
+    );
+  const [first, ...rest] = meant.sort((a, b) => b.created - a.created);
+  return first
+    ? [first, ...rest]
+    : fail("not_found", `There is no key "${id}".`, { code: "no_such_key" });
+}
 
 /** A key as it may be shown. Times are Unix milliseconds. */
 export interface ShownKey extends Omit<KeyRecord, "digest" | "limits"> {

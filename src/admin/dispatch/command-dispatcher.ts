@@ -1,7 +1,6 @@
 // The one way to every command, whichever door it came in by: the command is known, its giver's role is high enough, what it says has
 // the right form and is of its account; and what changes anything is written down first.
 import type { Schema } from "../../config/schema-dialect.ts";
-import { createSerialQueue } from "../../lib/serial-queue.ts";
 import { fail } from "../../model/error.ts";
 import type { JsonObject } from "../../model/values.ts";
 import type { CommandAudit } from "./command-audit.ts";
@@ -18,6 +17,16 @@ import {
 import type { CommandHandler, CommandHandlerMap } from "../socket/control-socket.ts";
 import type { CommandSpec } from "../schema/command-spec.ts";
 import { COMMAND_SPECS } from "../schema/command-specs.ts";
+
+/** Each piece of work begins when the one before it has ended, however that was: between what it reads and what it writes nothing changes. */
+function createSerialQueue(): <T>(work: () => Promise<T>) => Promise<T> {
+  let last: Promise<unknown> = Promise.resolve();
+  return (work) => {
+    const mine = last.then(work);
+    last = mine.catch(() => {});
+    return mine;
+  };
+}
 
 /** A command of the table or of a plugin, and what it does. */
 export interface RegisteredCommand {

@@ -25,13 +25,44 @@ import {
 import type { SubrequestOrigin } from "./subrequest-origin.ts";
 import type { IdempotencyClaim } from "./idempotency.ts";
 import { certificateOf } from "./client-certificate.ts";
-import { addHeader } from "./add-header.ts";
-import { addLabel } from "./labels.ts";
 import { credentialSourcesOf, withoutSecretHeaders } from "./secret-headers.ts";
 import type { RouteFindings } from "./route-findings.ts";
 import type { ReceivedBody } from "../body/received-body.ts";
 import { RequestPermit } from "../admission/request-permit.ts";
 import { startTrace } from "./trace.ts";
+
+// What hooks note of a request: few and short, for every row of it keeps them.
+/** Of a label's name, and of its value. */
+const MAX_LABEL_LENGTH = 256;
+const MAX_LABELS = 32;
+/** These labels and one more. */
+function addLabel(
+  labels: Record<string, string> | undefined,
+  name: string,
+  value: string,
+): Record<string, string> {
+  const all = labels ?? (Object.create(null) as Record<string, string>);
+  if (name.length > MAX_LABEL_LENGTH || value.length > MAX_LABEL_LENGTH)
+    fail("internal", `A label may have ${MAX_LABEL_LENGTH} characters.`);
+  if (!Object.hasOwn(all, name) && Object.keys(all).length >= MAX_LABELS)
+    fail("internal", `A request may have ${MAX_LABELS} labels.`);
+  all[name] = value;
+  return all;
+}
+
+/** What may stand in a header line; a value with anything else would be an injection. */
+const HEADER_NAME = /^[\w!#$%&'*+.^`|~-]+$/;
+const HEADER_VALUE = /^[\t\x20-\x7e\x80-\xff]*$/;
+/** The same with one more, for the client. */
+function addHeader(
+  headers: Map<string, string> | undefined,
+  name: string,
+  value: string,
+): Map<string, string> {
+  if (!HEADER_NAME.test(name)) fail("internal", "A header has a name that cannot be sent.");
+  if (!HEADER_VALUE.test(value)) fail("internal", `A value for ${name} cannot stand in a header.`);
+  return (headers ?? new Map<string, string>()).set(name.toLowerCase(), value);
+}
 
 /** The walk's own side of an exchange: stations write here, plugins see it only through the readonly view. */
 export interface ExchangeState extends RouteFindings {

@@ -24,7 +24,24 @@ import {
 import type { CatalogModels } from "./model-prices.ts";
 import { largerCost, CallPricing, type PricedUsage } from "./call-pricing.ts";
 import { outputHistoryKey } from "./price-terms.ts";
-import { dropLongNames } from "./usage-report-names.ts";
+
+// The names that a provider reports its counts under.
+const isShortEnough = (said: string | undefined): boolean =>
+  said === undefined || said.length <= BOUNDS.responseId.max;
+/** Names go into a ledger's row as the provider wrote them. A longer one is left out. */
+function dropLongNames(seen: UsageReport): UsageReport {
+  const { model, tier, size, quality } = seen;
+  if (isShortEnough(model) && isShortEnough(tier) && isShortEnough(size) && isShortEnough(quality))
+    return seen;
+  const kept = (said: string | undefined) => (isShortEnough(said) ? said : undefined);
+  return {
+    ...seen,
+    model: kept(model),
+    tier: kept(tier),
+    size: kept(size),
+    quality: kept(quality),
+  };
+}
 
 /**
  * For an answer that no upstream has counted. Ordinary text has more than three bytes a token, so the guess is not too low. Text

@@ -2,11 +2,30 @@
 import type { RoutingStrategy } from "../../model/routing-strategy.ts";
 import type { HostCandidate } from "../exchange/mounted.ts";
 import { cheapest } from "./cheapest.ts";
-import { fastest } from "./fastest.ts";
 import { ordered } from "./ordered.ts";
 import type { RoutingRuleInputs, RoutingRule } from "./routing-rule.ts";
 import { sticky } from "./sticky.ts";
-import { weighted } from "./weighted.ts";
+import { weightedShuffle, formatShare } from "./weighted-shuffle.ts";
+
+const weighted: RoutingRule = {
+  order: (candidates, { random }) => weightedShuffle(candidates, random),
+  explain: (candidate, candidates) => `${formatShare(candidate, candidates)} of the calls`,
+};
+
+// The one that is reckoned to bring its first content soonest. What is as fast as another keeps the order of gateway.yaml, and the
+// credentials of one model share its calls.
+const fastest: RoutingRule = {
+  usesLatency: true,
+  order(candidates, of) {
+    const base = ordered.order(candidates, of);
+    const at = new Map(base.map((seat) => [seat, of.estimateLatency(seat)]));
+    return base.toSorted((a, b) => at.get(a)! - at.get(b)!);
+  },
+  explain(candidate, _seats, of) {
+    const ms = of.estimateLatency(candidate);
+    return ms > 0 ? `first content after ${Math.round(ms)} ms` : "not measured yet";
+  },
+};
 
 export const ROUTING_RULES: { readonly [P in RoutingStrategy]: RoutingRule } = {
   ordered,

@@ -7,7 +7,6 @@ import { HostCall } from "../exchange/call.ts";
 import { AttemptScheduler } from "../routing/attempt-scheduler.ts";
 import { startTiming, endTiming } from "../routing/latency-tracking.ts";
 import { clientKey } from "../exchange/client-retries.ts";
-import { createAccountLimitedError } from "../routing/unavailable.ts";
 import type { ScheduledAttempt } from "../exchange/scheduled-attempt.ts";
 import { isPromise } from "../../lib/is-promise.ts";
 import type { ConcurrencySlot } from "../targets/concurrency-limit.ts";
@@ -21,6 +20,28 @@ import {
 } from "./attempt-execution.ts";
 import { Hedge, hedgeDelayMs, type RunningAttempt } from "./hedge.ts";
 import type { RoutePlan } from "./route.ts";
+import type { HostCandidate } from "../exchange/mounted.ts";
+import { attributeFault } from "../faults/fault-source.ts";
+import type { TargetHealth } from "../routing/target-health.ts";
+
+// What a client is told where no provider is called: every one asked for a pause.
+/** Every provider asked for a pause for its whole account: the shortest one is told, as it is. */
+export function createAccountLimitedError(
+  health: TargetHealth,
+  candidates: readonly HostCandidate[],
+  client: string,
+): Error {
+  const until = (one: HostCandidate) => health.statusOf(one, client)?.until ?? 0;
+  const [first] = candidates.toSorted((a, b) => until(a) - until(b));
+  const ms = Math.max(1, Math.floor(until(first!) - health.clock.now()));
+  const { id, provider } = first!;
+  const problem = createFault(
+    "rate_limited",
+    `${provider} answered 429 for the whole account and asked for a pause. No request for ${id} is sent until then.`,
+    { code: "rate_limit_exceeded", retryAfterMs: ms },
+  );
+  return attributeFault(problem, "gateway", provider);
+}
 
 /** One call, from its hooks to its bill. Where failures are simulated, that is simulated too. */
 const createExecution = (

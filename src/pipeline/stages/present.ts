@@ -8,7 +8,6 @@ import { attributeFault } from "../faults/fault-source.ts";
 import { toClientFault } from "../upstream/record-failure.ts";
 import { validateEvents } from "../upstream/plugin-errors.ts";
 import { timeoutsFor } from "../targets/timeouts.ts";
-import { recordFirstToken } from "../targets/first-token.ts";
 import type { HostCall } from "../exchange/call.ts";
 import { longestHoldingFilter } from "../response/event-filters.ts";
 import { createHookTimeout, type HookFailurePolicy } from "../hooks/hook-guard.ts";
@@ -24,6 +23,22 @@ import type { Transcoder, TranscoderSink } from "../response/transcoder.ts";
 import type { UpstreamHttpResponse, ResponseSink } from "../upstream/upstream-http-response.ts";
 import type { CallTally } from "../metering/call-tally.ts";
 import type { TimerEntry } from "../admission/timer-wheel.ts";
+import { clientKey } from "../exchange/client-retries.ts";
+
+// The first content of a call says more than its end: how fast its target is, and that it answers again.
+/** Said of each piece of content; the first one counts. */
+function recordFirstToken(call: HostCall, tally: CallTally): void {
+  if (tally.firstTokenMs !== undefined) return;
+  const now = performance.now();
+  tally.firstTokenMs = Math.round(now - call.startedAt);
+  call.latency?.recordFirstToken(now, now - call.startedAt);
+  call.latency = undefined;
+  // Others need not wait for the end of the answer that was asked for to see whether there is one.
+  if (call.reason === "plain") return;
+  call.hasReportedSuccess = true;
+  const { exchange: x } = call;
+  x["~"].gen.targetHealth.recordSuccess(call.candidate, call.startedAt, clientKey(x));
+}
 
 /** After its terminal an upstream has this long to end its message, so that its connection can be used again. */
 const LINGER_MS = 5_000;

@@ -8,12 +8,28 @@ import type { FailurePoint } from "../../model/call-retry.ts";
 import type { HeadersIn } from "../../model/values.ts";
 import { bodyFormOf } from "../../lib/media-type.ts";
 import { attributeFault } from "../faults/fault-source.ts";
-import { LeadingComments } from "./sse-comments.ts";
 import type { EffectiveTimeouts } from "../targets/timeouts.ts";
 import { toConnectionFault } from "../faults/connection-errors.ts";
 import type { EndpointTransport } from "../exchange/mounted.ts";
 import type { BodyChunks } from "./body-chunks.ts";
 import type { TimerWheel, TimerEntry } from "../admission/timer-wheel.ts";
+
+// Comments of an event stream, which providers send while an answer is not there yet: they are no byte of it.
+const [LF, CR, COLON] = [10, 13, 58];
+/** Reads the beginning of a stream, up to its first line that is neither blank nor a comment. */
+export class LeadingComments {
+  #inComment = false;
+
+  /** Whether the stream has gone on to something else within this piece. Not called again after that. */
+  hasPassed(chunk: Buffer): boolean {
+    for (let at = 0; at < chunk.length; at++) {
+      if (chunk[at] === LF || chunk[at] === CR) this.#inComment = false;
+      else if (!this.#inComment && chunk[at] !== COLON) return true;
+      else this.#inComment = true;
+    }
+    return false;
+  }
+}
 
 const ERROR_BODY_TIMEOUT_MS = 5_000;
 /** What may come before its taker is there. A head mostly brings the answer's first bytes along, and to stop the parser for them costs more than they do. */

@@ -5,12 +5,11 @@ import { wallClock } from "../../lib/time/wall-clock.ts";
 import type { LifetimeScope } from "../../lib/lifetime-scope.ts";
 import type { LoadedConfig } from "../../config/load-config.ts";
 import { listSecrets } from "../../config/show-config.ts";
-import type { GatewayConfig, LocatedProblem } from "../../config/gateway-config.ts";
+import type { GatewayConfig, LocatedProblem, AdminConfig } from "../../config/gateway-config.ts";
 import type { HealthState } from "../../plugin/gateway-stats.ts";
 import type { RejectedRequest } from "../../plugin/observer.ts";
 import type { Generation } from "../../pipeline/generation.ts";
 import { isApiPath } from "../access/admin-paths.ts";
-import { assertAdminExists } from "../access/require-admin.ts";
 import { listenAdmin } from "../access/admin-listener.ts";
 import { createNodeHandler } from "../http/node-adapter.ts";
 import { createApp, createUnroutedResponder, type OnRejected } from "../http/generation-app.ts";
@@ -29,6 +28,28 @@ import {
   type RejectedClient,
 } from "../http/listener.ts";
 import type { GatewayStatus } from "../gateway-api.ts";
+import { isLoopback } from "../../lib/net/egress-guard.ts";
+import { fail } from "../../model/error.ts";
+import type { KeyRecord } from "../../plugin/store/key.ts";
+import type { Store } from "../../plugin/store/store.ts";
+import { listAllKeys } from "../access/list-all-keys.ts";
+
+// A listener that other machines reach has to have an admin, or it would stand open for the first that comes to be one.
+async function assertAdminExists(
+  { address, behindProxy, tokens, oidc }: AdminConfig,
+  store: Pick<Store, "listKeys">,
+): Promise<void> {
+  // On this machine alone, the user who may open the control socket is its owner.
+  if (!behindProxy && ("socket" in address || isLoopback(address.host))) return;
+  if (oidc || tokens.length > 0 || (await listAllKeys(store)()).some(isAdmin)) return;
+  fail(
+    "conflict",
+    "Other machines reach the admin listener, and it has no admin. Make one with `tollgate admins create <name> --role owner`, or name one under admin.tokens.",
+    { code: "no_admin" },
+  );
+}
+const isAdmin = ({ admin, revoked }: KeyRecord): boolean =>
+  admin !== undefined && revoked === undefined;
 
 /** A generation with the routes that reach it. */
 export interface LiveGeneration {

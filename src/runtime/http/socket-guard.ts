@@ -10,9 +10,25 @@ import type { Rejection } from "./request-guard.ts";
 import { createSocketState, isIdle, type SocketState } from "./socket-state.ts";
 import { bytesSentBy, isTooSlow, isStalled } from "./transfer-rate.ts";
 import { afterPendingReads, closeUnlessActive } from "./close-grace.ts";
-import { BODY_TIMEOUT, HEAD_TIMEOUT, BODY_TOO_SLOW } from "./timeout-rejections.ts";
 import { sendRawRejection } from "./send-rejection.ts";
 import type { SocketLimits } from "./socket-limits.ts";
+
+// What a client is told that does not send its request in time.
+const HEAD_TIMEOUT: Rejection = {
+  status: 408,
+  code: "head_timeout",
+  message: "The head of the request did not arrive in time.",
+};
+const BODY_TIMEOUT: Rejection = {
+  status: 408,
+  code: "body_timeout",
+  message: "The body of the request did not arrive in time.",
+};
+const BODY_TOO_SLOW: Rejection = {
+  status: 408,
+  code: "body_slow",
+  message: "The body of the request comes too slowly.",
+};
 
 /** Hears of each connection that is cut, or not let in. `id`: what the client is told to ask about, if there are words. */
 type OnConnectionRejected = (refusal: Rejection, address: string, id: string) => void;

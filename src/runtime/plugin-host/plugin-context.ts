@@ -6,13 +6,29 @@ import type { LifetimeScope } from "../../lib/lifetime-scope.ts";
 import { fail } from "../../model/error.ts";
 import { readDeclaredFile } from "./declared-files.ts";
 import type { Catalog } from "../../catalog/catalog.ts";
-import { quoteCost } from "../../money/quote.ts";
 import type { Context } from "../../plugin/context.ts";
 import { matchesPattern } from "../../catalog/pattern.ts";
 import { markAsHookFailure } from "../../pipeline/hooks/hook-guard.ts";
 import { runSubrequest } from "../../pipeline/pipeline.ts";
 import type { ContextServices, Services } from "../services.ts";
 import type { LocalEndpoint } from "../http/local-endpoint.ts";
+import type { EffectivePolicy, ModelInfo } from "../../model/facts.ts";
+import type { Usage } from "../../model/usage.ts";
+import { calculateBill, isExact } from "../../money/price.ts";
+
+// What so much would cost at a model's price, before anything is asked of it.
+/** Nano-dollars at the time `at`; null where the price is not known, or has no line for a count. */
+function quoteCost(
+  { info, policy }: { readonly info: ModelInfo; readonly policy: EffectivePolicy },
+  usage: Usage,
+  at: number,
+): bigint | null {
+  const { region } = policy;
+  // Of several regions it is not known which one it will be.
+  const facts = region?.length === 1 ? { region: region[0] } : {};
+  const bill = info.price && calculateBill(usage, info.price, { at, pricingAttributes: facts });
+  return bill && isExact(bill) ? bill.nano : null;
+}
 
 export interface ContextOptions {
   /** The path in gateway.yaml. */

@@ -5,9 +5,30 @@ import { inputTokens, outputTokens } from "../../model/usage.ts";
 import type { RequestRecord } from "../../plugin/observer.ts";
 import { StatsCell, COUNTS, CellReader, CellWriter, OVERHEAD_UNITS_PER_MS } from "./stats-cell.ts";
 import { selectSeries, type SeriesQuery, type StatsBy } from "./series-selection.ts";
-import { SeriesNameCache } from "./series-name-cache.ts";
 import { classOf, quantile } from "./duration-classes.ts";
 import { findOrCreateCell, OTHER_SERIES, TimeSlots, type Series } from "./time-slots.ts";
+
+// Names of series by what stands behind their beginning. One that was made before is found faster than it is made again, and what a
+// request adds is counted some thousand times a second.
+/** More than a gateway sees in a minute; clients make up names too. */
+const MAX_NAMES = 4_096;
+class SeriesNameCache {
+  readonly #prefix: string;
+  readonly #names = new Map<string, Series>();
+
+  constructor(beginning: string) {
+    this.#prefix = beginning;
+  }
+
+  get(end: string): Series {
+    const found = this.#names.get(end);
+    if (found !== undefined) return found;
+    if (this.#names.size >= MAX_NAMES) this.#names.clear();
+    const name = this.#prefix + end;
+    this.#names.set(end, name);
+    return name;
+  }
+}
 
 const SECOND_MS = 1_000;
 const MIB = 1 << 20;

@@ -4,7 +4,7 @@ import cluster from "node:cluster";
 import { setTimeout as sleep } from "node:timers/promises";
 import { childProcessFlags } from "../../lib/disable-debugger.ts";
 import { problem } from "../../config/problems.ts";
-import type { LocatedProblem } from "../../config/gateway-config.ts";
+import type { LocatedProblem, GatewayConfig } from "../../config/gateway-config.ts";
 import type { ProblemLocator } from "../plugin-host/plugin-setup.ts";
 import { type BoundAddress, reserveAddress } from "../http/listen-targets.ts";
 import type { WorkerStatus } from "../gateway-api.ts";
@@ -12,11 +12,60 @@ import type { StatsSource } from "../health/stats-collector.ts";
 import type { LiveSource } from "../requests/in-flight-requests.ts";
 import { createBatchForwarder } from "./batch-forwarder.ts";
 import { settleOpenReservations, reportWorkerExit } from "./worker-exit.ts";
-import { firstProblems } from "./first-problems.ts";
-import { drainAcceptQueue } from "./drain-accept-queue.ts";
-import type { WorkerPoolOptions } from "./worker-pool-options.ts";
 import { spawnWorker, type WorkerHandle } from "./worker-handle.ts";
 import type { BroadcastName, WorkerCommands, WorkerGeneration } from "./worker-protocol.ts";
+import { afterPendingReads } from "../http/close-grace.ts";
+import type { Services } from "../services.ts";
+
+// What the workers of a gateway are given.
+interface WorkerPoolOptions {
+  readonly size: number;
+  /** The program that a worker runs. */
+  readonly program: string;
+  readonly services: Services;
+  readonly listen: GatewayConfig["listen"];
+  /** Descriptors that were open before we came, for the first of them. */
+  readonly inheritedDescriptors: readonly number[];
+  /** Nothing more is taken there by this process. */
+  readonly stopAccepting: (place: BoundAddress) => void;
+  /** What requests in flight have at an end. */
+  readonly shutdownTimeoutMs: () => number;
+  /** None stays up. */
+  readonly onFailed: (error: Error) => void;
+  /** One answers no more. */
+  readonly onWorkerExit: (source: StatsSource) => void;
+}
+
+// What several workers have against one config.
+/** The problems of the first that has any: they are the same everywhere. */
+async function firstProblems(
+  told: readonly Promise<readonly LocatedProblem[]>[],
+): Promise<readonly LocatedProblem[]> {
+  // All have answered before one goes on: none is left building what is not wanted.
+  await Promise.allSettled(told);
+  const all = await Promise.all(told);
+  return all.find((problems) => problems.some((p) => p.severity === "error")) ?? [];
+}
+
+// At the end of all workers: with the last of them Node's cluster closes the connections that it has taken and that no worker has yet. So it takes
+// no more, and hands out what it has, before any of them is told to end.
+/** A worker that takes none for so long will take none. */
+const TIMEOUT_MS = 5_000;
+const POLL_MS = 5;
+/** `shut` ends the taking. While a connection waits for a worker each of them has one on its way. */
+async function drainAcceptQueue(
+  workers: Iterable<Pick<WorkerHandle, "pendingConnections">>,
+  stopAccepting: () => void,
+): Promise<void> {
+  await new Promise<void>(afterPendingReads);
+  stopAccepting();
+  const deadline = performance.now() + TIMEOUT_MS;
+  while (
+    [...workers].some((member) => member.pendingConnections() > 0) &&
+    performance.now() < deadline
+  )
+    await sleep(POLL_MS);
+}
 
 /** For plugins that take their time; a plugin's own setup has a shorter one. */
 const PREPARE_TIMEOUT_MS = 60_000;

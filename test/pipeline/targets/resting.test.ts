@@ -3,7 +3,7 @@ import { createCallFacts } from "../../kit/call-facts.ts";
 import fc from "fast-check";
 import { expect, it } from "vitest";
 import { getFault } from "../../../src/model/error.ts";
-import { createAccountLimitedError } from "../../../src/pipeline/routing/unavailable.ts";
+import { createAccountLimitedError } from "../../../src/pipeline/stages/dispatch.ts";
 import { TargetHealth } from "../../../src/pipeline/routing/target-health.ts";
 import { hasRetryHeader } from "../../../src/pipeline/exchange/client-retries.ts";
 import type { HostCandidate } from "../../../src/pipeline/exchange/mounted.ts";

@@ -7,7 +7,7 @@ import { createTestContext } from "tollgate/testing";
 import memory from "../../../plugins/stores/memory.ts";
 import { ObserverHub } from "../../../src/runtime/observers/observer-hub.ts";
 import { ReservedCalls } from "../../../src/runtime/observers/reserved-calls.ts";
-import { withCommitReports } from "../../../src/runtime/observers/commit-reports.ts";
+import { withCommitReports } from "../../../src/runtime/services.ts";
 import { ThresholdDelivery } from "../../../src/runtime/observers/threshold-delivery.ts";
 import { DurationRecorder } from "../../../src/runtime/services/duration-histogram.ts";
 import { NOON, reserveCommand, settleCommand } from "../../../src/testing/store.ts";

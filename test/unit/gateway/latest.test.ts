@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { coalesceRuns } from "../../../src/runtime/reload/coalesce-runs.ts";
+import { coalesceRuns } from "../../../src/server/gateway-server.ts";
 
 it("never two at once, and whoever asks meanwhile gets one that began after they asked", async () => {
   let running = 0;

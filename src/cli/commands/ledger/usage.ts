@@ -13,7 +13,6 @@ import {
   type Options,
   GATEWAY_OPTIONS,
 } from "../../support/command.ts";
-import { drawBar } from "../../format/reports/bars.ts";
 import { csvLine, textCell } from "../../format/reports/csv.ts";
 import { FOCUS_DIMENSIONS, FOCUS_COLUMNS, focusLine } from "../../format/reports/focus-export.ts";
 import { LEDGER_FILTER_OPTIONS, readFilters } from "../../format/ledger-filters.ts";
@@ -27,6 +26,15 @@ import {
   printJson,
   terminalWidth,
 } from "../../format/terminal.ts";
+
+// Numbers as bars, to be looked at.
+const EIGHTHS = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"] as const;
+/** As wide as its share of the largest, to an eighth of a character. What is more than nothing can be seen. */
+function drawBar(value: number, largest: number, width: number): string {
+  if (!(value > 0) || !(largest > 0)) return "";
+  const eighths = Math.max(1, Math.round((Math.min(value, largest) / largest) * width * 8));
+  return "█".repeat(Math.floor(eighths / 8)) + EIGHTHS[eighths % 8]!;
+}
 
 /** Conditions beside the key, the account and the time. */
 const FILTER_OPTIONS = {
