@@ -14,14 +14,14 @@ export default defineFrontend({
     additionalProperties: false,
     properties: {
       accept: acceptOption("bearer"),
-      default: {
+      default_model: {
         type: "string",
         minLength: 1,
         description: "The model for requests that name none; absent: they are refused",
       },
     },
   },
-  setup: ({ accept: schemes, default: usual }) => ({
+  setup: ({ accept: schemes, default_model: defaultModel }) => ({
     protocol: moderations(),
     extractCredential: (headers) => extractCredential(headers, schemes),
     routes: [
@@ -30,7 +30,7 @@ export default defineFrontend({
         path: versionedPaths("/moderations"),
         actionType: "generate",
         readInput: (_x, body) => {
-          const model = modelIn(body, usual);
+          const model = modelIn(body, defaultModel);
           return { model, stream: false, edits: body["model"] === model ? {} : { model } };
         },
       },
@@ -38,10 +38,10 @@ export default defineFrontend({
   }),
 });
 
-const modelIn = ({ model }: Body, usual: string | undefined): string =>
+const modelIn = ({ model }: Body, defaultModel: string | undefined): string =>
   typeof model === "string"
     ? model
-    : (usual ??
+    : (defaultModel ??
       fail("invalid", "model is required.", {
         param: "model",
         code: "missing_required_parameter",

@@ -63,13 +63,13 @@ export default defineProvider({
         default: 8192,
         description: "The bound for requests that have none, where the model's own is not known",
       },
-      drop: {
+      drop_fields: {
         type: "array",
         items: { type: "string", minLength: 1 },
         default: [],
         description: "Top-level fields that it answers with an error",
       },
-      models: {
+      list_models: {
         type: "boolean",
         default: true,
         description: "Lists its models at GET /models",
@@ -87,7 +87,7 @@ export default defineProvider({
           countsTokens: o.counts,
           thinking: o.thinking,
           maxTokens: o.max_tokens,
-          dropFields: o.drop,
+          dropFields: o.drop_fields,
         }),
         base: withVersion(o.base_url),
         auth:
@@ -97,7 +97,7 @@ export default defineProvider({
         headers: { "anthropic-version": o.version },
       },
     ],
-    ...(o.models && { listModels: fetchModelList }),
+    ...(o.list_models && { listModels: fetchModelList }),
   }),
 });
 

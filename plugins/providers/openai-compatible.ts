@@ -77,13 +77,13 @@ export default defineProvider({
         default: true,
         description: "It knows stream_options.include_usage",
       },
-      drop: {
+      drop_fields: {
         type: "array",
         items: { type: "string", minLength: 1 },
         default: [],
         description: "Top-level fields that it answers with an error",
       },
-      models: {
+      list_models: {
         type: "boolean",
         default: true,
         description: "Lists its models at GET /models",
@@ -128,7 +128,7 @@ export default defineProvider({
         description:
           'Models that transcribe, at /audio/transcriptions and /audio/translations. A * stands for any text: "*whisper*". Default: none',
       },
-      image_bytes: {
+      image_response_format: {
         enum: ["b64_json", "base64", "bytes", "url"],
         default: "b64_json",
         description:
@@ -161,7 +161,7 @@ export default defineProvider({
           customTools: false,
           thinkTags: o.think_tags,
           streamUsage: o.stream_usage ? "include_usage" : "none",
-          dropFields: o.drop,
+          dropFields: o.drop_fields,
           ...((o.thinking ?? o.reasoning_echo) !== undefined && {
             reasoning: {
               ...(o.thinking !== undefined && { control: o.thinking }),
@@ -169,11 +169,11 @@ export default defineProvider({
             },
           }),
         },
-        ...(o.responses && { responses: { dropFields: o.drop } }),
+        ...(o.responses && { responses: { dropFields: o.drop_fields } }),
         ...(o.images && {
           images: {
             edits: o.image_edits,
-            responseFormat: o.image_bytes,
+            responseFormat: o.image_response_format,
             servedModels: o.images,
             streams: o.image_streams ? "asked" : "never",
           },
@@ -191,7 +191,7 @@ export default defineProvider({
     };
     return {
       endpoints: endpointsOf(row, normalizeBaseUrl(o.base_url, undefined)),
-      ...(o.models && {
+      ...(o.list_models && {
         listModels: (line) => {
           const { images, embeddings, speech, transcriptions } = o;
           const shape = {

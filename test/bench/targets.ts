@@ -78,8 +78,8 @@ store: ${of.store ?? `{ use: sqlite, with: { durability: ${of.durability ?? "pow
 frontends: [chat-completions, messages, responses, models]
 middleware: [auth, zdr, limits, usage${of.middleware === undefined ? "" : `, ${of.middleware}`}]
 ${of.observers === undefined ? "" : `observers: ${of.observers}\nadmin: { port: 0, tokens: { scraper: { role: metrics, token: ${SCRAPER} } } }\n`}providers:
-  up: { use: openai-compatible, with: { base_url: "http://127.0.0.1:${mock}/v1", models: false } }
-  re: { use: openai-compatible, with: { base_url: "http://127.0.0.1:${mock}/v1", models: false, responses: true } }
+  up: { use: openai-compatible, with: { base_url: "http://127.0.0.1:${mock}/v1", list_models: false } }
+  re: { use: openai-compatible, with: { base_url: "http://127.0.0.1:${mock}/v1", list_models: false, responses: true } }
   an: { use: anthropic-compatible, with: { base_url: "http://127.0.0.1:${mock}/v1" } }
 models:
   "plain-*": ["up/*"]

@@ -25,7 +25,7 @@ interface Tree {
 interface Provider {
   readonly use: string;
   readonly with?: { readonly base_url?: string };
-  readonly models?: Readonly<Record<string, { kind?: string; [fact: string]: unknown }>>;
+  readonly models?: Readonly<Record<string, { operation?: string; [fact: string]: unknown }>>;
 }
 interface Route {
   readonly candidates: readonly (string | { readonly model: string })[];
@@ -117,13 +117,14 @@ function behind(url: string, { use, with: options, models }: Provider) {
   // An address keeps its path: what it leads to has to be an API with a version.
   const path = options?.base_url === undefined ? "/v1" : URL.parse(options.base_url)?.pathname;
   const kinds = Object.entries(models ?? {});
-  const of = (kind: string) => kinds.filter(([, facts]) => facts.kind === kind).map(([id]) => id);
+  const of = (kind: string) =>
+    kinds.filter(([, facts]) => facts.operation === kind).map(([id]) => id);
   return {
     use: "openai-compatible",
     with: {
       base_url: `${url}/${use}${path ?? "/v1"}`,
       api_key: "${env:KEY}",
-      models: false,
+      list_models: false,
       embeddings: ["*embedding*", ...of("embedding")].slice(0, 16),
       ...(of("image").length > 0 && { images: of("image") }),
     },

@@ -105,7 +105,7 @@ beforeAll(async () => {
     yaml: `
 frontends: [chat-completions, responses, messages, models]
 providers:
-  around: { use: aws, with: { ${reached}, list: true, openai: ["openai.gpt-oss-*"], mantle: ["openai.gpt-6*", "anthropic.claude-*"] } }
+  around: { use: aws, with: { ${reached}, list_models: true, openai: ["openai.gpt-oss-*"], mantle: ["openai.gpt-6*", "anthropic.claude-*"] } }
   chain: { use: aws, with: { ${reached}, from: chain } }
 `,
   });

@@ -76,7 +76,7 @@ middleware: [auth, limits, usage, ./tenant.ts]
 observers: ${observers.replace("UP", up.url)}
 timeouts: { idle: ${60 + n}s }
 providers:
-  up: { use: openai-compatible, with: { base_url: "${up.url}/v1", api_key: k, models: false } }
+  up: { use: openai-compatible, with: { base_url: "${up.url}/v1", api_key: k, list_models: false } }
 `;
   await using at = await startInProcess({ yaml: yaml(0), files: { "tenant.ts": TENANT } });
   const ask = asking(at);
@@ -106,7 +106,7 @@ middleware: [auth, limits, usage, ./tenant.ts]
 observers:${DEAD(hangs.url)}
 timeouts: { idle: ${60 + n}s }
 providers:
-  up: { use: openai-compatible, with: { base_url: "${up.url}/v1", api_key: k, models: false } }
+  up: { use: openai-compatible, with: { base_url: "${up.url}/v1", api_key: k, list_models: false } }
 `;
   await using at = await startInProcess({ yaml: yaml(0), files: { "tenant.ts": TENANT } });
   const ask = asking(at);

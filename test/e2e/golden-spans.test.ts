@@ -97,7 +97,7 @@ beforeAll(async () => {
   const providers = CASES.map(
     ({ provider, wire, how }) => `  ${provider}:
     use: ${WIRES[wire].use}
-    with: { base_url: "${up.url}/${how}/${provider}", models: false${wire === "answers" ? ", responses: true" : ""} }
+    with: { base_url: "${up.url}/${how}/${provider}", list_models: false${wire === "answers" ? ", responses: true" : ""} }
     models: { m: { price: ${PRICE} } }
 `,
   );
@@ -109,8 +109,8 @@ observers:
     with: { endpoint: "${collector.url}", delay_ms: 20, compression: none, signals: [traces] }
 providers:
 ${providers.join("")}
-  first: { use: openai-compatible, with: { base_url: "${up.url}/busy/first", models: false } }
-  second: { use: openai-compatible, with: { base_url: "${up.url}/whole/second", models: false } }
+  first: { use: openai-compatible, with: { base_url: "${up.url}/busy/first", list_models: false } }
+  second: { use: openai-compatible, with: { base_url: "${up.url}/whole/second", list_models: false } }
 models:
   falls: { candidates: [first/m, second/m], fallback_on: [overloaded] }
 `,

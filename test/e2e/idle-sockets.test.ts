@@ -49,7 +49,7 @@ middleware: [auth, zdr, limits, usage, ./witness.ts]
 retries: { per_target: 1, total: 1 }
 store: memory
 providers:
-  chat: { use: openai-compatible, with: { base_url: "${url}/v1", api_key: k, models: false } }
+  chat: { use: openai-compatible, with: { base_url: "${url}/v1", api_key: k, list_models: false } }
   messages: { use: anthropic-compatible, with: { base_url: "${url}/v1", api_key: k } }
   responses: { use: openai, with: { base_url: "${url}/v1", api_key: k }, models: { m: { protocols: [responses] } } }
 `,

@@ -37,7 +37,7 @@ test.each([["whole"], ["stream"]])("%s", async (form) => {
 frontends: [chat-completions]
 middleware: [auth, zdr, limits, usage, ./witness.ts]
 providers:
-  up: { use: openai-compatible, with: { base_url: "http://127.0.0.1:${(upstream.address() as AddressInfo).port}/v1", models: false } }
+  up: { use: openai-compatible, with: { base_url: "http://127.0.0.1:${(upstream.address() as AddressInfo).port}/v1", list_models: false } }
 `,
       files: { "witness.ts": WITNESS },
     });

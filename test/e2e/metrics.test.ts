@@ -21,7 +21,7 @@ observers: [metrics]
 providers:
   up:
     use: openai-compatible
-    with: { base_url: "${url}/v1", api_key: k, models: false }
+    with: { base_url: "${url}/v1", api_key: k, list_models: false }
     models: { m: { price: { input: 3.001, output: 15.007 } } }
 ${more}`;
 

@@ -31,7 +31,7 @@ bounds: { in_flight: 96MiB }
 providers:
   local:
     use: openai-compatible
-    with: { base_url: "${up}/v1", transcriptions: ["ear"], models: false }
+    with: { base_url: "${up}/v1", transcriptions: ["ear"], list_models: false }
     models: { ear: { operation: transcript, price: { seconds: "0.0001" } } }
 `,
   );

@@ -453,7 +453,7 @@ it.each([
   await using a = await chat(ms);
   await using b = await chat(0);
   const of = (base: string) =>
-    `{ use: openai-compatible, with: { base_url: "${base}/v1", models: false }, models: { m: { price: { input: "1", output: "2" } } } }`;
+    `{ use: openai-compatible, with: { base_url: "${base}/v1", list_models: false }, models: { m: { price: { input: "1", output: "2" } } } }`;
   let calls: Outcome["calls"] = [];
   const door = defineMiddleware({
     api: 1,

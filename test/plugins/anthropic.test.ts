@@ -192,8 +192,8 @@ describe("a compatible backend", () => {
         counts: false,
         betas: false,
         max_tokens: 8192,
-        drop: [],
-        models: true,
+        drop_fields: [],
+        list_models: true,
         ...more,
       } as never,
       ctx,
@@ -207,7 +207,7 @@ describe("a compatible backend", () => {
   test("counts and lists only where it can", () => {
     expect(endpointOf(provider()).protocol.client!.decodeCount).toBeUndefined();
     expect(endpointOf(provider({ counts: true })).protocol.client!.decodeCount).toBeDefined();
-    expect(provider({ models: false }).listModels).toBeUndefined();
+    expect(provider({ list_models: false }).listModels).toBeUndefined();
   });
 
   test("lists its models in either shape", async () => {

@@ -314,8 +314,8 @@ describe("openai-compatible", () => {
       thinking: "chat_template_kwargs",
       stream_usage: false,
       responses: true,
-      models: false,
-      drop: ["seed"],
+      list_models: false,
+      drop_fields: ["seed"],
     });
     const [chat, responses] = endpoints as ProtocolEndpoint[];
     expect(chat!.base).toBe("http://localhost:5000/v1");

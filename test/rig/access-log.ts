@@ -64,9 +64,9 @@ observers:
 providers:
   up:
     use: openai-compatible
-    with: { base_url: "${url}/v1", api_key: k, models: false }
+    with: { base_url: "${url}/v1", api_key: k, list_models: false }
     models: { m: { price: { input: 3.001, output: 15.007 } } }
-  bad: { use: openai-compatible, with: { base_url: "${url}/bad", api_key: k, models: false } }
+  bad: { use: openai-compatible, with: { base_url: "${url}/bad", api_key: k, list_models: false } }
 models:
   fast: [bad/m, up/m]
 `;

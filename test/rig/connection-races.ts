@@ -112,7 +112,7 @@ middleware: [auth]
 store: memory
 ${mutant === "never-again" ? "retries: { per_target: 1, total: 1 }" : ""}
 providers:
-  up: { use: openai-compatible, with: { base_url: "${url}/v1", api_key: k, models: false }, models: { m: { price: { input: 1, output: 1 } } } }
+  up: { use: openai-compatible, with: { base_url: "${url}/v1", api_key: k, list_models: false }, models: { m: { price: { input: 1, output: 1 } } } }
 `;
 
 const bodyOf = (tag: string): string =>

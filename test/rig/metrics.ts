@@ -81,11 +81,11 @@ observers: [{ use: metrics, with: { keys: true, labels: [x-team] } }]
 providers:
   up:
     use: openai-compatible
-    with: { base_url: "${url}/v1", api_key: k, models: false }
+    with: { base_url: "${url}/v1", api_key: k, list_models: false }
     models: { m: { price: { input: 3.001, output: 15.007 } } }
   bad:
     use: openai-compatible
-    with: { base_url: "${url}/bad", api_key: k, models: false }
+    with: { base_url: "${url}/bad", api_key: k, list_models: false }
     models: { m: { price: { input: 1, output: 2 } } }
 models:
   fast: [bad/m, up/m]

@@ -66,7 +66,7 @@ export default defineProvider({
         description:
           "A guardrail of Bedrock that every chat passes: then Claude is asked in Converse too, and Service-ZDR refuses them all",
       },
-      list: {
+      list_models: {
         type: "boolean",
         default: false,
         description:
@@ -155,7 +155,7 @@ export default defineProvider({
             ]
           : []),
       ],
-      ...(o.list && { listModels: (line: ProviderClient) => fetchModelList(line, control) }),
+      ...(o.list_models && { listModels: (line: ProviderClient) => fetchModelList(line, control) }),
     };
   },
 });

@@ -213,7 +213,7 @@ providers:
   bfl: { use: bfl, with: { api_key: k, base_url: "${up}/bfl/v1" } }
   slow:
     use: openai-compatible
-    with: { base_url: "${up}/slow/v1", images: ["*"], image_edits: true, models: false }
+    with: { base_url: "${up}/slow/v1", images: ["*"], image_edits: true, list_models: false }
     models: { m: { operation: image, price: { images: "0.02" } } }
 `,
   );

@@ -115,7 +115,7 @@ export const HOSTS: readonly Host[] = [
     // It has addresses only, on a network of its own.
     provider: "local",
     model: "local/sdxl",
-    yaml: '{ use: openai-compatible, with: { api_key: k, base_url: "up/local/v1", images: ["sd*"], image_bytes: url } }',
+    yaml: '{ use: openai-compatible, with: { api_key: k, base_url: "up/local/v1", images: ["sd*"], image_response_format: url } }',
     routes: {
       "GET /local/v1/models": list("sdxl", "llama"),
       "POST /local/v1/images/generations": (request) =>

@@ -112,13 +112,13 @@ const PROVIDERS: Readonly<
   eventful: {
     use: "openai-compatible",
     at: "eventful/v1",
-    with: { speech: ["*"], speech_events: true, models: false },
+    with: { speech: ["*"], speech_events: true, list_models: false },
     models: { "my-tts": priced("speech", { input: "0.6", audio_out: "12" }) },
   },
   wide: {
     use: "openai-compatible",
     at: "wide/v1",
-    with: { embeddings: ["*"], models: false },
+    with: { embeddings: ["*"], list_models: false },
     models: { m: vector },
   },
   wider: { use: "cohere", at: "cohere/compatibility/v1", models: { "embed-v4.0": vector } },
@@ -141,7 +141,12 @@ function sounding(name: string) {
   return {
     use: "openai-compatible",
     at: `${name}/v1`,
-    with: { speech: ["*tts"], speech_events: false, transcriptions: ["*whisper"], models: false },
+    with: {
+      speech: ["*tts"],
+      speech_events: false,
+      transcriptions: ["*whisper"],
+      list_models: false,
+    },
     models: {
       "my-tts": priced("speech", { characters: "0.000015" }),
       "my-whisper": priced("transcript", { seconds: "0.0001" }),
@@ -318,7 +323,7 @@ function yamlAt(up: string): string {
       "completions",
       "embeddings",
       "images",
-      { use: "moderations", with: { default: "openai/omni-moderation-latest" } },
+      { use: "moderations", with: { default_model: "openai/omni-moderation-latest" } },
       "rerank",
       "speech",
       "transcriptions",

@@ -53,7 +53,7 @@ const perCharacter = ({ characters = 0 }: Usage) => characters * 15_000;
 
 const compatible = (more: object) => ({
   use: "openai-compatible",
-  with: { ...more, models: false },
+  with: { ...more, list_models: false },
 });
 const html: ScriptedReply = { headers: { "content-type": "text/html" }, body: "<html>no</html>" };
 const half: ScriptedReply = { headers: { "content-type": "application/json" }, body: '{"a": [' };

@@ -139,7 +139,7 @@ const providersAt = (place: Place, url: string, models: Models): string => {
       )
       .join(", ")} }`;
   return `
-  ${place}-chat: { use: openai-compatible, with: { base_url: "${url}/v1", api_key: "${KEY}", images: ["draw*"], image_streams: true, image_edits: true, embeddings: ["vec*"], rerank: ["rank*"], speech: ["voice*"], transcriptions: ["ear*"], models: false }, ${named("chat")} }
+  ${place}-chat: { use: openai-compatible, with: { base_url: "${url}/v1", api_key: "${KEY}", images: ["draw*"], image_streams: true, image_edits: true, embeddings: ["vec*"], rerank: ["rank*"], speech: ["voice*"], transcriptions: ["ear*"], list_models: false }, ${named("chat")} }
   ${place}-messages: { use: anthropic-compatible, with: { base_url: "${url}/v1", api_key: "${KEY}" } }
   ${place}-google: { use: google, with: { base_url: "${url}", api_key: "${KEY}" }, ${named("google")} }
   ${place}-responses: { use: openai, with: { base_url: "${url}/v1", api_key: "${KEY}" }, ${named("responses")} }

@@ -39,7 +39,7 @@ retries: { per_target: 1, total: 1 }
 request_history: 1000
 timeouts: { connect: 2s, first_byte: 5s, idle: 5s, total: 10s }
 providers:
-  chat: { use: openai-compatible, with: { base_url: "${url}/v1", api_key: "${KEY}", images: ["draw*"], models: false }, models: { draw: { operation: image } } }
+  chat: { use: openai-compatible, with: { base_url: "${url}/v1", api_key: "${KEY}", images: ["draw*"], list_models: false }, models: { draw: { operation: image } } }
   messages: { use: anthropic-compatible, with: { base_url: "${url}/v1", api_key: "${KEY}" } }
   responses: { use: openai, with: { base_url: "${url}/v1", api_key: "${KEY}" }, models: { m: { protocols: [responses] }, ${Array.from({ length: FRESH }, (_, i) => `s${i}: { protocols: [responses] }`).join(", ")} } }
   google: { use: google, with: { base_url: "${url}", api_key: "${KEY}" }, models: { gemini-m-image: { operation: image } } }
