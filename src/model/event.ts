@@ -52,7 +52,7 @@ export type OpenBlock =
   /** Content that only the protocol `origin` can read, such as the result of a hosted tool. */
   | { type: "opaque"; origin: string; raw: Json }
   /** A call of a client tool. Its arguments follow as deltas. */
-  | { type: "call"; id: string; action: string; tool: "function" | "custom" };
+  | { type: "call"; id: string; name: string; tool: "function" | "custom" };
 
 /**
  * The end of an answer. `sequence` is the stop sequence that was met; `detail` is the provider's own word for the

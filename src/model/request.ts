@@ -95,7 +95,7 @@ export interface Output {
         /** JSON Schema that the response must match. */
         schema: JsonObject;
         /** Name of the schema. Some protocols require one. */
-        action?: Opt<string>;
+        name?: Opt<string>;
         /** Whether the provider enforces the schema. Default: the provider's. */
         strict?: Opt<boolean>;
         /** Description of the schema for the model. */
@@ -366,7 +366,7 @@ export type Block = { cache?: Opt<Json>; proof?: Opt<Proof> } & (
       /** ID that the result refers to. */
       id: string;
       /** Name of the tool. */
-      action: string;
+      name: string;
       /** Whether the arguments are JSON (`function`) or free text (`custom`). */
       tool: "function" | "custom";
       /** The model's own string, byte for byte. */
@@ -378,7 +378,7 @@ export type Block = { cache?: Opt<Json>; proof?: Opt<Proof> } & (
       /** ID of the call. */
       callId: string;
       /** Name of the tool, in protocols that repeat it. */
-      action?: Opt<string>;
+      name?: Opt<string>;
       /** Content of the result. */
       blocks: readonly Block[];
       /** Whether the tool failed. */

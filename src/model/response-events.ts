@@ -31,7 +31,7 @@ function toOpenBlock(block: Block): OpenBlock {
     case "opaque":
       return { type: "opaque", origin: block.origin, raw: block.raw };
     case "call":
-      return { type: "call", id: block.id, action: block.action, tool: block.tool };
+      return { type: "call", id: block.id, name: block.name, tool: block.tool };
     case "text":
     case "refusal":
     case "image":

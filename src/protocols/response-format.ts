@@ -18,7 +18,7 @@ export function parseResponseFormat(
       return omitUndefined({
         type: "schema" as const,
         schema: asObject(schemaObject["schema"]) ?? {},
-        action: asText(schemaObject["name"]),
+        name: asText(schemaObject["name"]),
         strict: asBoolean(schemaObject["strict"]),
         description: asText(schemaObject["description"]),
       });

@@ -60,7 +60,7 @@ export function createEventGrammar(of: { readonly guessed?: boolean } = {}): {
           if (!Number.isSafeInteger(e.index) || e.index < 0) wrong("the index is no count", e);
           if (seen.has(e.index)) wrong(`block ${e.index} was opened before`, e);
           if (!(e.block.type in ALLOWED_CONTENT)) wrong("there is no such block", e);
-          if (e.block.type === "call" && (e.block.id === "" || e.block.action === ""))
+          if (e.block.type === "call" && (e.block.id === "" || e.block.name === ""))
             wrong("a call has an id and a name", e);
           seen.add(e.index);
           open.set(e.index, e.block.type);

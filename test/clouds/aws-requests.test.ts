@@ -52,7 +52,7 @@ const base: ChatRequest = {
         {
           type: "call",
           id: "call 1",
-          action: "look.up",
+          name: "look.up",
           tool: "function",
           args: '{"id":12345678901234567890}',
         },
@@ -88,7 +88,7 @@ const base: ChatRequest = {
   output: {
     maxTokens: 100,
     stop: ["END"],
-    format: { type: "schema", schema: { type: "object" }, action: "n", description: "d" },
+    format: { type: "schema", schema: { type: "object" }, name: "n", description: "d" },
   },
   sampling: { temperature: 0.5, topP: 0.9 },
   reasoning: { mode: "effort", effort: "high" },

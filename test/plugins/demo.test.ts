@@ -166,7 +166,7 @@ describe("chat", () => {
         {
           type: "result",
           callId: block.id,
-          action: "weather",
+          name: "weather",
           isError,
           blocks: [{ type: "text", text: "rain" }],
         },
@@ -194,7 +194,7 @@ describe("chat", () => {
     const tools = [weather, { type: "custom", name: "shell" } as Tool];
     const names = async (model: string, toolChoice: ChatRequest["toolChoice"]) =>
       (await answer(model, request([user("x")], { tools, toolChoice }))).blocks.map((b) =>
-        b.type === "call" ? b.action : b.type,
+        b.type === "call" ? b.name : b.type,
       );
     expect(await names("tools", "none")).toEqual(["text"]);
     expect(await names("echo", "auto")).toEqual(["text"]);
@@ -302,7 +302,7 @@ describe("what is asked of the output", () => {
             (n, b) =>
               n +
               (b.type === "call"
-                ? countTokens(`${b.action} ${b.args}`)
+                ? countTokens(`${b.name} ${b.args}`)
                 : countTokens("text" in b ? b.text! : "")),
             0,
           );
@@ -365,7 +365,7 @@ describe("what is asked of the output", () => {
           user({ type: "image", media: { url: "x" } }),
           {
             role: "assistant",
-            blocks: [{ type: "call", id: "c", action: "f", tool: "function", args: "{}" }],
+            blocks: [{ type: "call", id: "c", name: "f", tool: "function", args: "{}" }],
           },
           {
             role: "tool",

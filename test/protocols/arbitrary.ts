@@ -138,7 +138,7 @@ function told(sketch: Sketch, index: number): ModelEvent[] {
       ? ({
           type: "call",
           id,
-          action: sketch.name,
+          name: sketch.name,
           tool: kind === "call" ? "function" : "custom",
         } as const)
       : kind === "reasoning"
@@ -280,7 +280,7 @@ function turnsOf({ ask, say, calls, interject }: Round, round: number): Turn[] {
   const asCalls = calls.map(({ name: of, args }, i): Block => ({
     type: "call",
     id: ids[i]!,
-    action: of,
+    name: of,
     tool: "function",
     args: JSON.stringify(args),
   }));
@@ -314,8 +314,8 @@ const knobs: fc.Arbitrary<Partial<ChatRequest>> = fc.record({
       fc.constantFrom(
         { type: "text" as const },
         { type: "json" as const },
-        { type: "schema" as const, schema: { type: "object" }, action: "answer", strict: true },
-        { type: "schema" as const, schema: { type: "object" }, action: "other" },
+        { type: "schema" as const, schema: { type: "object" }, name: "answer", strict: true },
+        { type: "schema" as const, schema: { type: "object" }, name: "other" },
       ),
     ),
   }),

@@ -13,7 +13,7 @@ const returned = (block: Block): Partial<ChatRequest> => ({
   turns: [
     {
       role: "assistant",
-      blocks: [{ type: "call", id: "c", action: "f", tool: "function", args: "{}" }],
+      blocks: [{ type: "call", id: "c", name: "f", tool: "function", args: "{}" }],
     },
     { role: "tool", blocks: [{ type: "result", callId: "c", blocks: [block], isError: false }] },
   ],
@@ -55,7 +55,7 @@ const ROWS: readonly Row<Partial<ChatRequest>>[] = [
   ["verbosity", out({ verbosity: "low" })],
   ["audio output", out({ modalities: ["audio"] })],
   ["JSON object", out({ format: { type: "json" } })],
-  ["JSON schema", out({ format: { type: "schema", schema: {}, action: "x" } })],
+  ["JSON schema", out({ format: { type: "schema", schema: {}, name: "x" } })],
   ["JSON schema, description", out({ format: { type: "schema", schema: {}, description: "x" } })],
   ["JSON schema, strict: false", out({ format: { type: "schema", schema: {}, strict: false } })],
   ["leading system, developer", { instructions: [{ type: "text", text: "x" }] }],

@@ -8,7 +8,7 @@ import { wireEvents } from "./wire/events.ts";
 const answer = (texts: readonly string[]): ModelEvent[] => [
   { type: "start" },
   { type: "open", index: 0, block: { type: "text" } },
-  { type: "open", index: 1, block: { type: "call", id: "c", action: "f", tool: "function" } },
+  { type: "open", index: 1, block: { type: "call", id: "c", name: "f", tool: "function" } },
   ...texts.flatMap((text): ModelEvent[] => [
     { type: "delta", index: 0, text },
     { type: "delta", index: 1, text },

@@ -60,9 +60,9 @@ export function said(answer: ModelResponse): Said {
 }
 
 /** Arguments as a model means them: the object, however it is written; of a freeform tool, the text. */
-const callOf = ({ id, action, tool, args }: Extract<Block, { type: "call" }>): Called => ({
+const callOf = ({ id, name, tool, args }: Extract<Block, { type: "call" }>): Called => ({
   id,
-  name: action,
+  name,
   args: tool === "custom" ? args : (JSON.parse(args === "" ? "{}" : args) as unknown),
 });
 

@@ -102,13 +102,13 @@ encoder.writeEvent({ type: "start" });
 encoder.writeEvent({
   type: "open",
   index: 0,
-  block: { type: "call", id: "a", action: "b", tool: "function" },
+  block: { type: "call", id: "a", name: "b", tool: "function" },
 });
 encoder.writeEvent({
   type: "open",
   index: 0,
   // @ts-expect-error  a call has an id
-  block: { type: "call", action: "b", tool: "function" },
+  block: { type: "call", name: "b", tool: "function" },
 });
 // @ts-expect-error  a delta belongs to a block
 encoder.writeEvent({ type: "delta", text: "x" });

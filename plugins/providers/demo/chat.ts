@@ -38,7 +38,7 @@ export async function* chat(
     if (pieces.length === 0 && spoken.full && part.counted !== "") break;
     const index = spoken.blocks++;
     yield { type: "open", index, block: part.block };
-    if (part.block.type === "call") pieces = afterName(pieces, part.block.action);
+    if (part.block.type === "call") pieces = afterName(pieces, part.block.name);
     for (const [i, piece] of pieces.entries()) {
       if (planned.isPaced) await pause(paceMs, call.signal);
       else if (i % WORDS_PER_TURN === WORDS_PER_TURN - 1) await turn();
@@ -66,7 +66,7 @@ function* parts({ reasoning, hidden, text, call }: ResponsePlan, r: ChatRequest)
     yield { block: { type: "text" }, counted: cutAtStopSequence(text, r).text };
   if (call) {
     const { args, ...block } = call;
-    yield { block: { type: "call", ...block }, counted: `${call.action} ${args}` };
+    yield { block: { type: "call", ...block }, counted: `${call.name} ${args}` };
   }
 }
 

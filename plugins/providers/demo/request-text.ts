@@ -11,7 +11,7 @@ export function blockText(block: Block): string {
     case "reasoning":
       return [block.text, ...(block.summary ?? [])].filter((t) => t !== undefined).join("\n");
     case "call":
-      return `${block.action} ${block.args}`;
+      return `${block.name} ${block.args}`;
     case "result":
       return block.blocks.map(blockText).join("\n");
     case "opaque":

@@ -11,7 +11,7 @@ export interface ResponsePlan {
   /** Reasoning that is done and counted, and not shown. */
   hidden?: boolean;
   text?: string;
-  call?: { id: string; action: string; tool: "function" | "custom"; args: string };
+  call?: { id: string; name: string; tool: "function" | "custom"; args: string };
   isPaced?: boolean;
   failure?: SimulatedFailure;
 }
@@ -68,7 +68,7 @@ function call(model: Model, r: ChatRequest): ResponsePlan | undefined {
   return {
     call: {
       id: `call_${digestOf(r.turns.length, tool.name, lastUserText(r)).slice(0, 24)}`,
-      action: tool.name,
+      name: tool.name,
       tool: tool.type === "custom" ? "custom" : "function",
       args: argumentsOf(tool),
     },
@@ -84,7 +84,7 @@ function answered(r: ChatRequest): string | undefined {
   return all
     .map(
       (result) =>
-        `${result.action ?? "The tool"} ${result.isError ? "failed" : "said"}: ${blockText(result)}`,
+        `${result.name ?? "The tool"} ${result.isError ? "failed" : "said"}: ${blockText(result)}`,
     )
     .join("\n");
 }

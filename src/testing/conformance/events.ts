@@ -13,7 +13,7 @@ const SAMPLE_STREAM: readonly ModelEvent[] = deepFreeze([
   { type: "delta", index: 0, text: "Hm." },
   { type: "close", index: 0 },
   { type: "open", index: 1, block: { type: "text" } },
-  { type: "open", index: 2, block: { type: "call", id: "c1", action: "f", tool: "function" } },
+  { type: "open", index: 2, block: { type: "call", id: "c1", name: "f", tool: "function" } },
   { type: "delta", index: 1, text: "Hello" },
   { type: "delta", index: 2, text: "{}" },
   { type: "close", index: 2 },

@@ -15,7 +15,7 @@ function heard(deltas: readonly object[], finish = "tool_calls") {
   );
   return {
     finish: answer.finish.reason,
-    calls: answer.blocks.flatMap((b) => (b.type === "call" ? [[b.id, b.action, b.args]] : [])),
+    calls: answer.blocks.flatMap((b) => (b.type === "call" ? [[b.id, b.name, b.args]] : [])),
     blocks: answer.blocks,
   };
 }

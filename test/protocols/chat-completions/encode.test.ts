@@ -53,7 +53,7 @@ const made: fc.Arbitrary<Made> = fc.oneof(
     block: fc.record({
       type: fc.constant("call" as const),
       id,
-      action: id,
+      name: id,
       tool: fc.constantFrom("function" as const, "custom" as const),
     }),
     pieces: fc.array(said, { maxLength: 3 }),
@@ -113,7 +113,7 @@ const heard = (blocks: readonly Block[]) => ({
     .join(""),
   calls: blocks
     .filter((b) => b.type === "call")
-    .map(({ id, action, args, tool }) => ({ id, name: action, args, tool })),
+    .map(({ id, name, args, tool }) => ({ id, name, args, tool })),
 });
 
 describe("any answer", () => {
@@ -213,7 +213,7 @@ describe("particular answers", () => {
   const call = (name: string): OpenBlock => ({
     type: "call",
     id: "c1",
-    action: name,
+    name,
     tool: "function",
   });
   const streamed = (all: ModelEvent[], body: object): any[] =>
@@ -246,7 +246,7 @@ describe("particular answers", () => {
     const all = events(call("add"), '{"a":1}');
     const chunks = streamed(all, body);
     expect(chunks.map((c) => c.choices[0].delta.function_call).filter(Boolean)).toEqual([
-      { action: "add", arguments: "" },
+      { name: "add", arguments: "" },
       { arguments: '{"a":1}' },
     ]);
     expect(chunks.at(-1).choices[0].finish_reason).toBe("function_call");

@@ -362,7 +362,7 @@ describe("a request of another protocol", () => {
                 proof: { origin: "messages", kind: "signature", data: "S" },
               },
               text("A"),
-              { type: "call", id: "c1", action: "f", tool: "function", args: "" },
+              { type: "call", id: "c1", name: "f", tool: "function", args: "" },
               text("B"),
             ],
           },
@@ -504,7 +504,7 @@ describe("a request of another protocol", () => {
         turns: [
           {
             role: "assistant",
-            blocks: [{ type: "call", id: "1", action: "patch", tool: "custom", args: "*** Begin" }],
+            blocks: [{ type: "call", id: "1", name: "patch", tool: "custom", args: "*** Begin" }],
           },
         ],
       }),

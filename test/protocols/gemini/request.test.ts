@@ -233,7 +233,7 @@ describe("the conversation", () => {
   const call = (id: string, proof?: Proof): Block => ({
     type: "call",
     id,
-    action: `f_${id}`,
+    name: `f_${id}`,
     tool: "function",
     args: '{"n":12345678901234567890}',
     ...(proof && { proof }),

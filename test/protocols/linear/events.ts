@@ -10,7 +10,7 @@ const open = (index: number, type: "text" | "reasoning" | "refusal" = "text"): M
 const call = (index: number, name = "f"): ModelEvent => ({
   type: "open",
   index,
-  block: { type: "call", id: `c${index}`, action: name, tool: "function" },
+  block: { type: "call", id: `c${index}`, name, tool: "function" },
 });
 const say = (index: number, text = "x"): ModelEvent => ({ type: "delta", index, text });
 const close = (index: number): ModelEvent => ({ type: "close", index });

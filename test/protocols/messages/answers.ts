@@ -77,7 +77,7 @@ const told: fc.Arbitrary<Telling> = fc.oneof<fc.Arbitrary<Telling>[]>(
     block: fc.constantFrom("get_weather", "do.it", "x".repeat(140)).map((name) => (n: number) => ({
       type: "call" as const,
       id: `call_${n}`,
-      action: name,
+      name,
       tool: "function" as const,
     })),
     parts: pieces(args),

@@ -160,7 +160,7 @@ const system = fc.oneof(
 const tool = fc.oneof(
   fc.record(
     {
-      action: fc.constantFrom("a", "b", "c", "d"),
+      name: fc.constantFrom("a", "b", "c", "d"),
       input_schema: fc.constant({ type: "object", properties: {} }),
       description: said,
       strict: fc.constant(true),
@@ -168,11 +168,11 @@ const tool = fc.oneof(
       input_examples: fc.constant([{ x: 1 }]),
       cache_control: fc.constant({ type: "ephemeral" }),
     },
-    { requiredKeys: ["action", "input_schema"] },
+    { requiredKeys: ["name", "input_schema"] },
   ),
   fc.constantFrom(
-    { type: "web_search_20250305", action: "web_search", max_uses: 3 },
-    { type: "bash_20250124", action: "bash" },
+    { type: "web_search_20250305", name: "web_search", max_uses: 3 },
+    { type: "bash_20250124", name: "bash" },
     { type: "mcp_toolset", mcp_server_name: "m" },
   ),
 );
@@ -195,13 +195,13 @@ const optional = {
   tools: fc.uniqueArray(tool, {
     minLength: 1,
     maxLength: 4,
-    selector: (t) => (t as { action?: string }).action ?? t,
+    selector: (t) => (t as { name?: string }).name ?? t,
   }),
   tool_choice: fc.constantFrom(
     { type: "auto" },
     { type: "auto", disable_parallel_tool_use: true },
     { type: "any", disable_parallel_tool_use: false },
-    { type: "tool", action: "a" },
+    { type: "tool", name: "a" },
     { type: "none" },
     { type: "newer" },
   ),

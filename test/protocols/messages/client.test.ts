@@ -123,9 +123,9 @@ test("an answer comes back as it was, proofs of other providers included", () =>
       const { content } = wholly(events);
       if (content.length === 0) return;
       const got = echoed(content);
-      const names = blocks.flatMap((b) => (b.type === "call" ? [b.action] : []));
+      const names = blocks.flatMap((b) => (b.type === "call" ? [b.name] : []));
       const back = got.map((b) =>
-        b.type === "call" ? { ...b, action: createNameRestorer(() => names)(b.action) } : b,
+        b.type === "call" ? { ...b, name: createNameRestorer(() => names)(b.name) } : b,
       );
       expect(finish).toBeDefined();
       expect(back.map(comparable)).toEqual(spokenLast(expected).map(comparable));
@@ -159,7 +159,7 @@ describe("names and ids", () => {
     {
       type: "open",
       index: 0,
-      block: { type: "call", id: "call|1:é", action: "files_read_5d8f0ac3", tool: "function" },
+      block: { type: "call", id: "call|1:é", name: "files_read_5d8f0ac3", tool: "function" },
     },
     { type: "close", index: 0 },
     { type: "finish", reason: "stop" },
@@ -182,7 +182,7 @@ describe("names and ids", () => {
     const [open, ...rest] = call.slice(1);
     const events = [
       call[0]!,
-      { ...open!, block: { ...(open as any).block, action: sent.tools[0]!.name } } as ModelEvent,
+      { ...open!, block: { ...(open as any).block, name: sent.tools[0]!.name } } as ModelEvent,
       ...rest,
     ];
     expect(sent.tools[0]!.name).toMatch(/^[a-zA-Z0-9_-]+$/);
@@ -194,7 +194,7 @@ describe("names and ids", () => {
 describe("what calls ask for", () => {
   const called = (args: string, reason: "stop" | "length" = "stop"): ModelEvent[] => [
     { type: "start" },
-    { type: "open", index: 0, block: { type: "call", id: "a", action: "f", tool: "function" } },
+    { type: "open", index: 0, block: { type: "call", id: "a", name: "f", tool: "function" } },
     { type: "delta", index: 0, text: args },
     { type: "close", index: 0 },
     { type: "finish", reason },

@@ -180,7 +180,7 @@ describe("what would be another request is refused", () => {
     ["two tools of one name", { tools: [f, { ...f, description: "other" }] }, "tools"],
     [
       "arguments that are no object",
-      turn({ type: "call", id: "c", action: "f", tool: "function", args: "{'a'" }, "assistant"),
+      turn({ type: "call", id: "c", name: "f", tool: "function", args: "{'a'" }, "assistant"),
       "messages.0",
     ],
     [

@@ -13,8 +13,8 @@ describe("turns", () => {
           {
             role: "assistant",
             blocks: [
-              { type: "call", id: "a", action: "f", tool: "function", args: "" },
-              { type: "call", id: "b|2", action: "f", tool: "function", args: '{"x":1}' },
+              { type: "call", id: "a", name: "f", tool: "function", args: "" },
+              { type: "call", id: "b|2", name: "f", tool: "function", args: '{"x":1}' },
             ],
           },
           {
@@ -50,7 +50,7 @@ describe("turns", () => {
         turns: [
           {
             role: "assistant",
-            blocks: [{ type: "call", id: "a", action: "f", tool: "function", args }],
+            blocks: [{ type: "call", id: "a", name: "f", tool: "function", args }],
           },
         ],
       }),
@@ -143,7 +143,7 @@ describe("proofs", () => {
     });
     expect(turns[0]!.blocks).toEqual([
       { type: "reasoning", summary: ["Sum."], proof },
-      { type: "call", id: "c", action: "f", tool: "function", args: "{}", proof },
+      { type: "call", id: "c", name: "f", tool: "function", args: "{}", proof },
     ]);
   });
 

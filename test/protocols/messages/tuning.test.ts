@@ -93,7 +93,7 @@ describe("thinking", () => {
     const turns: ChatRequest["turns"] = [
       {
         role: "assistant",
-        blocks: [{ type: "call", id: "a", action: "f", tool: "function", args: "{}" }],
+        blocks: [{ type: "call", id: "a", name: "f", tool: "function", args: "{}" }],
       },
       { role: "tool", blocks: [{ type: "result", callId: "a", blocks: [], isError: false }] },
     ];
@@ -177,7 +177,7 @@ describe("tools", () => {
       turns: [
         {
           role: "assistant",
-          blocks: [{ type: "call", id: "a", action: name, tool: "function", args: "{}" }],
+          blocks: [{ type: "call", id: "a", name, tool: "function", args: "{}" }],
         },
       ],
     });

@@ -240,18 +240,18 @@ describe("blocks", () => {
       {
         type: "call",
         id: "toolu_a",
-        action: "get_weather",
+        name: "get_weather",
         tool: "function",
         args: '{"city":"Oslo"}',
       },
       {
         type: "call",
         id: "toolu_b",
-        action: "get_weather",
+        name: "get_weather",
         tool: "function",
         args: '{"city":"Rome","id":12345678901234567890}',
       },
-      { type: "call", id: "toolu_c", action: "get_time", tool: "function", args: "{}" },
+      { type: "call", id: "toolu_c", name: "get_time", tool: "function", args: "{}" },
     ]);
   });
 

@@ -132,7 +132,7 @@ const text: OpenBlock = { type: "text" };
 const call = (tool: "function" | "custom"): OpenBlock => ({
   type: "call",
   id: "call_1",
-  action: "f",
+  name: "f",
   tool,
 });
 const proof = { type: "proof", proof: { origin: "messages", kind: "signature", data: "EqoB" } };

@@ -96,9 +96,7 @@ function told(events: readonly ModelEvent[]) {
   return {
     text: words("text"),
     refusal: words("refusal"),
-    calls: blocks.flatMap((b) =>
-      b.type === "call" ? [[b.action, JSON.parse(b.args || "{}")]] : [],
-    ),
+    calls: blocks.flatMap((b) => (b.type === "call" ? [[b.name, JSON.parse(b.args || "{}")]] : [])),
     finish: finish.reason === "tool_calls" ? "stop" : finish.reason,
     usage: { input: u.input, cache_read: u.cache_read, output: u.output },
   };
@@ -490,7 +488,7 @@ describe("a conversation", () => {
       for (const b of blocks) {
         if (b.type === "text") add(role, b.text);
         if (b.type === "call")
-          add("call", `${b.id} ${b.action} ${JSON.stringify(JSON.parse(b.args))}`);
+          add("call", `${b.id} ${b.name} ${JSON.stringify(JSON.parse(b.args))}`);
         if (b.type === "result")
           add("result", `${b.callId} ${b.blocks.map((x) => ("text" in x ? x.text : "")).join("")}`);
       }

@@ -409,7 +409,7 @@ describe("another protocol's request", () => {
       turns: [
         {
           role: "assistant",
-          blocks: [{ type: "call", id, action: "f", tool: "custom", args: "in" }],
+          blocks: [{ type: "call", id, name: "f", tool: "custom", args: "in" }],
         },
         { role: "tool", blocks: [{ type: "result", callId: id, blocks: [], isError: false }] },
       ],
@@ -447,7 +447,7 @@ describe("another protocol's request", () => {
       toolChoice: { names: ["c"], must: true },
     });
     expect(tools).toMatchObject([
-      { action: "f", strict: false, parameters: { type: "object", properties: {} } },
+      { name: "f", strict: false, parameters: { type: "object", properties: {} } },
       { strict: true },
       { type: "custom", format: { type: "grammar", syntax: "lark" } },
       {
@@ -567,7 +567,7 @@ describe("any request of this protocol", () => {
     text: fc.constantFrom(
       undefined,
       { format: { type: "json_object" } },
-      { format: { type: "json_schema", action: "n", schema: {} }, verbosity: "low" },
+      { format: { type: "json_schema", name: "n", schema: {} }, verbosity: "low" },
     ),
     metadata: fc.constantFrom(undefined, { a: "b" }),
   });

@@ -38,7 +38,7 @@ const call = (
   args: string,
   tool: "function" | "custom" = "function",
 ): ModelEvent[] => [
-  { type: "open", index, block: { type: "call", id: `call_${index}`, action: name, tool } },
+  { type: "open", index, block: { type: "call", id: `call_${index}`, name, tool } },
   { type: "delta", index, text: args },
   { type: "close", index },
 ];

@@ -41,7 +41,7 @@ const reasoning: OpenBlock = { type: "reasoning" };
 const call = (n: number, tool: "function" | "custom" = "function"): OpenBlock => ({
   type: "call",
   id: `call_${n}`,
-  action: "get_weather",
+  name: "get_weather",
   tool,
 });
 const signed = (index: number, ...said: string[]): ModelEvent[] =>
@@ -234,7 +234,7 @@ describe("an answer", () => {
       truncation: "auto",
       store: false,
       reasoning: { effort: "low", summary: null },
-      tools: [{ action: "f", description: null, strict: null }, { type: "mcp" }],
+      tools: [{ name: "f", description: null, strict: null }, { type: "mcp" }],
     });
     expect(JSON.stringify(said)).not.toContain("secret");
   });
@@ -247,10 +247,7 @@ describe("an answer", () => {
     ];
     const said = (name: string, args: string) =>
       streamed(
-        answer(
-          "tool_calls",
-          block(0, { type: "call", id: "c1", action: name, tool: "function" }, ...args),
-        ),
+        answer("tool_calls", block(0, { type: "call", id: "c1", name, tool: "function" }, ...args)),
         { tools },
       ).response.output[0];
     // A function that stands for free text gives its text, unescaped.
@@ -286,7 +283,7 @@ describe("an answer", () => {
           {
             type: "call",
             id: "call_1",
-            action: "get_weather",
+            name: "get_weather",
             tool: "function",
             args: "{}",
             proof: onCall,
@@ -365,8 +362,8 @@ describe("any order of events", () => {
         { type: "refusal" },
         reasoning,
         { type: "reasoning", summary: true },
-        { type: "call", id: "", action: "f", tool: "function" },
-        { type: "call", id: "", action: "g", tool: "custom" },
+        { type: "call", id: "", name: "f", tool: "function" },
+        { type: "call", id: "", name: "g", tool: "custom" },
         { type: "image" },
         { type: "audio" },
         { type: "opaque", origin: "responses", raw: { type: "new_thing" } },

@@ -97,7 +97,7 @@ describe("the official SDKs", () => {
     expect(answer.content).toMatchObject([
       { type: "thinking", thinking: "Need the weather.", signature: "sig" },
       { type: "text", text: "Checking." },
-      { type: "tool_use", action: "get_weather", input: { city: "Osłó" } },
+      { type: "tool_use", name: "get_weather", input: { city: "Osłó" } },
     ]);
     expect(answer.stop_reason).toBe("tool_use");
     expect(answer.usage).toMatchObject({

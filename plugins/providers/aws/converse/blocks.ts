@@ -142,10 +142,10 @@ function callTo(block: Extract<Block, { type: "call" }>, at: string): JsonObject
   if (input === undefined)
     return fail(
       "unsupported",
-      `The arguments of the call ${block.id} to ${block.action} are not a JSON object.`,
+      `The arguments of the call ${block.id} to ${block.name} are not a JSON object.`,
       { param: at, code: "invalid_tool_arguments" },
     );
-  return { toolUseId: nameTo(block.id), name: nameTo(block.action), input };
+  return { toolUseId: nameTo(block.id), name: nameTo(block.name), input };
 }
 
 function resultTo(

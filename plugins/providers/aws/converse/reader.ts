@@ -140,7 +140,7 @@ export class ConverseReader {
         code: "bad_stream",
       });
     this.#calls++;
-    this.#begin(at, { type: "call", id, action: called, tool: "function" });
+    this.#begin(at, { type: "call", id, name: called, tool: "function" });
   }
 
   #called(at: unknown): OpenConverseBlock {

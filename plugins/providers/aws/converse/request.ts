@@ -143,7 +143,7 @@ function formatTo(
   if (format.strict === false) of.reportLoss("response_format.strict", "approximated");
   const jsonSchema = some({
     schema: JSON.stringify(format.schema),
-    name: format.action,
+    name: format.name,
     description: format.description,
   })!;
   return {

@@ -26,7 +26,7 @@ export function toolConfigTo(r: ChatRequest, of: CallContext): JsonObject | unde
 const calledIn = ({ turns }: ChatRequest): Set<string> =>
   new Set(
     turns.flatMap(({ blocks }) =>
-      blocks.flatMap((block) => (block.type === "call" ? [nameTo(block.action)] : [])),
+      blocks.flatMap((block) => (block.type === "call" ? [nameTo(block.name)] : [])),
     ),
   );
 

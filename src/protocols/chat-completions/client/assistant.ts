@@ -119,7 +119,7 @@ function callOf(
     return omitUndefined({
       id,
       type: "custom",
-      custom: { name: name(block.action), input: args },
+      custom: { name: name(block.name), input: args },
       ...extra,
     });
   const said =
@@ -127,7 +127,7 @@ function callOf(
   return omitUndefined({
     id,
     type: "function",
-    function: { name: name(block.action), arguments: said },
+    function: { name: name(block.name), arguments: said },
     ...extra,
   });
 }

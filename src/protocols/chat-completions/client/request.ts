@@ -169,11 +169,11 @@ function formatOf(r: ChatRequest): JsonObject | undefined {
   const { format } = r.output;
   if (!format) return undefined;
   if (format.type !== "schema") return { type: format.type === "json" ? "json_object" : "text" };
-  const { schema, action, strict, description } = format;
+  const { schema, name, strict, description } = format;
   // A name is required here; others have none.
   return {
     type: "json_schema",
-    json_schema: omitUndefined({ name: action ?? "response", description, schema, strict }),
+    json_schema: omitUndefined({ name: name ?? "response", description, schema, strict }),
   };
 }
 

@@ -151,7 +151,7 @@ export class ToolCallReader {
       (call.id ??= `call_${digest(`${this.#around.answerId() ?? ""}/${call.number}/${name}`, 24)}`);
     const { custom, proof } = call;
     const tool = custom ? "custom" : "function";
-    this.#emit({ type: "open", index, block: { type: "call", id, action: name, tool } });
+    this.#emit({ type: "open", index, block: { type: "call", id, name, tool } });
     if (proof) this.#emit({ type: "proof", index, proof });
     if (call.args !== "") this.#emit({ type: "delta", index, text: call.args });
     if (call.completeness.isComplete && !custom) this.#ended.add(call);

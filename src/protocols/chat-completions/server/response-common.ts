@@ -48,7 +48,7 @@ export function toolCallDelta(
   declared: ChatDeclarations,
   proof?: Proof,
 ): JsonObject {
-  const name = declared.name(call.action);
+  const name = declared.name(call.name);
   const extra = proof && callExtra(proof);
   return call.tool === "custom" || declared.isCustomTool(name)
     ? { id: call.id, type: "custom", custom: { name, input: args }, ...extra }
@@ -57,7 +57,7 @@ export function toolCallDelta(
 
 /** A freeform tool that upstream was told of as a function: its input stands inside the arguments. */
 export function isWrapped(call: CallBlock, declared: ChatDeclarations): boolean {
-  return call.tool === "function" && declared.isCustomTool(declared.name(call.action));
+  return call.tool === "function" && declared.isCustomTool(declared.name(call.name));
 }
 
 export function unwrapped(args: string): string {

@@ -127,8 +127,8 @@ function add(m: Message, block: Block, to: ResponseContext, declared: ChatDeclar
       return;
     }
     case "call": {
-      const { id, action, tool, args, proof } = block;
-      const call = { type: "call" as const, id, action, tool };
+      const { id, name, tool, args, proof } = block;
+      const call = { type: "call" as const, id, name, tool };
       m.calls.push(
         toolCallDelta(call, isWrapped(call, declared) ? unwrapped(args) : args, declared, proof),
       );

@@ -79,7 +79,7 @@ export class ToolCallWriter {
           tool_calls: [{ index: number, ...toolCallDelta(block, "", declared, proof) }],
         });
       else if (number === 0)
-        this.#writeDelta({ function_call: { name: declared.name(block.action), arguments: "" } });
+        this.#writeDelta({ function_call: { name: declared.name(block.name), arguments: "" } });
       if (next === call) return;
     }
   }
@@ -95,7 +95,7 @@ export class ToolCallWriter {
   }
 
   #piece(block: CallBlock, words: string): JsonObject {
-    return block.tool === "custom" || this.#declared.isCustomTool(this.#declared.name(block.action))
+    return block.tool === "custom" || this.#declared.isCustomTool(this.#declared.name(block.name))
       ? { custom: { input: words } }
       : { function: { arguments: words } };
   }

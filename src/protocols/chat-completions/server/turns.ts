@@ -62,7 +62,7 @@ function turnOf(message: JsonObject, role: Opt<string>, at: string, legacy: Lega
       const block = omitUndefined({
         type: "result" as const,
         callId,
-        action: name,
+        name,
         blocks: content(),
         isError: false,
       });
@@ -113,7 +113,7 @@ function messageBlocks(message: JsonObject, at: string, legacy: LegacyCalls): Bl
     blocks.push({
       type: "call",
       id,
-      action: name,
+      name,
       tool: "function",
       args: argumentsText(old["arguments"]),
     });
@@ -138,7 +138,7 @@ function callOf(raw: Json, at: string): Block {
   return omitUndefined({
     type: "call" as const,
     id,
-    action: name,
+    name,
     tool: custom ? ("custom" as const) : ("function" as const),
     args: argumentsText(custom ? custom["input"] : fn["arguments"]),
     proof: callProof(call),

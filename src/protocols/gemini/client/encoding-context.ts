@@ -27,7 +27,7 @@ export function createEncoding(
 ): GeminiEncoding {
   const called = new Map<string, string>();
   for (const { blocks } of r.turns)
-    for (const block of blocks) if (block.type === "call") called.set(block.id, block.action);
+    for (const block of blocks) if (block.type === "call") called.set(block.id, block.name);
   return {
     of,
     traits,

@@ -123,10 +123,10 @@ function callTo(
   if (args === undefined)
     return fail(
       "unsupported",
-      `The arguments of the call ${block.id} to ${block.action} are not a JSON object.`,
+      `The arguments of the call ${block.id} to ${block.name} are not a JSON object.`,
       { param: at, code: "invalid_tool_arguments" },
     );
-  return { ...(e.traits.callIds && { id: block.id }), name: toFunctionName(block.action, e), args };
+  return { ...(e.traits.callIds && { id: block.id }), name: toFunctionName(block.name, e), args };
 }
 
 /** A function answers with an object: its words stand in it by themselves, under the name that says how it went. */
@@ -141,7 +141,7 @@ function resultTo(
     for (const part of partsOf(inner, "user", at, e))
       if (typeof part["text"] === "string") words.push(part["text"]);
       else media.push(part);
-  const name = e.functionNames.get(block.callId) ?? block.action ?? block.callId;
+  const name = e.functionNames.get(block.callId) ?? block.name ?? block.callId;
   const resultText = words.join("\n");
   const inside = e.traits.toolMedia && media.length > 0;
   if (!inside && media.length > 0) e.of.reportLoss(at, "approximated", "tool_image_moved");

@@ -181,7 +181,7 @@ export class GeminiReader {
     const seed = this.#id || `${name}${args}`;
     const id = own ?? `call_${digest(`${seed}:${this.#calls.size}`, 24)}`;
     this.#calls.add(id);
-    this.#alone({ type: "call", id, action: name, tool: "function" }, signature, "part", (index) =>
+    this.#alone({ type: "call", id, name, tool: "function" }, signature, "part", (index) =>
       this.#emit({ type: "delta", index, text: args }),
     );
   }

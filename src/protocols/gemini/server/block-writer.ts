@@ -97,7 +97,7 @@ export class BlockWriter {
       case "reasoning":
         return this.#thought(block.summary === true);
       case "call": {
-        const call = { ...block, name: this.#named(block.action), args: this.#text.join("") };
+        const call = { ...block, name: this.#named(block.name), args: this.#text.join("") };
         const part = callPart(call, this.proofs.takeForCall(this.#proof));
         if (part) this.#chunks.part(part);
         else this.flaws.hasInvalidCall = true;

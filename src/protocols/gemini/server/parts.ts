@@ -62,7 +62,7 @@ function functionCallBlock(
   return {
     type: "call",
     id,
-    action: name,
+    name,
     tool: "function",
     args: JSON.stringify(call["args"] ?? {}),
   };
@@ -87,7 +87,7 @@ function functionResultBlock(of: JsonObject, at: string, calls: CallTracking): B
   return {
     type: "result",
     callId: calls.recordResult(asText(of["id"]) || undefined, name),
-    action: name,
+    name,
     blocks: [...(words === "" ? [] : [{ type: "text" as const, text: words }]), ...media],
     isError: error !== undefined,
   };

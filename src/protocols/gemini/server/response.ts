@@ -62,7 +62,7 @@ class ResponseParts {
       case "reasoning":
         return this.#thought(block);
       case "call": {
-        const call = { ...block, name: this.#named(block.action) };
+        const call = { ...block, name: this.#named(block.name) };
         const part = callPart(call, this.proofs.takeForCall(block.proof));
         if (part) this.parts.push(part);
         else this.flaws.hasInvalidCall = true;

@@ -148,12 +148,12 @@ function callTo(block: Extract<Block, { type: "call" }>, path: string): JsonObje
   return {
     type: "tool_use",
     id: idTo(block.id),
-    name: nameTo(block.action),
+    name: nameTo(block.name),
     input:
       input ??
       fail(
         "unsupported",
-        `The arguments of the call ${block.id} to ${block.action} are not a JSON object.`,
+        `The arguments of the call ${block.id} to ${block.name} are not a JSON object.`,
         { param: path, code: "invalid_tool_arguments" },
       ),
   };

@@ -185,7 +185,7 @@ export class MessagesReader {
     this.#emit({
       type: "open",
       index: open.index,
-      block: { type: "call", id, action: name, tool: "function" },
+      block: { type: "call", id, name, tool: "function" },
     });
   }
 

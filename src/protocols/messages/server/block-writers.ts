@@ -36,7 +36,7 @@ export function createBlockWriter(
     case "reasoning":
       return reasoning(page, block.summary === true);
     case "call":
-      return call(page, block.id, named(block.action), block.tool);
+      return call(page, block.id, named(block.name), block.tool);
     case "opaque": {
       const own = ownBlock(block.origin, block.raw);
       return own ? opaque(page, own) : text(page);

@@ -124,7 +124,7 @@ function call(raw: JsonObject, cache: Json | undefined): Block {
     {
       type: "call",
       id,
-      action: name,
+      name,
       tool: "function",
       args,
       ...cached(cache),

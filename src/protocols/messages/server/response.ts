@@ -59,13 +59,13 @@ function contentOf(
         if (cut) return [];
         return fail(
           "upstream",
-          `The model called ${block.action} with arguments that are not JSON.`,
+          `The model called ${block.name} with arguments that are not JSON.`,
           {
             code: "invalid_tool_arguments",
           },
         );
       }
-      const call = callBlock(block.id, named(block.action), input);
+      const call = callBlock(block.id, named(block.name), input);
       return block.proof ? [call, proofCarrierBlock(block.proof, "call")] : [call];
     }
     case "opaque": {

@@ -88,13 +88,13 @@ function assistantItem(
         ? {
             type: "custom_tool_call",
             call_id: callId(block.id),
-            ...spoken(block.action),
+            ...spoken(block.name),
             input: block.args,
           }
         : {
             type: "function_call",
             call_id: callId(block.id),
-            ...spoken(block.action),
+            ...spoken(block.name),
             arguments: block.args || "{}",
           };
     case "image": {

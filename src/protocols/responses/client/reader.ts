@@ -257,7 +257,7 @@ export class ResponsesReader {
     this.#part(slot, "call", {
       type: "call",
       id,
-      action: flatName(asText(item["namespace"]), name),
+      name: flatName(asText(item["namespace"]), name),
       tool: slot.type === "custom_tool_call" ? "custom" : "function",
     });
   }

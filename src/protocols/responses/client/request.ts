@@ -173,7 +173,7 @@ function toTextOptions(
 function formatTo(format: NonNullable<ChatRequest["output"]["format"]>): JsonObject {
   if (format.type !== "schema") return { type: format.type === "json" ? "json_object" : "text" };
   const { schema, strict, description } = format;
-  const name = format.action ?? "response";
+  const name = format.name ?? "response";
   return omitUndefined({ type: "json_schema", name, description, schema, strict });
 }
 

@@ -181,7 +181,7 @@ function callOf(item: JsonObject, kind: string, at: string): Block {
   return {
     type: "call",
     id: need(item, "call_id", at),
-    action: flatName(asText(item["namespace"]), need(item, "name", at)),
+    name: flatName(asText(item["namespace"]), need(item, "name", at)),
     tool,
     args: need(item, tool === "function" ? "arguments" : "input", at),
   };

@@ -10,7 +10,7 @@ export function callItem(
   index: number,
   desk: OutputContext,
 ): OutputItem {
-  const declared = desk.restoreName(block.action);
+  const declared = desk.restoreName(block.name);
   const custom = declared.custom || block.tool === "custom";
   // Upstreams that know functions only were given a function of one text: it is taken out of its wrapping again.
   const wrapped = custom && block.tool === "function";
