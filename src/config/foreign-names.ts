@@ -31,7 +31,7 @@ const ACCOUNT_HINT = "under accounts.<name>, or tollgate keys create --limit";
 /** What to write in place of a key, by the key in lower case without marks between its words. */
 const KEY_HINTS: Readonly<Record<string, string>> = {
   accesslog: "write observers: [console, access-log]",
-  alerts: "write observers: [console, { use: alerts, with: { to: … } }]",
+  alerts: "write observers: [console, { use: alerts, with: { receivers: … } }]",
   budget: `${LIMIT_HINT} ${ACCOUNT_HINT} usd=100/month`,
   budgets: `${LIMIT_HINT} ${ACCOUNT_HINT} usd=100/month`,
   maxbudget: `${LIMIT_HINT} ${ACCOUNT_HINT} usd=100/month`,

@@ -43,13 +43,13 @@ function turn(audience: ObserverHub): void {
     const id = `BENCHBENC${n.toString(36).padStart(7, "0")}`;
     const usage = { input: 200 + (n % 50), output: 300 + (n % 70) };
     const costNano = BigInt(1_000_000 + n);
-    const ms = { total: 2 + (n % 5), content: 1 + (n % 3) };
+    const ms = { total: 2 + (n % 5), firstToken: 1 + (n % 3) };
     const call = {
       n: 1,
       startMs: 1,
       spanId: digits(),
       ...target,
-      lane: "passthrough",
+      mode: "passthrough",
       state: "exact",
     };
     records.push(
@@ -63,7 +63,7 @@ function turn(audience: ObserverHub): void {
         bytesIn: 1_100 + (n % 9),
         bytesOut: 2_400 + (n % 9),
         ms: 3 + (n % 5),
-        firstTokenMs: ms.content + 1,
+        firstTokenMs: ms.firstToken + 1,
         overheadMs: 0.25 + (n % 64) / 256,
         trace: { traceId: newTraceId(), spanId: digits() },
         calls: [{ ...call, usage, costNano, ms }] as never,
@@ -109,20 +109,20 @@ async function watching(collector: string): Promise<string> {
     return { id, observer: await def.setup(options as never, ctx), sends: def.sends };
   };
   const all = [
-    await mounted(metrics as never, { gen_ai: "both" }),
+    await mounted(metrics as never, { genai_names: "both" }),
     await mounted(accessLog as never, {
       file: join(dir, "access.log"),
       format: "json",
       sample: {},
-      client: "prefix",
+      client_address: "prefix",
     }),
     await mounted(otlp as never, {
       endpoint: collector,
-      names: "both",
+      genai_names: "both",
       retry_ms: 1_000,
       slow_ms: 10_000,
-      keys: false,
-      labels: false,
+      include_keys: false,
+      include_labels: false,
     }),
   ];
   const sides = ["none", "metrics", "and access-log", "and otlp"].map((name, i) => {

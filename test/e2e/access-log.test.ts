@@ -26,7 +26,7 @@ middleware: [auth, limits, { use: usage, with: { label_headers: [x-team] } }]
 observers:
   - { use: access-log, with: { file: access.log } }
   - use: access-log
-    with: { format: logfmt, file: short.log, client: none, sample: { ok: 0.2 }, fields: [id, status, outcome, client, labels] }
+    with: { format: logfmt, file: short.log, client_address: none, sample: { ok: 0.2 }, fields: [id, status, outcome, client_address, labels] }
 providers: { demo: { use: demo } }
 `;
 
@@ -104,10 +104,10 @@ describe("the access log", () => {
     expect(lines.find((line) => line["status"] === 200)).toMatchObject({
       route: "/v1/chat/completions",
       model: "demo/echo",
-      served: "demo/echo",
+      served_model: "demo/echo",
       labels: { "x-team": "web" },
-      client: "127.0.0.0/24",
-      state: "exact",
+      client_address: "127.0.0.0/24",
+      bill_state: "exact",
     });
   });
 
@@ -133,7 +133,7 @@ describe("the access log", () => {
     // The door's are lines too.
     await fetch(`${at.url}/v1/nowhere`);
     await until(() => news().length === 4);
-    expect(news().find((line) => line["code"] === "unknown_path")).toMatchObject({
+    expect(news().find((line) => line["error_code"] === "unknown_path")).toMatchObject({
       status: 404,
       outcome: "client_error",
       method: "GET",

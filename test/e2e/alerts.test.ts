@@ -36,7 +36,7 @@ observers:
     with:
       gateway: test
       retry_ms: 50
-      to:
+      receivers:
         ops: { url: "${url}/ops", secret: "${SECRET}" }
         chat: { url: "${url}/chat", format: slack }
       rules:
@@ -114,10 +114,10 @@ it("each part of a budget once, in order and signed, though the receiver is down
 }, 60_000);
 
 it("a redirect is not followed: it is a refusal, as the command says, and the operator's secret is nowhere", async () => {
-  const test = async () => at.ask("observers.alerts/test", { to: "ops" });
-  expect(await test()).toMatchObject([{ to: "ops", ok: true }]);
+  const test = async () => at.ask("observers.alerts/test", { receiver: "ops" });
+  expect(await test()).toMatchObject([{ receiver: "ops", ok: true }]);
   status = 302;
-  expect(await test()).toMatchObject([{ to: "ops", ok: false, why: "it answers 302" }]);
+  expect(await test()).toMatchObject([{ receiver: "ops", ok: false, reason: "it answers 302" }]);
   status = 204;
   expect(told("/elsewhere")).toEqual([]);
   expect(await at.ask("observers.alerts/state")).toMatchObject({ waiting: { ops: 0, chat: 0 } });

@@ -62,7 +62,7 @@ it.each([
   ["metrics", "[metrics]"],
   ["access-log", "[{ use: access-log, with: { file: access.log } }]"],
   ["otlp", '[{ use: otlp, with: { endpoint: "UP" } }]'],
-  ["alerts", '[{ use: alerts, with: { to: { ops: { url: "UP/ops", format: slack } } } }]'],
+  ["alerts", '[{ use: alerts, with: { receivers: { ops: { url: "UP/ops", format: slack } } } }]'],
   ["console", "[console]"],
 ])("%s: after reloads among requests there is one generation", async (_name, observers) => {
   await using up = await startUpstream({
@@ -90,11 +90,11 @@ providers:
 
 /** Each refuses, or takes what it is sent and never answers, or has no room. */
 const DEAD = (hangs: string) => `
-  - { use: otlp, with: { endpoint: "http://127.0.0.1:1", delay_ms: 60000, batch: 3 } }
-  - { use: otlp, with: { endpoint: "${hangs}", delay_ms: 60000 } }
-  - { use: otlp, with: { endpoint: "${hangs}", delay_ms: 1, timeout_ms: 600000 } }
-  - { use: alerts, with: { to: { ops: { url: "http://127.0.0.1:1/ops", format: slack } } } }
-  - { use: alerts, with: { to: { ops: { url: "${hangs}/ops", format: slack } } } }
+  - { use: otlp, with: { endpoint: "http://127.0.0.1:1", batch_delay_ms: 60000, batch_size: 3 } }
+  - { use: otlp, with: { endpoint: "${hangs}", batch_delay_ms: 60000 } }
+  - { use: otlp, with: { endpoint: "${hangs}", batch_delay_ms: 1, timeout_ms: 600000 } }
+  - { use: alerts, with: { receivers: { ops: { url: "http://127.0.0.1:1/ops", format: slack } } } }
+  - { use: alerts, with: { receivers: { ops: { url: "${hangs}/ops", format: slack } } } }
   - { use: access-log, with: { file: /dev/full } }`;
 
 it("whose destinations are dead ends in its time, is let go of then, and what it could not send is counted", async () => {

@@ -33,10 +33,10 @@ const ANSWERS: Record<string, (asked: UpstreamRequest) => object | Promise<never
 
 /** What is said of it, `own` being the name of its provider and the lane. */
 const EXPECTED: Record<string, (frontend: string, own: string) => string> = {
-  whole: (at, own) => `${at} 200 ok | ${own} exact ${COST} stop +first_content`,
-  streamed: (at, own) => `${at} 200 ok | ${own} exact ${COST} stop +first_content`,
+  whole: (at, own) => `${at} 200 ok | ${own} exact ${COST} stop +first_token`,
+  streamed: (at, own) => `${at} 200 ok | ${own} exact ${COST} stop +first_token`,
   torn: (at, own) =>
-    `${at} 200 upstream_error upstream! | ${own} estimated some upstream +first_content!`,
+    `${at} 200 upstream_error upstream! | ${own} estimated some upstream +first_token!`,
   silent: (at, own) => `${at} 499 canceled canceled | ${own} estimated some canceled`,
   // One retry. The client gets the provider's own status.
   busy: (at, own) => {
@@ -106,7 +106,7 @@ beforeAll(async () => {
 middleware: [door]
 observers:
   - use: otlp
-    with: { endpoint: "${collector.url}", delay_ms: 20, compression: none, signals: [traces] }
+    with: { endpoint: "${collector.url}", batch_delay_ms: 20, compression: none, signals: [traces] }
 providers:
 ${providers.join("")}
   first: { use: openai-compatible, with: { base_url: "${up.url}/busy/first", list_models: false } }
@@ -174,14 +174,14 @@ function lineOf(span: Decoded): string {
       ? [says["tollgate.frontend"], says["http.response.status_code"], says["tollgate.outcome"]]
       : [
           says["tollgate.provider"],
-          says["tollgate.lane"],
-          says["tollgate.state"],
-          says["tollgate.state"] === "estimated" && Number(cost) > 0 ? "some" : cost,
+          says["tollgate.mode"],
+          says["tollgate.bill_state"],
+          says["tollgate.bill_state"] === "estimated" && Number(cost) > 0 ? "some" : cost,
           ...((says["gen_ai.response.finish_reasons"] ?? []) as string[]),
         ];
   return [
     ...own,
-    ...[says["error.type"] ?? says["tollgate.fault"] ?? []].flat(),
+    ...[says["error.type"] ?? says["tollgate.error_kind"] ?? []].flat(),
     ...events.map((name) => name.replace("tollgate.", "+")),
   ]
     .join(" ")
@@ -210,7 +210,7 @@ it("the spans of each frontend, on each lane, however its call goes", async () =
   expect(falls.map((trace) => told.get(trace))).toEqual(
     Object.keys(FRONTENDS).map((frontend) => {
       const lane = frontend === "chat-completions" ? "passthrough" : "translated";
-      return `${frontend} 200 ok +fallback | first ${lane} void 0 overloaded! | second ${lane} unpriced - stop +first_content`;
+      return `${frontend} 200 ok +fallback | first ${lane} void 0 overloaded! | second ${lane} unpriced - stop +first_token`;
     }),
   );
 });

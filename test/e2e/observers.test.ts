@@ -13,7 +13,7 @@ export default defineObserver({
   setup: (_options, ctx) => {
     const seen = ctx.shared("seen", () => ({ ids: [], statuses: {}, keys: [], cost: 0n, output: 0, calls: 0, pids: [], most: 0, notices: [], away: [] }));
     return {
-      seen(batch) {
+      onRequests(batch) {
         seen.most = Math.max(seen.most, batch.length);
         if (!seen.pids.includes(process.pid)) seen.pids.push(process.pid);
         for (const { id, status, key, calls } of batch) {
@@ -27,8 +27,8 @@ export default defineObserver({
           }
         }
       },
-      turnedAway: (batch) => void seen.away.push(...batch.map(({ id, status, code }) => id + " " + status + " " + code)),
-      told(notice) { seen.notices.push(notice.type === "reloaded" ? notice.type + " " + notice.ok : notice.type); },
+      onRejected: (batch) => void seen.away.push(...batch.map(({ id, status, code }) => id + " " + status + " " + code)),
+      onEvent(notice) { seen.notices.push(notice.type === "reloaded" ? notice.type + " " + notice.ok : notice.type); },
       commands: { counts: { summary: "What was counted", run: async () => ({ ...seen, ids: new Set(seen.ids).size, told: seen.ids.length, cost: String(seen.cost) }) } },
     };
   },
@@ -37,7 +37,7 @@ export default defineObserver({
 /** Fails at each batch, and takes its time over it. */
 const BROKEN = `
 export default { "~tollgate": "observer", api: 1, name: "broken", summary: "Fails", sends: "nowhere",
-  setup: () => ({ async seen() { for (let n = 0; n < 1000; n++) await new Promise(setImmediate); throw new Error("no luck"); }, told() { throw new Error("nor here"); } }) };
+  setup: () => ({ async onRequests() { for (let n = 0; n < 1000; n++) await new Promise(setImmediate); throw new Error("no luck"); }, onEvent() { throw new Error("nor here"); } }) };
 `;
 
 interface Counts {

@@ -22,7 +22,7 @@ it("takes what it can, and no client waits for it", async () => {
   await using collector = await startUpstream({ "POST /*": hanging });
   await using gateway = await startInProcess({
     yaml: `frontends: [chat-completions]
-observers: [{ use: otlp, with: { signals: [traces, logs], queue: 20, batch: 5, delay_ms: 10 } }]
+observers: [{ use: otlp, with: { signals: [traces, logs], queue_size: 20, batch_size: 5, batch_delay_ms: 10 } }]
 providers: { demo: { use: demo } }
 `,
     env: {

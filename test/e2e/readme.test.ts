@@ -78,7 +78,7 @@ const ACCOUNTS = "accounts:\n  acme: {}\n  research: { parent: acme }\n";
 /** Its receiver is not there, which a test of it says. */
 const ALERTS = `observers:
   - console
-  - { use: alerts, with: { to: { chat: { url: "http://127.0.0.1:9/", format: slack } } } }
+  - { use: alerts, with: { receivers: { chat: { url: "http://127.0.0.1:9/", format: slack } } } }
 `;
 
 describe("every command of ours", () => {

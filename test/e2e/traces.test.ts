@@ -45,7 +45,7 @@ const native = (base: string, other: string) =>
     setup: () => ({
       endpoints: [
         {
-          kind: "chat" as const,
+          operation: "chat" as const,
           base,
           auth: "none" as const,
           async *run(_request: unknown, call: { fetch: typeof fetch }) {
@@ -81,7 +81,7 @@ middleware: [door, zdr]
 observers:
   - watcher
   - use: otlp
-    with: { endpoint: "${collector.url}", delay_ms: 20, compression: none${more} }
+    with: { endpoint: "${collector.url}", batch_delay_ms: 20, compression: none${more} }
 providers:
   own: ${provider("openai-compatible", up.url, `${forward}, credentials: [{ name: a, zdr: { declared: true } }]`)}
   other: ${provider("openai-compatible", up.url)}
@@ -205,8 +205,10 @@ describe("the trace of a request", () => {
 it("goes on under the request itself where a call has no span: counts, and what is asked for by its id", () => {
   const exchange = { privacy: "off", trace: { traceId: TRACE, spanId: SPAN, sampled: false } };
   const candidate = { "~": { provider: { trace: "forward" } } };
-  const of = (op: string) =>
-    createTraceHeaders({ n: 1, candidate, exchange: { ...exchange, op } } as never)["traceparent"];
+  const of = (actionType: string) =>
+    createTraceHeaders({ n: 1, candidate, exchange: { ...exchange, actionType } } as never)[
+      "traceparent"
+    ];
   expect([of("count"), of("relay")]).toEqual([`00-${TRACE}-${SPAN}-00`, `00-${TRACE}-${SPAN}-00`]);
   expect(of("generate")).not.toContain(SPAN);
 });
@@ -243,7 +245,7 @@ describe("spans", () => {
     );
     expect(server!["events"]).toMatchObject([{ name: "tollgate.fallback" }]);
     expect(first!["status"]).toEqual({ code: 2 });
-    expect(second!["events"]).toMatchObject([{ name: "tollgate.first_content" }]);
+    expect(second!["events"]).toMatchObject([{ name: "tollgate.first_token" }]);
     for (const { startTimeUnixNano: from, endTimeUnixNano: to } of tree) {
       expect(BigInt(from)).toBeLessThanOrEqual(BigInt(to));
       expect(BigInt(from)).toBeGreaterThanOrEqual(BigInt(server!["startTimeUnixNano"]));
@@ -260,7 +262,7 @@ describe("spans", () => {
       "gen_ai.usage.output_tokens": "7",
       "gen_ai.response.finish_reasons": ["stop"],
       "tollgate.attempt": "2",
-      "tollgate.state": "unpriced",
+      "tollgate.bill_state": "unpriced",
     });
     expect(attributesOf(first!)).toMatchObject({ "error.type": "overloaded" });
     // A trace that begins here has no parent.

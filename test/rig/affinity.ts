@@ -15,8 +15,8 @@ const MUTANTS = {
   // The order is drawn for each turn.
   drawn: {
     in: "pipeline/routing/sticky.ts",
-    line: "conversation === undefined ? chance :",
-    instead: "conversation !== undefined ? chance :",
+    line: "conversation === undefined ? random :",
+    instead: "conversation !== undefined ? random :",
   },
   // Each worker has places of its own.
   apart: {

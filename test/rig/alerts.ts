@@ -20,7 +20,7 @@ middleware: [auth, limits, usage]
 store: { use: sqlite, with: { durability: process, ballast_mb: 0 } }
 observers:
   - use: alerts
-    with: { retry_ms: 50, to: { ops: { url: "${url}", secret: whsec_${Buffer.alloc(32, 5).toString("base64")} } }, rules: [{ on: [budget.threshold_reached] }] }
+    with: { retry_ms: 50, receivers: { ops: { url: "${url}", secret: whsec_${Buffer.alloc(32, 5).toString("base64")} } }, rules: [{ on: [budget.threshold_reached] }] }
 providers: { demo: { use: demo } }
 `;
 

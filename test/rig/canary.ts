@@ -190,9 +190,9 @@ export async function canary(of: {
   const yaml = `frontends: ${FRONTENDS.replace("]", ", models, usage]")}
 middleware: [auth, zdr, limits, { use: usage, with: { label_headers: [x-team] } }, { use: "${CACHE}" }${leak}]
 observers:
-  - { use: metrics, with: { keys: true, labels: [x-team] } }
+  - { use: metrics, with: { include_keys: true, labels: [x-team] } }
   - { use: access-log, with: { file: access.log } }
-  - { use: otlp, with: { endpoint: "${collector.url}", compression: none, keys: true, labels: true } }
+  - { use: otlp, with: { endpoint: "${collector.url}", compression: none, include_keys: true, include_labels: true } }
   - { use: alerts, with: { digest: day, to: { ops: { url: "${collector.url}/alerts", secret: "\${env:CANARY_HOOK}" } } } }
   - console
 admin: { port: 0, tokens: { scraper: { role: metrics, token: "${SCRAPER}" } } }

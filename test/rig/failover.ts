@@ -35,19 +35,19 @@ const MUTANTS = {
   // What answers again is told to no observer.
   unrecovered: {
     in: "pipeline/routing/target-health.ts",
-    line: "this.#tell.recovered(ailment.what);",
+    line: "this.#listener.onRecovery(ailment.scope);",
     instead: "",
   },
   // Whatever has failed is the client's.
   first: {
     in: "pipeline/routing/attempt-scheduler.ts",
-    line: "if (this.#over())",
+    line: "if (this.#isExhausted())",
     instead: "if (true)",
   },
   // What fails is asked again and again, like all others.
   tireless: {
     in: "pipeline/targets/circuit-breaker.ts",
-    line: "if (!enough) return false;",
+    line: "if (!hasEnoughEvidence) return false;",
     instead: "return false;",
   },
 } as const satisfies Record<string, ChangedSource>;

@@ -6,8 +6,8 @@ export const IN_GATEWAYS = {
   // A client has its whole answer before the row that says what it cost is durable.
   "late-settle": {
     in: "pipeline/stages/present.ts",
-    line: "void row.then(() => this.#billed());",
-    instead: "void row; this.#billed();",
+    line: "void row.then(() => this.#onSettled());",
+    instead: "void row; this.#onSettled();",
   },
 } as const satisfies Readonly<Record<string, ChangedSource>>;
 

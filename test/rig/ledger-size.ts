@@ -44,21 +44,21 @@ const MUTANTS = {
   // A day is that of Greenwich, whatever zone is asked for.
   zoneless: {
     in: "plugins/stores/sqlite/sums/rollup-reader.ts",
-    line: "(unit === undefined || clock.within(unit, start, start + span))",
+    line: "(unit === undefined || clock.isWithin(unit, start, start + span))",
     instead: "true",
   },
   // Every report reads every row.
   unsummed: {
     in: "plugins/stores/sqlite/sums/rollups.ts",
-    line: "if (!tellsSums(asked)) return undefined;",
+    line: "if (!canUseRollups(asked)) return undefined;",
     instead: "return undefined;",
   },
   // A report holds the process, and commits wait for it.
   holding: {
     in: "admin/commands/ledger-commands.ts",
-    line: "const all = await store.totals(query);",
+    line: "const all = await store.sumEntries(query);",
     instead:
-      "for (const from = Date.now(); Date.now() - from < 150;); const all = await store.totals(query);",
+      "for (const from = Date.now(); Date.now() - from < 150;); const all = await store.sumEntries(query);",
   },
 } as const satisfies Record<string, ChangedSource>;
 type Mutant = keyof typeof MUTANTS;

@@ -31,8 +31,8 @@ const MUTANTS = {
   // Whatever a client calls a model is a label.
   open: {
     in: "plugins/observers/metrics/label-values.ts",
-    line: '{ model: OTHER, kind: "chat" }',
-    instead: '{ model, kind: "chat" }',
+    line: '{ model: OTHER, operation: "chat" }',
+    instead: '{ model, operation: "chat" }',
   },
   // And so is whatever it writes into one.
   wide: {
@@ -55,8 +55,8 @@ const MUTANTS = {
   // What is asked again is told only from the third provider on.
   patient: {
     in: "plugins/observers/metrics/tally.ts",
-    line: "for (let i = 1; i < calls.length; i++) {",
-    instead: "for (let i = 2; i < calls.length; i++) {",
+    line: "for (let i = 1; i < row.length; i++) {",
+    instead: "for (let i = 2; i < row.length; i++) {",
   },
   // OpenMetrics without its end.
   endless: {
@@ -77,7 +77,7 @@ const yaml = (url: string) => `workers: 2
 admin: { port: 0, tokens: { scraper: { role: metrics, token: "\${env:T}" } } }
 frontends: [chat-completions]
 middleware: [auth, limits, { use: usage, with: { label_headers: [x-team] } }]
-observers: [{ use: metrics, with: { keys: true, labels: [x-team] } }]
+observers: [{ use: metrics, with: { include_keys: true, labels: [x-team] } }]
 providers:
   up:
     use: openai-compatible

@@ -37,14 +37,14 @@ const MUTANTS = {
   // Budgets forget what was spent.
   forgiving: {
     in: "plugins/stores/sqlite/retention/compaction.ts",
-    line: "this.#spent.set(id, (this.#spent.get(id) ?? 0n) + amount)",
-    instead: "this.#spent.set(id, 0n * amount)",
+    line: "this.#windowLevels.set(id, (this.#windowLevels.get(id) ?? 0n) + amount)",
+    instead: "this.#windowLevels.set(id, 0n * amount)",
   },
   // The chain does not say where it begins now.
   unanchored: {
     in: "plugins/stores/sqlite/retention/compaction-steps.ts",
-    line: "journal.note(at, { pruned:",
-    instead: "void (at, { pruned:",
+    line: "journal.appendNote(at, { compacted:",
+    instead: "void (at, { compacted:",
   },
   // Rows go, and nothing stands for them.
   hasty: {

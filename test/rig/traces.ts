@@ -29,8 +29,8 @@ const MUTANTS = {
   // Of two spellings there is one.
   monoglot: {
     in: "plugins/observers/otlp/spans.ts",
-    line: ".each(names.cacheWrite, cacheWrites(usage))",
-    instead: ".each(names.cacheWrite.slice(0, 1), cacheWrites(usage))",
+    line: ".addUnder(names.cacheWrite, cacheWrites(usage))",
+    instead: ".addUnder(names.cacheWrite.slice(0, 1), cacheWrites(usage))",
   },
   // A batch that has gone goes again with the next one.
   repeating: {
@@ -41,7 +41,7 @@ const MUTANTS = {
   // What one request was told is told of the next one.
   mistaken: {
     in: "plugins/observers/otlp/log-records.ts",
-    line: "ofItsOwn(to, record, of);",
+    line: "addUniqueAttributes(to, record, of);",
     instead: "",
   },
   // Every other attempt is a retry.
@@ -53,19 +53,19 @@ const MUTANTS = {
   // Of each batch of bills the first is not counted.
   uncounted: {
     in: "plugins/observers/otlp/metrics-push.ts",
-    line: "billed: (lines) => mine().billed(lines)",
-    instead: "billed: (lines) => mine().billed(lines.slice(1))",
+    line: "onCharges: (lines) => activate().onCharges(lines)",
+    instead: "onCharges: (lines) => activate().onCharges(lines.slice(1))",
   },
   // Money is told to a millionth.
   rounding: {
     in: "plugins/observers/otlp/spans.ts",
-    line: "undefined : usd(costNano)",
-    instead: "undefined : usd((costNano / 1_000n) * 1_000n)",
+    line: "undefined : formatUsd(costNano)",
+    instead: "undefined : formatUsd((costNano / 1_000n) * 1_000n)",
   },
   // Providers go on below the request.
   forwarding: {
     in: "pipeline/exchange/trace.ts",
-    line: 'const parent = x.op === "generate" ? spanOfCall(x.trace, n) : spanId;',
+    line: 'const parent = x.actionType === "generate" ? callSpanId(x.trace, n) : spanId;',
     instead: "const parent = spanId;",
   },
 } as const satisfies Record<string, ChangedSource>;
@@ -95,7 +95,7 @@ frontends: [chat-completions, messages]
 store: { use: sqlite, with: { durability: process, ballast_mb: 0 } }
 observers:
   - use: otlp
-    with: { endpoint: "${to}", protocol: ${protocol}, delay_ms: 50, interval_ms: 500, queue: 100000 }
+    with: { endpoint: "${to}", protocol: ${protocol}, batch_delay_ms: 50, metrics_interval_ms: 500, queue_size: 100000 }
 providers:
   one:
     use: anthropic-compatible
