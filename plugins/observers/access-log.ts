@@ -105,7 +105,7 @@ export default defineObserver({
         return write(text, count);
       },
       onRejected(batch) {
-        const clients = batch.filter(({ listener }) => listener === "clients");
+        const clients = batch.filter(({ listener }) => listener === "public");
         const all = clients.map((one) => prefix(rejectionOutcome(one)) + doorLine(one, 1));
         return write(all.join(""), all.length);
       },

@@ -175,7 +175,7 @@ export default defineProvider({
             edits: o.image_edits,
             responseFormat: o.image_response_format,
             servedModels: o.images,
-            streams: o.image_streams ? "asked" : "never",
+            streams: o.image_streams ? "on_request" : "never",
           },
         }),
         ...(o.embeddings && { embeddings: { servedModels: o.embeddings } }),

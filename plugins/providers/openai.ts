@@ -114,7 +114,7 @@ export default fromRow({
     images: {
       edits: true,
       responseFormat: "bytes",
-      streams: "asked",
+      streams: "on_request",
       // Words of models that are gone, which clients still say.
       qualityNames: { standard: "medium", hd: "high" },
       dropFields: ["style"],

@@ -7,7 +7,7 @@ import type { ThresholdReached } from "./store/limit.ts";
 export interface QuarantinedHook {
   /** As gateway.yaml mounts it: "middleware.guard". */
   readonly plugin: string;
-  /** "rewrite", "seen", "serve" */
+  /** "rewrite", "onRequests", "handle" */
   readonly hook: string;
   /** Its last failure. threw: what is no refusal. timeout: it took longer than it may. invalid: what it gave cannot be used. */
   readonly reason: "threw" | "timeout" | "invalid";

@@ -81,11 +81,11 @@ export type HealthState = "starting" | "ready" | "ledger_down" | "draining";
 /** A provider's credential in cooldown, for one model or, where `model` is absent, for all. */
 export interface CooldownState {
   /**
-   * refused: the credential was rejected. told: the provider sent `retry-after`. open: the circuit breaker is open, for all clients or
+   * credential_rejected: the provider rejected it. retry_after: the provider sent `retry-after`. open: the circuit breaker is open, for all clients or
    * for those whose requests failed; half_open: one request probes. recovering: it works, and gets little more than before it failed.
    * New states are added within api 1.
    */
-  readonly state: "refused" | "told" | "open" | "half_open" | "recovering";
+  readonly state: "credential_rejected" | "retry_after" | "open" | "half_open" | "recovering";
   /** The kind of the failure. */
   readonly reason: ErrorKind;
   /** Name of the provider in gateway.yaml. */
@@ -113,8 +113,8 @@ export interface UnreachablePluginStats {
   readonly plugin: string;
   /** Unix milliseconds: when the first process of the gateway lost its connection. */
   readonly since: number;
-  /** What happens to requests that pass through it: refused with an error, or passed on without it (`on_error: continue`). */
-  readonly requests: "refused" | "passed";
+  /** What happens to requests that pass through it: rejected with an error, or continued without it (`on_error: continue`). */
+  readonly requests: "rejected" | "continued";
   /** Number of processes of the gateway that cannot reach it. */
   readonly processes: number;
 }

@@ -21,8 +21,8 @@ import type { Limit } from "./store/limit.ts";
 /** How several middlewares combine; their order is gateway.yaml's. All fail closed, except settle. */
 export const HOOK_COMBINATIONS = {
   admit: "each",
-  edit: "fold",
-  rewrite: "fold",
+  edit: "reduce",
+  rewrite: "reduce",
   inspect: "each",
   route: "filter",
   charge: "merge",

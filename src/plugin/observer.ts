@@ -237,8 +237,8 @@ export type RequestRecordSkippedCandidate = Readonly<{
 }>;
 
 /**
- * What a hook had to do with a request. refused: it ended it, by its own word. failed: it threw, or took too long. passed_over: the
- * same, and `on_error: continue` let the request go on. answered: it answered in a provider's place. waited: it let the request pass,
+ * What a hook had to do with a request. refused: it ended it, by its own word. failed: it threw, or took too long. skipped: the
+ * same, and `on_error: continue` let the request go on. responded: it answered in a provider's place. delayed: it let the request pass,
  * and took a millisecond or more.
  */
 export type RequestRecordHook = Readonly<{
@@ -247,7 +247,7 @@ export type RequestRecordHook = Readonly<{
   /** Name of the hook, such as `inspect`. */
   hook: string;
   /** What the hook did. */
-  effect: "refused" | "failed" | "passed_over" | "answered" | "waited";
+  effect: "refused" | "failed" | "skipped" | "responded" | "delayed";
   /** How long it was waited for, the client's sending of a body that it reads included. Undefined: it was not waited for. */
   ms?: Opt<number>;
 }>;
@@ -297,7 +297,7 @@ export type RejectedRequest = Readonly<{
   /** Undefined where no whole head was read. */
   method?: Opt<string>;
   /** Which door: the one that clients reach, or the operators'. */
-  listener: "clients" | "admin";
+  listener: "public" | "admin";
 }>;
 
 /** One bill as the ledger has it: a call that was settled, or a correction of one. */

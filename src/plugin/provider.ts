@@ -133,8 +133,8 @@ export interface SignableRequest {
 export interface EndpointCapabilities {
   /** Whether it has this model, unless ModelInfo.protocols knows better. Pure: asked whenever a name is resolved. */
   servesModel?(model: string): boolean;
-  /** always = the host folds for a client that wants it whole; never = it makes the stream. Default: asked. */
-  streaming?: "asked" | "always" | "never";
+  /** always = the host folds for a client that wants it whole; never = it makes the stream. Default: on_request. */
+  streaming?: "on_request" | "always" | "never";
   /** Features that every model of this endpoint supports or lacks. */
   can?: FeatureSupport;
   /** Data policy of this endpoint, where it differs from the provider's. */

@@ -3,8 +3,8 @@
 import type { Feature } from "../model/facts.ts";
 import type { Json, JsonObject, Opt } from "../model/values.ts";
 
-/** names: what was kept before is looked up. asks: what is sent now is kept, which is the client's own affair without privacy. */
-export type ReferenceEffect = "names" | "asks";
+/** refers: what was kept before is looked up. stores: what is sent now is kept, which is the client's own affair without privacy. */
+export type ReferenceEffect = "refers" | "stores";
 
 /**
  * One word of a protocol by which a body names, or asks for, something that is kept. Tables in
@@ -17,10 +17,10 @@ export interface StateReferenceRule {
   /** Whether the field refers to stored content or stores content. */
   readonly effect: ReferenceEffect | ((value: Json) => ReferenceEffect);
   /**
-   * Where the operator relays state. carried: by a client of the upstream's own protocol · bound: only what the host has
+   * Where the operator relays state. passthrough: by a client of the upstream's own protocol · bound: only what the host has
    * bound to the key · never: it goes on after the answer, or is found again by every client.
    */
-  readonly relayPolicy: "carried" | "bound" | "never";
+  readonly relayPolicy: "passthrough" | "bound" | "never";
   /** What to send in its place. */
   readonly alternative: string;
   /** The code by which clients know what to do, where there is one; `says` are its words. */

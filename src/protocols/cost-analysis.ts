@@ -106,7 +106,7 @@ export function analyzeCost(
           : undefined
         : documentedCount(body[documented.maxRunsField]),
     readsStoredContent:
-      named.some((one) => one.type === "state" && one.effect === "names") || undefined,
+      named.some((one) => one.type === "state" && one.effect === "refers") || undefined,
     unreadableField: unreadableField ?? findUnreadableField(body, documented),
   };
 }

@@ -128,7 +128,7 @@ export interface UnreachablePlugin extends PluginOutage {
   /** "middleware.guard" */
   readonly plugin: string;
   /** What requests that pass it get until it is back. Requests that `for:` excludes are unaffected. */
-  readonly requests: "refused" | "passed";
+  readonly requests: "rejected" | "continued";
 }
 
 /** "messages", with "/v1/messages" */

@@ -117,7 +117,7 @@ providers:
     await using at = await started();
     onTestFinished(() => rmSync(at.dir, { recursive: true, force: true }));
     const told: number[] = [];
-    for (const after of ["head", 1, 60, 200, 500, 1_500, { pieces: 2 }] as const) {
+    for (const after of ["headers", 1, 60, 200, 500, 1_500, { pieces: 2 }] as const) {
       fake.bend = (answer) => ({ ...answer, truncation: { after, how: "reset" } });
       const text = await ask(at, at.key, true);
       told.push(text.match(/one|two|three|four|five|six|seven|eight/gi)?.length ?? 0);

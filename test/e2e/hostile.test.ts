@@ -266,7 +266,7 @@ const WIRES: Readonly<Record<string, [Verdict, Fault]>> = {
   silence: ["raises", (a) => ({ ...a, truncation: { after: "nothing", how: "stall" } })],
   "silence after the head": [
     "raises",
-    (a) => ({ ...a, truncation: { after: "head", how: "stall" } }),
+    (a) => ({ ...a, truncation: { after: "headers", how: "stall" } }),
   ],
   "a status line that is none": ["raises", () => raw("HELLO THERE\r\n\r\n")],
   "an answer to nobody's HTTP": ["raises", () => raw("SSH-2.0-OpenSSH_9.9\r\n")],

@@ -76,10 +76,10 @@ describe("a guard in Python", () => {
     guard.kill("SIGKILL");
     await until(async () => (await unreachable(at)).length > 0);
     const [gone] = await unreachable(at);
-    expect(gone).toMatchObject({ plugin: "middleware.words", requests: "passed" });
+    expect(gone).toMatchObject({ plugin: "middleware.words", requests: "continued" });
     const readings = (await callControl(at.stateDir, "stats")) as unknown as GatewayStats;
     expect(readings.unreachable).toEqual([
-      { plugin: "middleware.words", requests: "passed", since: gone!.since, processes: 1 },
+      { plugin: "middleware.words", requests: "continued", since: gone!.since, processes: 1 },
     ]);
     expect(formatUnreachable(gone!)).toMatch(
       /^middleware\.words since .*; requests continue without it; next attempt /,
@@ -100,7 +100,7 @@ describe("a guard in Python", () => {
     await new Promise((resolve) => guard.once("exit", resolve));
     await until(async () => (await unreachable(at)).length > 0);
     const [gone] = await unreachable(at);
-    expect(gone).toMatchObject({ plugin: "middleware.words", requests: "refused" });
+    expect(gone).toMatchObject({ plugin: "middleware.words", requests: "rejected" });
     expect(gone!.retryAt).toBeGreaterThan(gone!.since);
     expect(formatUnreachable(gone!)).toMatch(
       /^middleware\.words since .*; requests that pass through it fail with an error; next attempt /,

@@ -126,7 +126,7 @@ describe("the health of providers", () => {
     expect(one!.recentFaults[0]).toMatchObject({ kind: "upstream_auth", credential: "second" });
     expect(one!.pools.length).toBeGreaterThan(0);
     expect(one!.credentials.find(({ name }) => name === "second")!.cooldowns[0]).toMatchObject({
-      state: "refused",
+      state: "credential_rejected",
       why: "upstream_auth",
     });
     expect(unmountedProviders).toMatchObject([{ provider: "left" }]);

@@ -179,7 +179,7 @@ describe("a record", () => {
     /** On a busy machine any hook may be one that was waited for. */
     const acted = (record: RequestRecord) =>
       record.hooks
-        ?.filter(({ effect }) => effect !== "waited")
+        ?.filter(({ effect }) => effect !== "delayed")
         .map(({ ms: _ms, ...more }) => more) ?? [];
     const did = async (content: string) => {
       const { record } = await told("up/m", content);
@@ -191,11 +191,11 @@ describe("a record", () => {
     expect(await did("Hello.")).toEqual(["ok", "up/m", []]);
     expect(await did("wait")).toEqual(["ok", "up/m", []]);
     expect(await did("refuse")).toEqual(["client_error", undefined, hook("inspect", "refused")]);
-    expect(await did("break")).toEqual(["ok", "up/m", hook("inspect", "passed_over")]);
-    expect(await did("answer")).toEqual(["ok", undefined, hook("attempt", "answered")]);
+    expect(await did("break")).toEqual(["ok", "up/m", hook("inspect", "skipped")]);
+    expect(await did("answer")).toEqual(["ok", undefined, hook("attempt", "responded")]);
     const { record } = await told("up/m", "wait");
     const inspect = record.hooks!.find((one) => one.hook === "inspect");
-    expect(inspect).toMatchObject({ plugin: "middleware.moody", did: "waited" });
+    expect(inspect).toMatchObject({ plugin: "middleware.moody", effect: "delayed" });
     expect(inspect!.ms).toBeGreaterThanOrEqual(20);
     // A provider's failure that passes through a hook is not the hook's.
     expect(acted((await told("busy/m")).record)).toEqual([]);

@@ -27,7 +27,7 @@ const ATTEMPTS = {
   busy: errorResponse(503, "No."),
   refuses: errorResponse(400, "No."),
   "cuts before the head": broken("nothing"),
-  "cuts behind the head": broken("head"),
+  "cuts behind the head": broken("headers"),
   "cuts within": broken({ pieces: 2 }),
 } as const satisfies Record<string, ScriptedReply>;
 type Attempt = keyof typeof ATTEMPTS;

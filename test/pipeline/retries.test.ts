@@ -55,7 +55,7 @@ const hello = (asked: UpstreamRequest): ScriptedResponse => {
   };
 };
 const broken =
-  (cut: "nothing" | "head" | "content", how: "reset" | "close" | "stall"): ScriptedReply =>
+  (cut: "nothing" | "headers" | "content", how: "reset" | "close" | "stall"): ScriptedReply =>
   (asked) => {
     const answer = hello(asked);
     const { body } = answer;
@@ -93,7 +93,7 @@ const FAILURES: readonly Failure[] = [
       name: `${how} behind the head`,
       stage: "response_started",
       kind: "upstream",
-      reaction: broken("head", how),
+      reaction: broken("headers", how),
     },
     {
       name: `${how} after content`,
@@ -113,7 +113,7 @@ const FAILURES: readonly Failure[] = [
     name: "silence behind the head",
     stage: "response_started",
     kind: "timeout",
-    reaction: broken("head", "stall"),
+    reaction: broken("headers", "stall"),
   },
 ];
 const ROW: { readonly [R in (typeof FAILURE_POINTS)[FailurePoint]["ledgerResult"]]: string } = {

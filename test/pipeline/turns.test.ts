@@ -146,7 +146,7 @@ it.each([
   for (const at of ["a", "b"] as const) happens({ at, key: "anna", does, times: 1 });
   happens({ at: "a", key: "ben", does: "waits", times: 5 });
   happens({ at: "a", key: "anna", does: "fails", times: 5 });
-  const state = { state: "told", refuses: does === "account" };
+  const state = { state: "retry_after", refuses: does === "account" };
   expect(rests.statusOf(first!, "anna")).toMatchObject(state);
   const all = rests.cooldowns();
   expect(all.find(({ provider }) => provider === "a")).toMatchObject(state);

@@ -221,7 +221,7 @@ export async function startBillingUpstream(): Promise<BillingUpstream> {
       of,
       asked,
       usage: () =>
-        !stream || of === DRAINED || asked.state === "whole"
+        !stream || of === DRAINED || asked.state === "complete"
           ? usage
           : { ...usage, output: reasoning + ends.filter((end) => end <= asked.bytesSent).length },
     });

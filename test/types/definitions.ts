@@ -407,7 +407,7 @@ export const observer = defineObserver({
       onRejected(batch) {
         for (const { code, method, listener } of batch) {
           is<Same<typeof method, string | undefined>>();
-          is<Same<typeof listener, "clients" | "admin">>();
+          is<Same<typeof listener, "public" | "admin">>();
           counts.set(code, (counts.get(code) ?? 0n) + 1n);
         }
         // @ts-expect-error A path may be anything that a client likes: it is not here.

@@ -64,7 +64,7 @@ function usedFallback({ served, calls }: RequestRecord): boolean {
 
 /** "middleware.guard.inspect": the first that did more than take its time. */
 function firstActingHook({ hooks }: RequestRecord): string | undefined {
-  const acted = hooks?.find(({ effect }) => effect !== "waited");
+  const acted = hooks?.find(({ effect }) => effect !== "delayed");
   return acted && `${acted.plugin}.${acted.hook}`;
 }
 

@@ -50,7 +50,7 @@ function passages(
   const each = seconds / Math.max(1, said.length);
   const at = (i: number): number => Math.round(i * each * 100) / 100;
   return [
-    { type: "whole", raw: { task: "transcribe", language: "english", duration: seconds } },
+    { type: "transcript", raw: { task: "transcribe", language: "english", duration: seconds } },
     { type: "segment", start: 0, end: seconds, text: said.join("") },
     ...(granularities.includes("word") ? said : []).map((word, i): TranscriptItem => ({
       type: "word",

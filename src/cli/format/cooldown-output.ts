@@ -28,8 +28,8 @@ function formatCooldownState({
 const COOLDOWN_REASONS: {
   readonly [S in Exclude<CooldownStatus["state"], "half_open" | "recovering">]: string;
 } = {
-  refused: "the provider rejected its credential",
-  told: "the provider sent retry-after",
+  credential_rejected: "the provider rejected its credential",
+  retry_after: "the provider sent retry-after",
   open: "its requests fail",
 };
 
@@ -39,7 +39,7 @@ export const formatQuarantine = ({ plugin, hook, reason, until }: QuarantinedHoo
 /** "middleware.guard: since 10:03:05, the process ended; requests that pass it are refused; next attempt 10:03:07" */
 export const formatUnreachable = (of: UnreachablePlugin): string =>
   `${of.plugin} since ${formatTime(of.since)}: ${of.reason.replace(/\.$/, "")}; ${
-    of.requests === "refused"
+    of.requests === "rejected"
       ? "requests that pass through it fail with an error"
       : "requests continue without it"
   }; next attempt ${formatTime(of.retryAt)}`;

@@ -64,4 +64,4 @@ export type TranscriptItem =
       readonly raw?: Opt<JsonObject>;
     }
   | { readonly type: "word"; readonly start: number; readonly end: number; readonly text: string }
-  | { readonly type: "whole"; readonly raw: JsonObject };
+  | { readonly type: "transcript"; readonly raw: JsonObject };

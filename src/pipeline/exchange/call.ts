@@ -101,8 +101,8 @@ export class HostCall implements Call {
     this.isHedge = turn?.isHedge ?? false;
     this.exchange = x;
     this.candidate = candidate;
-    const streams = candidate["~"].endpoint.definition.streaming ?? "asked";
-    this.stream = streams === "asked" ? x.stream : streams === "always";
+    const streams = candidate["~"].endpoint.definition.streaming ?? "on_request";
+    this.stream = streams === "on_request" ? x.stream : streams === "always";
   }
 
   /** From the request's first byte. */

@@ -38,5 +38,5 @@ export const startWaitClock = (x: unknown): number =>
 /** A hook that let the request pass was waited for since then. */
 export function recordHookWait(x: unknown, plugin: string, hook: keyof Hooks, since: number): void {
   if (since && performance.now() - since >= MIN_WAIT_MS)
-    recordHookActivity(x, plugin, hook, "waited", since);
+    recordHookActivity(x, plugin, hook, "delayed", since);
 }

@@ -41,7 +41,7 @@ export function isDeliberateRejection(problem: unknown): boolean {
 const SKIPPABLE_HOOK_SET: ReadonlySet<string> = new Set(SKIPPABLE_HOOKS);
 
 /** A middleware's, or what a route is read or served by. */
-export type GuardedFunction = keyof Hooks | "read" | "serve";
+export type GuardedFunction = keyof Hooks | "readInput" | "handle";
 
 const isHook = (asked: GuardedFunction): asked is keyof Hooks => asked in HOOK_COMBINATIONS;
 
@@ -115,7 +115,7 @@ export function recordHookFailure(
       x,
       id,
       hook,
-      isRejection ? "refused" : isSkippable ? "passed_over" : "failed",
+      isRejection ? "refused" : isSkippable ? "skipped" : "failed",
       since,
     );
   if (isRejection) return recordHookSuccess({ breakers }, hook);

@@ -16,7 +16,7 @@ export function guardRoute(
   of: Pick<HookFailurePolicy, "id" | "log" | "timerWheel">,
   createBreaker: (hook: string) => HookBreaker,
 ): Route {
-  const hook = "actionType" in route ? "read" : "serve";
+  const hook = "actionType" in route ? "readInput" : "handle";
   const run = (route as unknown as { [hook: string]: unknown })[hook];
   if (typeof run !== "function") return route;
   const { timeoutMs, check } = ROUTE_GUARDS[hook];

@@ -138,7 +138,7 @@ export class AttemptScheduler {
     return (
       this.#nextHealthy() ??
       this.#retryPending((one) => one["~"].target.isHealthy) ??
-      this.#bestCoolingDown((one) => this.#statusOf(one)?.state !== "told") ??
+      this.#bestCoolingDown((one) => this.#statusOf(one)?.state !== "retry_after") ??
       (this.#canRecheck ? undefined : this.#lastResort())
     );
   }

@@ -23,7 +23,7 @@ export function findTranslationReason(
   if (!endpoint.protocol) return "the endpoint is native";
   if (endpoint.protocol.id !== clientProtocol) return `the endpoint speaks ${endpoint.protocol.id}`;
   if (!endpoint.protocol.client?.createPassthrough) return `${clientProtocol} has no relay`;
-  const streams = endpoint.definition.streaming ?? "asked";
+  const streams = endpoint.definition.streaming ?? "on_request";
   if ((streams === "always" && !stream) || (streams === "never" && stream))
     return `the endpoint ${streams} streams`;
   return findTranslatingHook(frontend.hookChain, model, provider);

@@ -105,7 +105,7 @@ export class TargetHealth {
       this.#distrusted.set(credentialKey(candidate), now + DISTRUST_DURATION_MS);
     const state = target.recordFailure(now, fault, cooldownScope, of);
     if (!state) return undefined;
-    const isWholeCredential = state === "refused";
+    const isWholeCredential = state === "credential_rejected";
     const key = isWholeCredential ? credentialKey(candidate) : keyOf(target);
     const { provider, credential, model } = target.name;
     const what = { provider, credential, model: isWholeCredential ? null : model };
@@ -173,7 +173,7 @@ export class TargetHealth {
     const state = this.statusOf(candidate, who)?.state;
     return (
       (target.isFull(who) ? 0 : 2) +
-      (state === "refused" || state === "told" ? 0 : 1) +
+      (state === "credential_rejected" || state === "retry_after" ? 0 : 1) +
       target.successRate
     );
   }
@@ -276,7 +276,7 @@ const credentialStatusOf = (
 ): TargetStatus | undefined =>
   credentialCooldown.isCoolingDown(now)
     ? {
-        state: "refused",
+        state: "credential_rejected",
         reason: credentialCooldown.reason,
         until: credentialCooldown.until,
         rejectsRequests: false,

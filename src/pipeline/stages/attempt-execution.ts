@@ -134,7 +134,7 @@ export class AttemptExecution {
       return fail("internal", "An attempt gave no answer.");
     if ("response" in got || canReplay(got, call)) {
       const { id } = call.exchange["~"].frontend.hookChain.attempt[this.#nextApplicable(from)]!;
-      recordHookActivity(call.exchange, id, "attempt", "answered");
+      recordHookActivity(call.exchange, id, "attempt", "responded");
       return new HookProvidedResponse(got, this.#response, this.#tally);
     }
     call.exchange["~"].gen.log.warn(

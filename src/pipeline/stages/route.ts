@@ -155,7 +155,7 @@ function filterCandidates(
   });
   if (
     !pinnedTarget &&
-    facts.references?.some((one) => one.type === "state" && one.effect === "names")
+    facts.references?.some((one) => one.type === "state" && one.effect === "refers")
   )
     candidates = pinToAccount(candidates, excluded);
   if (facts.requiresTranslation)

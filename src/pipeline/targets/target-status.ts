@@ -5,10 +5,15 @@ import type { ErrorKind } from "../../model/error.ts";
 export type CooldownScope = "target" | "credential" | "credential+model";
 
 /**
- * refused: its credential was rejected. told: its provider sent `retry-after`. open, half_open: its circuit breaker. recovering: it
+ * credential_rejected: its credential was rejected. retry_after: its provider sent `retry-after`. open, half_open: its circuit breaker. recovering: it
  * works again, and gets little more than it had before it failed.
  */
-export type TargetState = "refused" | "told" | "open" | "half_open" | "recovering";
+export type TargetState =
+  | "credential_rejected"
+  | "retry_after"
+  | "open"
+  | "half_open"
+  | "recovering";
 
 export interface TargetStatus {
   readonly state: TargetState;
@@ -21,11 +26,15 @@ export interface TargetStatus {
 }
 
 /** States in which a target is called after the others. In the others it is called in its place. */
-export const COOLDOWN_STATES: ReadonlySet<TargetState> = new Set(["refused", "told", "open"]);
+export const COOLDOWN_STATES: ReadonlySet<TargetState> = new Set([
+  "credential_rejected",
+  "retry_after",
+  "open",
+]);
 
 /** How likely a target in cooldown is to succeed, beside others: the one with more is called first. */
 export const scoreOf = (state: TargetState | undefined, score: number): number =>
-  (state === "refused" || state === "told" ? 0 : 1) + score;
+  (state === "credential_rejected" || state === "retry_after" ? 0 : 1) + score;
 
 export interface TargetName {
   readonly provider: string;
@@ -60,8 +69,8 @@ export interface FailureContext {
 
 /** Of several states of a target, the one with the lowest number decides. */
 const RANKS: Readonly<Record<TargetState, number>> = {
-  refused: 0,
-  told: 0,
+  credential_rejected: 0,
+  retry_after: 0,
   open: 1,
   half_open: 2,
   recovering: 3,

@@ -113,7 +113,7 @@ export class UpstreamTarget {
     );
     const refused: TargetStatus | undefined = credentialCooldown.isCoolingDown(now)
       ? {
-          state: "refused",
+          state: "credential_rejected",
           reason: credentialCooldown.reason,
           until: credentialCooldown.until,
           rejectsRequests: false,
@@ -164,7 +164,7 @@ export class UpstreamTarget {
     const { modelCooldown } = this;
     if (!modelCooldown.isCoolingDown(now)) return undefined;
     return {
-      state: "told",
+      state: "retry_after",
       reason: modelCooldown.reason,
       until: modelCooldown.until,
       rejectsRequests: modelCooldown.rejectsRequests(now),
@@ -239,7 +239,7 @@ export class UpstreamTarget {
         refuses: false,
         started: startedAt,
       };
-      return this.credentialCooldown.start(now, kind, pause) ? "refused" : undefined;
+      return this.credentialCooldown.start(now, kind, pause) ? "credential_rejected" : undefined;
     }
     // A request that is too large for a limit shows nothing about other requests.
     if (context.limitScope === "request") return undefined;
@@ -254,7 +254,7 @@ export class UpstreamTarget {
         started: startedAt,
       };
       return this.modelCooldown.start(now, kind, pause)
-        ? this.#beginCooldown(now, "told")
+        ? this.#beginCooldown(now, "retry_after")
         : undefined;
     }
     this.#outcomes.record("bad", now);

@@ -108,7 +108,7 @@ export function endpointsOf(row: ProviderRow, base: string): Endpoint<{ api_key?
       headers,
       servedModels,
       streams = TOKEN_STREAMED_PROTOCOLS.has(id) || AUDIO_STREAMED_PROTOCOLS.has(id)
-        ? "asked"
+        ? "on_request"
         : "never",
       ...dialect
     } = row.protocols[id] as EndpointRow & object;
@@ -130,7 +130,7 @@ export function endpointsOf(row: ProviderRow, base: string): Endpoint<{ api_key?
           servesModel: (model: string) =>
             servedModels.some((pattern) => matchesGlob(pattern, model)),
         }),
-        ...(streams !== "asked" && { streaming: streams }),
+        ...(streams !== "on_request" && { streaming: streams }),
         ...(OPERATION_PATHS[id] && { paths: OPERATION_PATHS[id] }),
         ...(row.sessionAffinity &&
           TOKEN_STREAMED_PROTOCOLS.has(id) && { sessionAffinity: row.sessionAffinity }),

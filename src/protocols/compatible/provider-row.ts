@@ -30,8 +30,8 @@ export interface EndpointRow {
   headers?: HeadersOut;
   /** Models that are served here; absent: all. One `*` in each stands for anything. */
   servedModels?: readonly string[];
-  /** Whether it streams. Absent: when asked; images, where hardly any host does, and whatever comes in one piece: never. */
-  streams?: "asked" | "always" | "never";
+  /** Whether it streams. Absent: on_request; images, where hardly any host does, and whatever comes in one piece: never. */
+  streams?: "on_request" | "always" | "never";
 }
 
 export interface ProviderRow {

@@ -16,8 +16,8 @@ const SEND_HISTORY = "Send the whole conversation.";
 
 const file: StateReferenceRule = {
   feature: "state.file",
-  effect: "names",
-  relayPolicy: "carried",
+  effect: "refers",
+  relayPolicy: "passthrough",
   alternative: SEND_FILE,
 };
 const address: StateReferenceRule = {
@@ -27,14 +27,14 @@ const address: StateReferenceRule = {
 const asksContainer = 'Use container: { "type": "auto" }, or leave the id out.';
 const conversation: StateReferenceRule = {
   feature: "state.conversation",
-  effect: "names",
+  effect: "refers",
   relayPolicy: "never",
   alternative: SEND_HISTORY,
 };
 const thread: StateReferenceRule = {
   feature: "state.thread",
-  effect: "names",
-  relayPolicy: "carried",
+  effect: "refers",
+  relayPolicy: "passthrough",
   alternative: SEND_HISTORY,
   // The code makes the SDK's tool runner send its whole history.
   code: "thread_unsupported_request",
@@ -42,14 +42,14 @@ const thread: StateReferenceRule = {
 };
 const cached: StateReferenceRule = {
   feature: "state.cached_content",
-  effect: "names",
-  relayPolicy: "carried",
+  effect: "refers",
+  relayPolicy: "passthrough",
   alternative: "Send the content itself.",
 };
 const store: StateReferenceRule = {
   feature: "state.vector_store",
-  effect: "names",
-  relayPolicy: "carried",
+  effect: "refers",
+  relayPolicy: "passthrough",
   alternative: "Send the documents themselves.",
 };
 
@@ -57,7 +57,7 @@ const store: StateReferenceRule = {
 export const STATE_RULES: { readonly [word: string]: StateReferenceRule } = {
   previous_response_id: {
     feature: "state.previous_response_id",
-    effect: "names",
+    effect: "refers",
     relayPolicy: "bound",
     alternative: "Send the whole conversation in input.",
     code: "previous_response_not_found",
@@ -67,15 +67,15 @@ export const STATE_RULES: { readonly [word: string]: StateReferenceRule } = {
   },
   comparison_response_id: {
     feature: "state.previous_response_id",
-    effect: "names",
-    relayPolicy: "carried",
+    effect: "refers",
+    relayPolicy: "passthrough",
     alternative: "Leave it out.",
   },
   // By it upstream says where a prompt differs from an earlier one, which may be another key's.
   previous_message_id: {
     feature: "state.previous_message_id",
-    effect: "names",
-    relayPolicy: "carried",
+    effect: "refers",
+    relayPolicy: "passthrough",
     alternative: "Leave it out.",
   },
   conversation,
@@ -84,55 +84,55 @@ export const STATE_RULES: { readonly [word: string]: StateReferenceRule } = {
   thread_id: thread,
   background: {
     feature: "state.background",
-    effect: "names",
+    effect: "refers",
     relayPolicy: "never",
     alternative: "Ask with stream: true and wait for the answer.",
     matches: isTruthyFlag,
   },
   deferred: {
     feature: "state.deferred",
-    effect: "asks",
-    relayPolicy: "carried",
+    effect: "stores",
+    relayPolicy: "passthrough",
     alternative: "Wait for the answer.",
     matches: isTruthyFlag,
   },
   store: {
     feature: "state.store",
-    effect: "asks",
-    relayPolicy: "carried",
+    effect: "stores",
+    relayPolicy: "passthrough",
     alternative: "Leave it out.",
     matches: isTruthyFlag,
   },
   prompt: {
     feature: "state.prompt",
-    effect: "names",
-    relayPolicy: "carried",
+    effect: "refers",
+    relayPolicy: "passthrough",
     alternative: "Send the prompt's text in instructions and input.",
     matches: (value) => asObject(value) !== undefined,
   },
   prompt_id: {
     feature: "state.prompt",
-    effect: "names",
-    relayPolicy: "carried",
+    effect: "refers",
+    relayPolicy: "passthrough",
     alternative: "Send the prompt's text in instructions and input.",
   },
   container: {
     feature: "state.container",
-    effect: (value) => (typeof value === "string" || asObject(value)?.["id"] ? "names" : "asks"),
-    relayPolicy: "carried",
+    effect: (value) => (typeof value === "string" || asObject(value)?.["id"] ? "refers" : "stores"),
+    relayPolicy: "passthrough",
     alternative: asksContainer,
   },
   container_id: {
     feature: "state.container",
-    effect: "names",
-    relayPolicy: "carried",
+    effect: "refers",
+    relayPolicy: "passthrough",
     alternative: asksContainer,
     matches: (_value, holder) => !isRecord(holder),
   },
   skill_id: {
     feature: "state.skill",
-    effect: "names",
-    relayPolicy: "carried",
+    effect: "refers",
+    relayPolicy: "passthrough",
     alternative: "Send what the skill says as instructions.",
     // A vendor's own skills are open to all clients.
     matches: (_value, holder) => typeOf(holder) !== "anthropic",
@@ -151,8 +151,8 @@ export const STATE_RULES: { readonly [word: string]: StateReferenceRule } = {
   continuation_token: { ...cached, feature: "state.continuation" },
   audio: {
     feature: "state.audio",
-    effect: "names",
-    relayPolicy: "carried",
+    effect: "refers",
+    relayPolicy: "passthrough",
     alternative: "Send what was said as text.",
     matches: (value) => asObject(value)?.["id"] != null,
     member: "id",

@@ -29,11 +29,11 @@ export function findBlockedReference(
   { stateMode, isBoundToKey }: RelayPermission,
 ): StateReference | undefined {
   for (const one of named) {
-    if (one.type !== "state" || one.effect !== "names") continue;
+    if (one.type !== "state" || one.effect !== "refers") continue;
     const { relayPolicy } = one.rule;
     if (
       stateMode === "relay" &&
-      (relayPolicy === "carried" || (relayPolicy === "bound" && isBoundToKey))
+      (relayPolicy === "passthrough" || (relayPolicy === "bound" && isBoundToKey))
     )
       continue;
     return one;

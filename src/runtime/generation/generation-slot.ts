@@ -122,7 +122,7 @@ export class GenerationSlot {
       additionalTargets: also,
       limits: socketLimitsOf(config),
       handler: (req, res) => this.current.handler(req, res),
-      onRejected: (refusal, who) => this.#onConnectionRejected("clients", refusal, who),
+      onRejected: (refusal, who) => this.#onConnectionRejected("public", refusal, who),
     });
     for (const [i, { tls }] of config.listen.entries()) {
       if (!tls) continue;
@@ -217,7 +217,7 @@ export class GenerationSlot {
       gen: built.gen,
       frontends: built.frontends,
       ready: () => this.#ready(),
-      onRejected: (refusal) => this.#recordRejection("clients", refusal),
+      onRejected: (refusal) => this.#recordRejection("public", refusal),
       files: this.#services.fileStore,
       answerPeer: (question) => this.#answerPeer(question),
     });
@@ -228,7 +228,7 @@ export class GenerationSlot {
       handler: createNodeHandler(
         app,
         createUnroutedResponder(built.frontends, (refusal) =>
-          this.#recordRejection("clients", refusal),
+          this.#recordRejection("public", refusal),
         ),
         createExactRouteHandler(built.gen, built.frontends),
       ),

@@ -19,7 +19,7 @@ export const listUnreachablePlugins = ({
         hook !== "settle" &&
         !(failurePolicy.onError === "continue" && isSkippableHook(hook)),
     );
-    return [{ plugin: id, ...outage, requests: refuses ? "refused" : "passed" }];
+    return [{ plugin: id, ...outage, requests: refuses ? "rejected" : "continued" }];
   });
 
 const isSkippableHook = (hook: string): boolean =>

@@ -129,7 +129,7 @@ export class ObserverSubscriber {
     // What comes while it is told something is told in turn.
     while (this.#running) await this.#running;
     clearTimeout(this.#timer);
-    await this.#callSafely("end", () => this.#mounted.observer.flush?.());
+    await this.#callSafely("flush", () => this.#mounted.observer.flush?.());
   }
 
   #resume(): void {
@@ -204,8 +204,8 @@ export class ObserverSubscriber {
   }
 
   /** Undefined: it is done. Never rejects. */
-  #callSafely(hook: ObserverHook | "end", run: () => unknown): Promise<void> | undefined {
-    const conduct = hook === "end" ? undefined : this.#breakers.get(hook);
+  #callSafely(hook: ObserverHook | "flush", run: () => unknown): Promise<void> | undefined {
+    const conduct = hook === "flush" ? undefined : this.#breakers.get(hook);
     try {
       const answer = run();
       if (answer !== undefined) return this.#awaitWithTimeout(hook, conduct, answer);
@@ -217,7 +217,7 @@ export class ObserverSubscriber {
   }
 
   async #awaitWithTimeout(
-    hook: ObserverHook | "end",
+    hook: ObserverHook | "flush",
     conduct: HookBreaker | undefined,
     answer: unknown,
   ): Promise<void> {
@@ -237,7 +237,7 @@ export class ObserverSubscriber {
     }
   }
 
-  #onFailure(hook: ObserverHook | "end", conduct: HookBreaker | undefined, err: unknown): void {
+  #onFailure(hook: ObserverHook | "flush", conduct: HookBreaker | undefined, err: unknown): void {
     this.#log.error({ plugin: this.#mounted.id, hook, err }, "an observer failed");
     conduct?.recordFailure("threw", {});
   }

@@ -106,7 +106,7 @@ const RECORDS: readonly RequestRecord[] = [
 
 /** With a head that was read, without one, and with what this contract does not know. */
 const REJECTIONS: readonly RejectedRequest[] = [
-  { at: 1, id: "y1", status: 404, code: "unknown_path", method: "GET", listener: "clients" },
+  { at: 1, id: "y1", status: 404, code: "unknown_path", method: "GET", listener: "public" },
   { at: 1, id: "y2", status: 400, code: "tls", listener: "admin" },
   {
     at: 1,

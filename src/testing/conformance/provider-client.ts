@@ -99,14 +99,14 @@ const withoutUndefined = (headers: HeadersOut): Record<string, string> =>
 export async function settlesWithin(
   work: Promise<unknown>,
   withinMs: number,
-): Promise<"settled" | "hangs"> {
+): Promise<"settled" | "timed_out"> {
   const done = work.then(
     () => "settled" as const,
     () => "settled" as const,
   );
   const timer = new AbortController();
-  const late = sleep(withinMs, "hangs" as const, { signal: timer.signal }).catch(
-    () => "hangs" as const,
+  const late = sleep(withinMs, "timed_out" as const, { signal: timer.signal }).catch(
+    () => "timed_out" as const,
   );
   const first = await Promise.race([done, late]);
   timer.abort();

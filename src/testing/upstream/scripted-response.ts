@@ -41,7 +41,7 @@ export interface ScriptedResponse {
 /** Where and how an answer breaks off. Without one it is written to its end. */
 export interface Truncation {
   /** Where it breaks off: before the head, right after it, after so many bytes of the body, after so many pieces. */
-  readonly after: "nothing" | "head" | number | { readonly pieces: number };
+  readonly after: "nothing" | "headers" | number | { readonly pieces: number };
   /**
    * reset: RST. close: FIN with the body's end still owed. end: the body is ended properly, too soon.
    * stall: the connection stays open and silent.

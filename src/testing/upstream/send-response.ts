@@ -14,8 +14,8 @@ export interface SendObserver {
   onUsageReported(usage: Usage): void;
 }
 
-/** whole: the connection may carry another one. closed: the other side went away. */
-export type SendOutcome = "whole" | "cut" | "stalled" | "closed";
+/** complete: the connection may carry another one. closed: the other side went away. */
+export type SendOutcome = "complete" | "truncated" | "stalled" | "closed";
 
 /** Writes one answer, faults included. */
 export async function sendResponse(
@@ -38,7 +38,7 @@ export async function sendResponse(
     const heads = (answer.interimStatuses ?? []).map((status) => `${statusLine(status)}\r\n`);
     await write(Buffer.from(heads.join("") + responseHead(answer, framing, body)), false);
   }
-  if (fault?.after === "head") return truncateConnection(socket, fault.how, write.end);
+  if (fault?.after === "headers") return truncateConnection(socket, fault.how, write.end);
 
   const end = fault === undefined ? Infinity : truncationOffset(fault.after, body);
   const marks = usageReports(pieces, answer.gzip === true);
@@ -57,7 +57,7 @@ export async function sendResponse(
   if (fault) return truncateConnection(socket, fault.how, write.end);
   await write.end();
   if (raw || framing === "close") socket.end();
-  return "whole";
+  return "complete";
 }
 
 const pieceBytes = (piece: ResponsePiece): Buffer => {
@@ -148,15 +148,15 @@ async function truncateConnection(
   switch (how) {
     case "end":
       await end();
-      return "whole";
+      return "complete";
     case "reset":
       // What was written before should arrive: a reset overtakes bytes that still wait in the kernel.
       await sleep(2);
       socket.resetAndDestroy();
-      return "cut";
+      return "truncated";
     case "close":
       socket.end();
-      return "cut";
+      return "truncated";
     case "stall":
       return "stalled";
   }

@@ -29,8 +29,8 @@ export interface UpstreamRequest {
   readonly connection: number;
   /** Bytes of the answer's body that were written. */
   readonly bytesSent: number;
-  /** cut: as scripted. aborted: the other side went away first. */
-  readonly state: "open" | "whole" | "cut" | "aborted";
+  /** truncated: as scripted. aborted: the other side went away first. */
+  readonly state: "open" | "complete" | "truncated" | "aborted";
   readonly abortedAt: number | undefined;
   /** Resolves when the state is no longer open. */
   readonly whenDone: Promise<void>;

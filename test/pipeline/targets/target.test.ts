@@ -246,13 +246,13 @@ describe("what a provider says of its limits", () => {
     const one = target();
     fail(one, 1_000, "rate_limited", { retryAfterMs: 30_000 });
     expect(one.statusFor(2_000, "z")).toMatchObject({
-      state: "told",
+      state: "retry_after",
       until: 31_000,
       refuses: false,
     });
     fail(one, 1_000, "rate_limited", { retryAfterMs: 30_000, scope: "account" });
     expect(one.statusFor(29_999, "z")).toMatchObject({
-      state: "told",
+      state: "retry_after",
       until: 31_000,
       refuses: true,
     });
@@ -267,7 +267,7 @@ describe("what a provider says of its limits", () => {
     expect(one.recordSuccess(1_300, 1_200, "a")).toBe(true);
     expect(late(1_100)).toBeUndefined();
     expect(one.statusFor(1_401, "a")).toBeUndefined();
-    expect(late(1_200)).toBe("told");
+    expect(late(1_200)).toBe("retry_after");
   });
 
   it("opens no breaker, however often it is said", () => {

@@ -42,7 +42,7 @@ const SAID: GatewayStats = {
     {
       provider: "p",
       credential: "c",
-      state: "told",
+      state: "retry_after",
       reason: "rate_limited",
       until: 1_795_000_002_500,
       rejectsRequests: true,
@@ -56,8 +56,8 @@ const SAID: GatewayStats = {
     },
   ],
   unreachable: [
-    { plugin: "middleware.guard", since: 1_795_000_000_000, requests: "refused", processes: 3 },
-    { plugin: "middleware.audit", since: 1_794_000_000_000, requests: "passed", processes: 1 },
+    { plugin: "middleware.guard", since: 1_795_000_000_000, requests: "rejected", processes: 3 },
+    { plugin: "middleware.audit", since: 1_794_000_000_000, requests: "continued", processes: 1 },
   ],
   pools: [
     { origin: "https://a.example", connected: 9, free: 4, running: 6, queued: 2 },

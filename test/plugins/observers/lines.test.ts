@@ -233,7 +233,7 @@ describe("a line", () => {
       id: "x",
       status: 404,
       code: "unknown_path",
-      listener: "clients",
+      listener: "public",
     } as const;
     expect(JSON.parse(createRejectedLineWriter("json", FIELD_NAMES)(refusal, 1))).toEqual({
       time: "1970-01-01T00:00:00.000Z",

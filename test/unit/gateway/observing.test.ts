@@ -182,7 +182,7 @@ describe("an observer", () => {
     const audience = new ObserverHub(log);
     audience.attach([one, deaf]);
     const refusal = (n: number) =>
-      ({ at: n, id: `d${n}`, status: 404, code: "unknown_path", listener: "clients" }) as const;
+      ({ at: n, id: `d${n}`, status: 404, code: "unknown_path", listener: "public" }) as const;
     for (let n = 0; n < 12_000; n++) {
       audience.reportRejection(refusal(n));
       if (n % 1_000 === 0) {

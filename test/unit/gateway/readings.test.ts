@@ -40,7 +40,7 @@ const own = (more: Partial<LocalStats> = {}): LocalStats => ({
 });
 
 it("adds up what can be added, and takes the worst of what cannot", () => {
-  const more = { state: "told", reason: "rate_limited" } as const;
+  const more = { state: "retry_after", reason: "rate_limited" } as const;
   const rest = { provider: "p", credential: "c", model: "m", ...more };
   const pool = { origin: "https://a", connected: 2, free: 1, running: 1, queued: 3 };
   expect(
@@ -51,7 +51,7 @@ it("adds up what can be added, and takes the worst of what cannot", () => {
           inFlightByFrontend: { messages: 1, models: 0 },
           cooldowns: [{ ...rest, until: 5 }],
           // The primary sends no requests through middleware while there are workers.
-          unreachable: [{ plugin: "middleware.c", since: 1, requests: "refused", processes: 1 }],
+          unreachable: [{ plugin: "middleware.c", since: 1, requests: "rejected", processes: 1 }],
           pools: [pool],
           rejections: { tls: 1 },
         }),
@@ -91,8 +91,8 @@ it("adds up what can be added, and takes the worst of what cannot", () => {
 });
 
 it("an unreachable plugin is unreachable since the first process lost it, and each process counts", () => {
-  const gone = { plugin: "middleware.a", requests: "refused", processes: 1 } as const;
-  const other = { plugin: "middleware.b", since: 4, requests: "passed", processes: 1 } as const;
+  const gone = { plugin: "middleware.a", requests: "rejected", processes: 1 } as const;
+  const other = { plugin: "middleware.b", since: 4, requests: "continued", processes: 1 } as const;
   const alone = [{ ...gone, since: 9 }];
   expect(sumStats([own({ unreachable: alone })], NO_COUNTERS).unreachable).toEqual(alone);
   const workers = [

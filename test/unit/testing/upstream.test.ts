@@ -34,7 +34,7 @@ describe("requests", () => {
     const body = Buffer.from([0, 255, 13, 10, 128]);
     await request(`${up.url}/v1/x?beta=true`, { method: "PUT", body, headers: { "X-Odd": "1" } });
     const asked = await up.waitForRequest(1);
-    expect(asked).toMatchObject({ n: 1, method: "PUT", path: "/v1/x", state: "whole" });
+    expect(asked).toMatchObject({ n: 1, method: "PUT", path: "/v1/x", state: "complete" });
     expect(asked.query.get("beta")).toBe("true");
     expect(asked.body.equals(body)).toBe(true);
     expect(asked.headers["x-odd"]).toBe("1");
@@ -112,7 +112,7 @@ describe("answers", () => {
       await answering({ body: [piece, piece], truncation: { after: 150, how } });
       const { body } = await post("/");
       await expect(body.text()).rejects.toThrow();
-      expect(up.requests[0]).toMatchObject({ sent: 150, state: "cut", abortedAt: undefined });
+      expect(up.requests[0]).toMatchObject({ sent: 150, state: "truncated", abortedAt: undefined });
       await up.close();
     }
     await answering({ body: [piece, piece], truncation: { after: { pieces: 1 }, how: "end" } });

@@ -73,7 +73,7 @@ test.each([
   ["answers no JSON", { body: "<html>" }],
   [
     "breaks off",
-    { ...jsonResponse({ allow: true }), truncation: { after: "head", how: "reset" } as const },
+    { ...jsonResponse({ allow: true }), truncation: { after: "headers", how: "reset" } as const },
   ],
   [
     "hangs",

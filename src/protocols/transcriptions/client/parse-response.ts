@@ -101,7 +101,7 @@ function parseItems(response: JsonObject): TranscriptItem[] {
         : [{ type: "word", start, end, text: word }];
     }),
     // Last, since a stream says it at its end.
-    ...(Object.keys(about).length > 0 ? [{ type: "whole" as const, raw: about }] : []),
+    ...(Object.keys(about).length > 0 ? [{ type: "transcript" as const, raw: about }] : []),
   ];
 }
 

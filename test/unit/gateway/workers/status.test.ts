@@ -23,7 +23,7 @@ const gone = (plugin: string, since: number) => ({
   since,
   why: "it ended",
   retryAt: since + 100,
-  requests: "refused",
+  requests: "rejected",
 });
 
 it("has a plugin that workers cannot reach once, since the first of them lost it", () => {

@@ -260,8 +260,8 @@ function skippedNotes(candidates: readonly Candidate[], first: Candidate) {
 }
 
 const COOLDOWN_REASONS: Readonly<Record<string, string>> = {
-  refused: "the provider rejected its credential",
-  told: "the provider asked to wait",
+  credential_rejected: "the provider rejected its credential",
+  retry_after: "the provider asked to wait",
   open: "its requests fail",
   half_open: "the cooldown is over, and the next request probes it",
   recovering: "it works again and gets more requests step by step",

@@ -57,7 +57,7 @@ type Item = { readonly severity: "bad" | "warn" } & (
       readonly plugin: string;
       readonly since: number;
       readonly why: string;
-      readonly requests: "refused" | "passed";
+      readonly requests: "rejected" | "continued";
     }
   | { readonly kind: "list"; readonly provider: string; readonly why: string }
   | { readonly kind: "unmounted"; readonly provider: string; readonly why: string }
@@ -120,7 +120,7 @@ const ITEM_TEXTS: { readonly [K in Item["kind"]]: (item: ItemOf<K>) => Component
   unreachable: ({ plugin, since, why, requests }) => [
     link("/config", { q: plugin }, plugin),
     ` cannot be reached since ${formatDateTime(since)}. `,
-    requests === "refused"
+    requests === "rejected"
       ? "Requests that pass through it fail. "
       : "Requests continue without it. ",
     html`<span class="quiet break">${why}</span>`,

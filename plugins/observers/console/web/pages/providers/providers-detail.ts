@@ -18,8 +18,8 @@ import {
 } from "./providers-types.ts";
 
 const STATE_LABELS: Readonly<Record<string, string>> = {
-  refused: "cooling down: its credential was rejected",
-  told: "cooling down: it sent retry-after",
+  credential_rejected: "cooling down: its credential was rejected",
+  retry_after: "cooling down: it sent retry-after",
   open: "cooling down: its requests fail",
   half_open: "cooldown over: the next request probes",
   recovering: "recovering: gets more requests step by step",

@@ -90,7 +90,7 @@ export interface TestsResponse {
   }[];
 }
 
-const COOLDOWN_STATES = new Set(["refused", "told", "open"]);
+const COOLDOWN_STATES = new Set(["credential_rejected", "retry_after", "open"]);
 
 export function providerState({ credentials, lastHour }: Provider): { said: string; tone: Tone } {
   const rests = credentials.map(({ cooldowns }) =>
