@@ -5,9 +5,9 @@ import type { HookBreaker } from "./hook-breaker.ts";
 import { guardHook, invalidResult, type HookFailurePolicy } from "./hook-guard.ts";
 
 const ROUTE_GUARDS = {
-  read: { timeoutMs: 30_000, check: checkReadResult },
+  readInput: { timeoutMs: 30_000, check: checkReadResult },
   // What it does may be asking others.
-  serve: { timeoutMs: 60_000, check: checkServedResponse },
+  handle: { timeoutMs: 60_000, check: checkServedResponse },
 } as const;
 
 /** With a deadline, and what it gives looked at. A route that is an instance of a class keeps its methods. */
