@@ -44,7 +44,7 @@ const GIVEN: Readonly<Record<CommandName, readonly [JsonObject, ...string[]]>> =
   "providers.list": [{}],
   "providers.test": [{ provider: "demo", model: "echo" }, "demo", "--model", "echo"],
   "providers.reset": [{ provider: "demo" }, "demo"],
-  "models.list": [{ kind: "chat", provider: "demo" }, "--kind", "chat", "--provider", "demo"],
+  "models.list": [{ operation: "chat", provider: "demo" }, "--operation", "chat", "--provider", "demo"],
   "models.explain": [{ model: "demo/echo" }, "demo/echo"],
   "models.refresh": [{ provider: "demo" }, "demo"],
   "policy.explain": [{ model: "demo/echo", privacy: "off" }, "demo/echo"],

@@ -38,7 +38,7 @@ test("models: without a gateway, as far as the file says", async () => {
   );
   expect(list.out).toMatch(/\nbfl\/flux-pro-1\.1 +image +\$0\.04 an image\n/);
 
-  const images = await here.tollgate(["models", "list", "--kind", "image", "--json"]);
+  const images = await here.tollgate(["models", "list", "--operation", "image", "--json"]);
   const { models } = JSON.parse(images.out) as { models: { id: string; kind: string }[] };
   expect(models.map(({ id }) => id)).toContain("demo/image");
   expect(new Set(models.map(({ kind }) => kind))).toEqual(new Set(["image"]));
@@ -83,7 +83,7 @@ test("models explain: who says what, what it costs, until when", async () => {
   const nobody = await here.tollgate(["models", "explain", "nobody/x"]);
   expect([nobody.code, nobody.out]).toEqual([1, ""]);
   expect(nobody.err).toContain("There is no model nobody/x");
-  for (const args of [["explian"], ["explain"], ["list", "x"], ["--kind", "sound"]])
+  for (const args of [["explian"], ["explain"], ["list", "x"], ["--operation", "sound"]])
     expect((await here.tollgate(["models", ...args])).code).toBe(1);
 });
 

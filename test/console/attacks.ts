@@ -122,11 +122,11 @@ export async function fixation(stage: Stage, browser: Browser, wrong: Wrong): Pr
   const after = await cookieOf(context);
   if (after.includes(chosen)) wrong.push("fixation: the session is the one that was brought");
   const own = { ...JSON_TYPE, ...PAGE, origin };
-  const { word } = (await stage.gateway.ask("console")) as { word: string };
+  const { code } = (await stage.gateway.ask("console")) as { code: string };
   const login = (cookie = "") =>
     sent(`${origin}/admin/v1/session`, {
       headers: { ...own, cookie },
-      body: JSON.stringify({ word }),
+      body: JSON.stringify({ code }),
     });
   const first = await login(after);
   const set = String(first.headers["set-cookie"]);
@@ -185,11 +185,11 @@ export async function guessing(stage: Stage, wrong: Wrong): Promise<void> {
   const looked = statuses.filter((status) => status === 401).length;
   if (looked > 10 || statuses.slice(10).some((status) => status !== 429))
     wrong.push(`guessed: ${statuses.join(", ")}`);
-  const { word } = (await stage.gateway.ask("console")) as { word: string };
+  const { code } = (await stage.gateway.ask("console")) as { code: string };
   const headers = { ...JSON_TYPE, ...PAGE, origin };
   const right = await sent(`${origin}/admin/v1/session`, {
     headers,
-    body: JSON.stringify({ word }),
+    body: JSON.stringify({ code }),
   });
   if (right.status !== 429) wrong.push("guessed: guessing goes on after ten wrong words");
 }

@@ -81,8 +81,8 @@ async function tokenOf(role: string, account?: string): Promise<string> {
 }
 
 async function signIn(said?: object): Promise<string> {
-  const { word } = (await gateway.ask("console")) as never as { word: string };
-  const { status, headers } = await post("session", said ?? { word }, { headers: page() });
+  const { code: secret } = (await gateway.ask("console")) as never as { code: string };
+  const { status, headers } = await post("session", said ?? { code: secret }, { headers: page() });
   expect(status).toBe(200);
   return String(headers["set-cookie"]).split(";")[0]!;
 }
@@ -253,8 +253,8 @@ describe("tokens", () => {
     for (const id of ["look-1-none", "look-2-none"])
       expect((await post("requests.show", { id }, { token })).status).toBe(404);
     await ask("/admin/v1/requests.list", { token });
-    const log = (await gateway.ask("audit.list", { limit: 1_000 })) as never as { looks: any[] };
-    const mine = log.looks.filter(({ actor }) => actor.startsWith("admin:viewer-"));
+    const log = (await gateway.ask("audit.list", { limit: 1_000 })) as never as { accessCounts: any[] };
+    const mine = log.accessCounts.filter(({ actor }) => actor.startsWith("admin:viewer-"));
     expect(mine).toMatchObject([{ command: "requests.show", count: 2 }]);
     expect(JSON.stringify(log)).not.toContain("look-1-none");
   });
@@ -270,9 +270,9 @@ describe("tokens", () => {
 
 describe("sessions", () => {
   it("a word of the shell opens one, once, as an owner's", async () => {
-    const { word, url } = (await gateway.ask("console")) as never as { word: string; url: string };
-    expect(url).toBe(`${admin}/#${word}`);
-    const began = await post("session", { word }, { headers: page() });
+    const { code: secret, url } = (await gateway.ask("console")) as never as { code: string; url: string };
+    expect(url).toBe(`${admin}/#${secret}`);
+    const began = await post("session", { code: secret }, { headers: page() });
     expect([began.status, began.body]).toMatchObject([
       200,
       { name: "shell", role: "owner", account: null },
@@ -282,9 +282,9 @@ describe("sessions", () => {
         /^tollgate=[\w-]{43}; Path=\/; HttpOnly; SameSite=Strict; Max-Age=43200$/,
       ),
     ]);
-    expect(code(await post("session", { word }, { headers: page() }))).toEqual([
+    expect(code(await post("session", { code: secret }, { headers: page() }))).toEqual([
       401,
-      "invalid_word",
+      "invalid_code",
     ]);
   });
 
@@ -293,7 +293,7 @@ describe("sessions", () => {
     const cookie = await signIn({ token });
     expect((await ask("/admin/v1/session", { cookie })).body).toMatchObject({
       role: "viewer",
-      door: "session",
+      channel: "session",
     });
     expect((await ask("/admin/v1/status", { cookie })).status).toBe(200);
     const write = await post("keys.create", {}, { cookie, headers: page() });
@@ -329,13 +329,13 @@ describe("sessions", () => {
 
   it("signing in makes a new one, whatever cookie came with it, and signing out ends it here", async () => {
     const planted = `tollgate=${"A".repeat(43)}`;
-    const { word } = (await gateway.ask("console")) as never as { word: string };
-    const began = await post("session", { word }, { cookie: planted, headers: page() });
+    const { code: secret } = (await gateway.ask("console")) as never as { code: string };
+    const began = await post("session", { code: secret }, { cookie: planted, headers: page() });
     const cookie = String(began.headers["set-cookie"]).split(";")[0]!;
     expect(cookie).not.toBe(planted);
     expect((await ask("/admin/v1/session", { cookie: planted })).status).toBe(401);
-    const again = (await gateway.ask("console")) as never as { word: string };
-    await post("session", { word: again.word }, { cookie, headers: page() });
+    const again = (await gateway.ask("console")) as never as { code: string };
+    await post("session", { code: again.code }, { cookie, headers: page() });
     expect((await ask("/admin/v1/session", { cookie })).status).toBe(401);
     const last = await signIn();
     const out = await ask("/admin/v1/session", { method: "DELETE", cookie: last, headers: page() });
@@ -356,7 +356,7 @@ describe("sessions", () => {
     const viewer = {
       actor: expect.stringMatching(/^admin:viewer-/),
       role: "viewer",
-      door: "session",
+      channel: "session",
     };
     expect((await rows())[0]).toMatchObject({
       ...viewer,

@@ -272,7 +272,7 @@ describe("over TLS", () => {
     const old = { ...asked, maxVersion: "TLSv1.1", minVersion: "TLSv1" } as const;
     await expect(over(at, "/levels/viewer", old)).rejects.toThrow();
     await expect(fetch(at.replace("https:", "http:"))).rejects.toThrow();
-    const { url, word } = (await gateway.ask("console")) as { url: string; word: string };
+    const { url, code } = (await gateway.ask("console")) as { url: string; code: string };
     expect(url.startsWith(`${at}/#`)).toBe(true);
     const page = { "content-type": "application/json", "x-tollgate-console": "1" };
     const login = (origin: string) =>
@@ -280,7 +280,7 @@ describe("over TLS", () => {
         at,
         "/admin/v1/session",
         { method: "POST", headers: { ...page, origin } },
-        JSON.stringify({ word }),
+        JSON.stringify({ code }),
       );
     expect((await login(at.replace("https:", "http:"))).status).toBe(403);
     const { status, headers } = await login(at);

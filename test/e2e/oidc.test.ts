@@ -46,7 +46,7 @@ it("a person's groups say the role and the account; the session is the listener'
     name: "admin:oidc:ann@example.com",
     role: "owner",
     account: null,
-    door: "session",
+    channel: "session",
   });
   const other = await signedIn("bob");
   await other.browser.go(other.back);

@@ -14,7 +14,7 @@ const LISTENERS: Readonly<Record<string, string>> = {
   "with client certificates on the first listener": `[{ port: 0, ${TLS}, client_certificates: { ca: ./clients.pem, required: true } } }, { port: 0 }]`,
 };
 
-async function asked(admin: string, word: string, key: string) {
+async function asked(admin: string, code: string, key: string) {
   const page = {
     "content-type": "application/json",
     "x-tollgate-console": "1",
@@ -23,7 +23,7 @@ async function asked(admin: string, word: string, key: string) {
   const session = await fetch(`${admin}/admin/v1/session`, {
     method: "POST",
     headers: page,
-    body: JSON.stringify({ word }),
+    body: JSON.stringify({ code }),
   });
   const cookie = session.headers.get("set-cookie")!.split(";")[0]!;
   const answer = await fetch(`${admin}/console/ask`, {
@@ -52,8 +52,8 @@ providers: { demo: { use: demo } }
     files,
   });
   const { admin } = (await gateway.ask("status")) as { admin: string };
-  const { word } = (await gateway.ask("console")) as { word: string };
-  expect(await asked(admin, word, gateway.key)).toMatchObject({
+  const { code } = (await gateway.ask("console")) as { code: string };
+  expect(await asked(admin, code, gateway.key)).toMatchObject({
     status: 200,
     text: expect.stringContaining("Hello"),
   });

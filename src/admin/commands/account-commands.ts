@@ -84,7 +84,7 @@ class AccountCommands {
     const keys = (await this.#repository.listKeys()).filter((key) => key.account === id);
     return {
       account: own!,
-      above: rest.slice(0, above.length),
+      ancestors: rest.slice(0, above.length),
       accounts: rest.slice(above.length),
       keys: [...new Map(keys.map(({ id: key, name }) => [key, { id: key, name }])).values()],
     };

@@ -146,7 +146,7 @@ async function listAuditRange(
   return { items, ...(after !== undefined && { next: after }) };
 }
 
-/** `log`: of the store that is open. `looks`: of the gateway that runs. */
+/** `log`: of the store that is open. `accessCounter`: of the gateway that runs. */
 export const createAuditCommands = (
   log: Store["audit"],
   accessCounter?: Pick<AccessCounter, "list">,
@@ -156,7 +156,7 @@ export const createAuditCommands = (
       if (!log)
         return fail("unsupported", "This store keeps no audit log.", { code: "no_audit_log" });
       const page = await listAuditRange(log, { after, limit, from, to });
-      return { ...page, looks: accessCounter?.list() ?? [] };
+      return { ...page, accessCounts: accessCounter?.list() ?? [] };
     },
   });
 
@@ -185,6 +185,6 @@ export const createSessionCommands = (sessions: Sessions, url: () => string | un
         expiresAt: ends,
       });
       // What stands behind # is sent to no server, so it is in no log.
-      return { url: `${at}/#${code}`, word: code, until: expiresAt };
+      return { url: `${at}/#${code}`, code, expiresAt };
     },
   });

@@ -95,11 +95,11 @@ export function createConfigCommands(options: ConfigCommandsOptions) {
         ok: found.config !== undefined,
         problems: found.problems.map(hideFilePath),
         changes: changes.slice(0, MAX_CHANGES),
-        more: Math.max(0, changes.length - MAX_CHANGES),
-        restart: [
+        omittedChanges: Math.max(0, changes.length - MAX_CHANGES),
+        restartKeys: [
           ...new Set(changes.flatMap(({ path }) => RESTART_KEYS.exec(path)?.slice(1, 2) ?? [])),
         ],
-        assumed,
+        assumedVariables: assumed,
       }) as CheckedConfig;
     },
   });

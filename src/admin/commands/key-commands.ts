@@ -140,7 +140,7 @@ class KeyCommands {
     );
     return {
       keys: made.map(({ record }) => this.#toShown(record)),
-      there: keys.length - made.length,
+      existing: keys.length - made.length,
       warnings: [...new Set(made.flatMap(({ warned }) => warned))],
     };
   }

@@ -49,7 +49,7 @@ export function createMaintenanceCommands(of: BackupRequest, invalidateKeys: () 
         failUnsupported(use, "erases", store.maintenance?.alternatives?.erase);
       const { hashes } = await erase(toErasure(input));
       await invalidateKeys();
-      return { texts: hashes.length, values: hashes };
+      return { texts: hashes.length, hashes };
     },
   });
 }

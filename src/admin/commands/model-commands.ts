@@ -40,7 +40,7 @@ export interface ExplainedModel {
   readonly policy: EffectivePolicy | undefined;
   /** What a plain request costs, in dollars; null: not known. */
   readonly example: {
-    readonly about: string;
+    readonly description: string;
     readonly usage: Usage;
     readonly usd: string | null;
     readonly lines: readonly {
@@ -113,16 +113,16 @@ const aliasesOf = (
 
 function listModels(
   { gen, providers }: BuiltGeneration,
-  { kind, provider, privacy = "off" }: InputOf<"models.list">,
+  { operation, provider, privacy = "off" }: InputOf<"models.list">,
 ): readonly Listing[] {
-  const kinds = [...gen.catalog.operations.keys()];
-  if (kind !== undefined && !kinds.includes(kind))
-    fail("invalid", `A kind is one of: ${kinds.join(", ")}.`, {
-      param: "/kind",
+  const operations = [...gen.catalog.operations.keys()];
+  if (operation !== undefined && !operations.includes(operation))
+    fail("invalid", `Unknown operation. Use one of: ${operations.join(", ")}.`, {
+      param: "/operation",
       code: "bad_input",
     });
   if (provider !== undefined) assertMounted(providers, provider);
-  return gen.catalog.list({ operation: kind as Operation | undefined, provider, privacy });
+  return gen.catalog.list({ operation: operation as Operation | undefined, provider, privacy });
 }
 
 /** Fails unless gateway.yaml mounts a provider of this name. */
@@ -200,7 +200,7 @@ function priceExample(
     now,
   );
   return {
-    about: description,
+    description,
     usage,
     usd: nano === null ? null : nanoToDecimal(nano),
     lines: lines.map(({ unit, count, nano }) => ({ unit, count, usd: nanoToDecimal(nano) })),

@@ -94,7 +94,7 @@ export function filterOutput(
 /** What limits of accounts outside have counted is others' use too. */
 function hideOuterLimits(answer: JsonObject, within: string, scopes: ScopeDirectory): unknown {
   return JSON.parse(JSON.stringify(answer, jsonReplacer), (name, value: unknown) =>
-    name === "counted" && Array.isArray(value)
+    name === "limitUsage" && Array.isArray(value)
       ? value.filter(({ scope }: { scope: string }) => {
           const [, account] = /^account:(.*)$/.exec(scope) ?? [];
           return account === undefined || isInScope(account, within, scopes);

@@ -123,7 +123,7 @@ const isEmpty = (raw: Json): boolean =>
 /** A person may be known by these, and what is in the chain cannot be erased: that they were said is kept, and not what. */
 const PERSONAL_MEMBERS = new Set(["name", "labels", "reason", "keyName"]);
 /** Secrets, their hashes, and what only counts. */
-const OMITTED_MEMBERS = new Set(["secret", "digest", "token", "counted", "warnings"]);
+const OMITTED_MEMBERS = new Set(["secret", "digest", "token", "limitUsage", "warnings"]);
 
 function redact(value: Json): Json {
   if (Array.isArray(value)) return value.map(redact);

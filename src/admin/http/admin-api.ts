@@ -154,10 +154,10 @@ export class AdminApi {
   }
 
   /** A session, or a token, as its holder may see it: a page offers what `commands` lists, and nothing that would be refused. */
-  #toShownPrincipal(principal: CommandPrincipal, until?: number) {
+  #toShownPrincipal(principal: CommandPrincipal, expiresAt?: number) {
     const { name, role, account, channel } = principal;
     const commands = this.#allowedCommands(principal).map((command) => command.name);
-    return { name, role, account: account ?? null, door: channel, until, commands };
+    return { name, role, account: account ?? null, channel, expiresAt, commands };
   }
 
   /** To the identity provider. */
@@ -283,10 +283,10 @@ function notAllowed(methods: readonly string[]): ApiResponse {
   return { status: 405, body: errorBody(fault, ""), headers: { allow: methods.join(", ") } };
 }
 
-function parseLogin({ word: code, token, ...more }: JsonObject): { word?: string; token?: string } {
+function parseLogin({ code, token, ...more }: JsonObject): { code?: string; token?: string } {
   if (Object.keys(more).length > 0 || typeof (code ?? token) !== "string" || (code && token))
-    fail("invalid", 'Send { "word": "…" } or { "token": "…" }.', { code: "bad_input" });
-  return code === undefined ? { token: token as string } : { word: code as string };
+    fail("invalid", 'Send { "code": "…" } or { "token": "…" }.', { code: "bad_input" });
+  return code === undefined ? { token: token as string } : { code: code as string };
 }
 
 const STATUS_OF_CODE: Readonly<Record<string, number>> = { version_conflict: 412, media_type: 415 };

@@ -58,11 +58,11 @@ export const ACCOUNT_COMMAND_SPECS = {
   "accounts.show": {
     summary: "show all of one: what it stands in, what stands in it, what is left",
     input: ACCOUNT_INPUT,
-    output: outputSchema("account", "above", "accounts", "keys"),
+    output: outputSchema("account", "ancestors", "accounts", "keys"),
     role: "viewer",
     writes: false,
     cli: "accounts show",
-    accountScope: { accountMember: "id", emptiedLists: ["above"] },
+    accountScope: { accountMember: "id", emptiedLists: ["ancestors"] },
     worksOffline: true,
   },
   "accounts.create": {

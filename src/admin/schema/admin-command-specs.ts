@@ -101,7 +101,7 @@ export const ADMIN_COMMAND_SPECS = {
   console: {
     summary: "make a link that opens the console, once, within a minute",
     input: NO_INPUT,
-    output: outputSchema("url", "word", "until"),
+    output: outputSchema("url", "code", "expiresAt"),
     role: "owner",
     writes: true,
     cli: "console",

@@ -6,7 +6,7 @@ export const CONFIG_COMMAND_SPECS = {
   "config.show": {
     summary: "the config that runs, each value with where it comes from",
     input: NO_INPUT,
-    output: outputSchema("file", "generation", "loadedAt", "values", "text"),
+    output: outputSchema("file", "generation", "loadedAt", "shownValues", "text"),
     role: "viewer",
     writes: false,
     cli: "config show",
@@ -27,7 +27,7 @@ export const CONFIG_COMMAND_SPECS = {
         },
       },
     },
-    output: outputSchema("ok", "problems", "changes", "restart", "assumed"),
+    output: outputSchema("ok", "problems", "changes", "restartKeys", "assumedVariables"),
     role: "operator",
     writes: false,
     cli: "config check",

@@ -8,7 +8,7 @@ export const PROVIDER_COMMAND_SPECS = {
   "providers.list": {
     summary: "how providers are: what rests, what failed last, how fast they answer",
     input: NO_INPUT,
-    output: outputSchema("providers", "leftOut", "since"),
+    output: outputSchema("providers", "unmountedProviders", "countedSince"),
     role: "viewer",
     writes: false,
     cli: "providers list",

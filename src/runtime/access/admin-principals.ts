@@ -54,23 +54,23 @@ export class AdminPrincipals {
     };
   }
 
-  /** By what a login brings: a word of `tollgate console`, or a token. */
+  /** By what a login brings: a code of `tollgate console`, or a token. */
   async login(
     req: IncomingMessage,
-    credentials: { readonly word?: string; readonly token?: string },
+    credentials: { readonly code?: string; readonly token?: string },
   ): Promise<Principal> {
-    const { word, token } = credentials;
+    const { code, token } = credentials;
     if (token !== undefined) return this.#identifyToken(token, this.clientAddressOf(req));
     this.#throttle.assertAllowed(this.clientAddressOf(req));
-    const principal = this.sessions.redeem(word ?? "");
+    const principal = this.sessions.redeem(code ?? "");
     if (principal) return principal;
-    this.#throttle.recordFailure(this.clientAddressOf(req), word ?? "");
+    this.#throttle.recordFailure(this.clientAddressOf(req), code ?? "");
     return fail("unauthenticated", "This link was used already, or its minute is over.", {
-      code: "invalid_word",
+      code: "invalid_code",
     });
   }
 
-  /** A login that another one vouches for: what is wrong counts as a wrong word does. */
+  /** A login that another one vouches for: what is wrong counts as a wrong code does. */
   async identifyByProvider(
     req: IncomingMessage,
     secret: string,

@@ -3,8 +3,8 @@ import { ROLES } from "../../config/sections/admin-config.ts";
 import { fail } from "../../model/error.ts";
 import type { Role } from "../../plugin/role.ts";
 
-/** Where a command came in. `files`: the command line, while no gateway runs. */
-export type CommandChannel = "socket" | "files" | "token" | "session";
+/** Where a command came in. `offline`: the command line, while no gateway runs. */
+export type CommandChannel = "socket" | "offline" | "token" | "session";
 
 /** The holder of an admin credential. */
 export interface Principal {
@@ -45,7 +45,7 @@ export const SHELL_PRINCIPAL: CommandPrincipal = {
 };
 
 /** While no gateway runs. */
-export const OFFLINE_PRINCIPAL: CommandPrincipal = { ...SHELL_PRINCIPAL, channel: "files" };
+export const OFFLINE_PRINCIPAL: CommandPrincipal = { ...SHELL_PRINCIPAL, channel: "offline" };
 
 /** Each role may what those before it may. */
 const rankOf = (role: Role): number => ROLES.indexOf(role);

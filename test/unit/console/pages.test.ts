@@ -109,7 +109,7 @@ it("Fleet does not count a command that has the store open as a gateway", async 
 });
 
 it("Audit asks for whole days of the reader's time zone, the last one included", async () => {
-  const row = { at: 1, actor: "admin:anna", role: "owner", door: "token", outcome: "done" };
+  const row = { at: 1, actor: "admin:anna", role: "owner", channel: "token", outcome: "done" };
   using audit = await page(
     "audit",
     "Audit",

@@ -51,7 +51,7 @@ it("the row is there before the command begins, and its end after it", async () 
         at: 7,
         actor: "shell",
         role: "owner",
-        door: "socket",
+        channel: "socket",
         command: "keys.update",
         target: "k1",
       },
@@ -69,7 +69,7 @@ it("a sign-in is a row of its own, and is let in where none can be written", asy
     address: "127.0.0.1",
   });
   expect(rows).toMatchObject([
-    { command: "sign-in", actor: "shell", door: "session", address: "127.0.0.1" },
+    { command: "sign-in", actor: "shell", channel: "session", address: "127.0.0.1" },
     { outcome: "done" },
   ]);
   const full = written({ begin: async () => fail("internal", "The disk is full.") });

@@ -297,8 +297,8 @@ it("from the shell's console link keep their scope, their group, and their expir
     channel: "session",
   };
   const { console: link } = createSessionCommands(sessions, () => "http://localhost");
-  const { word } = (await link!({} as never, giver)) as { word: string };
-  const holder = sessions.redeem(word)!;
+  const { code } = (await link!({} as never, giver)) as { code: string };
+  const holder = sessions.redeem(code)!;
   const { name: _, channel: __, ...whose } = giver;
   expect(holder).toMatchObject(whose);
   expect(sessions.start(holder, "").session.expiresAt).toBe(5_000);

@@ -27,8 +27,8 @@ function Console() {
     set({ self, hasLoaded: true });
   };
   useEffect(() => {
-    const { word, problem } = takeUrlFragment();
-    const enter = word === undefined ? fetchPrincipal() : openSession({ word });
+    const { code, problem } = takeUrlFragment();
+    const enter = code === undefined ? fetchPrincipal() : openSession({ code });
     enter.then(
       (self) => {
         offer(self.sign_in);
@@ -37,7 +37,7 @@ function Console() {
       (refusal: CommandError) => {
         offer(refusal.signIn);
         if (problem !== undefined) set({ hasLoaded: true, problem: signInError(problem) });
-        else if (word === undefined && refusal.status === 401) set({ hasLoaded: true });
+        else if (code === undefined && refusal.status === 401) set({ hasLoaded: true });
         else set({ hasLoaded: true, problem: refusal });
       },
     );

@@ -1,4 +1,4 @@
-// Coming in and going out: a word from the shell, or an operator's token, is traded for a session that scripts cannot read.
+// Coming in and going out: a code from the shell, or an operator's token, is traded for a session that scripts cannot read.
 import { REQUEST_HEADERS, readResponse, CommandError } from "./admin-client.ts";
 
 export interface Principal {
@@ -22,17 +22,17 @@ const sessionRequest = (method: string, body?: object): Promise<Response> =>
 
 export const fetchPrincipal = (): Promise<Principal> =>
   sessionRequest("GET").then((answer) => readResponse<Principal>(answer));
-export const openSession = (by: { word: string } | { token: string }): Promise<Principal> =>
+export const openSession = (by: { code: string } | { token: string }): Promise<Principal> =>
   sessionRequest("POST", by).then((answer) => readResponse<Principal>(answer));
 export const closeSession = (): Promise<unknown> => sessionRequest("DELETE");
 
-/** What the address has after its `#`: the word of a sign-in link, or why a sign-in elsewhere failed. Removed from address and history. */
-export function takeUrlFragment(): { readonly word?: string; readonly problem?: string } {
+/** What the address has after its `#`: the code of a sign-in link, or why a sign-in elsewhere failed. Removed from address and history. */
+export function takeUrlFragment(): { readonly code?: string; readonly problem?: string } {
   const text = location.hash.slice(1);
   if (text) history.replaceState(null, "", location.pathname + location.search);
   const [, problem] = /^problem=(\w{1,60})$/.exec(text) ?? [];
   if (problem !== undefined) return { problem };
-  return /^[\w-]{8,200}$/.test(text) ? { word: text } : {};
+  return /^[\w-]{8,200}$/.test(text) ? { code: text } : {};
 }
 
 /** Why a sign-in with the identity provider failed, by the gateway's code. Only these texts are shown: the address is not trusted. */

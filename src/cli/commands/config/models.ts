@@ -50,15 +50,15 @@ const subcommands: Readonly<Record<string, Subcommand>> = {
     summary: COMMAND_SPECS["models.list"].summary,
     description: `Lists the models that exist, with their prices. ${WHERE_TEXT}`,
     options: {
-      kind: {
-        placeholder: "kind",
+      operation: {
+        placeholder: "operation",
         description: `${[...BUILT_IN_OPERATIONS.keys()].join(", ")}, or what a package adds`,
       },
       provider: { placeholder: "name", description: "of one provider" },
       zdr: { placeholder: "level", description: "what keeps nothing: required or strict" },
       ...GATEWAY_OPTIONS,
     },
-    examples: ["tollgate models --kind image", "tollgate models list --provider demo --json"],
+    examples: ["tollgate models --operation image", "tollgate models list --provider demo --json"],
     run: list,
   },
   explain: {
@@ -92,7 +92,7 @@ export const command: CliCommand = createCommandGroup(
 
 async function list(given: CliInput): Promise<number> {
   const input = {
-    kind: given.getText("kind"),
+    operation: given.getText("operation"),
     provider: given.getText("provider"),
     privacy: given.getText("zdr"),
   };
@@ -104,7 +104,7 @@ async function list(given: CliInput): Promise<number> {
   else
     print(
       alignColumns([
-        ["model", "kind", "context", "price, tokens by the million", "retires"].map((title) =>
+        ["model", "operation", "context", "price, tokens by the million", "retires"].map((title) =>
           paint("gray", title),
         ),
         ...models.map(({ id, provider, operation, limits, price, retires }) => [
@@ -193,14 +193,14 @@ function formatModels({ name, models, suggestions }: ExplainedName): string {
 
 function formatModel(of: ExplainedModel): string {
   const { id, facts, policy, example, retirement } = of;
-  const kind = facts.find(({ field }) => field === "kind");
+  const operation = facts.find(({ field }) => field === "operation");
   const rows: (readonly [field: string, source: string, words: string])[] = [
-    ["kind", kind ? formatSource(kind.source) : "", formatExistence(of)],
-    ...facts.filter(({ field }) => field !== "kind").flatMap(factRows),
+    ["operation", operation ? formatSource(operation.source) : "", formatExistence(of)],
+    ...facts.filter(({ field }) => field !== "operation").flatMap(factRows),
     [
       "costs",
       "",
-      example.usd === null ? UNPRICED_TEXT : `${example.about}: ${formatExampleCost(example)}`,
+      example.usd === null ? UNPRICED_TEXT : `${example.description}: ${formatExampleCost(example)}`,
     ],
     ...(retirement
       ? [["retires", "", paint("yellow", formatRetirement(retirement))] as const]

@@ -34,11 +34,11 @@ export const command: CliCommand = {
         },
       );
     await using door = await openStoreAccess(given);
-    const { texts, values } = (await door.run("erase", { label, key })) as unknown as {
+    const { texts, hashes } = (await door.run("erase", { label, key })) as unknown as {
       texts: number;
-      values: readonly string[];
+      hashes: readonly string[];
     };
-    if (given.json) printJson({ texts, values });
+    if (given.json) printJson({ texts, hashes });
     else if (texts === 0) printRemark(paintRemark("yellow", "Nothing of it was there."));
     else print(`${plural(texts, "text")} erased`);
     return EXIT_CODES.ok;

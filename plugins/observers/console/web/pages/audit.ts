@@ -38,7 +38,7 @@ interface AuditPageResponse {
   readonly items: readonly AuditRow[];
   readonly next?: string;
   /** How often single requests were looked at, since the gateway started. */
-  readonly looks?: readonly { readonly actor: string; readonly count: number }[];
+  readonly accessCounts?: readonly { readonly actor: string; readonly count: number }[];
 }
 
 const LIMIT = 100;
@@ -133,10 +133,10 @@ function Entries({ dates: { from, to, setFrom, setTo } }: { dates: Dates }) {
         <//>`}<//
     >
     ${
-      newest.value?.looks?.length
+      newest.value?.accessCounts?.length
         ? html`<p class="small quiet">
             Requests were opened one by one since the gateway started by
-            ${` ${newest.value.looks.map((each) => `${each.actor} (${formatCount(each.count)})`).join(", ")}`}.
+            ${` ${newest.value.accessCounts.map((each) => `${each.actor} (${formatCount(each.count)})`).join(", ")}`}.
           </p>`
         : null
     }

@@ -107,7 +107,7 @@ export function ModelsPage() {
           Prices are in US dollars per million tokens. Open a model for other units and the sources.
         </p>
         <${CommandLineHint}
-          line=${`tollgate models${kind ? ` --kind ${kind}` : ""}${provider ? ` --provider ${provider}` : ""}${privacy ? ` --zdr ${privacy}` : ""}`}
+          line=${`tollgate models${kind ? ` --operation ${kind}` : ""}${provider ? ` --provider ${provider}` : ""}${privacy ? ` --zdr ${privacy}` : ""}`}
         />
       `}<//
     >
