@@ -73,10 +73,10 @@ export interface GatewayStats {
 }
 
 /**
- * Whether requests should be sent to this gateway. starting: no port is open yet. ledger_down: the ledger accepts no rows, so new calls are
+ * Whether requests should be sent to this gateway. starting: no port is open yet. ledger_unavailable: the ledger accepts no rows, so new calls are
  * refused. draining: it is about to stop. New states are added within api 1.
  */
-export type HealthState = "starting" | "ready" | "ledger_down" | "draining";
+export type HealthState = "starting" | "ready" | "ledger_unavailable" | "draining";
 
 /** A provider's credential in cooldown, for one model or, where `model` is absent, for all. */
 export interface CooldownState {

@@ -22,7 +22,7 @@ export interface Gateway {
   readonly stateDir: string;
   /** The key that a first start made, whole and for the only time. The caller shows it or files it. */
   readonly firstKey: string | undefined;
-  reload(why: ReloadTrigger): Promise<ReloadResult>;
+  reload(trigger: ReloadTrigger): Promise<ReloadResult>;
   /** Stops accepting, lets what is in flight finish within `shutdown.timeout`, ends everything else. */
   stop(): Promise<void>;
   /**
@@ -88,11 +88,11 @@ export interface GatewayStatus {
   readonly configHash: string;
   readonly loadedAt: number;
   readonly lastReload:
-    | (ReloadResult & { readonly at: number; readonly why: ReloadTrigger })
+    | (ReloadResult & { readonly at: number; readonly trigger: ReloadTrigger })
     | undefined;
   /** The last time that another process should have taken over, and did not. */
   readonly lastHotRestart?:
-    | { readonly ok: false; readonly at: number; readonly why: string }
+    | { readonly ok: false; readonly at: number; readonly reason: string }
     | undefined;
   /** The gateway before, whose place this one has taken, while it has something under way. */
   readonly oldProcess?: { readonly pid: number; readonly inFlight: number } | undefined;
@@ -107,7 +107,7 @@ export interface GatewayStatus {
   /** Middleware in other processes that cannot be reached by a process that serves requests. */
   readonly unreachablePlugins: readonly UnreachablePlugin[];
   /** How fast the targets of names with `pick: fastest` are. */
-  readonly speeds: readonly LatencyStatus[];
+  readonly latencies: readonly LatencyStatus[];
   /** Images that are kept for clients that asked for an address. */
   readonly files: FileCounts;
   /** The current one first. A retired one is here until its last request is over. */
@@ -142,7 +142,7 @@ export interface WorkerStatus extends Pick<GatewayStatus, "pid" | "startedAt" | 
   readonly cooldowns: GatewayStatus["cooldowns"];
   readonly quarantinedHooks: GatewayStatus["quarantinedHooks"];
   readonly unreachablePlugins: GatewayStatus["unreachablePlugins"];
-  readonly speeds: GatewayStatus["speeds"];
+  readonly latencies: GatewayStatus["latencies"];
   readonly files: FileCounts;
 }
 
@@ -151,7 +151,7 @@ export interface RequestExplanation {
   readonly model: string;
   readonly frontend: string;
   /** What their order goes by; what rests and what a hook says come after it. */
-  readonly pick: RoutingStrategy;
+  readonly strategy: RoutingStrategy;
   /** In the order in which they would be tried; excluded ones last. */
   readonly candidates: readonly ExplainedCandidate[];
   /** Hook → the plugins that have it here, in the order they run. */
@@ -189,7 +189,7 @@ export interface ExplainedCandidate {
   readonly mode: "passthrough" | "translated";
   /** Why it stands where it does, where `pick` has a reason: "25 % of the calls". */
   readonly orderReason?: string | undefined;
-  /** Why not verbatim: "middleware.guard (rewrite)", "no messages endpoint". */
+  /** Why it is translated: "middleware.guard (rewrite)", "no messages endpoint". */
   readonly translationReason?: string | undefined;
   readonly excluded?:
     | { readonly by: string; readonly code: string; readonly message: string }

@@ -223,15 +223,15 @@ export class GatewayServer implements Gateway {
 
   stats = async (): Promise<GatewayStats | undefined> => this.#statsCollector?.read();
 
-  readonly reload = coalesceRuns(async (why: ReloadTrigger) => {
-    if (why !== "file")
+  readonly reload = coalesceRuns(async (trigger: ReloadTrigger) => {
+    if (trigger !== "file")
       this.#services.observerSink.reportEvent({
         type: "reload_requested",
         at: wallClock(),
-        trigger: why,
+        trigger,
       });
-    const [result, at] = [await reloadConfig(this.#reloadTarget(), why), wallClock()];
-    const now = { ...result, at, why };
+    const [result, at] = [await reloadConfig(this.#reloadTarget(), trigger), wallClock()];
+    const now = { ...result, at, trigger };
     reportReload(this.#services, this.#lastReload, now);
     this.#lastReload = now;
     return result;
@@ -263,13 +263,13 @@ export class GatewayServer implements Gateway {
     );
   async explain(model: string, name?: string, client = {}): Promise<RequestExplanation> {
     const { built, config } = this.#generations.current;
-    const { cooldowns, quarantinedHooks, speeds } = await this.status();
+    const { cooldowns, quarantinedHooks, latencies } = await this.status();
     return explainRequest(built, config, model, {
       name,
       client,
       cooldowns,
       quarantinedHooks,
-      speeds,
+      latencies,
     });
   }
 

@@ -44,7 +44,7 @@ export async function createStatus(
     cooldowns: services.targetHealth.describeCooldowns(),
     quarantinedHooks: services.hookBreakers.list(),
     unreachablePlugins: listUnreachablePlugins(built),
-    speeds: services.targetHealth.latencies(),
+    latencies: services.targetHealth.latencies(),
     files: services.fileStore.counts(),
     instances: await readInstances(services.store),
     oldProcess: await before,

@@ -27,7 +27,7 @@ export const outage: Journey = {
         const answer = await route.fetch();
         const body = (await answer.json()) as object;
         const trouble = { why: AWAY, since: Date.now() - 60_000 };
-        return route.fulfill({ json: { ...body, state: "ledger_down", trouble } });
+        return route.fulfill({ json: { ...body, state: "ledger_unavailable", trouble } });
       }
       if (WITHOUT.test(command)) return route.continue();
       const error = { message: AWAY, type: "unavailable", code: "ledger_unavailable" };

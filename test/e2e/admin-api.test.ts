@@ -253,7 +253,9 @@ describe("tokens", () => {
     for (const id of ["look-1-none", "look-2-none"])
       expect((await post("requests.show", { id }, { token })).status).toBe(404);
     await ask("/admin/v1/requests.list", { token });
-    const log = (await gateway.ask("audit.list", { limit: 1_000 })) as never as { accessCounts: any[] };
+    const log = (await gateway.ask("audit.list", { limit: 1_000 })) as never as {
+      accessCounts: any[];
+    };
     const mine = log.accessCounts.filter(({ actor }) => actor.startsWith("admin:viewer-"));
     expect(mine).toMatchObject([{ command: "requests.show", count: 2 }]);
     expect(JSON.stringify(log)).not.toContain("look-1-none");
@@ -270,7 +272,10 @@ describe("tokens", () => {
 
 describe("sessions", () => {
   it("a word of the shell opens one, once, as an owner's", async () => {
-    const { code: secret, url } = (await gateway.ask("console")) as never as { code: string; url: string };
+    const { code: secret, url } = (await gateway.ask("console")) as never as {
+      code: string;
+      url: string;
+    };
     expect(url).toBe(`${admin}/#${secret}`);
     const began = await post("session", { code: secret }, { headers: page() });
     expect([began.status, began.body]).toMatchObject([
@@ -536,7 +541,7 @@ describe("requests that are not over", () => {
     expect(all.items).toMatchObject(
       [0, 1].map(() => ({ frontend: "chat-completions", model: "demo/slow", provider: "demo" })),
     );
-    expect(all.items.map(({ phase }) => phase)).toEqual(["asking", "asking"]);
+    expect(all.items.map(({ phase }) => phase)).toEqual(["calling", "calling"]);
     expect(JSON.stringify(all)).not.toContain("hidden-word");
     const token = await tokenOf("viewer", "research");
     expect(await live({ token })).toMatchObject({

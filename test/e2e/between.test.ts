@@ -38,6 +38,6 @@ it.each([1, 2])("nothing that asks hears that none runs: workers: %i", async (wo
 });
 
 it("a note of a process that is gone is none", async () => {
-  await using here = await createTestFolder({ "control.between": "4194305\n" });
+  await using here = await createTestFolder({ "control.handoff": "4194305\n" });
   await expect(callControl(here.path, "status")).rejects.toThrow("No gateway is running");
 });

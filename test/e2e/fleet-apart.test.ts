@@ -101,7 +101,7 @@ describe.skipIf(!hasPostgres())("gateways and a database that is away", () => {
     other.searchParams.set("s", "A".repeat(43));
     expect((await fetch(other)).status).toBe(404);
     // What is not sealed is answered as any unknown path.
-    const stranger = await fetch(new URL("/.tollgate/ask", other), { method: "POST", body: "{}" });
+    const stranger = await fetch(new URL("/.tollgate/peer", other), { method: "POST", body: "{}" });
     expect(stranger.status).toBe(404);
   });
 

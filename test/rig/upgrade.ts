@@ -107,7 +107,7 @@ async function replace(daemon: Daemon, killed: Killed, pids: Set<number>): Promi
   );
   pids.add(now!.pid);
   if (killed === "predecessor") end(old);
-  return now!.lastHotRestart ? [now!.lastHotRestart.why] : [];
+  return now!.lastHotRestart ? [now!.lastHotRestart.reason] : [];
 }
 
 /** The process that one has started last, its workers aside. */

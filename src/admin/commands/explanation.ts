@@ -23,10 +23,10 @@ export async function explainRequest(
   config: GatewayConfig,
   model: string,
   of: { name?: string | undefined; client?: HypotheticalClient } & Partial<
-    Pick<GatewayStatus, "cooldowns" | "quarantinedHooks" | "speeds">
+    Pick<GatewayStatus, "cooldowns" | "quarantinedHooks" | "latencies">
   > = {},
 ): Promise<RequestExplanation> {
-  const { name, client, cooldowns = [], quarantinedHooks = [], speeds = [] } = of;
+  const { name, client, cooldowns = [], quarantinedHooks = [], latencies = [] } = of;
   const speaking = built.frontends.filter((f) => f.server);
   const frontend =
     name === undefined
@@ -37,8 +37,8 @@ export async function explainRequest(
       "not_found",
       `There is no frontend ${name ?? "that speaks to models"}. There are: ${speaking.map((f) => f.name).join(", ") || "none"}.`,
     );
-  const reckoned = (candidate: HostCandidate) => speedOf(candidate, speeds);
-  const explained = await explainRoute(built.gen, frontend, model, reckoned, client).catch(
+  const estimate = (candidate: HostCandidate) => latencyOf(candidate, latencies);
+  const explained = await explainRoute(built.gen, frontend, model, estimate, client).catch(
     (error: unknown) => {
       const absent = built.gen.resolver.explainUnmounted(model);
       const fault = getFault(error);
@@ -65,7 +65,7 @@ export async function explainRequest(
   return {
     model,
     frontend: frontend.name,
-    pick: explained.strategy,
+    strategy: explained.strategy,
     candidates: [
       ...turns.map(
         ({
@@ -114,11 +114,11 @@ const toShownCooldown = ({ target: _, ...rest }: CooldownStatus): ExplainedCandi
   rest;
 
 /** Of a stream, as far as that is known. */
-function speedOf(
+function latencyOf(
   { provider, credential, model }: HostCandidate,
-  speeds: GatewayStatus["speeds"],
+  latencies: GatewayStatus["latencies"],
 ): number {
-  const its = speeds.filter(({ target }) => target === `${provider} ${credential} ${model}`);
+  const its = latencies.filter(({ target }) => target === `${provider} ${credential} ${model}`);
   return (its.find(({ stream }) => stream) ?? its[0])?.estimateMs ?? 0;
 }
 
@@ -140,18 +140,18 @@ function findFrontendFor(
   { frontends, gen }: BuiltGeneration,
   model: string,
 ): BuiltGeneration["frontends"][number] | undefined {
-  const lanes = frontends.flatMap((frontend) => {
+  const routes = frontends.flatMap((frontend) => {
     if (!frontend.server) return [];
     try {
       const [candidate] = gen.resolver.resolve(frontend, model, false).candidates;
-      return candidate ? [{ frontend, lane: candidate.mode }] : [];
+      return candidate ? [{ frontend, mode: candidate.mode }] : [];
     } catch {
       return [];
     }
   });
   return (
-    lanes.find(({ lane }) => lane === "passthrough")?.frontend ??
-    lanes[0]?.frontend ??
+    routes.find(({ mode }) => mode === "passthrough")?.frontend ??
+    routes[0]?.frontend ??
     frontends.find((f) => f.server)
   );
 }

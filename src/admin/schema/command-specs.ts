@@ -59,7 +59,14 @@ export const COMMAND_SPECS = {
   stats: {
     summary: "show what happens in all processes",
     input: NO_INPUT,
-    output: outputSchema("processes", "inFlight", "ledger", "memory", "rejections", "droppedRecords"),
+    output: outputSchema(
+      "processes",
+      "inFlight",
+      "ledger",
+      "memory",
+      "rejections",
+      "droppedRecords",
+    ),
     role: "metrics",
     writes: false,
     cli: "stats",
@@ -97,7 +104,11 @@ export const COMMAND_SPECS = {
     input: {
       type: "object",
       additionalProperties: false,
-      properties: { operation: text("Of one operation"), provider: text("Of one provider"), privacy },
+      properties: {
+        operation: text("Of one operation"),
+        provider: text("Of one provider"),
+        privacy,
+      },
     },
     output: outputSchema("models"),
     role: "viewer",

@@ -3,7 +3,7 @@
 import { readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 
-const markerPathOf = (stateDir: string) => join(stateDir, "control.between");
+const markerPathOf = (stateDir: string) => join(stateDir, "control.handoff");
 
 /** By the process that lets go, before it does. */
 export const writeHandoffMarker = (stateDir: string): Promise<void> =>

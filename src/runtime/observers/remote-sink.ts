@@ -17,8 +17,8 @@ export function createRemoteSink(link: () => Pick<IpcLink, "notify">): RemoteSin
   const flush = () => {
     clearTimeout(timer);
     timer = undefined;
-    if (records.length > 0) link().notify("seen", records);
-    if (refusals.length > 0) link().notify("turnedAway", refusals);
+    if (records.length > 0) link().notify("reportRequest", records);
+    if (refusals.length > 0) link().notify("reportRejection", refusals);
     records = [];
     refusals = [];
   };
@@ -29,7 +29,7 @@ export function createRemoteSink(link: () => Pick<IpcLink, "notify">): RemoteSin
   return {
     reportRequest: (record) => soon(records.push(record)),
     reportRejection: (refusal) => soon(refusals.push(refusal)),
-    reportEvent: (notice) => link().notify("told", notice),
+    reportEvent: (notice) => link().notify("reportEvent", notice),
     // Verdicts are heard in the primary.
     deliverEvent: async () => true,
     // Batches of all processes become durable in the primary.

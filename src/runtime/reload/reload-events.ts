@@ -9,10 +9,10 @@ export function reportReload(
   now: NonNullable<GatewayStatus["lastReload"]>,
 ): void {
   if (!isReportable(before, now)) return;
-  const { at, why, ok, generation } = now;
+  const { at, trigger, ok, generation } = now;
   const reason = rejectionReasonOf(now);
   const reasonField = reason !== undefined && { reason: mask.maskText(reason) };
-  observerSink.reportEvent({ type: "reloaded", at, trigger: why, ok, generation, ...reasonField });
+  observerSink.reportEvent({ type: "reloaded", at, trigger, ok, generation, ...reasonField });
 }
 
 /**

@@ -19,7 +19,7 @@ export interface LiveRequest {
   readonly account: string | undefined;
   readonly privacy: string;
   /** What it is at: its body is on its way, it waits for its turn or a hook, a provider is asked, or its answer leaves. */
-  readonly phase: "arriving" | "waiting" | "asking" | "answering";
+  readonly phase: "receiving" | "waiting" | "calling" | "responding";
   /** The call that is under way, or was last, and which provider it asks. */
   readonly attempt: number | undefined;
   readonly provider: string | undefined;
@@ -97,11 +97,11 @@ function toLiveRequest(x: HostExchange, now: number, zero: number): LiveRequest 
     privacy: x.privacy,
     phase:
       inner.bytesOut > 0
-        ? "answering"
+        ? "responding"
         : inner.lastCall !== undefined
-          ? "asking"
+          ? "calling"
           : inner.receivedBody === undefined
-            ? "arriving"
+            ? "receiving"
             : "waiting",
     attempt: inner.lastCall?.n,
     provider: inner.lastCall?.provider,

@@ -40,7 +40,7 @@ export function healthStateOf(of: {
 }): HealthState {
   if (of.draining) return "draining";
   if (!of.open) return "starting";
-  return of.trouble ? "ledger_down" : "ready";
+  return of.trouble ? "ledger_unavailable" : "ready";
 }
 
 /** Applies a state that the owner of the store has sent, in a process that only borrows it. */

@@ -6,7 +6,7 @@ import type { Store } from "../../plugin/store/store.ts";
 import { readInstances } from "./store-instances.ts";
 
 /** Where a gateway is asked. */
-export const PEER_PATH = "/.tollgate/ask";
+export const PEER_PATH = "/.tollgate/peer";
 
 /** A question is short; an answer may be an image. */
 export const MAX_REQUEST_BYTES = 64 * 1024;

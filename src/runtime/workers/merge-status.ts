@@ -19,16 +19,16 @@ export function mergeStatus(
   for (const one of workers.flatMap((worker) => worker.unreachablePlugins))
     if (one.since < (unreachable.get(one.plugin)?.since ?? Infinity))
       unreachable.set(one.plugin, one);
-  const speeds = new Map<string, GatewayStatus["speeds"][number]>();
+  const latencies = new Map<string, GatewayStatus["latencies"][number]>();
   const files = { ...primary.files };
   for (const worker of workers) {
     for (const { generation, inFlight: more } of worker.generations)
       inFlight.set(generation, (inFlight.get(generation) ?? 0) + more);
     for (const rest of worker.cooldowns)
       resting.set(rest.target, worseCooldown(resting.get(rest.target), rest));
-    for (const speed of worker.speeds) {
-      const key = `${speed.target} ${speed.stream}`;
-      if (speed.calledAt > (speeds.get(key)?.calledAt ?? 0)) speeds.set(key, speed);
+    for (const latency of worker.latencies) {
+      const key = `${latency.target} ${latency.stream}`;
+      if (latency.calledAt > (latencies.get(key)?.calledAt ?? 0)) latencies.set(key, latency);
     }
     // One folder, which each counts now and then; what was done is each one's own.
     files.files = Math.max(files.files, worker.files.files);
@@ -45,7 +45,7 @@ export function mergeStatus(
     quarantinedHooks: [...quarantined.values()],
     unreachablePlugins: [...unreachable.values()],
     // Each has its own view: what is told is that of the one that asked last.
-    speeds: [...speeds.values()],
+    latencies: [...latencies.values()],
     files,
     workers,
   };

@@ -30,16 +30,16 @@ export const createStoreHandlers = (
   store: Store,
   reports: Pick<Store, "listEntries" | "sumEntries">,
   apply: Store["apply"],
-): IpcHandlers => ({
+): IpcHandlers & Record<"apply" | (typeof STORE_READ_METHODS)[number], IpcHandlers[string]> => ({
   apply: async (packed: PackedBatch) => packResults(await apply(unpackBatch(packed))),
-  key: (digest: string) => store.findKey(digest),
-  keys: (page?: never) => store.listKeys(page),
+  findKey: (digest: string) => store.findKey(digest),
+  listKeys: (page?: never) => store.listKeys(page),
   // What it does not have is empty: a worker asks nothing of an account that is none.
-  accounts: (page?: never) => store.listAccounts?.(page) ?? { items: [] },
-  counted: (limits: never, at: number) => store.readLimits?.(limits, at) ?? [],
-  entries: (query: never, page?: never) => reports.listEntries(query, page),
-  totals: (query: never) => reports.sumEntries(query),
-  price: (hash: string) => store.findPrice?.(hash),
+  listAccounts: (page?: never) => store.listAccounts?.(page) ?? { items: [] },
+  readLimits: (limits: never, at: number) => store.readLimits?.(limits, at) ?? [],
+  listEntries: (query: never, page?: never) => reports.listEntries(query, page),
+  sumEntries: (query: never) => reports.sumEntries(query),
+  findPrice: (hash: string) => store.findPrice?.(hash),
   verify: () => store.verify?.() ?? [],
 });
 

@@ -91,18 +91,18 @@ export function spawnWorker(place: number, options: WorkerHandleOptions): Worker
   const reservations = trackReservations(options.apply);
   const link = createIpcLink(child as IpcChannel, {
     ...createStoreHandlers(options.store, options.usageQueries, reservations.apply),
-    ailing: options.onUnhealthy,
-    troubled: options.onStoreFailure,
-    peers: options.pluginPeers,
-    readings: options.stats,
+    reportUnhealthy: options.onUnhealthy,
+    reportStoreFailure: options.onStoreFailure,
+    askPeers: options.pluginPeers,
+    readStats: options.stats,
     claim: (claim: IdempotencyClaim) => options.idempotency.claim(claim, child),
-    claimOver: (claim: IdempotencyClaim, outcome?: IdempotencyOutcome) =>
+    completeClaim: (claim: IdempotencyClaim, outcome?: IdempotencyOutcome) =>
       options.idempotency.complete(claim, outcome),
-    seen: (heard: readonly ObservedRequest[]) =>
+    reportRequest: (heard: readonly ObservedRequest[]) =>
       heard.forEach((each) => options.observerSink.reportRequest(each, place)),
-    turnedAway: (refusals: readonly RejectedRequest[]) =>
+    reportRejection: (refusals: readonly RejectedRequest[]) =>
       refusals.forEach((each) => options.observerSink.reportRejection(each)),
-    told: (notice: GatewayEvent) => options.observerSink.reportEvent(notice, child),
+    reportEvent: (notice: GatewayEvent) => options.observerSink.reportEvent(notice, child),
   });
   const wonder: WorkerHandle["tryCall"] = <N extends keyof WorkerCommands>(
     name: N,

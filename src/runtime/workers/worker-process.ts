@@ -60,7 +60,7 @@ class WorkerProcess {
     this.#link = createIpcLink(channel, this.#commands());
     this.#observerSink = createRemoteSink(() => this.#link);
     this.#peers = createPluginPeers((id, question, near) =>
-      this.#link.call("peers", id, question, near),
+      this.#link.call("askPeers", id, question, near),
     );
     channel.once("disconnect", this.#exit.resolve);
   }
@@ -72,7 +72,7 @@ class WorkerProcess {
 
   /** Something is wrong here: another process should take over. */
   reportUnhealthy(): void {
-    this.#link.notify("ailing");
+    this.#link.notify("reportUnhealthy");
   }
 
   #commands(): WorkerCommands {
@@ -162,7 +162,7 @@ class WorkerProcess {
       cooldowns: services.targetHealth.describeCooldowns(),
       quarantinedHooks: services.hookBreakers.list(),
       unreachablePlugins: listUnreachablePlugins(slot.current.built),
-      speeds: services.targetHealth.latencies(),
+      latencies: services.targetHealth.latencies(),
       files: services.fileStore.counts(),
     };
   }
@@ -192,7 +192,7 @@ class WorkerProcess {
         shared: new SharedResources(),
         pluginPeers: this.#peers,
         localEndpoint: () => findLocalEndpoint(this.#listener?.urls ?? [], config.listen),
-        stats: () => this.#link.call("readings"),
+        stats: () => this.#link.call("readStats"),
       },
       mask,
       scope: this.#scope,
@@ -203,11 +203,11 @@ class WorkerProcess {
       observerSink: this.#observerSink,
       remoteStoreState: {
         ledgerAvailability: this.#ledgerAvailability,
-        onFailure: (why) => this.#link.notify("troubled", why),
+        onFailure: (why) => this.#link.notify("reportStoreFailure", why),
       },
       idempotency: {
         claim: (claim) => this.#link.call("claim", claim),
-        complete: (claim, outcome) => this.#link.call("claimOver", claim, outcome),
+        complete: (claim, outcome) => this.#link.call("completeClaim", claim, outcome),
         ownerExited() {},
       },
     });

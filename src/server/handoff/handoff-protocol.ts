@@ -2,7 +2,7 @@
 import type { BroadcastName, WorkerCommands } from "../../runtime/workers/worker-protocol.ts";
 
 /** The environment of a gateway that is to take the place of the process with this number. */
-export const REPLACES_PID_VARIABLE = "TOLLGATE_SUCCEEDS";
+export const REPLACES_PID_VARIABLE = "TOLLGATE_REPLACES_PID";
 
 /** What the new one needs of the old one, which has let go of it then. */
 export interface HandedOverState {

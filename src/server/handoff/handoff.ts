@@ -69,7 +69,7 @@ export class Handoff {
       return pid;
     } catch (error) {
       this.#running = undefined;
-      this.lastFailure = { ok: false, at: wallClock(), why: publicErrorText(error) };
+      this.lastFailure = { ok: false, at: wallClock(), reason: publicErrorText(error) };
       throw error;
     }
   }
@@ -100,7 +100,7 @@ export class Handoff {
 
   /** Nothing is left of this one. */
   reportExit(): void {
-    this.#newProcess?.link.notify("over");
+    this.#newProcess?.link.notify("exited");
   }
 
   async #releaseStore({

@@ -27,7 +27,7 @@ const STATUS_TIMEOUT_MS = 1_000;
 /** The store's questions. */
 const STORE_METHODS = ["apply", ...STORE_READ_METHODS] as const;
 /** What observers are told. */
-const OBSERVER_MESSAGES = ["seen", "turnedAway", "told", "over"] as const;
+const OBSERVER_MESSAGES = ["reportRequest", "reportRejection", "reportEvent", "exited"] as const;
 
 type OldProcessChannel = IpcChannel & { disconnect?(): void };
 type NewProcessServices = Pick<
@@ -67,7 +67,7 @@ export class OldProcess {
 
   /** Everything but the store is in order. */
   async takeStore(wanted: Parameters<NewProcessCalls["takeStore"]>[0]): Promise<HandedOverState> {
-    this.#handedOver = await this.#link.call<HandedOverState>("take", wanted);
+    this.#handedOver = await this.#link.call<HandedOverState>("takeStore", wanted);
     this.#takenAt = wallClock();
     return this.#handedOver;
   }
@@ -78,12 +78,12 @@ export class OldProcess {
     const reservations = trackReservations(createBatchForwarder(host.storeWriter));
     this.#handlers.resolve({
       ...createStoreHandlers(store, usageQueries, reservations.apply),
-      seen: (heard: readonly ObservedRequest[]) =>
+      reportRequest: (heard: readonly ObservedRequest[]) =>
         heard.forEach((each) => observerSink.reportRequest(each)),
-      turnedAway: (refused: readonly RejectedRequest[]) =>
+      reportRejection: (refused: readonly RejectedRequest[]) =>
         refused.forEach((each) => observerSink.reportRejection(each)),
-      told: (notice: GatewayEvent) => observerSink.reportEvent(notice, this),
-      over: () => void (this.#exitedCleanly = true),
+      reportEvent: (notice: GatewayEvent) => observerSink.reportEvent(notice, this),
+      exited: () => void (this.#exitedCleanly = true),
     });
     const onExit = async () => {
       observerSink.processExited(this);
@@ -93,7 +93,7 @@ export class OldProcess {
       this.#exited.resolve();
     };
     this.#channel.once("disconnect", () => void onExit());
-    await this.#link.call("holding");
+    await this.#link.call("storeOpened");
     if (this.#disconnected) void onExit();
   }
 
@@ -113,7 +113,7 @@ export class OldProcess {
     if (this.#disconnected) return undefined;
     const silent = sleep(STATUS_TIMEOUT_MS, undefined, { ref: false });
     const inFlight = await Promise.race([
-      this.#link.call<number>("busy").catch(() => undefined),
+      this.#link.call<number>("inFlight").catch(() => undefined),
       silent,
     ]);
     return inFlight === undefined ? undefined : { pid: this.pid, inFlight };

@@ -24,7 +24,7 @@ const PROCESS = {
 const SAID: GatewayStats = {
   at: 1_795_000_000_000,
   version: "9.8.7",
-  state: "ledger_down",
+  state: "ledger_unavailable",
   certificates: [{ listener: "listen.tls", expiresAt: 1_796_000_000_000 }],
   generation: { number: 4, at: 1_794_000_000_500 },
   processes: { expected: 4, responded: 3 },

@@ -32,7 +32,7 @@ const inState = (at: Stage, state: string) =>
   );
 
 /** Every way in which the gateway reports its health. */
-async function agreed(at: Stage, state: "ready" | "ledger_down") {
+async function agreed(at: Stage, state: "ready" | "ledger_unavailable") {
   const up = state === "ready";
   const readings = (await at.gateway.ask("stats")) as { state: string; ledger: { ok: boolean } };
   await at.metric("tollgate_ready", Number(up));
@@ -52,8 +52,8 @@ async function outage(at: Stage, begin: () => unknown, end: () => unknown) {
     async () => (await at.ask("demo/echo")) === 503,
     () => "a refused call",
   );
-  await inState(at, "ledger_down");
-  const during = await agreed(at, "ledger_down");
+  await inState(at, "ledger_unavailable");
+  const during = await agreed(at, "ledger_unavailable");
   const down = await at.alert("ledger.down");
   await end();
   await inState(at, "ready");

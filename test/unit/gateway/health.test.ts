@@ -73,7 +73,7 @@ it("a failure that any process meets is every process's state, and so is its end
           at.failing = true;
           if (away) ledger.markUnreachable("connection refused");
           else await processes[who]!.ledgerQueue.reserve(reserveCommand(`a${n++}`)).catch(() => {});
-          await settled(names, "ledger_down");
+          await settled(names, "ledger_unavailable");
           at.failing = false;
           await settled(names, "ready");
           // Ready means that a call is accepted, in each process.
@@ -95,7 +95,7 @@ it.each([
   [{ draining: false, open: false, trouble: undefined }, "starting"],
   [
     { draining: false, open: true, trouble: { reason: "", since: 0, isUnreachable: false } },
-    "ledger_down",
+    "ledger_unavailable",
   ],
   [{ draining: false, open: true, trouble: undefined }, "ready"],
 ] as const)("%o is %s", (of, name) => {

@@ -112,7 +112,7 @@ function liveOf(others: boolean) {
     account,
     model,
     worker: 0,
-    phase: "asking",
+    phase: "calling",
   }));
   return {
     history: { ring, stats } as never,

@@ -151,7 +151,7 @@ export interface ObservedRequest {
   readonly trace?: { readonly traceId: string };
   readonly overheadMs?: number;
   /** It is not over: what it is at, and which provider is asked. */
-  readonly phase?: "arriving" | "waiting" | "asking" | "answering";
+  readonly phase?: "receiving" | "waiting" | "calling" | "responding";
   readonly provider?: string;
   readonly calls?: readonly ObservedCall[];
 }

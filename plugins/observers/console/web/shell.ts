@@ -101,7 +101,7 @@ const noPermissionText = ({ title }: PageDefinition, { role, account }: Principa
 /** While the ledger accepts no rows, every page says so in one place. */
 function LedgerOutage() {
   const { value } = useQuery<StatusResponse>("status", {}, { intervalMs: 5_000 });
-  if (value?.state !== "ledger_down") return null;
+  if (value?.state !== "ledger_unavailable") return null;
   const { why, since } = value.trouble ?? {};
   return html`<div role="alert">
     <${NoteBox} tone="bad"
@@ -123,7 +123,7 @@ interface StatusResponse {
   readonly lastReload?: { ok: boolean };
 }
 
-const STATE_LABELS: Readonly<Record<string, string>> = { ledger_down: "ledger unavailable" };
+const STATE_LABELS: Readonly<Record<string, string>> = { ledger_unavailable: "ledger unavailable" };
 
 function GatewayStateMark() {
   const { value, error } = useQuery<StatusResponse>("status", {}, { intervalMs: 5_000 });

@@ -81,7 +81,7 @@ function formatExplanation(of: RequestExplanation): string {
   const lines = [`${paint("bold", of.model)} on ${of.frontend}`];
   if (served.length > 0)
     lines.push(
-      heading(`would be tried, in this order (${of.pick})`),
+      heading(`would be tried, in this order (${of.strategy})`),
       alignColumns(
         served.map((c, i) => [
           `${i + 1}`,

@@ -200,7 +200,9 @@ function formatModel(of: ExplainedModel): string {
     [
       "costs",
       "",
-      example.usd === null ? UNPRICED_TEXT : `${example.description}: ${formatExampleCost(example)}`,
+      example.usd === null
+        ? UNPRICED_TEXT
+        : `${example.description}: ${formatExampleCost(example)}`,
     ],
     ...(retirement
       ? [["retires", "", paint("yellow", formatRetirement(retirement))] as const]

@@ -56,7 +56,7 @@ async function waitForNewProcess(stateDir: string, before: GatewayStatus): Promi
     // It has an address once its ports are open.
     if (now.pid !== before.pid && now.url !== "") return now;
     if (now.lastHotRestart && now.lastHotRestart.at > (before.lastHotRestart?.at ?? 0))
-      fail("unavailable", now.lastHotRestart.why, { code: "not_upgraded" });
+      fail("unavailable", now.lastHotRestart.reason, { code: "hot_restart_failed" });
   }
 }
 

@@ -89,7 +89,7 @@ function formatStatus(of: GatewayStatus): string {
       ? [
           [
             "last upgrade",
-            paint("red", `${of.lastHotRestart.why} ${formatTime(of.lastHotRestart.at)}`),
+            paint("red", `${of.lastHotRestart.reason} ${formatTime(of.lastHotRestart.at)}`),
           ],
         ]
       : []),
@@ -114,7 +114,7 @@ function formatStatus(of: GatewayStatus): string {
     ]),
     ...of.quarantinedHooks.map((one) => ["quarantined", paint("yellow", formatQuarantine(one))]),
     ...of.unreachablePlugins.map((one) => ["unreachable", paint("red", formatUnreachable(one))]),
-    ...of.speeds.map(({ target, stream, averageMs, estimateMs, calledAt }) => [
+    ...of.latencies.map(({ target, stream, averageMs, estimateMs, calledAt }) => [
       "speed",
       `${target}: ${stream ? "a stream's" : "a whole answer's"} first content after ${averageMs} ms${
         estimateMs === averageMs ? "" : `, taken for ${estimateMs} ms`
@@ -142,5 +142,5 @@ function formatLastReload({ lastReload: last }: GatewayStatus): string {
           ? `refused: ${last.restartKeys.join(", ")} need a restart`
           : "refused: the config has errors",
       );
-  return `${how}, by ${last.why}, ${formatTime(last.at)}`;
+  return `${how}, by ${last.trigger}, ${formatTime(last.at)}`;
 }

@@ -14,7 +14,7 @@ const worker = (more: object) =>
     resting: [],
     quarantined: [],
     unreachable: [],
-    speeds: [],
+    latencies: [],
     files: primary.files,
     ...more,
   }) as unknown as WorkerStatus;
@@ -46,7 +46,7 @@ it("has each list that a worker reports", () => {
     resting: { what: "a", until: 1 },
     quarantined: { plugin: "a", hook: "inspect", until: 1 },
     unreachable: gone("a", 1),
-    speeds: { what: "a", stream: true, askedAt: 1 },
+    latencies: { what: "a", stream: true, askedAt: 1 },
   };
   const lists = Object.keys(worker({})).filter((name) => !["generations", "files"].includes(name));
   expect(lists).toEqual(Object.keys(one));
