@@ -75,22 +75,29 @@ const KEY_HEADERS: readonly unknown[] = [undefined, "x-api-key", "x-goog-api-key
 const FORM_TYPE = /^multipart\/form-data; boundary=[\w-]{1,100}$/;
 
 function parsePlaygroundRequest(body: Body): PlaygroundRequest {
-  const { path, key, as, zdr, form, body: text } = body as Record<string, unknown>;
+  const {
+    path,
+    key,
+    key_header: keyHeader,
+    zdr,
+    form_type: formType,
+    body: text,
+  } = body as Record<string, unknown>;
   const flaw =
     typeof path !== "string" || !FRONTEND_PATH.test(path)
       ? "path is a frontend's"
       : typeof key !== "string" || !HEADER_VALUE.test(key)
         ? "key is a key for models"
-        : !KEY_HEADERS.includes(as)
-          ? "as is x-api-key or x-goog-api-key"
+        : !KEY_HEADERS.includes(keyHeader)
+          ? "key_header is x-api-key or x-goog-api-key"
           : zdr !== undefined && (typeof zdr !== "string" || !HEADER_VALUE.test(zdr))
             ? "zdr is a word"
-            : form !== undefined && (typeof form !== "string" || !FORM_TYPE.test(form))
-              ? "form is a form's content type"
+            : formType !== undefined && (typeof formType !== "string" || !FORM_TYPE.test(formType))
+              ? "form_type is a form's content type"
               : typeof text !== "string"
                 ? "body is the text to send"
                 : undefined;
   if (flaw !== undefined)
     fail("invalid", `In what the playground asks, ${flaw}.`, { code: "bad_input" });
-  return { path, key, keyHeader: as, zdr, formType: form, body: text } as PlaygroundRequest;
+  return { path, key, keyHeader, zdr, formType, body: text } as PlaygroundRequest;
 }

@@ -102,7 +102,7 @@ const noPermissionText = ({ title }: PageDefinition, { role, account }: Principa
 function LedgerOutage() {
   const { value } = useQuery<StatusResponse>("status", {}, { intervalMs: 5_000 });
   if (value?.state !== "ledger_unavailable") return null;
-  const { why, since } = value.trouble ?? {};
+  const { reason, since } = value.ledgerOutage ?? {};
   return html`<div role="alert">
     <${NoteBox} tone="bad"
       ><p>
@@ -110,14 +110,14 @@ function LedgerOutage() {
         >${since && ` since ${formatDateTime(since)}`}. New requests are rejected until the store
         answers. Pages show the last data that they have.
       </p>
-      ${why && html`<p class="quiet break">${why}</p>`}<//
+      ${reason && html`<p class="quiet break">${reason}</p>`}<//
     >
   </div>`;
 }
 
 interface StatusResponse {
   readonly state: string;
-  readonly trouble?: { readonly why?: string; readonly since?: number };
+  readonly ledgerOutage?: { readonly reason?: string; readonly since?: number };
   readonly version: string;
   readonly generation: number;
   readonly lastReload?: { ok: boolean };
@@ -171,11 +171,11 @@ function Foot({ self, left }: { self: Principal; left: () => void }) {
       </button>
     </div>
     <${Select}
-      bare=${true}
+      hidesLabel=${true}
       name="Theme"
       value=${chosen}
       set=${set}
-      of=${[
+      options=${[
         ["system", "System theme"],
         ["light", "Light theme"],
         ["dark", "Dark theme"],

@@ -130,11 +130,11 @@ export function TimeRangeChoice({ span, set }: { span: TimeRange; set: (to: stri
     /></span>
     <span class="narrow"
       ><${Select}
-        bare
+        hidesLabel
         name="Time range"
         value=${value}
         set=${choose}
-        of=${CHOICES.map(([word, said]) => [word, isRelativeRange(word) ? `Last ${said}` : said] as const)}
+        options=${CHOICES.map(([word, said]) => [word, isRelativeRange(word) ? `Last ${said}` : said] as const)}
     /></span>
     <span class="small faint" title="Budgets and the ledger use UTC">${readerZone()}</span>
     ${isCustom && html`<${CustomTimeRange} word=${span.name} set=${set} />`}
@@ -162,7 +162,7 @@ export function CustomTimeRange({ word, set }: { word: string; set: (to: string)
       name="To"
       type="datetime-local"
       value=${to}
-      wrong=${wrong}
+      error=${wrong}
       set=${(next: string) => put(`${from}_${next.slice(0, 16)}`)}
     />
   </div>`;

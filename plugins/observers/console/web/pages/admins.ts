@@ -99,9 +99,9 @@ function AdminTable({ rows, again }: { rows: readonly Admin[]; again: () => void
     <${Table}
       label="Admins"
       rows=${rows}
-      id=${(row: Admin) => row.id}
+      rowId=${(row: Admin) => row.id}
       empty=${html`<${EmptyState} of="audit"><p>No admin has a token in the store. An admin token opens this console and the admin API, and no model.</p><//>`}
-      columns=${[...ADMIN_COLUMNS, { name: "", of: (row: Admin) => row.state === "valid" && isAllowed("admins.revoke") && html`<${ConfirmButton} what=${`End ${row.name ?? row.id}`} run=${() => run(row)} />` }]}
+      columns=${[...ADMIN_COLUMNS, { name: "", render: (row: Admin) => row.state === "valid" && isAllowed("admins.revoke") && html`<${ConfirmButton} what=${`End ${row.name ?? row.id}`} run=${() => run(row)} />` }]}
     />
   <//>`;
 }
@@ -120,7 +120,7 @@ function ConfiguredAdmins({ of: { tokens, oidc } }: { of: AdminsResponse }) {
     <${Table}
       label="Defined in gateway.yaml"
       rows=${rows}
-      id=${(row: ConfiguredAdmin) => `${row.kind} ${row.name}`}
+      rowId=${(row: ConfiguredAdmin) => `${row.kind} ${row.name}`}
       empty=${html`<${EmptyState} of="audit"><p>gateway.yaml has no tokens under admin.tokens and no groups under admin.oidc.roles.</p><//>`}
       columns=${CONFIGURED_COLUMNS}
     />
@@ -131,20 +131,20 @@ function ConfiguredAdmins({ of: { tokens, oidc } }: { of: AdminsResponse }) {
 const CONFIGURED_COLUMNS = [
   {
     name: "Name",
-    head: true,
-    by: (row: ConfiguredAdmin) => row.name,
-    of: (row: ConfiguredAdmin) => html`<span class="break">${row.name}</span>`,
+    isRowHeader: true,
+    sortKey: (row: ConfiguredAdmin) => row.name,
+    render: (row: ConfiguredAdmin) => html`<span class="break">${row.name}</span>`,
   },
   {
     name: "Signs in with",
-    by: (row: ConfiguredAdmin) => row.kind,
-    of: (row: ConfiguredAdmin) =>
+    sortKey: (row: ConfiguredAdmin) => row.kind,
+    render: (row: ConfiguredAdmin) =>
       row.kind === "token" ? "a token" : "the identity provider, by this group",
   },
   {
     name: "Role",
-    by: (row: ConfiguredAdmin) => row.role,
-    of: (row: ConfiguredAdmin) =>
+    sortKey: (row: ConfiguredAdmin) => row.role,
+    render: (row: ConfiguredAdmin) =>
       html`${row.role}${row.account && html`<div class="small faint">account ${row.account}</div>`}`,
   },
 ];
@@ -152,32 +152,32 @@ const CONFIGURED_COLUMNS = [
 const ADMIN_COLUMNS = [
   {
     name: "Admin",
-    head: true,
-    by: (row: Admin) => row.name ?? row.id,
-    of: (row: Admin) => html`<span class="break">${row.name ?? row.id}</span>`,
+    isRowHeader: true,
+    sortKey: (row: Admin) => row.name ?? row.id,
+    render: (row: Admin) => html`<span class="break">${row.name ?? row.id}</span>`,
   },
   {
     name: "State",
-    of: (row: Admin) =>
+    render: (row: Admin) =>
       html`<${Badge} tone=${row.state === "valid" ? "good" : "bad"}>${row.state}<//>`,
   },
   {
     name: "Role",
-    by: (row: Admin) => row.role,
-    of: (row: Admin) =>
+    sortKey: (row: Admin) => row.role,
+    render: (row: Admin) =>
       html`${row.role}${row.account && html`<div class="small faint">account ${row.account}</div>`}`,
   },
   {
     name: "Created",
-    by: (row: Admin) => row.created,
-    of: (row: Admin) =>
+    sortKey: (row: Admin) => row.created,
+    render: (row: Admin) =>
       html`<span class="nowrap" title=${formatDateTime(row.created)}
         >${formatAgo(row.created)}</span
       >`,
   },
   {
     name: "Expires",
-    of: (row: Admin) =>
+    render: (row: Admin) =>
       row.expires
         ? html`<span class="nowrap" title=${formatDateTime(row.expires)}
             >${formatAgo(row.expires)}</span
@@ -223,9 +223,9 @@ function Sessions({ of }: { of: QueryState<{ sessions: readonly Session[] }> }) 
         html`<${Table}
           label="Sessions"
           rows=${sessions}
-          id=${(row: Session) => row.id}
+          rowId=${(row: Session) => row.id}
           empty=${html`<${EmptyState} of="audit"><p>No admin is signed in.</p><//>`}
-          columns=${[...SESSION_COLUMNS, { name: "", of: (row: Session) => html`<${ConfirmButton} what=${`Sign ${row.name} out`} run=${() => void run(row.id)} />` }]}
+          columns=${[...SESSION_COLUMNS, { name: "", render: (row: Session) => html`<${ConfirmButton} what=${`Sign ${row.name} out`} run=${() => void run(row.id)} />` }]}
         />`}<//
     >
   <//>`;
@@ -234,29 +234,29 @@ function Sessions({ of }: { of: QueryState<{ sessions: readonly Session[] }> }) 
 const SESSION_COLUMNS = [
   {
     name: "Admin",
-    head: true,
-    of: (row: Session) => html`<span class="break">${row.name}</span>`,
+    isRowHeader: true,
+    render: (row: Session) => html`<span class="break">${row.name}</span>`,
   },
   {
     name: "Role",
-    of: (row: Session) =>
+    render: (row: Session) =>
       html`${row.role}${row.within && html`<div class="small faint">account ${row.within}</div>`}`,
   },
-  { name: "From", of: (row: Session) => html`<code>${row.address}</code>` },
+  { name: "From", render: (row: Session) => html`<code>${row.address}</code>` },
   {
     name: "Signed in",
-    of: (row: Session) =>
+    render: (row: Session) =>
       html`<span class="nowrap" title=${formatDateTime(row.startedAt)}
         >${formatAgo(row.startedAt)}</span
       >`,
   },
   {
     name: "Last active",
-    of: (row: Session) => html`<span class="nowrap">${formatAgo(row.lastUsedAt)}</span>`,
+    render: (row: Session) => html`<span class="nowrap">${formatAgo(row.lastUsedAt)}</span>`,
   },
   {
     name: "Expires",
-    of: (row: Session) =>
+    render: (row: Session) =>
       html`<span class="nowrap" title=${formatDateTime(row.expiresAt)}
         >${formatAgo(row.expiresAt)}</span
       >`,
@@ -298,7 +298,7 @@ function NewAdmin({ close, made }: { close: () => void; made: () => void }) {
         required=${true}
         hint="Shown in the audit log."
       />
-      <${Select} name="Role" value=${role} set=${setRole} of=${ROLES} />
+      <${Select} name="Role" value=${role} set=${setRole} options=${ROLES} />
       <div class="filters">
         <${TextField}
           name="Limited to an account"

@@ -123,10 +123,10 @@ function Entries({ dates: { from, to, setFrom, setTo } }: { dates: Dates }) {
           <${Table}
             label="Audit"
             rows=${rows}
-            id=${(row: AuditRow) => row.id}
-            open=${(row: AuditRow) => choose(row.id)}
-            chosen=${chosen}
-            most=${500}
+            rowId=${(row: AuditRow) => row.id}
+            onOpen=${(row: AuditRow) => choose(row.id)}
+            selectedId=${chosen}
+            initialRows=${500}
             empty=${from || to || search ? NO_MATCHES : NO_ENTRIES}
             columns=${COLUMNS}
           />
@@ -156,38 +156,38 @@ const NO_MATCHES = html`<${EmptyState} of="search"><p>No entry matches these fil
 const COLUMNS = [
   {
     name: "When",
-    by: (row: AuditRow) => row.at,
-    of: (row: AuditRow) =>
+    sortKey: (row: AuditRow) => row.at,
+    render: (row: AuditRow) =>
       html`<span class="nowrap">${formatDateTime(row.at)}</span>
         <div class="small faint">${formatAgo(row.at)}</div>`,
   },
   {
     name: "Command",
-    head: true,
-    by: (row: AuditRow) => row.command,
-    of: (row: AuditRow) => html`<code>${row.command}</code>`,
+    isRowHeader: true,
+    sortKey: (row: AuditRow) => row.command,
+    render: (row: AuditRow) => html`<code>${row.command}</code>`,
   },
   {
     name: "Target",
-    by: (row: AuditRow) => row.target ?? "",
-    of: (row: AuditRow) => html`<span class="cut" title=${row.target}>${row.target}</span>`,
+    sortKey: (row: AuditRow) => row.target ?? "",
+    render: (row: AuditRow) => html`<span class="cut" title=${row.target}>${row.target}</span>`,
   },
   {
     name: "By",
-    by: (row: AuditRow) => row.actor,
-    of: (row: AuditRow) =>
+    sortKey: (row: AuditRow) => row.actor,
+    render: (row: AuditRow) =>
       html`<span class="break">${row.actor}</span>
         <div class="small faint">${row.role}</div>`,
   },
   {
     name: "From",
-    of: (row: AuditRow) =>
+    render: (row: AuditRow) =>
       html`${row.channel}${row.address && html`<div class="small faint">${row.address}</div>`}`,
   },
   {
     name: "Outcome",
-    by: (row: AuditRow) => row.outcome,
-    of: (row: AuditRow) =>
+    sortKey: (row: AuditRow) => row.outcome,
+    render: (row: AuditRow) =>
       html`<${Badge} tone=${TONES[row.outcome]}>${row.outcome}<//
         >${row.code && html`<div class="small faint">${row.code}</div>`}`,
   },

@@ -156,29 +156,30 @@ function Values({ config }: { config: ConfigResponse }) {
       <${Table}
         label="Values"
         rows=${rows}
-        id=${(row: ConfigValue) => row.path}
-        most=${200}
+        rowId=${(row: ConfigValue) => row.path}
+        initialRows=${200}
         empty=${html`<${EmptyState} of="search"><p>No value is like that.</p><//>`}
         columns=${[
           {
             name: "Key",
-            head: true,
-            by: (row: ConfigValue) => row.path,
-            of: (row: ConfigValue) => html`<span class="mono break">${row.path}</span>`,
+            isRowHeader: true,
+            sortKey: (row: ConfigValue) => row.path,
+            render: (row: ConfigValue) => html`<span class="mono break">${row.path}</span>`,
           },
           {
             name: "Value",
-            of: (row: ConfigValue) => html`<span class="mono break">${String(row.value)}</span>`,
+            render: (row: ConfigValue) =>
+              html`<span class="mono break">${String(row.value)}</span>`,
           },
           {
             name: "From",
-            by: (row: ConfigValue) => row.source,
-            of: (row: ConfigValue) =>
+            sortKey: (row: ConfigValue) => row.source,
+            render: (row: ConfigValue) =>
               html`<${Badge} plain=${true} tone=${TONES[row.source]}>${row.source}<//>`,
           },
           {
             name: "Where",
-            of: (row: ConfigValue) =>
+            render: (row: ConfigValue) =>
               row.location
                 ? html`<span class="small faint nowrap" title=${row.location}
                     >${formatLocation(row.location, config.file)}</span
@@ -208,7 +209,7 @@ function CheckText({ config }: { config: ConfigResponse }) {
       <form class="form" onSubmit=${submit}>
         <${TextField}
           name="Its text"
-          lines=${16}
+          rows=${16}
           value=${text}
           set=${write}
           required=${true}

@@ -62,7 +62,7 @@ function renderProcesses({ workers = [], ...primary }: StatusResponse) {
     <${Table}
       label="Processes of this gateway"
       rows=${rows}
-      id=${(row: Process) => `${row.pid}`}
+      rowId=${(row: Process) => `${row.pid}`}
       columns=${workers.length > 0 ? PROCESSES.filter((_, at) => at !== 3) : PROCESSES}
     />
     ${
@@ -130,7 +130,7 @@ function renderFleet({ nodes, commandPrograms, warnings }: Fleet) {
       <${Table}
         label="Gateways"
         rows=${nodes}
-        id=${(row: FleetNode) => row.instance}
+        rowId=${(row: FleetNode) => row.instance}
         columns=${COLUMNS}
       />
     <//>

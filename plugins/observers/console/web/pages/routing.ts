@@ -95,7 +95,7 @@ export function RoutingPage() {
           name="Frontend"
           value=${frontend}
           set=${setFrontend}
-          of=${[["", "the best match"], ...frontends]}
+          options=${[["", "the best match"], ...frontends]}
         />
         <${TextField}
           name="As key"
@@ -107,7 +107,7 @@ export function RoutingPage() {
           name="Service-ZDR"
           value=${zdr}
           set=${setZdr}
-          of=${[["", "off"], "required", "strict"]}
+          options=${[["", "off"], "required", "strict"]}
         />
         <button type="submit" class="button main">Explain</button>
       </form>
@@ -223,27 +223,27 @@ const Candidates = ({ value, wayOf }: { value: RoutingExplanation; wayOf: FindPo
     <${Table}
       label="Candidates"
       rows=${value.candidates.map((one, at) => ({ ...one, at }))}
-      id=${(row: Candidate & { at: number }) => `${row.at}`}
+      rowId=${(row: Candidate & { at: number }) => `${row.at}`}
       columns=${[
         {
           name: "",
-          of: (row: Candidate & { at: number }) => (row.excluded ? "" : `${row.at + 1}.`),
+          render: (row: Candidate & { at: number }) => (row.excluded ? "" : `${row.at + 1}.`),
         },
         {
           name: "Model",
-          head: true,
-          of: (row: Candidate) =>
+          isRowHeader: true,
+          render: (row: Candidate) =>
             html`<a href=${buildUrl("/models", { model: row.id })}>${row.id}</a>`,
         },
-        { name: "Credential", of: (row: Candidate) => row.credential },
-        { name: "Status", of: renderState },
+        { name: "Credential", render: (row: Candidate) => row.credential },
+        { name: "Status", render: renderState },
         {
           name: "Mode",
-          of: (row: Candidate) =>
+          render: (row: Candidate) =>
             html`${row.mode}${row.translationReason && html`<div class="small faint">${row.translationReason}</div>`}`,
         },
-        { name: "Speaks", of: (row: Candidate) => row.protocol ?? "its own" },
-        { name: "Service-ZDR", of: (row: Candidate) => renderPrivacy(wayOf(row)) },
+        { name: "Speaks", render: (row: Candidate) => row.protocol ?? "its own" },
+        { name: "Service-ZDR", render: (row: Candidate) => renderPrivacy(wayOf(row)) },
       ]}
     />
   <//>`;

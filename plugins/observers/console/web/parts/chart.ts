@@ -167,8 +167,8 @@ function ChartTable({ label, times, series, format }: ChartProps) {
     label=${label}
     columns=${columns}
     rows=${rows}
-    id=${(i: number) => `${times[i]}`}
-    most=${48}
+    rowId=${(i: number) => `${times[i]}`}
+    initialRows=${48}
   />`;
 }
 

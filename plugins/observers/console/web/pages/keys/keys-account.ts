@@ -93,7 +93,7 @@ export function NewAccount({
           wide=${true}
           value=${home}
           set=${move}
-          of=${parentOptions(accounts)}
+          options=${parentOptions(accounts)}
         />
       </div>
       <${GrantsFields} value=${value} set=${set} />
@@ -248,7 +248,7 @@ function EditAccount({
       name="Parent account"
       value=${home}
       set=${move}
-      of=${parentOptions(accounts, of.id)}
+      options=${parentOptions(accounts, of.id)}
     />
     <${GrantsFields} value=${value} set=${set} />
     <${LimitField} name="Default limits of new keys" value=${fresh} set=${setFresh} />

@@ -201,7 +201,7 @@ function RotateKey({ of, changed }: { of: Key; changed: () => void }) {
                   wide=${true}
                   value=${overlap}
                   set=${(to: string) => (set(to), confirm(false))}
-                  of=${OVERLAPS.map(([ms, said]) => [ms, said] as const)}
+                  options=${OVERLAPS.map(([ms, said]) => [ms, said] as const)}
                 />
                 ${!sure && html`<button type="button" class="button" onClick=${() => confirm(true)}>Rotate…</button>`}
               </div>
@@ -260,7 +260,7 @@ function MoveKey({
           name="Account"
           value=${to}
           set=${set}
-          of=${[["", "none"], ...accounts.map((each) => [each.id, each.path] as const)]}
+          options=${[["", "none"], ...accounts.map((each) => [each.id, each.path] as const)]}
         /><button
           type="button"
           class="button"

@@ -83,7 +83,7 @@ export function GrantsFields({ value, set }: { value: GrantsForm; set: (to: Gran
         name="Privacy"
         value=${value.privacy}
         set=${(privacy: string) => put({ privacy })}
-        of=${[
+        options=${[
           ["", "as each request asks"],
           ["required", "Service-ZDR: required"],
           ["strict", "Service-ZDR: strict"],

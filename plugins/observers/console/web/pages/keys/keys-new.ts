@@ -67,7 +67,7 @@ export function NewKey({
           name="Account"
           value=${home}
           set=${move}
-          of=${[["", "none"], ...accounts.filter(({ state }) => state === "valid").map((each) => [each.id, each.path] as const)]}
+          options=${[["", "none"], ...accounts.filter(({ state }) => state === "valid").map((each) => [each.id, each.path] as const)]}
         />
         <${TextField}
           name="Expires"

@@ -28,9 +28,9 @@ export function AccountTable({
     <${Table}
       label="Accounts"
       rows=${rows}
-      id=${(row: Account) => row.id}
-      open=${(row: Account) => open(row.id)}
-      chosen=${chosen}
+      rowId=${(row: Account) => row.id}
+      onOpen=${(row: Account) => open(row.id)}
+      selectedId=${chosen}
       empty=${html`<${EmptyState} of="accounts"
         ><p>
           An account is a budget that several keys share: an organization, a team in it, or a
@@ -95,7 +95,7 @@ export function KeyTable({
         name="Account"
         value=${account}
         set=${setAccount}
-        of=${[["", "all"], ...accounts.map((each) => [each.id, displayName(each)] as const)]}
+        options=${[["", "all"], ...accounts.map((each) => [each.id, displayName(each)] as const)]}
       />
       <${Checkbox} name="Show revoked and expired" value=${ended} set=${showEnded} />
     </div>
@@ -106,9 +106,9 @@ export function KeyTable({
       <${Table}
         label="Keys"
         rows=${rows}
-        id=${(row: Key) => `${row.id} ${row.created}`}
-        open=${(row: Key) => open(row.id)}
-        chosen=${chosen}
+        rowId=${(row: Key) => `${row.id} ${row.created}`}
+        onOpen=${(row: Key) => open(row.id)}
+        selectedId=${chosen}
         empty=${html`<${EmptyState} of="keys"
           ><p>
             ${keys.length === 0 ? "A client needs a key to send requests. The secret is shown once, with the settings for each client." : "No key matches these filters."}
@@ -144,8 +144,8 @@ function useLastUsed(): ReadonlyMap<string, string> | undefined {
 
 const lastUsedColumn = (used: ReadonlyMap<string, string>) => ({
   name: "Last used",
-  by: (row: Key) => used.get(row.id) ?? "",
-  of: (row: Key) => {
+  sortKey: (row: Key) => used.get(row.id) ?? "",
+  render: (row: Key) => {
     const day = used.get(row.id);
     if (day === undefined)
       return html`<span class="faint small">not in ${LOOKBACK_DAYS} days</span>`;
@@ -164,8 +164,8 @@ function formatDayAgo(day: string): string {
 const ACCOUNT_COLUMNS = [
   {
     name: "Account",
-    head: true,
-    of: (row: Account) =>
+    isRowHeader: true,
+    render: (row: Account) =>
       html`<span class=${`depth${Math.min(3, row.path.split("/").length - 1)}`}
         ><a href=${buildUrl("/keys", { account: row.id })}>${displayName(row)}</a
         >${row.name && html` <span class="faint small">${row.id}</span>`}</span
@@ -173,13 +173,13 @@ const ACCOUNT_COLUMNS = [
   },
   {
     name: "State",
-    of: (row: Account) => html`<${Badge} tone=${STATE_TONES[row.state]}>${row.state}<//>`,
+    render: (row: Account) => html`<${Badge} tone=${STATE_TONES[row.state]}>${row.state}<//>`,
   },
-  { name: "Limits and budgets", of: (row: Account) => renderBars(row) },
-  { name: "Keys", number: true, of: (row: Account) => formatCount(row.keys) },
+  { name: "Limits and budgets", render: (row: Account) => renderBars(row) },
+  { name: "Keys", isNumber: true, render: (row: Account) => formatCount(row.keys) },
   {
     name: "Defined in",
-    of: (row: Account) =>
+    render: (row: Account) =>
       html`<span class="small faint break"
         >${row.definedAt ? fileAndLine(row.definedAt) : "store"}</span
       >`,
@@ -189,45 +189,45 @@ const ACCOUNT_COLUMNS = [
 const KEY_COLUMNS = [
   {
     name: "Key",
-    head: true,
-    by: (row: Key) => displayName(row),
-    of: (row: Key) =>
+    isRowHeader: true,
+    sortKey: (row: Key) => displayName(row),
+    render: (row: Key) =>
       html`<a href=${buildUrl("/keys", { key: row.id })} class="break">${displayName(row)}</a
         >${row.name && html`<div class="faint small mono">${row.id}</div>`}`,
   },
   {
     name: "State",
-    by: (row: Key) => row.state,
-    of: (row: Key) => html`<${Badge} tone=${STATE_TONES[row.state]}>${row.state}<//>`,
+    sortKey: (row: Key) => row.state,
+    render: (row: Key) => html`<${Badge} tone=${STATE_TONES[row.state]}>${row.state}<//>`,
   },
   {
     name: "Account",
-    by: (row: Key) => row.account ?? "",
-    of: (row: Key) =>
+    sortKey: (row: Key) => row.account ?? "",
+    render: (row: Key) =>
       row.account
         ? html`<a href=${buildUrl("/keys", { account: row.account })}>${row.account}</a>`
         : html`<span class="faint">none</span>`,
   },
-  { name: "Limits and budgets", of: (row: Key) => renderBars(row) },
+  { name: "Limits and budgets", render: (row: Key) => renderBars(row) },
   {
     name: "Models",
-    of: (row: Key) =>
+    render: (row: Key) =>
       html`<span class="cut small" title=${row.models?.join(", ")}
         >${row.models?.join(", ") ?? "all"}</span
       >`,
   },
   {
     name: "Created",
-    by: (row: Key) => row.created,
-    of: (row: Key) =>
+    sortKey: (row: Key) => row.created,
+    render: (row: Key) =>
       html`<span class="nowrap small" title=${formatDateTime(row.created)}
         >${formatAgo(row.created)}</span
       >`,
   },
   {
     name: "Expires",
-    by: (row: Key) => row.expires ?? Infinity,
-    of: (row: Key) =>
+    sortKey: (row: Key) => row.expires ?? Infinity,
+    render: (row: Key) =>
       row.expires
         ? html`<span class="nowrap small" title=${formatDateTime(row.expires)}
             >${formatAgo(row.expires)}</span

@@ -62,7 +62,7 @@ export function Backups() {
           label="Backups"
           columns=${COLUMNS}
           rows=${made.slice(0, MAX_SHOWN)}
-          id=${({ id }: BackupAuditRow) => id}
+          rowId=${({ id }: BackupAuditRow) => id}
         />`
       }
       ${isAllowed("backup") && html`<${NewBackup} made=${log.refetch} />`}

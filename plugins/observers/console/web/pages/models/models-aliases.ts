@@ -52,9 +52,9 @@ export function Aliases({
     <${Table}
       label="Aliases"
       rows=${rows}
-      id=${({ name }: Alias) => name}
+      rowId=${({ name }: Alias) => name}
       columns=${aliasColumns(going, names)}
-      most=${10}
+      initialRows=${10}
     />
   <//>`;
 }

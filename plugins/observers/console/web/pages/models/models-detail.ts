@@ -103,7 +103,7 @@ export function ModelDetail({ model, close }: { model: string; close: () => void
                 <${Table}
                   label="Facts"
                   rows=${one.facts}
-                  id=${(row: Fact) => row.field}
+                  rowId=${(row: Fact) => row.field}
                   columns=${FACT_COLUMNS}
                 />
               <//>
@@ -117,7 +117,7 @@ export function ModelDetail({ model, close }: { model: string; close: () => void
           <${Table}
             label="Ways"
             rows=${value.routes}
-            id=${(row: PolicyPath) => `${row.id} ${row.credential} ${row.protocol}`}
+            rowId=${(row: PolicyPath) => `${row.id} ${row.credential} ${row.protocol}`}
             columns=${PATH_COLUMNS}
           />
         <//>`}<//
@@ -169,18 +169,18 @@ const formatValue = (value: unknown): string =>
 const FACT_COLUMNS = [
   {
     name: "Fact",
-    head: true,
-    by: (row: Fact) => row.field,
-    of: (row: Fact) => row.field,
+    isRowHeader: true,
+    sortKey: (row: Fact) => row.field,
+    render: (row: Fact) => row.field,
   },
   {
     name: "Value",
-    of: (row: Fact) => html`<span class="break">${renderValue(row)}</span>`,
+    render: (row: Fact) => html`<span class="break">${renderValue(row)}</span>`,
   },
   {
     name: "Source",
-    by: (row: Fact) => row.source.from,
-    of: (row: Fact) =>
+    sortKey: (row: Fact) => row.source.from,
+    render: (row: Fact) =>
       html`<span class="quiet" title=${row.source.at}>${formatSource(row.source)}</span>`,
   },
 ];
@@ -188,28 +188,28 @@ const FACT_COLUMNS = [
 const PATH_COLUMNS = [
   {
     name: "Way",
-    head: true,
-    of: (row: PolicyPath) =>
+    isRowHeader: true,
+    render: (row: PolicyPath) =>
       html`${row.credential}
         <div class="small faint">${row.protocol ?? "its own protocol"}</div>`,
   },
   {
     name: "Service-ZDR",
-    of: (row: PolicyPath) =>
+    render: (row: PolicyPath) =>
       html`<${Badge} tone=${row.would.required ? "good" : ""}
         >${row.would.strict ? "strict" : row.would.required ? "required" : "no"}<//
       >`,
   },
   {
     name: "Why",
-    of: (row: PolicyPath) =>
+    render: (row: PolicyPath) =>
       html`<span class="small quiet"
         >${row.policy.because.join(", ") || "nothing speaks against it"}</span
       >`,
   },
   {
     name: "Said by",
-    of: (row: PolicyPath) =>
+    render: (row: PolicyPath) =>
       html`<span class="small faint">${row.sayings.map(({ level }) => level).join(", ")}</span>`,
   },
 ];

@@ -36,7 +36,7 @@ const SOON_DAYS = 60;
 export function ModelsPage() {
   const [search, setSearch] = useQueryParam("q");
   const [provider, setProvider] = useQueryParam("provider");
-  const [kind, setKind] = useQueryParam("kind");
+  const [operation, setOperation] = useQueryParam("operation");
   const [privacy, setPrivacy] = useQueryParam("privacy");
   const [chosen, choose] = useQueryParam("model");
   const answer = useQuery<{ models: readonly ListedModel[]; aliases: readonly Alias[] }>(
@@ -49,10 +49,10 @@ export function ModelsPage() {
     return all.filter(
       (one) =>
         (!provider || one.provider === provider) &&
-        (!kind || one.operation === kind) &&
+        (!operation || one.operation === operation) &&
         words.every((word) => one.id.toLowerCase().includes(word)),
     );
-  }, [all, search, provider, kind]);
+  }, [all, search, provider, operation]);
   const names = (of: (one: ListedModel) => string) => [...new Set(all.map(of))].toSorted();
   return html` <${Box}>
       <div class="filters">
@@ -68,19 +68,19 @@ export function ModelsPage() {
           name="Provider"
           value=${provider}
           set=${setProvider}
-          of=${[["", "all"], ...names((one) => one.provider)]}
+          options=${[["", "all"], ...names((one) => one.provider)]}
         />
         <${Select}
-          name="Kind"
-          value=${kind}
-          set=${setKind}
-          of=${[["", "all"], ...names((one) => one.operation)]}
+          name="Operation"
+          value=${operation}
+          set=${setOperation}
+          options=${[["", "all"], ...names((one) => one.operation)]}
         />
         <${Select}
           name="Data policy"
           value=${privacy}
           set=${setPrivacy}
-          of=${[
+          options=${[
             ["", "any"],
             ["required", "Service-ZDR: required"],
             ["strict", "Service-ZDR: strict"],
@@ -96,9 +96,9 @@ export function ModelsPage() {
           <${Table}
             label="Models"
             rows=${rows}
-            id=${(row: ListedModel) => row.id}
-            open=${(row: ListedModel) => choose(row.id)}
-            chosen=${chosen}
+            rowId=${(row: ListedModel) => row.id}
+            onOpen=${(row: ListedModel) => choose(row.id)}
+            selectedId=${chosen}
             empty=${html`<${EmptyState} of="models"><p>${all.length === 0 ? "No model is known. Mount a provider in gateway.yaml, or refresh its list." : "No model matches."}</p><//>`}
             columns=${COLUMNS}
           />
@@ -107,7 +107,7 @@ export function ModelsPage() {
           Prices are in US dollars per million tokens. Open a model for other units and the sources.
         </p>
         <${CommandLineHint}
-          line=${`tollgate models${kind ? ` --operation ${kind}` : ""}${provider ? ` --provider ${provider}` : ""}${privacy ? ` --zdr ${privacy}` : ""}`}
+          line=${`tollgate models${operation ? ` --operation ${operation}` : ""}${provider ? ` --provider ${provider}` : ""}${privacy ? ` --zdr ${privacy}` : ""}`}
         />
       `}<//
     >
@@ -159,45 +159,45 @@ const renderDollars = (of: number | undefined) =>
 const COLUMNS = [
   {
     name: "Model",
-    head: true,
-    by: (row: ListedModel) => row.id,
-    of: (row: ListedModel) =>
+    isRowHeader: true,
+    sortKey: (row: ListedModel) => row.id,
+    render: (row: ListedModel) =>
       html`<a href=${buildUrl("/models", { model: row.id })} class="nowrap">${row.id}</a>`,
   },
   {
     name: "Kind",
-    by: (row: ListedModel) => row.operation,
-    of: (row: ListedModel) => row.operation,
+    sortKey: (row: ListedModel) => row.operation,
+    render: (row: ListedModel) => row.operation,
   },
   {
     name: "Context",
-    number: true,
-    by: (row: ListedModel) => row.limits?.context ?? 0,
-    of: (row: ListedModel) =>
+    isNumber: true,
+    sortKey: (row: ListedModel) => row.limits?.context ?? 0,
+    render: (row: ListedModel) =>
       row.limits?.context ? formatCompact(row.limits.context) : html`<span class="faint">–</span>`,
   },
   {
     name: "Input",
-    number: true,
-    by: (row: ListedModel) => pricePerMillion(row.price, "input") ?? -1,
-    of: (row: ListedModel) => renderDollars(pricePerMillion(row.price, "input")),
+    isNumber: true,
+    sortKey: (row: ListedModel) => pricePerMillion(row.price, "input") ?? -1,
+    render: (row: ListedModel) => renderDollars(pricePerMillion(row.price, "input")),
   },
   {
     name: "Cached",
-    number: true,
-    by: (row: ListedModel) => pricePerMillion(row.price, "cache_read") ?? -1,
-    of: (row: ListedModel) => renderDollars(pricePerMillion(row.price, "cache_read")),
+    isNumber: true,
+    sortKey: (row: ListedModel) => pricePerMillion(row.price, "cache_read") ?? -1,
+    render: (row: ListedModel) => renderDollars(pricePerMillion(row.price, "cache_read")),
   },
   {
     name: "Output",
-    number: true,
-    by: (row: ListedModel) => pricePerMillion(row.price, "output") ?? -1,
-    of: (row: ListedModel) => renderDollars(pricePerMillion(row.price, "output")),
+    isNumber: true,
+    sortKey: (row: ListedModel) => pricePerMillion(row.price, "output") ?? -1,
+    render: (row: ListedModel) => renderDollars(pricePerMillion(row.price, "output")),
   },
   {
     name: "Retires",
-    by: (row: ListedModel) => row.retires ?? "",
-    of: (row: ListedModel) =>
+    sortKey: (row: ListedModel) => row.retires ?? "",
+    render: (row: ListedModel) =>
       row.retires
         ? html`<${Badge} tone=${isWithin(Date.parse(row.retires), SOON_DAYS) ? "warn" : ""}
             >${row.retires.slice(0, 10)}<//

@@ -71,7 +71,7 @@ export function Traffic({ span, all, of = "Requests" }: TrafficProps) {
       label=${`${of} ${span.label}: ${formatCount(total?.requests ?? 0)}, of which ${formatCount(total?.failed ?? 0)} failed.`}
       times=${times}
       series=${ends.filter(({ name, values }) => name === "succeeded" || values.some((value) => value))}
-      say=${formatCompact}
+      format=${formatCompact}
       stacked=${true}
       height=${200}
     />
@@ -81,7 +81,7 @@ export function Traffic({ span, all, of = "Requests" }: TrafficProps) {
         label=${`Share of ${what} that failed ${span.label}: ${formatShare(total?.failed ?? 0, total?.requests ?? 0)} in total.`}
         times=${times}
         series=${errors}
-        say=${(value: number) => formatShare(value, 1)}
+        format=${(value: number) => formatShare(value, 1)}
         height=${180}
       />
       <${Chart}
@@ -89,7 +89,7 @@ export function Traffic({ span, all, of = "Requests" }: TrafficProps) {
         label=${`Time to first token ${span.label}: half of the ${what} within ${duration(whole?.p50)}, 95 of 100 within ${duration(whole?.p95)}.`}
         times=${times}
         series=${first}
-        say=${duration}
+        format=${duration}
         height=${180}
       />
     </div>`;

@@ -211,7 +211,7 @@ function Spend({
         label=${`Spend by model ${span.label}: ${formatUsd(all)} in total, most of it for ${cost.lines[0]!.name}.`}
         times=${cost.times}
         series=${cost.lines}
-        say=${formatUsd}
+        format=${formatUsd}
         stacked=${true}
       />`
     : html`<${Chart}
@@ -219,7 +219,7 @@ function Spend({
         label=${`Calls by model ${span.label}; all of them were free.`}
         times=${calls.times}
         series=${calls.lines}
-        say=${formatCompact}
+        format=${formatCompact}
         stacked=${true}
       />`;
 }

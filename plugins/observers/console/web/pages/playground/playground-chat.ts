@@ -17,7 +17,7 @@ const CHAT_DEFAULTS = {
   operation: "chat",
   defaultModel: "demo/echo",
   promptLabel: "Prompt",
-  fields: ["system", "stream", "tool", "picture"],
+  fields: ["system", "stream", "tool", "image"],
 } as const;
 
 export const chat: PlaygroundFrontend = {

@@ -31,8 +31,8 @@ export function DraftFields({ frontend, draft, put, children }: DraftFieldsProps
       set=${(to: boolean) => put({ [field]: to })}
     />`;
   return html`${has("system") && text("System", "system", { placeholder: "none" })}
-    ${frontend.promptLabel && text(frontend.promptLabel, "prompt", { lines: 5, required: true })}
-    ${has("documents") && text("Documents, one a line", "documents", { lines: 5, required: true })}
+    ${frontend.promptLabel && text(frontend.promptLabel, "prompt", { rows: 5, required: true })}
+    ${has("documents") && text("Documents, one a line", "documents", { rows: 5, required: true })}
     ${
       has("voice") &&
       html`<div class="row filters">
@@ -41,14 +41,14 @@ export function DraftFields({ frontend, draft, put, children }: DraftFieldsProps
           name="Format"
           value=${draft.format}
           set=${(format: string) => put({ format })}
-          of=${["wav", "mp3"]}
+          options=${["wav", "mp3"]}
         />
       </div>`
     }
     <div class="row">
       ${has("stream") && check("Stream", "stream")}${has("tool") && check("Offer a tool", "tool")}
-      ${has("picture") && html`<${FileField} of=${IMAGE_FILE} value=${draft.image} set=${(picture?: AttachedFile) => put({ image: picture })} />`}
-      ${has("sound") && html`<${FileField} of=${AUDIO_FILE} value=${draft.audio} set=${(sound?: AttachedFile) => put({ audio: sound })} />`}
+      ${has("image") && html`<${FileField} of=${IMAGE_FILE} value=${draft.image} set=${(image?: AttachedFile) => put({ image })} />`}
+      ${has("audio") && html`<${FileField} of=${AUDIO_FILE} value=${draft.audio} set=${(audio?: AttachedFile) => put({ audio })} />`}
       ${children}
     </div>`;
 }

@@ -22,7 +22,7 @@ export interface Draft {
   readonly format: string;
 }
 
-export type Field = "system" | "documents" | "voice" | "stream" | "tool" | "picture" | "sound";
+export type Field = "system" | "documents" | "voice" | "stream" | "tool" | "image" | "audio";
 
 /** A body of JSON, or a form when something in it is a file. */
 export type RequestFields = Readonly<Record<string, unknown>>;
@@ -82,7 +82,7 @@ export interface PlaygroundFrontend {
   readonly promptLabel?: string;
   readonly fields: readonly Field[];
   /** A field that it cannot be asked without. */
-  readonly requiredField?: "picture" | "sound";
+  readonly requiredField?: "image" | "audio";
   buildBody(draft: Draft): RequestFields;
   /** Adds what one event, or a whole answer, says. What it does not know it passes over: the wire beside it has all. */
   addEvent(heard: ResponseParts, event: any): void;

@@ -104,8 +104,8 @@ export const edits: PlaygroundFrontend = {
   title: "Image edits",
   path: () => "/v1/images/edits",
   promptLabel: "What to change",
-  fields: ["stream", "picture"],
-  requiredField: "picture",
+  fields: ["stream", "image"],
+  requiredField: "image",
   buildBody: ({ model, prompt, stream, image }) => ({
     model,
     prompt,
@@ -140,7 +140,7 @@ export const speech: PlaygroundFrontend = {
 const TRANSCRIPTION_DEFAULTS = {
   operation: "transcript",
   defaultModel: "demo/transcribe",
-  requiredField: "sound",
+  requiredField: "audio",
   addEvent(heard: ResponseParts, event: any): void {
     const { type, delta, text } = event;
     if (type === "transcript.text.delta") heard.text += delta;
@@ -152,7 +152,7 @@ export const transcriptions: PlaygroundFrontend = {
   ...TRANSCRIPTION_DEFAULTS,
   title: "Transcriptions",
   path: () => "/v1/audio/transcriptions",
-  fields: ["stream", "sound"],
+  fields: ["stream", "audio"],
   buildBody: ({ model, audio, stream }) => ({
     model,
     file: audio?.file,
@@ -165,7 +165,7 @@ export const translations: PlaygroundFrontend = {
   ...TRANSCRIPTION_DEFAULTS,
   title: "Translations into English",
   path: () => "/v1/audio/translations",
-  fields: ["sound"],
+  fields: ["audio"],
   buildBody: ({ model, audio }) => ({ model, file: audio?.file }),
   snippet: { library: "openai", method: "audio.translations.create" },
 };

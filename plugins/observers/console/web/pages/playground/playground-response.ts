@@ -108,7 +108,7 @@ export function ResponseView({ sent }: { sent: PlaygroundExchange | undefined })
         ${response.ranking.length > 0 && html`<${Ranking} of=${response.ranking} documents=${sent.documents} />`}
         ${response.audioUrl && html`<audio controls src=${response.audioUrl} aria-label="Sound of the answer"></audio>`}
       </div>
-      ${response.moderation.length > 0 && html`<${Table} label="Judgement" columns=${MODERATION_COLUMNS} rows=${response.moderation} id=${({ name }: ModerationScore) => name} />`}
+      ${response.moderation.length > 0 && html`<${Table} label="Judgement" columns=${MODERATION_COLUMNS} rows=${response.moderation} rowId=${({ name }: ModerationScore) => name} />`}
       ${response.toolCalls && html`<${Code} wrap=${true} label="Calls of tools" text=${response.toolCalls} />`}
       <${FactList}
         of=${[

@@ -61,7 +61,7 @@ export async function send(
       credentials: "same-origin",
       body: JSON.stringify({
         path: frontend.path(draft),
-        as: frontend.keyHeader,
+        key_header: frontend.keyHeader,
         key,
         ...(await encodeBody(frontend.buildBody(draft))),
         ...(zdr && { zdr }),
@@ -99,7 +99,7 @@ export async function send(
 }
 
 /** As the gateway's own page takes it: JSON's text, or a form's bytes with the type that says where its parts end. */
-async function encodeBody(body: RequestFields): Promise<{ body: string; form?: string }> {
+async function encodeBody(body: RequestFields): Promise<{ body: string; form_type?: string }> {
   if (!isForm(body)) return { body: JSON.stringify(body) };
   const form = new FormData();
   for (const [name, value] of Object.entries(body))
@@ -107,7 +107,7 @@ async function encodeBody(body: RequestFields): Promise<{ body: string; form?: s
   const made = new Response(form);
   const type = made.headers.get("content-type")!;
   const address = await toDataUrl(await made.blob());
-  return { form: type, body: address.slice(address.indexOf(",") + 1) };
+  return { form_type: type, body: address.slice(address.indexOf(",") + 1) };
 }
 
 /** "data:image/png;base64,…" */

@@ -47,7 +47,7 @@ function useModel() {
   const [word, setFrontend] = useQueryParam("frontend", words.includes("chat") ? "chat" : words[0]);
   const frontend = findFrontend(word);
   const listed = useQuery<{ models: readonly { id: string }[] }>("models.list", {
-    kind: frontend.operation,
+    operation: frontend.operation,
   });
   const ids = (listed.value?.models ?? []).map(({ id }) => id);
   const [said, say] = useQueryParam("model");
@@ -113,7 +113,7 @@ export function PlaygroundPage() {
             name="Frontend"
             value=${word}
             set=${choose}
-            of=${words.map((name) => [name, FRONTENDS[name]!.title])}
+            options=${words.map((name) => [name, FRONTENDS[name]!.title])}
           />
           <${TextField}
             name="Model"
@@ -155,10 +155,10 @@ export function PlaygroundPage() {
 
 /** Names that are offered while one is typed. */
 const MAX_SUGGESTIONS = 500;
-const modelHint = (n: number, kind: string): string =>
+const modelHint = (n: number, operation: string): string =>
   n === 0
-    ? `No ${kind} model is known here. Enter the name of one.`
-    : `${n} ${kind} ${n === 1 ? "model" : "models"} to choose from`;
+    ? `No ${operation} model is known here. Enter the name of one.`
+    : `${n} ${operation} ${n === 1 ? "model" : "models"} to choose from`;
 
 function KeyField({ value, set }: { value: string; set: (to: string) => void }) {
   const [problem, refused] = useState<CommandError>();

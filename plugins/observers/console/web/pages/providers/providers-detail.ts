@@ -85,7 +85,7 @@ export function ProviderDetail({
       <${Table}
         label="Credentials"
         rows=${one.credentials}
-        id=${(row: Credential) => row.name}
+        rowId=${(row: Credential) => row.name}
         columns=${CREDENTIAL_COLUMNS}
       />
     <//>
@@ -93,7 +93,7 @@ export function ProviderDetail({
       <${Table}
         label="Recent errors"
         rows=${one.recentFaults}
-        id=${(row: Provider["recentFaults"][number]) => `${row.request} ${row.model}`}
+        rowId=${(row: Provider["recentFaults"][number]) => `${row.request} ${row.model}`}
         empty=${html`<${EmptyState} of="check"><p>No remembered request has failed here.</p><//>`}
         columns=${FAULT_COLUMNS}
       />
@@ -155,11 +155,11 @@ function TestProvider({ one, again }: { one: Provider; again: () => void }) {
 }
 
 const CREDENTIAL_COLUMNS = [
-  { name: "Credential", head: true, of: (row: Credential) => row.name },
-  { name: "Share", number: true, of: (row: Credential) => row.weight },
+  { name: "Credential", isRowHeader: true, render: (row: Credential) => row.name },
+  { name: "Share", isNumber: true, render: (row: Credential) => row.weight },
   {
     name: "State",
-    of: (row: Credential) =>
+    render: (row: Credential) =>
       row.cooldowns.length === 0
         ? html`<span class="good">no cooldown</span>`
         : row.cooldowns.map(
@@ -170,29 +170,29 @@ const CREDENTIAL_COLUMNS = [
               </div>`,
           ),
   },
-  { name: "List", number: true, of: (row: Credential) => row.list?.count ?? "–" },
+  { name: "List", isNumber: true, render: (row: Credential) => row.list?.count ?? "–" },
 ];
 
 const FAULT_COLUMNS = [
   {
     name: "When",
-    of: (row: Provider["recentFaults"][number]) =>
+    render: (row: Provider["recentFaults"][number]) =>
       html`<span title=${formatDateTime(row.at)}>${formatAgo(row.at)}</span>`,
   },
   {
     name: "Why",
-    of: (row: Provider["recentFaults"][number]) =>
+    render: (row: Provider["recentFaults"][number]) =>
       html`<span class="bad">${row.code ?? row.kind}</span>`,
   },
   {
     name: "Model",
-    of: (row: Provider["recentFaults"][number]) =>
+    render: (row: Provider["recentFaults"][number]) =>
       html`<span class="cut" title=${row.model}>${row.model}</span>`,
   },
-  { name: "Credential", of: (row: Provider["recentFaults"][number]) => row.credential },
+  { name: "Credential", render: (row: Provider["recentFaults"][number]) => row.credential },
   {
     name: "Request",
-    of: (row: Provider["recentFaults"][number]) =>
+    render: (row: Provider["recentFaults"][number]) =>
       html`<a href=${buildUrl(`/requests/${row.request}`)}>request</a>`,
   },
 ];

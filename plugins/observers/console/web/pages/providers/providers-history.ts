@@ -107,7 +107,7 @@ export function History({
       <${Table}
         label="Outages"
         rows=${outages}
-        id=${({ credential, model, startedAt }: CooldownPeriod) => `${startedAt} ${credential} ${model}`}
+        rowId=${({ credential, model, startedAt }: CooldownPeriod) => `${startedAt} ${credential} ${model}`}
         columns=${OUTAGE_COLUMNS}
         empty=${html`<${EmptyState} of="check"><p>No cooldown is remembered.</p><//>`}
       />

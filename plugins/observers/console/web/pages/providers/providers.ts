@@ -34,7 +34,7 @@ export function ProvidersPage() {
     ...COLUMNS.slice(0, 2),
     {
       name: "Last 24 hours",
-      of: (row: Provider) => html`<${HealthStrip} hours=${hours.get(row.name)} now=${now} />`,
+      render: (row: Provider) => html`<${HealthStrip} hours=${hours.get(row.name)} now=${now} />`,
     },
     ...COLUMNS.slice(2),
   ];
@@ -99,9 +99,9 @@ function renderProviders(
       <${Table}
         label="Providers"
         rows=${providers}
-        id=${(row: Provider) => row.name}
-        open=${(row: Provider) => choose(row.name)}
-        chosen=${chosen}
+        rowId=${(row: Provider) => row.name}
+        onOpen=${(row: Provider) => choose(row.name)}
+        selectedId=${chosen}
         columns=${columns}
       />
     <//>

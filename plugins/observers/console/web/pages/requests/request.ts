@@ -139,7 +139,7 @@ function Bill({ of: charge, call }: { of: Charge; call: ObservedCall | undefined
       label=${`Usage and price of call ${n}`}
       columns=${columns}
       rows=${rows}
-      id=${({ unit }: BillLine) => unit}
+      rowId=${({ unit }: BillLine) => unit}
     />
     <div class="in">
       <${FactList}

@@ -7,7 +7,7 @@ interface FollowPage {
   readonly items: readonly ObservedRequest[];
   readonly next: number;
   readonly missed: number;
-  readonly since: number;
+  readonly rememberedSince: number;
 }
 
 /** In the table at once. */
@@ -71,7 +71,7 @@ async function pollRequests(
       set((before) => ({
         items: [...page.items.toReversed(), ...(before.items ?? [])].slice(0, MAX_ROWS),
         missed: before.missed + (before.items ? page.missed : 0),
-        since: page.since,
+        since: page.rememberedSince,
         problem: undefined,
       }));
     } catch (error) {

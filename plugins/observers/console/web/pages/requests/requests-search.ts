@@ -3,7 +3,7 @@ import { useEffect, useState } from "preact/hooks";
 import { runCommand, CommandError } from "../../admin-client.ts";
 import type { ObservedRequest, ObservedCall } from "../../api-types.ts";
 
-interface FoundCall extends Omit<ObservedCall, "startMs" | "protocol" | "lane" | "fault" | "ms"> {
+interface FoundCall extends Omit<ObservedCall, "startMs" | "protocol" | "mode" | "fault" | "ms"> {
   readonly attempt: string;
   readonly outcome: string;
   readonly ms?: ObservedCall["ms"];
@@ -40,7 +40,10 @@ export interface SearchedRequests {
   searchFurther(): void;
 }
 
-interface State extends Pick<SearchedRequests, "items" | "reached" | "busy" | "problem"> {
+interface State extends Pick<
+  SearchedRequests,
+  "items" | "searchedBackTo" | "isSearching" | "problem"
+> {
   readonly next: string | undefined;
 }
 

@@ -113,11 +113,11 @@ export function RequestTable({
     label="Requests, the newest first"
     columns=${COLUMNS}
     rows=${items}
-    id=${({ id }: ObservedRequest) => id}
-    open=${({ id }: ObservedRequest) => open(id)}
-    chosen=${chosen}
+    rowId=${({ id }: ObservedRequest) => id}
+    onOpen=${({ id }: ObservedRequest) => open(id)}
+    selectedId=${chosen}
     isNew=${({ at, phase }: ObservedRequest) => !phase && at > began.current}
-    most=${100}
+    initialRows=${100}
     empty=${html`<${EmptyState} of="requests"
       ><p>${nothing}</p>
       <a class="button" href=${buildUrl("/playground")}>Ask a model</a><//

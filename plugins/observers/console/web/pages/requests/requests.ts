@@ -116,7 +116,12 @@ function FilterBar({ range, setRange }: { range: string; setRange: (to: string) 
     setRange(word === "custom" ? `${of(now - 86_400_000)}_${of(now)}` : word);
   };
   return html`<div class="filters even">
-    <${Select} name="Time" value=${custom ? "custom" : range} set=${choose} of=${RANGE_CHOICES} />
+    <${Select}
+      name="Time"
+      value=${custom ? "custom" : range}
+      set=${choose}
+      options=${RANGE_CHOICES}
+    />
     ${custom && html`<${CustomTimeRange} word=${range} set=${setRange} />`}
     <${Filter} word="status" name="Status" of=${STATUSES} />
     <${Filter} word="account" name="Account" />
@@ -140,7 +145,7 @@ function Filter({
 }) {
   const [value, set] = useQueryParam(word);
   return of
-    ? html`<${Select} name=${name} value=${value} set=${set} of=${of} />`
+    ? html`<${Select} name=${name} value=${value} set=${set} options=${of} />`
     : html`<${TypedFilter} name=${name} value=${value} set=${set} placeholder=${hint} />`;
 }
 

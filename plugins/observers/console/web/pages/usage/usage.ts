@@ -77,11 +77,11 @@ export function UsagePage() {
   return html`
     <div class="row">
       <${Select}
-        bare=${true}
+        hidesLabel=${true}
         name="By"
         value=${by}
         set=${setBy}
-        of=${GROUPINGS.map((name) => [name, `by ${name}`] as const)}
+        options=${GROUPINGS.map((name) => [name, `by ${name}`] as const)}
       />
       <${SegmentedControl} name="Of" value=${measure} set=${setMeasure} of=${MEASURES} />
       <span class="grow"></span><${TimeRangeChoice} span=${span} set=${set} />
@@ -143,7 +143,7 @@ function UsagePlot({
     label=${`${title} ${span.label}: ${say(all)} in total.`}
     times=${series.times}
     series=${lines}
-    say=${say}
+    format=${say}
     stacked=${true}
     height=${280}
   />`;
@@ -235,7 +235,7 @@ function UsageTable({
       label=${`Usage by ${by}, days of ${tz}`}
       columns=${shown}
       rows=${rows}
-      id=${(row: UsageRow) => row.by[by] ?? ""}
+      rowId=${(row: UsageRow) => row.by[by] ?? ""}
       empty=${html`<${NothingUsed} />`}
     />
   <//>`;
