@@ -292,11 +292,11 @@ test("keys hash: from stdin alone, and only a whole key", async () => {
   expect([typo.code, typo.out]).toEqual([1, ""]);
   // Another system's keys may begin as they like; one that can be guessed is warned of.
   for (const foreign of ["sk-proj-0123456789abcdef0123456789", "tg_bot_0123456789abcdef0123"]) {
-    const args = ["keys", "hash", "--foreign", "--json"];
+    const args = ["keys", "hash", "--external", "--json"];
     const said = JSON.parse((await here.tollgate(args, { input: foreign })).out) as unknown;
-    expect(said).toEqual({ id: null, foreign: true, digest: digestKey(foreign) });
+    expect(said).toEqual({ id: null, external: true, digest: digestKey(foreign) });
   }
-  const short = await here.tollgate(["keys", "hash", "--foreign"], { input: "secret" });
+  const short = await here.tollgate(["keys", "hash", "--external"], { input: "secret" });
   expect([short.code, short.err]).toEqual([0, expect.stringContaining("can be guessed")]);
   expect((await here.tollgate(["keys", "hash"], { input: "" })).err).toContain("no key on stdin");
   expect((await here.tollgate(["keys", "hash", secret])).code).toBe(1);

@@ -21,7 +21,7 @@ async function answered(found: readonly string[], ...answers: string[]) {
 
 it("Enter takes what was found", async () => {
   const { made, heard } = await answered(["openai"]);
-  expect(made).toEqual({ names: ["openai"], server: undefined, budget: undefined, keep: "400d" });
+  expect(made).toEqual({ names: ["openai"], server: undefined, budget: undefined, retention: "400d" });
   expect(heard).toContain("Variables with keys are set for: openai.");
   expect((await answered([])).made.names).toEqual(["demo"]);
 });
@@ -43,7 +43,7 @@ it("a wrong answer is asked for again, with what is wrong", async () => {
     names: ["anthropic", "demo"],
     server: "http://127.0.0.1:1/v1",
     budget: "50",
-    keep: undefined,
+    retention: undefined,
   });
 });
 
@@ -63,7 +63,7 @@ it("flags: variables that are set are found, the file is written with its schema
     "http://127.0.0.1:1/v1",
     "--budget",
     "12.50",
-    "--keep",
+    "--retention",
     "90d",
     "--write",
   ];

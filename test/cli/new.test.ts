@@ -21,7 +21,7 @@ it.each(
   "%s %s: a package under its own name, with nothing of the template's left",
   async (sort, like) => {
     await using here = await createTestFolder();
-    const words = ["new", sort, "two-words", ...(like ? ["--like", like] : []), "--json"];
+    const words = ["new", sort, "two-words", ...(like ? ["--template", like] : []), "--json"];
     const { code, out } = await here.said(words);
     expect(code).toBe(0);
     const made = JSON.parse(out) as { folder: string; files: string[]; next: string[] };
@@ -85,7 +85,7 @@ it.each(
     vi.spyOn(process, "emitWarning").mockImplementation(() => {});
     await using here = await createTestFolder();
     for (const name of ODD.split(" ")) {
-      const more = like ? ["--like", like] : [];
+      const more = like ? ["--template", like] : [];
       const { code, out, err } = await here.said(["new", sort, name, ...more, "--json"]);
       expect([name, code, err]).toEqual([name, 0, ""]);
       const { folder: made, files } = JSON.parse(out) as { folder: string; files: string[] };
@@ -141,8 +141,8 @@ it.each([
   [["new", "protocol", "demo"], 'Tollgate has a provider "demo" of its own'],
   [["new", "protocol", "gemini"], 'Tollgate has a frontend "gemini" of its own'],
   [["new", "protocol", "chat-completions"], 'Tollgate has a frontend "chat-completions" of its'],
-  [["new", "provider", "x", "--like", "grpc"], "begun like openai, anthropic, native"],
-  [["new", "store", "x", "--like", "guard"], "one way to begin a store"],
+  [["new", "provider", "x", "--template", "grpc"], "has the templates openai, anthropic, native"],
+  [["new", "store", "x", "--template", "guard"], "A store has one template"],
 ])("%j is refused in words", async (words, said) => {
   await using here = await createTestFolder();
   const { code, err } = await here.said(words);

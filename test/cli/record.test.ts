@@ -20,7 +20,7 @@ it("asks whole and streamed, as long as it was told, and writes down what tests 
   await using up = await startUpstream(scriptedModel(say(`Your key is ${KEY}`), ["model"]));
   await using at = await createTestFolder({ "gateway.yaml": YAML });
   const env = { UP: up.url, KEY };
-  const words = ["record", "acme/model", "--words", "Hi", "--max-tokens", "9"];
+  const words = ["record", "acme/model", "--prompt", "Hi", "--max-tokens", "9"];
   const { code, out, err } = await at.tollgate(words, { env });
   expect([code, err]).toEqual([0, ""]);
   expect(out).toMatch(

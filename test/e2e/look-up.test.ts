@@ -270,7 +270,7 @@ models:
       await ask("up/sick");
       return (await look()).cooldowns.some(({ provider }) => provider === "up");
     });
-    const again = await runTollgate(at, ["top", "--every", "200ms", "--window", "1h"], (text) =>
+    const again = await runTollgate(at, ["top", "--interval", "200ms", "--window", "1h"], (text) =>
       /in flight[^]*in flight/.test(text),
     );
     expect(again.code).toBe(0);

@@ -38,7 +38,7 @@ export const rig: Rig = {
       say(`${((performance.now() - began) / 1000).toFixed(1).padStart(6)} s  ${what}`);
     using at = await workshop();
     step("Tollgate is packed");
-    const folder = await begun(at, ["provider", "acme", "--like", "native"], "acme");
+    const folder = await begun(at, ["provider", "acme", "--template", "native"], "acme");
     step("begun");
     await must(folder, "npm", "install", "--no-audit", "--no-fund", "--prefer-offline");
     step("installed");

@@ -13,7 +13,7 @@ export const rig: Rig = {
     let slowest = 0;
     const wanted = KINDS.filter(({ words }) => words.join(" ").includes(only));
     for (const [i, kind] of wanted.entries()) {
-      const name = kind.words.filter((word) => word !== "acme" && word !== "--like").join(" ");
+      const name = kind.words.filter((word) => word !== "acme" && word !== "--template").join(" ");
       try {
         const folder = await begun(at, kind.words, `made-${i}`);
         const took = await proved(folder);

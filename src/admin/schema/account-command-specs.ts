@@ -38,7 +38,7 @@ const defaultsField = {
   description: "What new keys get that are made in it without it",
 } as const;
 const DISCLOSE_LIMITS_DESCRIPTION =
-  "What clients are told of its limits: numbers, or nothing but when to come again";
+  "Whether clients see its limits. full: with their numbers. hidden: only when to retry. Default: full";
 
 export const ACCOUNT_COMMAND_SPECS = {
   "accounts.list": {

@@ -43,12 +43,12 @@ export async function askStarterOptions(of: InterviewOptions): Promise<StarterOp
         ? { value: text || undefined }
         : "It is an amount such as 50 or 12.50.",
   );
-  const keep = await askUntilValid(of, "How long are rows of the ledger kept? [400d] ", (text) =>
+  const retention = await askUntilValid(of, "How long are rows of the ledger kept? [400d] ", (text) =>
     text === "" || parseDuration(text) !== undefined || text === "forever"
       ? { value: text === "forever" ? undefined : text || "400d" }
       : "It is a time such as 90d, or forever.",
   );
-  return { names, server, budget, retention: keep };
+  return { names, server, budget, retention };
 }
 
 /** A person is asked again until the answer is one; not for ever, for the terminal may be none. */

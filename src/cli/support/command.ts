@@ -80,8 +80,8 @@ export const CONFIG_OPTIONS: Options = {
 /** Shared by all that may talk to a running gateway. */
 export const STATE_OPTIONS: Options = {
   "state-dir": {
-    placeholder: "folder",
-    description: "the running gateway's state folder, in place of the file's",
+    placeholder: "directory",
+    description: "state directory of the running gateway; overrides state_dir in gateway.yaml",
   },
 };
 

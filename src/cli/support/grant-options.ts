@@ -44,9 +44,9 @@ export const ACCOUNT_OPTIONS: Options = {
     description: "what new keys get that are made in it without it",
     isRepeatable: true,
   },
-  tells: {
-    placeholder: "what",
-    description: "what clients are told of its limits: numbers, or nothing but when to come again",
+  "disclose-limits": {
+    placeholder: "how",
+    description: "whether clients see its limits: full, or hidden (only when to retry)",
   },
 };
 export const VERSION_OPTION: Options = {
@@ -83,7 +83,7 @@ export function parseGrants(given: CliInput): JsonObject {
     limits: list("limit", (texts) => texts.map(checkLimit)),
     labels: list("label", (texts) => Object.fromEntries(texts.map(parseLabel))),
     defaults: list("default-limit", (texts) => ({ limits: texts.map(checkLimit) })),
-    tells: said("tells"),
+    discloseLimits: said("disclose-limits"),
     version: said("version", (text) => (/^\d{1,15}$/.test(text) ? Number(text) : text)),
   };
   return Object.fromEntries(

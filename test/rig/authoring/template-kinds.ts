@@ -29,7 +29,7 @@ const recorded = (folder: string) => readRecordings(join(root, "templates", fold
 
 export const KINDS: readonly AuthoredKind[] = [
   ...["openai", "anthropic"].map((like): AuthoredKind => ({
-    words: ["provider", "acme", "--like", like],
+    words: ["provider", "acme", "--template", like],
     package: "tollgate-provider-acme",
     yaml: provider,
     upstream: hello,
@@ -37,7 +37,7 @@ export const KINDS: readonly AuthoredKind[] = [
     says: "Hello",
   })),
   {
-    words: ["provider", "acme", "--like", "native"],
+    words: ["provider", "acme", "--template", "native"],
     package: "tollgate-provider-acme",
     yaml: provider,
     upstream: () => ({
@@ -72,17 +72,17 @@ export const KINDS: readonly AuthoredKind[] = [
     path: "/acme/chat",
   },
   {
-    words: ["middleware", "acme", "--like", "guard"],
+    words: ["middleware", "acme", "--template", "guard"],
     package: "tollgate-middleware-acme",
     yaml: () => `middleware: [auth, { use: acme, with: { words: [tulip] } }, limits]\n${DEMO}`,
   },
   {
-    words: ["middleware", "acme", "--like", "cache"],
+    words: ["middleware", "acme", "--template", "cache"],
     package: "tollgate-middleware-acme",
     yaml: () => `middleware: [auth, acme, limits]\n${DEMO}`,
   },
   {
-    words: ["middleware", "acme", "--like", "route"],
+    words: ["middleware", "acme", "--template", "route"],
     package: "tollgate-middleware-acme",
     yaml: () => `middleware: [auth, acme, limits]\n${DEMO}`,
   },

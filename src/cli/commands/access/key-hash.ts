@@ -12,9 +12,9 @@ export const HASH_COMMAND: Subcommand = {
     "Reads a key from stdin and prints its hash, which `auth` takes in gateway.yaml. It may be another system's key: " +
     "clients then keep the one that they have.",
   options: {
-    foreign: { description: "another system's key, whatever it begins with" },
+    external: { description: "another system's key, whatever it begins with" },
   },
-  examples: ["pbpaste | tollgate keys hash", "pbpaste | tollgate keys hash --foreign --json"],
+  examples: ["pbpaste | tollgate keys hash", "pbpaste | tollgate keys hash --external --json"],
   run: printHash,
 };
 
@@ -30,17 +30,17 @@ async function printHash(given: CliInput): Promise<number> {
   const secret = `${(value as string | undefined) ?? ""}`.trim();
   if (secret === "") fail("invalid", "There is no key on stdin.", { code: "usage" });
   const id = parseKey(secret)?.id;
-  const foreign = id === undefined;
-  if (foreign && secret.startsWith("tg_") && !given.has("foreign"))
+  const external = id === undefined;
+  if (external && secret.startsWith("tg_") && !given.has("external"))
     fail(
       "invalid",
-      "This is not a whole key of Tollgate's: a character is wrong or missing. If another system made it, say --foreign.",
+      "This is not a whole key of Tollgate's: a character is wrong or missing. If another system made it, say --external.",
     );
   if (secret.length < MIN_KEY_LENGTH)
     printRemark(
       paintRemark("yellow", `It has ${secret.length} characters: one so short can be guessed.`),
     );
-  if (given.json) printJson({ id: id ?? null, foreign, digest: digestKey(secret) });
+  if (given.json) printJson({ id: id ?? null, external, digest: digestKey(secret) });
   else print(digestKey(secret));
   return EXIT_CODES.ok;
 }

@@ -30,7 +30,7 @@ export const command: CliCommand = {
   options: {
     out: {
       short: "o",
-      placeholder: "folder",
+      placeholder: "directory",
       description: "write gateway.yaml, secrets/ and keys.json there",
     },
     keys: {

@@ -34,7 +34,7 @@ export const command: CliCommand = {
       description: "a server of your own that speaks chat completions",
     },
     budget: { placeholder: "dollars", description: "what each new key may cost in a month" },
-    keep: { placeholder: "time", description: "how long rows of the ledger are kept, as in 400d" },
+    retention: { placeholder: "time", description: "how long rows of the ledger are kept, as in 400d" },
     write: { short: "w", description: "write ./gateway.yaml, and run check" },
     out: { short: "o", placeholder: "file", description: "write it there, and run check" },
     force: { description: "in place of a file that is there" },
@@ -43,7 +43,7 @@ export const command: CliCommand = {
   examples: [
     "tollgate init",
     "tollgate init anthropic,openai > gateway.yaml",
-    "tollgate init --detect --budget 50 --keep 400d --write",
+    "tollgate init --detect --budget 50 --retention 400d --write",
   ],
   run,
 };
@@ -79,17 +79,17 @@ function starterFromOptions(
   words: readonly string[],
   found: readonly string[],
 ): StarterOptions {
-  const [budget, keep] = [given.getText("budget"), given.getText("keep")];
+  const [budget, retention] = [given.getText("budget"), given.getText("retention")];
   if (budget !== undefined && !/^\d{1,9}(\.\d{1,9})?$/.test(budget))
     fail("invalid", "--budget is an amount of dollars, such as 50 or 12.50.", { code: "usage" });
-  if (keep !== undefined && parseDuration(keep) === undefined)
-    fail("invalid", "--keep is a time with its unit, such as 400d.", { code: "usage" });
+  if (retention !== undefined && parseDuration(retention) === undefined)
+    fail("invalid", "--retention is a time with its unit, such as 400d.", { code: "usage" });
   const more = given.has("detect") && found.length === 0 && words.length === 0 ? ["demo"] : found;
   return {
     names: [...new Set([...words, ...more])],
     server: given.getText("server"),
     budget,
-    retention: keep,
+    retention,
   };
 }
 

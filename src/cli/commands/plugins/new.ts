@@ -22,13 +22,13 @@ export const command: CliCommand = {
     `Begins a plugin: a package that works, with tests, recordings, a page and a workflow for CI. A kind is one of ${TEMPLATE_KINDS.join(", ")}. ` +
     "It asks nothing and overwrites nothing.",
   options: {
-    like: {
-      placeholder: "template",
+    template: {
+      placeholder: "name",
       description:
         "of a provider openai, anthropic or native; of a middleware guard, cache or route",
     },
     dir: {
-      placeholder: "folder",
+      placeholder: "directory",
       description: "where it is made; ./tollgate-<kind>-<name> by default",
     },
     bare: { description: "its sources alone, to lie beside a gateway.yaml; here, or in --dir" },
@@ -36,8 +36,8 @@ export const command: CliCommand = {
   positionals: { least: 2, most: 2 },
   examples: [
     "tollgate new provider acme",
-    "tollgate new provider acme --like native",
-    "tollgate new middleware words --like guard --dir plugins/words",
+    "tollgate new provider acme --template native",
+    "tollgate new middleware words --template guard --dir plugins/words",
     "tollgate new row acme --bare",
   ],
   async run(given) {
@@ -65,17 +65,17 @@ function parseNewPackage(given: CliInput): NewPackage {
         `Tollgate has a ${kind} "${name}" of its own, which \`use: ${name}\` means.`,
         { code: "usage" },
       );
-  const likes = TEMPLATE_VARIANTS[sort];
-  const like = given.getText("like") ?? likes?.[0];
-  if (like !== undefined && !likes?.includes(like))
+  const templates = TEMPLATE_VARIANTS[sort];
+  const template = given.getText("template") ?? templates?.[0];
+  if (template !== undefined && !templates?.includes(template))
     fail(
       "invalid",
-      likes
-        ? `A ${sort} is begun like ${likes.join(", ")}; not like "${like}".`
-        : `There is one way to begin a ${sort}: without --like.`,
+      templates
+        ? `A ${sort} has the templates ${templates.join(", ")}; not "${template}".`
+        : `A ${sort} has one template: leave out --template.`,
       { code: "usage" },
     );
-  return { kind: sort, variant: like, name };
+  return { kind: sort, variant: template, name };
 }
 
 function failUnknownKind(said: string): TemplateKind {

@@ -14,10 +14,10 @@ export const command: CliCommand = {
   options: {
     ...CONFIG_OPTIONS,
     to: {
-      placeholder: "folder",
+      placeholder: "directory",
       description: "where recordings are kept; ./test/recordings by default",
     },
-    words: { placeholder: "text", description: "what is asked" },
+    prompt: { placeholder: "text", description: "prompt to send" },
     "max-tokens": {
       placeholder: "number",
       description: "how long an answer may be; 64 by default",
@@ -26,7 +26,7 @@ export const command: CliCommand = {
   positionals: { least: 1, most: 1 },
   examples: [
     "tollgate record acme/large-2",
-    "tollgate record acme/large-2 --to recordings --words 'Hi'",
+    "tollgate record acme/large-2 --to recordings --prompt 'Hi'",
   ],
   async run(given) {
     const [, name = "", model = ""] = /^([^/]+)\/(.+)$/.exec(given.positionals[0] ?? "") ?? [];
@@ -44,13 +44,13 @@ export const command: CliCommand = {
     if (!/^[1-9]\d{0,4}$/.test(most))
       fail("invalid", "--max-tokens is a number.", { code: "usage" });
     const { recordProvider, writeRecordings } = await importTestingKit();
-    const words = given.getText("words");
+    const prompt = given.getText("prompt");
     const exchanges = await recordProvider(provider.definition, {
       with: provider.options,
       credential: provider.credentials[0]?.fields ?? {},
       model,
       maxTokens: Number(most),
-      ...(words !== undefined && { prompt: words }),
+      ...(prompt !== undefined && { prompt }),
     });
     const folders = writeRecordings(exchanges, resolve(given.getText("to") ?? "test/recordings"));
     const made = folders.map((path, i) => ({ path, status: exchanges[i]?.status ?? 0 }));

@@ -82,7 +82,7 @@ export const command: CliCommand = {
     },
     host: { placeholder: "address", description: "listen on this address, whatever the file says" },
     "state-dir": {
-      placeholder: "folder",
+      placeholder: "directory",
       description: "keep keys and ledger here, whatever the file says",
     },
     "log-level": {

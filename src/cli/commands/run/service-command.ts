@@ -25,7 +25,7 @@ const PRINT_COMMAND: Subcommand = {
   options: {
     ...CONFIG_OPTIONS,
     "state-dir": {
-      placeholder: "folder",
+      placeholder: "directory",
       description: "where keys and ledger are; systemd keeps them in /var/lib/tollgate by default",
     },
     socket: {

@@ -30,14 +30,14 @@ export const command: CliCommand = {
       placeholder: "time",
       description: "what is counted: the last 1m by default, 1h at most",
     },
-    every: { placeholder: "time", description: "how often it is looked at; 2s by default" },
+    interval: { placeholder: "time", description: "how often it is looked at; 2s by default" },
     once: { description: "show it once, and end" },
   },
-  examples: ["tollgate top", "tollgate top --window 10m", "tollgate top --every 10s --json"],
+  examples: ["tollgate top", "tollgate top --window 10m", "tollgate top --interval 10s --json"],
   async run(given) {
     const folder = await findStateDir(given);
     const windowMs = parseDurationOption(given, "window", 60_000, 5_000, 3_600_000);
-    const everyMs = parseDurationOption(given, "every", 2_000, MIN_INTERVAL_MS, 3_600_000);
+    const everyMs = parseDurationOption(given, "interval", 2_000, MIN_INTERVAL_MS, 3_600_000);
     const once = given.has("once");
     using live = startLongRunning();
     using screen =
