@@ -21,7 +21,12 @@ async function answered(found: readonly string[], ...answers: string[]) {
 
 it("Enter takes what was found", async () => {
   const { made, heard } = await answered(["openai"]);
-  expect(made).toEqual({ names: ["openai"], server: undefined, budget: undefined, retention: "400d" });
+  expect(made).toEqual({
+    names: ["openai"],
+    server: undefined,
+    budget: undefined,
+    retention: "400d",
+  });
   expect(heard).toContain("Variables with keys are set for: openai.");
   expect((await answered([])).made.names).toEqual(["demo"]);
 });

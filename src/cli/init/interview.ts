@@ -43,10 +43,13 @@ export async function askStarterOptions(of: InterviewOptions): Promise<StarterOp
         ? { value: text || undefined }
         : "It is an amount such as 50 or 12.50.",
   );
-  const retention = await askUntilValid(of, "How long are rows of the ledger kept? [400d] ", (text) =>
-    text === "" || parseDuration(text) !== undefined || text === "forever"
-      ? { value: text === "forever" ? undefined : text || "400d" }
-      : "It is a time such as 90d, or forever.",
+  const retention = await askUntilValid(
+    of,
+    "How long are rows of the ledger kept? [400d] ",
+    (text) =>
+      text === "" || parseDuration(text) !== undefined || text === "forever"
+        ? { value: text === "forever" ? undefined : text || "400d" }
+        : "It is a time such as 90d, or forever.",
   );
   return { names, server, budget, retention };
 }

@@ -34,7 +34,10 @@ export const command: CliCommand = {
       description: "a server of your own that speaks chat completions",
     },
     budget: { placeholder: "dollars", description: "what each new key may cost in a month" },
-    retention: { placeholder: "time", description: "how long rows of the ledger are kept, as in 400d" },
+    retention: {
+      placeholder: "time",
+      description: "how long rows of the ledger are kept, as in 400d",
+    },
     write: { short: "w", description: "write ./gateway.yaml, and run check" },
     out: { short: "o", placeholder: "file", description: "write it there, and run check" },
     force: { description: "in place of a file that is there" },
