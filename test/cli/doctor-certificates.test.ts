@@ -69,7 +69,7 @@ it("the key fits, or it is an error in the listener's own words", async () => {
   expect(one).toMatchObject({
     id: "listen.tls/files",
     level: "error",
-    found: expect.stringMatching(/listen\.tls cannot be used: .*mismatch/),
+    message: expect.stringMatching(/listen\.tls cannot be used: .*mismatch/),
   });
   expect(await levels({ ...good, cert: "nothing" })).toEqual(["listen.tls/files error"]);
   expect(await levels({ ...good, ca: "nothing" })).toEqual(["listen.tls/files error"]);

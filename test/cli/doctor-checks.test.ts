@@ -14,7 +14,9 @@ const told = (found: readonly { readonly id: string; readonly level: string }[])
 
 it("open files: as many as the bounds may want, and more than there are", async () => {
   const of = (most: number) =>
-    checkLimits({ bounds: { connections: most }, overload: { most } } as never).then(told);
+    checkLimits({ bounds: { connections: most }, overload: { maxConcurrent: most } } as never).then(
+      told,
+    );
   expect(await of(1)).toEqual(["limits/files fine"]);
   expect(await of(1e12)).toEqual(["limits/files warning"]);
 });

@@ -22,7 +22,7 @@ it.each([undefined, "", "soon", "2027-13-45", "Invalid Date"])("%j is no end", (
   for (const days of [0, 1, Infinity]) expect(expiryState(at, days)).toBe("unreadable");
   expect(checkServedCertificate("id", "said", at)).toMatchObject({
     level: "warning",
-    found: expect.stringContaining("does not say when it ends"),
+    message: expect.stringContaining("does not say when it ends"),
   });
   if (at !== undefined) expect(policy({ expires: at })).toEqual("warning");
 });

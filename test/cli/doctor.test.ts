@@ -82,7 +82,7 @@ it("a wrong gateway.yaml: exit 78, with its line", async () => {
   expect(told.code).toBe(78);
   expect(of(told, "config/problem")[0]).toMatchObject({
     level: "error",
-    found: expect.stringContaining(":2"),
+    message: expect.stringContaining(":2"),
   });
 });
 
@@ -117,7 +117,7 @@ it("a gateway that runs makes the small calls itself", async () => {
   expect(levels(told, "gateway")).toEqual(["fine"]);
   expect(of(told, "providers.demo/call")[0]).toMatchObject({
     level: "fine",
-    found: expect.stringContaining("answered with"),
+    message: expect.stringContaining("answered with"),
   });
   const { out } = await runCliInProcess(["doctor", "-c", gateway.file]);
   expect(out).toMatch(/^ok +tollgate /);

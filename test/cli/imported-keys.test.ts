@@ -185,7 +185,7 @@ it("limits are texts, in JSON and in CSV; in another form the error has the righ
   const vast = await imported(JSON.stringify([{ digest: HASH, max_budget: 1e12 }]));
   expect(vast).toMatchObject({
     keys: [{ limits: [] }],
-    remarks: [expect.stringContaining("too large")],
+    warnings: [expect.stringContaining("too large")],
   });
 });
 

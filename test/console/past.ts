@@ -105,7 +105,7 @@ function callOf(
       at,
       attempt,
       request,
-      n: 1,
+      number: 1,
       key: key.id,
       target,
       privacy: "off",
@@ -113,7 +113,7 @@ function callOf(
       claims: [],
       holdNano: costNano * 2n,
       price: null,
-      asked,
+      clientRequest: asked,
     },
     {
       do: "settle",
@@ -137,8 +137,8 @@ function callOf(
     cached: false,
     privacy: "off",
     ms: ms.total,
-    contentMs: failed ? undefined : ms.content,
-    ownMs: 0.6 + luck.below(120) / 100,
+    firstTokenMs: failed ? undefined : ms.content,
+    overheadMs: 0.6 + luck.below(120) / 100,
     labels: {},
     status: failed ? 502 : 200,
     calls: [

@@ -83,7 +83,7 @@ export default defineMiddleware({ api: 1, name: "house-rules", summary: "Says so
     const told = (await gateway.ask("explain", { model: "up/m" })) as unknown as RequestExplanation;
     expect(told.frontend).toBe("chat-completions");
     expect(told.candidates).toEqual([
-      expect.objectContaining({ id: "up/m", protocol: "chat-completions", lane: "passthrough" }),
+      expect.objectContaining({ id: "up/m", protocol: "chat-completions", mode: "passthrough" }),
     ]);
     expect(told.hooks["admit"]).toEqual(["middleware.auth", "middleware.zdr", "middleware.limits"]);
   });
@@ -95,8 +95,8 @@ export default defineMiddleware({ api: 1, name: "house-rules", summary: "Says so
     });
     const told = (await gateway.ask("explain", { model: "up/m" })) as unknown as RequestExplanation;
     expect(told.candidates[0]).toMatchObject({
-      lane: "translated",
-      closedBy: "middleware.house-rules (rewrite)",
+      mode: "translated",
+      translationReason: "middleware.house-rules (rewrite)",
     });
     const { stdout } = await run(
       join(ROOT, "node_modules/.bin/node"),

@@ -85,7 +85,7 @@ models:
     expect(found.requests).toMatchObject([
       {
         id,
-        seen: {
+        record: {
           id,
           clientRequestId: "client-7",
           model: "fast",
@@ -105,7 +105,7 @@ models:
             attempt: `${id}.2`,
             outcome: "ok",
             costNano: "20000",
-            lines: [
+            priceLines: [
               { unit: "input", count: 10, nano: "10000" },
               { unit: "output", count: 2, nano: "10000" },
             ],
@@ -148,7 +148,9 @@ models:
     ] as const;
     for (const [{ id, status }, expected, kind] of refused) {
       expect(status).toBe(expected);
-      expect((await show(id)).requests).toMatchObject([{ id, seen: { status, fault: { kind } } }]);
+      expect((await show(id)).requests).toMatchObject([
+        { id, record: { status, fault: { kind } } },
+      ]);
     }
     const malformed = await fetch(`${at.url}/v1/chat/completions`, {
       method: "POST",
@@ -168,7 +170,7 @@ models:
     }
     const id = await oneTooMany(at);
     expect((await show(id)).requests).toMatchObject([
-      { id, seen: { status: 503, code: "too_many_connections" } },
+      { id, record: { status: 503, code: "too_many_connections" } },
     ]);
     expect((await run("request", id)).out).toMatch(/503 too_many_connections/);
   });

@@ -83,7 +83,7 @@ providers:
     const now = await read();
     expect(now.inFlight).toBe(8);
     expect(now.inFlightByFrontend).toEqual({ "chat-completions": 8, "middleware.mirror": 0 });
-    expect(now.processes).toEqual({ there, answered: there });
+    expect(now.processes).toEqual({ expected: there, responded: there });
     expect(now.ledger).toMatchObject({ ok: true });
     expect(now.memory.rss).toBeGreaterThan(there * 20e6);
     // Those of a generation that ends are under way still.
@@ -129,7 +129,7 @@ providers:
       const mirror = (await res.json()) as GatewayStats & { pid: number };
       pids.add(mirror.pid);
       ({ rejections: refusals } = mirror);
-      expect(mirror.processes).toEqual({ there, answered: there });
+      expect(mirror.processes).toEqual({ expected: there, responded: there });
       return pids.size === workers;
     });
     expect(refusals).toEqual((await read()).rejections);
@@ -143,13 +143,13 @@ providers:
     const [{ pid }] = all as [{ pid: number }];
     process.kill(pid, "SIGSTOP");
     const late = await read();
-    expect(late.processes).toEqual({ there, answered: there - 1 });
+    expect(late.processes).toEqual({ expected: there, responded: there - 1 });
     expect(late.rejections).toEqual(before.rejections);
     expect(late.memory.rss).toBeGreaterThan(there * 20e6);
     process.kill(pid, "SIGKILL");
     await at.line(({ msg }) => msg === "a worker has been replaced");
     const after = await read();
-    expect(after.processes).toEqual({ there, answered: there });
+    expect(after.processes).toEqual({ expected: there, responded: there });
     expect(after.rejections).toEqual(before.rejections);
   });
 

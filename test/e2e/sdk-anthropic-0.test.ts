@@ -67,7 +67,7 @@ describe.each(SPOKEN)("messages on an upstream of %s", (spoken) => {
     for (const words of ["Be brief.", "Hello, wörld 🌍", "0.5", "3000"])
       expect(sent(0)).toContain(words);
     expect(at.up.bills).toMatchObject([
-      { key: `sk-upstream-${spoken.split("-")[0]}`, told: USAGE },
+      { key: `sk-upstream-${spoken.split("-")[0]}`, reportedUsage: USAGE },
     ]);
   });
 

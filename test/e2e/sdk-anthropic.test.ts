@@ -75,7 +75,7 @@ describe.each(SPOKEN)("messages on an upstream of %s", (spoken) => {
     expect(answer._request_id).toBeTruthy();
     expect(JSON.stringify(at.asked()[0]!.json())).toContain("Hello, wörld 🌍");
     expect(at.up.bills).toMatchObject([
-      { key: `sk-upstream-${spoken.split("-")[0]}`, told: USAGE },
+      { key: `sk-upstream-${spoken.split("-")[0]}`, reportedUsage: USAGE },
     ]);
   });
 

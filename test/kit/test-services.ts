@@ -150,35 +150,35 @@ export async function startTestServices(of: TestServicesOptions) {
   const house = {
     log,
     mask: new SecretMask(),
-    observing: new ObserverHub(log),
+    observerSink: new ObserverHub(log),
     shared: new SharedResources(),
     pools: of.pools ?? new ConnectionPools(),
-    rests: new TargetHealth(),
-    conducts: new HookBreakers({
+    targetHealth: new TargetHealth(),
+    hookBreakers: new HookBreakers({
       onQuarantined: (of) => void notices.push({ type: "quarantined", ...of }),
       onReleased: (of) => void notices.push({ type: "released", ...of }),
     }),
-    repeats: new LogThrottle(),
-    usual: createOutputHistory(),
-    watchdog: new TimerWheel(),
-    gate: new AdmissionQueue(
+    logThrottle: new LogThrottle(),
+    outputHistory: createOutputHistory(),
+    timerWheel: new TimerWheel(),
+    admissionQueue: new AdmissionQueue(
       of.overload ?? { maxConcurrent: 10_000, maxQueueWaitMs: 1_000 },
       strain,
     ),
-    room: new MemoryBudget(of.room ?? BOUNDS.inFlight.max),
-    turnstile: new ConcurrencyCounter(),
-    underWay: new InFlightRequests(),
-    claims: new InMemoryIdempotencyRegistry(),
-    lists: createInMemoryModelLists(),
-    pictures: {
-      keep: async () => "http://pictures.test/1.png",
-      get: async () => ({ bytes: Buffer.from("x"), mime: "image/png" }),
+    memoryBudget: new MemoryBudget(of.room ?? BOUNDS.inFlight.max),
+    concurrencyCounter: new ConcurrencyCounter(),
+    inFlightRequests: new InFlightRequests(),
+    idempotency: new InMemoryIdempotencyRegistry(),
+    modelLists: createInMemoryModelLists(),
+    imageFiles: {
+      store: async () => "http://pictures.test/1.png",
+      fetch: async () => ({ bytes: Buffer.from("x"), contentType: "image/png" }),
     },
     stateDir: "",
     store: {} as never,
-    keys: { find: async () => undefined, forget() {} },
-    ledger: {
-      healthy: true,
+    keyCache: { find: async () => undefined, invalidate() {} },
+    ledgerQueue: {
+      isHealthy: true,
       async reserve(c: Reserve & { at: number }) {
         await new Promise((r) => setImmediate(r));
         journal.push(c);
@@ -207,18 +207,18 @@ export async function startTestServices(of: TestServicesOptions) {
     file: "/gateway.yaml",
     workers: 1,
     strict: of.strict ?? false,
-    answerHeaders: [],
-    attempts: of.attempts ?? { perTarget: 1, total: 5 },
+    responseHeaders: [],
+    retries: of.attempts ?? { perTarget: 1, total: 5 },
     maxBodyBytes: of.bodyBytes ?? 1 << 20,
     bounds: { ...DEFAULT_BOUNDS, ...of.bounds },
-    log: { level: "info", slowMs: 60_000 },
+    log: { level: "info", slowRequestMs: 60_000 },
     timeouts: TIMEOUTS,
-    writeMs: 60_000,
+    writeTimeoutMs: 60_000,
     overload: of.overload ?? { maxConcurrent: 10_000, maxQueueWaitMs: 1_000 },
     accounts: new Map(
       Object.entries(of.accounts ?? {}).map(([id, said]) => [id, account(id, said)]),
     ),
-    unmounted: new Map(Object.entries(of.unmounted ?? {})),
+    unmountedProviders: new Map(Object.entries(of.unmounted ?? {})),
     models: new Map(
       Object.entries(of.models ?? {}).map(([name, candidates]) => [
         name,

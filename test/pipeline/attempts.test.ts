@@ -26,7 +26,7 @@ function candidate(provider: string): HostCandidate {
     id: `${provider}/m`,
     provider,
     credential: "c",
-    info: { kind: "chat" },
+    info: { operation: "chat" },
     "~": { target, endpoint: { protocol: null }, provider: { timeouts: TIMES } },
   } as never;
 }
@@ -89,7 +89,7 @@ describe("of a and b, where a says how long it refuses and b is in cooldown", ()
 
   it("b is called before a is called again", () => {
     const { b, turn } = story({ spent: false });
-    expect(turn).toMatchObject({ candidate: b, pass: "spare" });
+    expect(turn).toMatchObject({ candidate: b, reason: "spare" });
   });
 
   it("without a budget neither is called", () => {
@@ -109,7 +109,7 @@ describe("where every candidate is in cooldown", () => {
       if (i % 2 === 0) rests.recordSuccess(b, 0, "");
     }
     while (rests.retryBudget("").takeRetry(false));
-    expect(attemptsOf([a, b], KINDS).first()).toMatchObject({ candidate: b, pass: "spare" });
+    expect(attemptsOf([a, b], KINDS).first()).toMatchObject({ candidate: b, reason: "spare" });
   });
 
   it("nothing is called while each provider refuses its whole account", () => {

@@ -42,7 +42,7 @@ async function sent(from: string, into: string, body: object, edit?: Hooks["edit
     providers: {
       p: {
         endpoints: [{ protocol: TARGETS[into]!, base: `${up.url}/v1`, auth: "none" }],
-        state: "relay",
+        stateMode: "relay",
         ...(isImage(into) && {
           facts: new Map([["m", { kind: "image" as const }]]),
           models: async () => [{ model: "m", kind: "image" as const }],

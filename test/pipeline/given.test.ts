@@ -75,7 +75,7 @@ describe("a recorded answer", () => {
         p: {
           ...provider(up.base),
           credentials: DECLARED,
-          zdrFields: ["model", "text", "stream"],
+          zdrAllowedFields: ["model", "text", "stream"],
         } as never,
       },
       hooks,
@@ -429,8 +429,8 @@ describe("what a reply says of limits", () => {
     const res = await s.ask({ model: "p/m", text: "hi" });
     expect(res.headers.get("ratelimit-requests")).toBe("9");
     expect(limits).toMatchObject([
-      { ...state, by: "gateway" },
-      { by: "provider", unit: "tokens", remaining: 990, max: 1000 },
+      { ...state, source: "gateway" },
+      { source: "provider", unit: "tokens", remaining: 990, max: 1000 },
     ]);
     expect(limits[1]!.resetsAt).toBeGreaterThan(0);
   });

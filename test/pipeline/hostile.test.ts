@@ -332,7 +332,7 @@ describe("an upstream", () => {
     });
     for (let i = 0; i < 5; i++) await (await s.ask(ASK)).text();
     expect(s.house.targetHealth.describeCooldowns()).toMatchObject([
-      { state: "open", why: "upstream" },
+      { state: "open", reason: "upstream" },
     ]);
   });
 
@@ -696,7 +696,7 @@ it("a native endpoint that never yields is given up, and told so", async () => {
         timeouts: { ...TIMEOUTS, totalMs: 400 },
         endpoints: [
           {
-            kind: "chat",
+            operation: "chat",
             async *run(_r: unknown, call: any) {
               signal = call.signal;
               await new Promise(() => {});

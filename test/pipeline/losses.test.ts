@@ -4,7 +4,7 @@ import { HostCall } from "../../src/pipeline/exchange/call.ts";
 import { ownCpuMs } from "../kit/cpu-time.ts";
 
 const attempt = (): HostCall =>
-  new HostCall({ strict: false } as never, { "~": { endpoint: { endpoint: {} } } } as never, 1);
+  new HostCall({ isStrict: false } as never, { "~": { endpoint: { definition: {} } } } as never, 1);
 
 it("hundred thousand losses take the time of hundred thousand", () => {
   const call = attempt();

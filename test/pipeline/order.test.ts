@@ -23,7 +23,12 @@ const seat = (id: string, credential: string, share: number, protocol = "chat"):
   ({ id, credential, protocol, info: {}, policy: {}, "~": { share } }) as never;
 
 const plain = (more: Partial<RoutingRuleInputs> = {}): RoutingRuleInputs => ({
-  x: { identity: { id: "k1" }, size: { bytes: 0, input: 1_000 }, headers: {}, body: {} } as never,
+  x: {
+    identity: { id: "k1" },
+    inputSize: { bytes: 0, tokens: 1_000 },
+    headers: {},
+    body: {},
+  } as never,
   frontend: { server: undefined } as never,
   facts: { features: [] },
   operationSpec: chatOperation,

@@ -219,7 +219,7 @@ describe("with a prompt cache for each credential", () => {
               protocol,
               base: up.base,
               auth: { header: "x-key", field: "api_key" },
-              affinity: { header: "x-session" },
+              sessionAffinity: { header: "x-session" },
             },
           ],
           credentials: credentials({ a: 1, b: 1, c: 1 }),

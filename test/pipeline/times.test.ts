@@ -47,5 +47,5 @@ it("a client's hints lower the total, and nothing raises it", () => {
   expect(total({ ...read, "x-stainless-timeout": "10" })).toBeLessThanOrEqual(10_000);
   // A stream has pings: no read of its client takes so long.
   expect(total(read, true)).toBe(3_600_000);
-  expect(timeoutsFor(call(read, false))).toMatchObject({ hinted: true });
+  expect(timeoutsFor(call(read, false))).toMatchObject({ isClientLimit: true });
 });

@@ -34,7 +34,7 @@ function stage() {
       provider,
       credential: "c",
       model: "m",
-      info: { kind: "chat" },
+      info: { operation: "chat" },
       "~": { target, endpoint: { protocol: null }, provider: { timeouts: TIMES } },
     } as unknown as HostCandidate;
   });
@@ -157,7 +157,7 @@ it.each([
       key: "anna",
     },
   );
-  expect(turns.find(({ candidate }) => candidate === first)).toMatchObject({ turn });
+  expect(turns.find(({ candidate }) => candidate === first)).toMatchObject({ callOrder: turn });
   expect(asks("anna").first).toBe("c");
 });
 

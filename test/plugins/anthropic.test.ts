@@ -75,7 +75,7 @@ describe("the live list", () => {
     expect(found[0]).toEqual({
       model: "a",
       name: "A",
-      kind: "chat",
+      operation: "chat",
       can: { vision: true, documents: false, json_schema: undefined, reasoning: true },
       limits: { input: 200_000, output: 64_000 },
       released: "2026-05-01",
@@ -176,7 +176,7 @@ describe("what is known of Claude", () => {
   test("its facts are of chat models that speak messages, each named once", () => {
     const { models } = anthropic.facts!;
     expect(new Set(models.map((m) => m.model)).size).toBe(models.length);
-    for (const m of models) expect(m).toMatchObject({ kind: "chat", protocols: ["messages"] });
+    for (const m of models) expect(m).toMatchObject({ operation: "chat", protocols: ["messages"] });
   });
 });
 
@@ -218,7 +218,7 @@ describe("a compatible backend", () => {
       }),
     });
     expect(await provider().listModels!(line(`${up.url}/v1`))).toMatchObject([
-      { model: "llama", kind: "chat", limits: { context: 8192 } },
+      { model: "llama", operation: "chat", limits: { context: 8192 } },
     ]);
   });
 

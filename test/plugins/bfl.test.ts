@@ -103,10 +103,10 @@ async function draw(
     provider: "bfl",
     model,
     info: bfl.facts!.models.find((m) => m.model === model)!,
-    attempt: "a1",
+    attemptId: "a1",
     n: 1,
     signal,
-    lose: losing.reportLoss,
+    reportLoss: losing.reportLoss,
   } as unknown as Call;
   const judge = createEventGrammar();
   const events = of.seen ?? [];

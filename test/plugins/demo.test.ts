@@ -44,7 +44,7 @@ const callOf = (model: string, more: Partial<Call> = {}) =>
     id: `demo/${model}`,
     provider: "demo",
     credential: "default",
-    attempt: "a1",
+    attemptId: "a1",
     n: 1,
     signal: new AbortController().signal,
     ...more,

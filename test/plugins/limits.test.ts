@@ -14,7 +14,10 @@ async function mounted(...texts: string[]) {
     occupied(has: readonly Limit[] = []) {
       const found: [string, number][] = [];
       const occupy = (scope: string, most: number) => void found.push([scope, most]);
-      void hooks.admit!({ identity: { id: "k", limits: has }, occupy } as never, undefined);
+      void hooks.admit!(
+        { identity: { id: "k", limits: has }, acquireSlot: occupy } as never,
+        undefined,
+      );
       return found;
     },
     charged(has: readonly Limit[] = [], n = 1) {

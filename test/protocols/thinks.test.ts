@@ -12,7 +12,7 @@ import { upstreams } from "./codecs.ts";
 const thinks = (protocol: Protocol<"chat">, body: object, model = "m", can?: object) =>
   protocol.client!.mayHideReasoning!(
     createOutgoing(body as never),
-    createCallContext({ model, info: { model, kind: "chat", can } as never }),
+    createCallContext({ model, info: { model, operation: "chat", can } as never }),
   );
 
 const OFF_WORDS: readonly object[] = [

@@ -63,7 +63,7 @@ export const entryLaws: readonly Law[] = [
       assert.equal(s.upstreamId, "u1");
       assert.equal(s.upstreamCostNano, 5n);
       assert.equal(s.finish, "stop");
-      assert.deepEqual(s.ms, { head: 1.5, total: 20 });
+      assert.deepEqual(s.ms, { headers: 1.5, total: 20 });
       assert.equal(s.privacy, "required");
       assert.equal(s.price, "p1");
     },

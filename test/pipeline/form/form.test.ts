@@ -516,7 +516,7 @@ describe("what looks over a body", () => {
     const reviewed = { file: "plain" } as const;
     expect(findDisallowedField(body, reviewed, parseAllowances([]))).toEqual({
       path: "Odd",
-      place: "Odd",
+      pattern: "Odd",
     });
     expect(findDisallowedField({ file: body["file"] }, {}, parseAllowances([]))?.path).toBe("file");
     expect(ownCpuMs() - before).toBeLessThan(100);

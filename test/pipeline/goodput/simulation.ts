@@ -115,7 +115,7 @@ export async function gateway(load: Load, upstreams: Upstreams): Promise<Result>
       };
       const x = exchange(`r${i}`, key, its.gen, make);
       Promise.resolve(
-        route({ ...its, x, work: {}, survey: { features: [] }, findings: x["~"] } as never),
+        route({ ...its, x, operationSpec: {}, facts: { features: [] }, findings: x["~"] } as never),
       )
         .then((plan) =>
           dispatch(

@@ -82,7 +82,11 @@ describe("evidence of one client", () => {
     const one = target();
     for (let i = 0; i < 4; i++) expect(fail(one, i)).toBeUndefined();
     expect(fail(one, 4)).toBe("open");
-    expect(one.statusFor(5, "a")).toMatchObject({ state: "open", why: "overloaded", until: 5_004 });
+    expect(one.statusFor(5, "a")).toMatchObject({
+      state: "open",
+      reason: "overloaded",
+      until: 5_004,
+    });
     expect(one.statusFor(5, "b")).toBeUndefined();
     expect(one.tryEnter(5, "b")).toBe("plain");
   });
@@ -248,15 +252,15 @@ describe("what a provider says of its limits", () => {
     expect(one.statusFor(2_000, "z")).toMatchObject({
       state: "retry_after",
       until: 31_000,
-      refuses: false,
+      rejectsRequests: false,
     });
     fail(one, 1_000, "rate_limited", { retryAfterMs: 30_000, scope: "account" });
     expect(one.statusFor(29_999, "z")).toMatchObject({
       state: "retry_after",
       until: 31_000,
-      refuses: true,
+      rejectsRequests: true,
     });
-    expect(one.statusFor(30_000, "z")).toMatchObject({ refuses: false });
+    expect(one.statusFor(30_000, "z")).toMatchObject({ rejectsRequests: false });
   });
 
   it("is no news of a call that was asked before the one that ended it", () => {

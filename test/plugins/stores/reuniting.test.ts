@@ -16,18 +16,18 @@ function stage(lives: boolean) {
   const disk = Promise.withResolvers<void>();
   const slow: { [at in "owe" | "paid"]?: Promise<void> } = {};
   const tape = {
-    owe: async () => slow.owe,
-    paid: async () => {
+    appendUnsent: async () => slow.owe,
+    clearUnsent: async () => {
       await slow.paid;
       said.push("paid");
     },
   } as unknown as Spool;
   const node = {
-    goesOn: async () => lives,
-    lives: async () => lives && [],
+    resume: async () => lives,
+    heartbeat: async () => lives && [],
     join: async () => void said.push("joins"),
-    writing: () => ({ instance: "one" }),
-    again: async (_: unknown, facts: readonly StoreCommand[]) =>
+    requirePosition: () => ({ instance: "one" }),
+    applyAgain: async (_: unknown, facts: readonly StoreCommand[]) =>
       facts.map((c) => {
         said.push("attempt" in c ? c.attempt : c.do);
         return { ok: true };

@@ -39,7 +39,11 @@ it("the next one reads what was told and what is owed, and of its own nothing", 
   await one.close(false);
   expect(await readLeftSpools(folder, "one")).toEqual([]);
   const [left] = await readLeftSpools(folder, "two");
-  expect(left).toEqual({ instance: "one", told: [told(1)], owed: [[settleCommand("a1")]] });
+  expect(left).toEqual({
+    instance: "one",
+    acknowledged: [told(1)],
+    unsent: [[settleCommand("a1")]],
+  });
   await deleteSpool(folder, left!);
   expect(await readdir(folder)).toEqual([]);
 });
@@ -52,7 +56,7 @@ it("a line that a crash cut short is left out, and all before it is read", async
   for (const file of ["ring.1", "owed"])
     await appendFile(join(folder, "tape-one", file), '{"epoch":1,"n":2,"ba');
   expect(await readLeftSpools(folder, "")).toEqual([
-    { instance: "one", told: [told(1)], owed: [[settleCommand("a1")]] },
+    { instance: "one", acknowledged: [told(1)], unsent: [[settleCommand("a1")]] },
   ]);
 });
 
@@ -107,7 +111,10 @@ it("one that left in good order leaves nothing", async () => {
 
 it("what is being written while the database comes back is told to it, too", async () => {
   const written = Promise.withResolvers<void>();
-  const file = { owe: () => written.promise, paid: async () => {} } as unknown as Spool;
+  const file = {
+    appendUnsent: () => written.promise,
+    clearUnsent: async () => {},
+  } as unknown as Spool;
   const slices = { live: 1, spent() {} } as never;
   const outage = new OfflineMode({ maxMs: 60_000, share: 0.1 }, slices, () => file);
   outage.begin([]);

@@ -106,13 +106,13 @@ describe("the request", () => {
       "generate",
     );
     expect(r).toEqual({
-      kind: "image",
+      operation: "image",
       model: "a/b",
       prompt: "x",
       stream: false,
       n: 1,
-      refs: [],
-      want: "bytes",
+      inputImages: [],
+      responseFormat: "bytes",
       rest: {},
       ext: {},
     });
@@ -122,12 +122,12 @@ describe("the request", () => {
     expect(server.analyze({ model: "m", prompt: "x" })).toEqual({
       features: [],
       n: 1,
-      translate: false,
+      requiresTranslation: false,
     });
     expect(server.analyze({ n: 3, stream: true, response_format: "url" })).toEqual({
       features: ["stream", "n"],
       n: 3,
-      translate: true,
+      requiresTranslation: true,
     });
   });
 

@@ -54,7 +54,7 @@ describe("what is known of a model", () => {
     expect(listed).toBe(true);
     expect(info).toEqual({
       model: "gpt-6",
-      kind: "chat",
+      operation: "chat",
       name: "GPT-6",
       price: price("9"),
       limits: { context: 400_000, output: 2 },
@@ -76,7 +76,7 @@ describe("what is known of a model", () => {
   it("an unknown model is a chat model of which nothing is known, and looking is not telling", () => {
     const { catalog } = stock({ openai: shipped() });
     expect(catalog.find("openai", "x/y:z[1m]")).toEqual({
-      info: { model: "x/y:z[1m]", kind: "chat" },
+      info: { model: "x/y:z[1m]", operation: "chat" },
       listed: false,
       sources: {},
     });
@@ -103,7 +103,7 @@ describe("what is known of a model", () => {
       expect(catalog.find("azure", model).info.price).toEqual(price("4"));
       expect(catalog.find("azure", model).sources["price"]).toMatchObject({
         from: "live",
-        as: "openai/gpt-6",
+        pricedAs: "openai/gpt-6",
       });
     }
     for (const model of ["round", "lost"])
@@ -116,12 +116,12 @@ describe("what exists", () => {
     const { lists, catalog } = stock({ openai: shipped(image("gpt-image-2"), chat("gpt-6")) });
     expect(catalog.find("openai", "gpt-image-2")).toMatchObject({
       listed: false,
-      info: { kind: "image" },
+      info: { operation: "image" },
     });
     lists.update("openai", "main", [chat("gpt-image-2"), chat("gpt-6")], AT);
     expect(catalog.find("openai", "gpt-image-2")).toMatchObject({
       listed: true,
-      info: { kind: "image" },
+      info: { operation: "image" },
     });
     expect(catalog.list({ operation: "image" }).map((l) => l.id)).toEqual(["openai/gpt-image-2"]);
     lists.update("openai", "main", [chat("gpt-6")], AT);
@@ -231,7 +231,7 @@ describe("listings", () => {
     expect(catalog.listing("fast")).toMatchObject({
       id: "fast",
       provider: "a",
-      kind: "chat",
+      operation: "chat",
       can: { tools: true },
     });
     expect(catalog.listing("fast")!.limits).toBeUndefined();

@@ -84,11 +84,11 @@ describe("merging what is said of a model", () => {
   });
 
   it("what nobody says stays absent", () => {
-    expect(mergeFacts("m", [])).toEqual({ info: { model: "m", kind: "chat" }, sources: {} });
+    expect(mergeFacts("m", [])).toEqual({ info: { model: "m", operation: "chat" }, sources: {} });
     expect(
       mergeFacts("m", [{ from: "live", facts: { operation: "chat", name: undefined, can: {} } }])
         .info,
-    ).toEqual({ model: "m", kind: "chat" });
+    ).toEqual({ model: "m", operation: "chat" });
   });
 
   it("a price is never made of two halves", () => {

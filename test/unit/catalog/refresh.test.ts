@@ -119,8 +119,8 @@ describe("refreshing", () => {
       {
         provider: "p",
         credential: "c",
-        count: 1,
-        lastOk: asked[0],
+        modelCount: 1,
+        lastSuccessAt: asked[0],
         ageMs: clock.at - asked[0]!,
         failures: 5,
         lastError: { message: "connection refused" },
@@ -142,7 +142,7 @@ describe("refreshing", () => {
     await clock.pass(0);
     answer = { error: "sorry" };
     await refresh.refreshNow("p");
-    expect(refresh.status()[0]).toMatchObject({ count: 1, failures: 1 });
+    expect(refresh.status()[0]).toMatchObject({ modelCount: 1, failures: 1 });
     expect(refresh.status()[0]!.lastError!.message).toMatch(/not usable/);
     refresh[Symbol.dispose]();
   });
@@ -159,7 +159,7 @@ describe("refreshing", () => {
     ]);
     await clock.pass(30_000);
     expect(signal!.aborted).toBe(true);
-    expect(refresh.status()[0]).toMatchObject({ failures: 1, count: undefined });
+    expect(refresh.status()[0]).toMatchObject({ failures: 1, modelCount: undefined });
     refresh[Symbol.dispose]();
   });
 

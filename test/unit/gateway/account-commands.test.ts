@@ -94,15 +94,15 @@ it("an account is made in one of the file, changed, moved and ended, each with i
     state: "valid",
     version: 1,
     limits,
-    counted: [
+    limitUsage: [
       {
         scope: "account:web",
         limit: limits[0],
         unit: "nano_usd",
         max: 100,
-        left: 100,
+        remaining: 100,
         used: 0n,
-        held: 0n,
+        reserved: 0n,
       },
     ],
   });
@@ -115,7 +115,7 @@ it("an account is made in one of the file, changed, moved and ended, each with i
   expect([path, models]).toEqual(["web", undefined]);
   expect(await account("close", { id: "web" })).toMatchObject({ state: "closed", version: 4 });
   // Once more changes nothing.
-  expect(await account("close", { id: "web" })).toMatchObject({ version: 4, ended: now });
+  expect(await account("close", { id: "web" })).toMatchObject({ version: 4, closedAt: now });
   expect(told).toEqual([
     "account made web",
     "account updated web",

@@ -142,7 +142,8 @@ describe.each(stores)("over the %s store", (_name, make) => {
               holdNano: 0n,
               price: null,
             });
-            if (max !== undefined) expect(left).toMatchObject({ limits: [{ left: max - spent }] });
+            if (max !== undefined)
+              expect(left).toMatchObject({ limits: [{ remaining: max - spent }] });
             const [total] = await made.store.sumEntries({ by: [], account: ids[i]! });
             expect(total?.costNano ?? 0n).toBe(spent);
           }

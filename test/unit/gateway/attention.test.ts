@@ -62,15 +62,15 @@ function asking(more: Partial<AttentionOptions> = {}, status: object = {}, readi
   const { attention } = createAttentionCommand({
     status: async () =>
       ({
-        leftOut: [],
-        quarantined: [],
-        unreachable: [],
-        lists: [],
+        unmountedProviders: [],
+        quarantinedHooks: [],
+        unreachablePlugins: [],
+        modelLists: [],
         lastReload: undefined,
         ...status,
       }) as never,
     stats: async () =>
-      ({ ledger: { ok: true }, certificates: [], resting: [], ...readings }) as never,
+      ({ ledger: { ok: true }, certificates: [], cooldowns: [], ...readings }) as never,
     requestStats: {
       readSeries: () => ({ totals: [{ name: "acme/old" }, { name: "acme/new" }] }) as never,
     },
@@ -119,7 +119,7 @@ it("has budgets that are nearly used up and models that retire, the urgent ones 
   expect(kinds(all)).toEqual(["sales", "acme/aliased", "k2", "k1", "research", "acme/old"]);
   expect(all.items[1]).toMatchObject({ names: ["fast"], used: false, severity: "bad" });
   expect(all.items[3]).toMatchObject({ of: "key", name: "name of k1", used: 95n, max: 100 });
-  expect(all).toMatchObject({ omitted: 0, unchecked: 0 });
+  expect(all).toMatchObject({ omitted: 0, uncheckedLimits: 0 });
 });
 
 it("has what is wrong with the gateway", async () => {

@@ -33,7 +33,7 @@ describe("a file from somebody else's address", () => {
     });
     expect(await files.get(`${at}/a.png?sig=1`)).toEqual({
       bytes: Buffer.from([1, 2, 3]),
-      mime: "image/png",
+      contentType: "image/png",
     });
     expect(Object.keys(seen).sort()).toEqual(["accept", "accept-encoding", "connection", "host"]);
   });

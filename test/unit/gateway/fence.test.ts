@@ -49,7 +49,7 @@ it.each(["apply", "begin", "end"] as const)(
         env: {},
         stateDir: "/nowhere",
         shared: new SharedResources(),
-        peers: createPluginPeers(),
+        pluginPeers: createPluginPeers(),
       } as never,
       new LifetimeScope(),
       { version: "1", instance: "one" },

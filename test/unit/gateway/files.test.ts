@@ -53,10 +53,10 @@ describe("files with an end", () => {
     expect(files.counts()).toEqual({
       files: 0,
       bytes: 0,
-      kept: 1,
+      stored: 1,
       served: 2,
-      refused: 2,
-      swept: 1,
+      rejected: 2,
+      expired: 1,
     });
   });
 
@@ -138,7 +138,7 @@ describe("files with an end", () => {
     time += 2_000;
     const kept = await files.store(Buffer.alloc(10), "image/png", 1e15);
     expect(kept.expiresAt).toBeLessThanOrEqual(time + 7 * 86_400_000 + 1_000);
-    expect(files.counts()).toMatchObject({ files: 1, swept: 2 });
+    expect(files.counts()).toMatchObject({ files: 1, expired: 2 });
   });
 
   it("other caps hold from then on, and what was given out keeps its end", async () => {

@@ -193,7 +193,7 @@ it("a store of one process is a fleet of one", async () => {
   const { listInstances: _, ...store } = alone.store();
   const a = await started({ ...alone, store: () => store });
   const { nodes, warnings } = await a.fleet();
-  expect(nodes).toMatchObject([{ self: true, state: "live", about: { url: a.url } }]);
+  expect(nodes).toMatchObject([{ isSelf: true, state: "live", info: { url: a.url } }]);
   expect(warnings).toEqual([]);
 });
 

@@ -310,6 +310,6 @@ describe("a store that says that it cannot be reached", () => {
     const heard: StoreCommand[] = [];
     h.gate((batch) => void heard.push(...batch));
     await h.ledger.flush();
-    expect(heard).toMatchObject([{ do: "heartbeat", about }]);
+    expect(heard).toMatchObject([{ do: "heartbeat", info: about }]);
   });
 });

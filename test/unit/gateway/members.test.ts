@@ -21,7 +21,7 @@ const chat = {
   summary: "",
   setup: () => ({
     protocol: chatCompletions(),
-    routes: [{ method: "POST", path: "/chat", op: "generate" }],
+    routes: [{ method: "POST", path: "/chat", actionType: "generate" }],
   }),
 } as unknown as Definition;
 const endpoint = { protocol: chatCompletions(), base: "http://127.0.0.1:9", auth: "none" };

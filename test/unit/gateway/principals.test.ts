@@ -91,7 +91,7 @@ function site() {
   const api = new AdminApi({
     dispatcher: gate,
     adminPrincipals: holders,
-    oidc: { offered: false } as never,
+    oidc: { isConfigured: false } as never,
     auditing: { recordSignIn: async () => {} },
     log: { error() {} },
   });
@@ -122,8 +122,8 @@ function credential(of: Drawn, at: ReturnType<typeof site>, n: number): Record<s
 const providerOf = (issuer: string, people: readonly Drawn[]) =>
   ({
     issuer,
-    groups: "groups",
-    name: "email",
+    groupsClaim: "groups",
+    nameClaim: "email",
     roles: people.map((of) => ({ group: groupOf(of), role: of.role, account: of.account })),
   }) as unknown as OidcConfig;
 

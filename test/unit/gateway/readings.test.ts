@@ -70,10 +70,10 @@ it("adds up what can be added, and takes the worst of what cannot", () => {
       { rejections: { tls: 2, unknown_path: 1 }, droppedRecords: { "observers.a": 7 } },
     ),
   ).toEqual({
-    each: [PROCESS, PROCESS],
+    perProcess: [PROCESS, PROCESS],
     inFlight: 5,
-    inFlightOf: { messages: 3, models: 0 },
-    resting: [
+    inFlightByFrontend: { messages: 3, models: 0 },
+    cooldowns: [
       { ...rest, until: 9 },
       { provider: "p", credential: "c", until: 1, ...more },
     ],
@@ -82,11 +82,11 @@ it("adds up what can be added, and takes the worst of what cannot", () => {
       { origin: "https://a", connected: 4, free: 2, running: 2, queued: 6 },
       { ...pool, origin: "https://b" },
     ],
-    queue: 4,
+    queuedCommands: 4,
     loopDelayMs: { mean: 1, p99: 20, max: 30 },
     memory: { rss: 2, heapUsed: 2, external: 2 },
-    refusals: { tls: 3, unknown_path: 1 },
-    dropped: { "observers.a": 7 },
+    rejections: { tls: 3, unknown_path: 1 },
+    droppedRecords: { "observers.a": 7 },
   });
 });
 

@@ -220,7 +220,11 @@ it("ends where the time that was asked for begins, and where the ledger does", a
   ]);
   const of = { query: {}, status: undefined, to: NOON, cursor: undefined, limit: 50 };
   const page = await searchRequests(store, { ...of, from: NOON - 100 }, QUIET);
-  expect(page).toMatchObject({ items: [{ id: "r-c1" }], next: undefined, reached: NOON - 100 });
+  expect(page).toMatchObject({
+    items: [{ id: "r-c1" }],
+    next: undefined,
+    searchedBackTo: NOON - 100,
+  });
   const nothing = await searchRequests(store, { ...of, from: NOON + 10, to: NOON + 20 }, QUIET);
   expect(nothing).toMatchObject({ items: [], next: undefined });
   await expect(

@@ -234,7 +234,7 @@ describe("lines", () => {
   });
 
   it("are frames of one sort, or none", () => {
-    expect(parseFrame('{"ask":1,"name":"x"}')).toEqual({ ask: 1, name: "x" });
+    expect(parseFrame('{"ask":1,"name":"x"}')).toEqual({ call: 1, method: "x" });
     for (const text of [
       '{"ask":0,"name":"x"}',
       '{"ask":1}',

@@ -78,25 +78,28 @@ describe("a hold", () => {
     for (const mode of ["expected", "soft"] as const)
       expect(estimateHold(ask({ budgetMode: mode, modelMaxOutput: 64_000 }))).toMatchObject({
         nano: worst.nano,
-        most: 64_000,
+        maxOutput: 64_000,
       });
     expect(estimateHold(ask({ modelMaxOutput: 64_000, output: 500, n: 3 }))).toMatchObject({
       nano: 10_000_000n + 1_500n * 25_000n,
-      most: 1_500,
+      maxOutput: 1_500,
     });
   });
   it("is unknown where the price is", () => {
     expect(estimateHold(ask({ price: null, budgetMode: "hard", output: 5 }))).toEqual({
       nano: null,
       claim: null,
-      lacks: [],
-      tier: undefined,
+      unpricedUnits: [],
+      unknownTier: undefined,
       output: 5,
-      most: 5,
+      maxOutput: 5,
     });
   });
   it("names the units and the tier that the price does not list", () => {
-    expect(estimateHold(ask({ tier: "warp" }))).toMatchObject({ lacks: [], tier: "warp" });
+    expect(estimateHold(ask({ tier: "warp" }))).toMatchObject({
+      unpricedUnits: [],
+      unknownTier: "warp",
+    });
     for (const mode of ["hard", "expected", "soft"] as const)
       expect(
         estimateHold(ask({ budgetMode: mode, toolRuns: 3, tools: ["searches"] })).unpricedUnits,
@@ -105,7 +108,7 @@ describe("a hold", () => {
     const of = { budgetMode: "hard", output: 0, input: 0, price: priced, toolRuns: 3 } as const;
     expect(estimateHold(ask({ ...of, tools: ["searches"] }))).toMatchObject({
       nano: 30_000_000n,
-      lacks: [],
+      unpricedUnits: [],
     });
   });
   it("free holds nothing", () => {

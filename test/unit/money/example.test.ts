@@ -41,7 +41,10 @@ describe("an example", () => {
     const about = (unit: PriceLine["unit"], usd: string, per: 1 | 1_000_000) =>
       createPricedExample(imageOperation, { lines: [{ unit, usd, per }, ...text] }, 0);
     const text: PriceLine[] = [{ unit: "input", usd: "5", per: 1_000_000 }];
-    expect(about("images", "0.04", 1)).toMatchObject({ about: "one image", nano: 40_000_000n });
+    expect(about("images", "0.04", 1)).toMatchObject({
+      description: "one image",
+      nano: 40_000_000n,
+    });
     expect(about("megapixels", "1", 1)).toMatchObject({ nano: 1_048_576_000n });
     expect(about("image_out", "30", 1_000_000)).toMatchObject({ nano: 30_500_000n });
     expect(createPricedExample(chatOperation, FREE, 0).nano).toBe(0n);

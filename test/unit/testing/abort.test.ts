@@ -8,14 +8,14 @@ import { ownCpuMs } from "../../kit/cpu-time.ts";
 
 const SUBJECT = {
   credential: {},
-  heard: [],
+  observed: [],
   secrets: [],
-  works: [],
+  operations: [],
 } as unknown as ConformanceSubject;
 const provider = (models: Provider["listModels"]) =>
   ({
     endpoints: [{ protocol: { id: "toy" }, base: "https://toy.example", auth: "none" }],
-    models,
+    listModels: models,
   }) as unknown as Provider;
 
 /** As on a machine that has no time for this process. */

@@ -341,8 +341,8 @@ describe("a frontend", () => {
           {
             method: "POST",
             path: "/acme/:model",
-            op: "generate",
-            read: (x: any) => ({ model: x.params.model }),
+            actionType: "generate",
+            readInput: (x: any) => ({ model: x.params.model }),
           },
         ],
         ...more,

@@ -24,15 +24,15 @@ const told = (...notices: readonly GatewayEvent[]): Outages => {
 it("lasts from the first failure to the first response", () => {
   const outages = told(fails(1), fails(5, { kind: "timeout" }), answers(9), answers(11), fails(20));
   expect(outages.listOf("acme")).toEqual([
-    { ...of, kind: "overloaded", from: 20, until: 30 },
-    { ...of, kind: "overloaded", from: 1, until: 15, to: 9 },
+    { ...of, errorKind: "overloaded", startedAt: 20, cooldownEndsAt: 30 },
+    { ...of, errorKind: "overloaded", startedAt: 1, cooldownEndsAt: 15, recoveredAt: 9 },
   ]);
   expect(outages.listOf("other")).toEqual([]);
 });
 
 it("is of one credential and one model", () => {
   const outages = told(fails(1), fails(2, { model: "a" }), answers(3, { model: "a" }));
-  expect(outages.listOf("acme")).toMatchObject([{ model: "a", to: 3 }, { model: null }]);
+  expect(outages.listOf("acme")).toMatchObject([{ model: "a", recoveredAt: 3 }, { model: null }]);
   expect(outages.listOf("acme")[1]).not.toHaveProperty("to");
 });
 
@@ -48,7 +48,7 @@ it("is there after a restart, and the number of them is bounded", () => {
   expect((JSON.parse(outages.serialize().toString()) as unknown[]).length).toBe(500);
   // It goes on where the process before ended.
   after.onEvent(answers(6_000));
-  expect(after.listOf("acme")[0]).toMatchObject({ from: 5_000, to: 6_000 });
+  expect(after.listOf("acme")[0]).toMatchObject({ startedAt: 5_000, recoveredAt: 6_000 });
   for (const wrong of ["", "{}", "[{}]", '[{"provider":"a","credential":"b","model":1}]'])
     expect(() => after.restore(Buffer.from(wrong))).toThrow();
 });

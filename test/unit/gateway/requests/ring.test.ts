@@ -73,7 +73,7 @@ it("keeps the newest, hands them out in order, and says what a reader has missed
 it("a place of an earlier process is none here: its reader begins with the oldest", () => {
   const ring = new RequestRing(4, 0);
   ring.add([record(0), record(1)]);
-  expect(ring.read(5_000, every, 10)).toMatchObject({ next: 2, missed: 0 });
+  expect(ring.read(5_000, every, 10)).toMatchObject({ next: 2, missedCount: 0 });
 });
 
 it("100,000 requests leave it as large as it was, and cost next to nothing", () => {
@@ -172,7 +172,7 @@ it("an account's view counts its own requests that are gone, whatever displaced 
         const came = paths.filter((of) => of === "acme/lab").length;
         const view = ring.within("lab");
         expect([view.count, view.size]).toEqual([came, kept]);
-        expect(view.read(0, every, 100)).toMatchObject({ next: came, missed: came - kept });
+        expect(view.read(0, every, 100)).toMatchObject({ next: came, missedCount: came - kept });
         // Every own request since then is kept.
         const own = paths.flatMap((of, i) => (of === "acme/lab" ? [i + 1] : []));
         expect(own.filter((at) => at >= view.since)).toHaveLength(kept);

@@ -84,11 +84,11 @@ async function made(size: number, first: WorkerGeneration) {
   const house = {
     store,
     log,
-    lists,
-    observing,
-    claims: { gone() {} },
-    ledger: createLedgerQueue(store),
-    health: new LedgerAvailability(),
+    modelLists: lists,
+    observerSink: observing,
+    idempotency: { ownerExited() {} },
+    ledgerQueue: createLedgerQueue(store),
+    ledgerAvailability: new LedgerAvailability(),
   } as unknown as Services;
   const broken = vi.fn<(error: Error) => void>();
   const listen = [{ host: "127.0.0.1", port: 0 }] as never;
