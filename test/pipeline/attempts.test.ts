@@ -47,7 +47,8 @@ function next(stage: FailurePoint, kind: ErrorKind, on: readonly ErrorKind[]) {
   const attempts = attemptsOf([candidate("a"), candidate("b")], on);
   const first = attempts.first()!.candidate;
   const failure = getFault(attributeFault(createFault(kind, "No."), "target", "a"))!;
-  return attempts.nextAfter({ candidate: first, began: 0 } as never, stage, failure)?.candidate.id;
+  return attempts.nextAfter({ candidate: first, startedAt: 0 } as never, stage, failure)?.candidate
+    .id;
 }
 
 it.each(Object.keys(FAILURE_POINTS) as FailurePoint[])(

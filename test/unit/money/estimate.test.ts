@@ -47,7 +47,7 @@ describe("a hold", () => {
   it("expected: input as estimated, at least 1,024 tokens of output", () => {
     expect(estimateHold(ask())).toMatchObject({
       claim: 5_000_000n + 1_024n * 25_000n,
-      output: 1_024,
+      outputPerResponse: 1_024,
     });
     expect(estimateHold(ask({ typicalOutput: 4_000 })).outputPerResponse).toBe(4_000);
     expect(estimateHold(ask({ typicalOutput: 4_000, output: 100 })).outputPerResponse).toBe(100);
@@ -91,7 +91,7 @@ describe("a hold", () => {
       claim: null,
       unpricedUnits: [],
       unknownTier: undefined,
-      output: 5,
+      outputPerResponse: 5,
       maxOutput: 5,
     });
   });
