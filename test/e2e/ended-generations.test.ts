@@ -21,7 +21,7 @@ export default defineMiddleware({
     const mount = new Mount();
     return {
       admit(x) {
-        if (x.headers["x-count"]) x.header("x-alive", String(queryObjects(Mount)));
+        if (x.headers["x-count"]) x.setResponseHeader("x-alive", String(queryObjects(Mount)));
       },
       settle: () => void mount,
     };

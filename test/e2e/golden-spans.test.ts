@@ -23,7 +23,10 @@ const ANSWERS: Record<string, (asked: UpstreamRequest) => object | Promise<never
   whole: (asked) => HELLO.toResponse(asked),
   streamed: (asked) => HELLO.toResponse(asked),
   // Behind some of its content.
-  torn: (asked) => ({ ...HELLO.toResponse(asked), cut: { after: { pieces: 9 }, how: "reset" } }),
+  torn: (asked) => ({
+    ...HELLO.toResponse(asked),
+    truncation: { after: { pieces: 9 }, how: "reset" },
+  }),
   silent: () => new Promise<never>(() => {}),
   busy: () => jsonResponse({ error: { message: "No." } }, 503),
   limited: () => jsonResponse({ error: { message: "No." } }, 429),

@@ -1,5 +1,5 @@
 // What a fake upstream answers, as plain data: every field can be set beside any other, so a fault is one word added to
-// a good answer: `{ ...say("Hello").to(asked), cut: { after: 40, how: "reset" } }`.
+// a good answer: `{ ...say("Hello").toResponse(asked), truncation: { after: 40, how: "reset" } }`.
 import type { Usage } from "../../model/usage.ts";
 import type { Json } from "../../model/values.ts";
 import type { Chunks } from "./split-chunks.ts";

@@ -55,7 +55,7 @@ test("a receiver that is away, refuses or breaks off is told later: each once, i
     "POST /in": (asked) => {
       const faults = [
         jsonResponse({}, 500),
-        { ...jsonResponse({}), cut: { after: "nothing", how: "reset" } as const },
+        { ...jsonResponse({}), truncation: { after: "nothing", how: "reset" } as const },
         jsonResponse({}, 302),
       ];
       if (tries++ < faults.length) return faults[tries - 1]!;
