@@ -49,7 +49,7 @@ export default defineMiddleware({
       routes: [
         {
           // The admit hooks have found out whose key it is.
-          on: "public",
+          listener: "public",
           method: "GET",
           path: "/v1/receipts/:id",
           async handle(x) {

@@ -98,13 +98,13 @@ export interface RouteInput {
 }
 
 /**
- * A route that its plugin answers itself, and what its client must present. `Usual` is what an absent `on` means: "public" for a
+ * A route that its plugin answers itself, and what its client must present. `Usual` is what an absent `listener` means: "public" for a
  * frontend's, "admin" for a middleware's and an observer's.
  */
 export type HandlerRoute<Usual extends "public" | "admin" = "public" | "admin"> = RouteHandler &
   (PublicAccess<Usual> | AdminAccess<Usual>);
 
-type ListenerChoice<P extends string, Usual> = P extends Usual ? { on?: P } : { on: P };
+type ListenerChoice<P extends string, Usual> = P extends Usual ? { listener?: P } : { listener: P };
 
 /**
  * On the port that clients reach, in every process that answers there. Admit hooks run and find out which key it is,

@@ -153,7 +153,7 @@ const ROUTE_MEMBERS = {
   protocols: true,
   body: true,
   readInput: true,
-  on: true,
+  listener: true,
   role: true,
   allowUnauthenticated: true,
   handle: true,

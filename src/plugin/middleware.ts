@@ -45,7 +45,7 @@ export interface MiddlewareDef<O extends ObjectSchema = NoOptions> extends Plugi
 export interface MiddlewareRoutes {
   /**
    * Answered by the middleware itself, by what its hooks have left in the same `setup`. With several processes each has its own
-   * copy: `ctx.peers` asks the others. A route `on: "public"` is asked as `middleware.<name>`, the name that a key's
+   * copy: `ctx.peers` asks the others. A route with `listener: "public"` is asked as `middleware.<name>`, the name that a key's
    * `frontends` may say.
    */
   routes?: readonly PluginRoute[];

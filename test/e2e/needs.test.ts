@@ -17,7 +17,7 @@ export default defineMiddleware({
   } },
   needs: ${needs},
   setup: (_options, ctx) => ({
-    routes: [{ on: "public", open: true, method: "GET", path: "/read/:what",
+    routes: [{ listener: "public", open: true, method: "GET", path: "/read/:what",
       async serve(x) {
         const of = x.query.get("of");
         try {

@@ -20,7 +20,7 @@ import { defineMiddleware } from "tollgate/plugin";
 export default defineMiddleware({
   api: 1, name: "mirror", summary: "Reads where clients are answered", sends: "nowhere",
   setup: (_options, ctx) => ({
-    routes: [{ on: "public", open: true, method: "GET", path: "/mirror",
+    routes: [{ listener: "public", open: true, method: "GET", path: "/mirror",
       serve: async () => ({ status: 200, body: { pid: process.pid, ...(await ctx.readings()) } }) }],
   }),
 });

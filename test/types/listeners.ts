@@ -27,12 +27,12 @@ export const middleware = defineMiddleware({
       admit: () => void asked++,
       routes: [
         { method: "GET", path: "/asked", handle: () => ({ status: 200, body: asked }) },
-        { method: "GET", path: ["/a", "/b"], on: "admin", role: "viewer", handle: serve },
-        { method: "GET", path: "/v1/asked", on: "public", handle: serve },
+        { method: "GET", path: ["/a", "/b"], listener: "admin", role: "viewer", handle: serve },
+        { method: "GET", path: "/v1/asked", listener: "public", handle: serve },
         {
           method: "GET",
           path: "/v1/open",
-          on: "public",
+          listener: "public",
           allowUnauthenticated: true,
           handle: serve,
         },
@@ -77,8 +77,8 @@ export const frontend = defineFrontend({
   setup: () => ({
     routes: [
       { method: "GET", path: "/x", handle: serve },
-      { method: "GET", path: "/x", on: "public", allowUnauthenticated: true, handle: serve },
-      { method: "GET", path: "/x", on: "admin", role: "operator", handle: serve },
+      { method: "GET", path: "/x", listener: "public", allowUnauthenticated: true, handle: serve },
+      { method: "GET", path: "/x", listener: "admin", role: "operator", handle: serve },
     ],
   }),
 });
@@ -90,7 +90,7 @@ export const who: PluginRoute = { method: "GET", path: "/x", role: "boss", handl
 export const both: PluginRoute = {
   method: "GET",
   path: "/",
-  on: "public",
+  listener: "public",
   // @ts-expect-error  roles are the admin listener's; on the public port there are keys
   role: "viewer",
   handle: serve,
@@ -125,7 +125,7 @@ export const shut: ObserverRoute = {
 // @ts-expect-error  only a frontend leads to models
 export const walks: PluginRoute = { method: "POST", path: "/x", op: "generate" };
 // @ts-expect-error  what an observer knows is not the clients'
-export const seen: ObserverRoute = { method: "GET", path: "/x", on: "public", handle: serve };
+export const seen: ObserverRoute = { method: "GET", path: "/x", listener: "public", handle: serve };
 // @ts-expect-error  a route without an answer
 export const silent: ObserverRoute = { method: "GET", path: "/x" };
 // @ts-expect-error  a frontend's routes are public unless they say otherwise, so this one has no role

@@ -108,7 +108,10 @@ export async function mountObservers(
   scope: LifetimeScope,
 ): Promise<MountedObserver[]> {
   const observers: MountedObserver[] = [];
-  const only = { on: "admin", why: "an observer's routes are on the admin listener" } as const;
+  const only = {
+    listener: "admin",
+    why: "an observer's routes are on the admin listener",
+  } as const;
   for (const mounted of config.observers) {
     const observer = await setup.setUp<Observer>(mounted, scope);
     if (!observer) continue;

@@ -22,7 +22,7 @@ interface PluginRoutes {
   /** The listener of a route that names none. */
   readonly defaultListener: ListenerName;
   /** The one listener that a route may be on, with the reason. */
-  readonly requiredListener?: { readonly on: ListenerName; readonly why: string };
+  readonly requiredListener?: { readonly listener: ListenerName; readonly why: string };
   readonly renderFault?: Frontend["encodeFault"];
 }
 
@@ -51,7 +51,7 @@ export class PluginRouteTable {
   }: PluginRoutes): Route[] {
     const open: Route[] = [];
     for (const route of routes) {
-      const on = "actionType" in route ? "public" : (route.on ?? defaultListener);
+      const on = "actionType" in route ? "public" : (route.listener ?? defaultListener);
       const wrong = findRouteFlaw(route, on, requiredListener);
       if (wrong !== undefined)
         this.#setup.addMountProblem(mounted, `${routeNameOf(route)} ${wrong}`);
@@ -149,19 +149,19 @@ function findRouteFlaw(
   only: PluginRoutes["requiredListener"],
 ): string | undefined {
   const {
-    on: said,
+    listener: said,
     role,
     allowUnauthenticated,
-  } = route as { on?: unknown; role?: unknown; allowUnauthenticated?: unknown };
+  } = route as { listener?: unknown; role?: unknown; allowUnauthenticated?: unknown };
   if ("actionType" in route)
     return said === "admin" || role !== undefined
       ? "leads to models, and that is for the public port and its keys"
       : undefined;
-  if (typeof route.handle !== "function") return "has no serve";
+  if (typeof route.handle !== "function") return "has no handle";
   if (on !== "public" && on !== "admin")
     return `is on ${JSON.stringify(on)}; there are public and admin`;
   if (on === "admin" && [route.path].flat().some(isApiPath)) return "is where commands are given";
-  if (only && on !== only.on) return `is on ${on}: ${only.why}`;
+  if (only && on !== only.listener) return `is on ${on}: ${only.why}`;
   if (on === "public" && role !== undefined)
     return "has a role, and roles are the admin listener's";
   if (on === "admin" && allowUnauthenticated !== undefined && role !== undefined)

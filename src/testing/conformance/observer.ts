@@ -240,8 +240,8 @@ export function observerChecks(subject: ConformanceSubject): Check[] {
     }),
     each("its routes are well-formed", ({ routes = [] }) => {
       checkRoutes(routes);
-      for (const { on } of routes as readonly { on?: unknown }[])
-        assert.notEqual(on, "public", "what an observer knows is not the clients'");
+      for (const { listener } of routes as readonly { listener?: unknown }[])
+        assert.notEqual(listener, "public", "what an observer knows is not the clients'");
     }),
     each("told: takes every kind of notice, unknown ones too", async (it) => {
       for (const notice of EVENTS) await it.onEvent?.(deepFreeze(notice));

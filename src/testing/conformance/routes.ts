@@ -26,14 +26,14 @@ export function checkRoutes(routes: readonly AnyRoute[]): void {
       "function",
       `${route.method} ${pathsOf(route)[0]} is answered`,
     );
-    const { on, allowUnauthenticated, role } = route as {
-      on?: unknown;
+    const { listener, allowUnauthenticated, role } = route as {
+      listener?: unknown;
       allowUnauthenticated?: unknown;
       role?: unknown;
     };
     assert.ok(
-      on === undefined || on === "public" || on === "admin",
-      `there is no listener ${String(on)}`,
+      listener === undefined || listener === "public" || listener === "admin",
+      `there is no listener ${String(listener)}`,
     );
     assert.ok(
       role === undefined || allowUnauthenticated === undefined,

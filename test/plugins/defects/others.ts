@@ -174,7 +174,7 @@ export const observerDefects: readonly Defect[] = [
     in: "observer",
     what: "what it knows is shown to clients",
     from: "commands: {",
-    to: 'routes: [{ on: "public", method: "GET", path: "/x", serve: () => ({ status: 200 }) } as any], commands: {',
+    to: 'routes: [{ listener: "public", method: "GET", path: "/x", serve: () => ({ status: 200 }) } as any], commands: {',
     check: "its routes are well-formed",
     says: /not the clients'/,
   },

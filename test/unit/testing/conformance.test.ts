@@ -664,7 +664,7 @@ describe("routes of a plugin that is no frontend", () => {
     ["middleware", { serve: undefined }, /is answered/],
     ["middleware", { on: "private" }, /no listener private/],
     ["middleware", { open: true, role: "viewer" }, /is not open/],
-    ["observer", { on: "public" }, /not the clients'/],
+    ["observer", { listener: "public" }, /not the clients'/],
   ])("of a %s: %o does not", async (kind, route, words) => {
     const failed = await broken(of(kind, route));
     expect(failed).toHaveLength(1);
