@@ -28,7 +28,7 @@ const privacyChecks = ({ module, options }: ConformanceSubject): Check[] =>
           "under privacy it keeps nothing, in no file, no log and no memory",
           async () => {
             const found = JSON.parse(
-              await runScript("kept-words", JSON.stringify({ module, options })),
+              await runScript("private-data-probe", JSON.stringify({ module, options })),
             ) as string[];
             assert.deepEqual(found, [], `what was said in private is still in ${found.join(", ")}`);
           },

@@ -16,7 +16,7 @@ export const needsChecks = ({ module, options }: ConformanceSubject): Check[] =>
     : [
         createCheck("reaches nothing but what it is lent, or says what it needs", async () => {
           const touched = JSON.parse(
-            await runScript("touched", JSON.stringify({ module, options })),
+            await runScript("access-probe", JSON.stringify({ module, options })),
           ) as string[];
           assert.deepEqual(
             touched,
