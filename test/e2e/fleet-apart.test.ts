@@ -58,7 +58,7 @@ describe.skipIf(!hasPostgres())("gateways and a database that is away", () => {
       "GET /v1/models": () => listed,
     });
     url = await postgres.database();
-    const more = { lease_ms: "3000", away: "journal", away_share: "0.2" };
+    const more = { lease_ms: "3000", on_outage: "offline_budget", offline_share: "0.2" };
     fleet = await startFleet({ url, nodes: 2, yaml: yaml(up.url), with: more });
   });
   afterAll(async () => {

@@ -60,7 +60,7 @@ describe.skipIf(!hasPostgres())("a key that is revoked while a gateway is cut of
   };
   const revoke = (fleet: Fleet) => fleet.nodes[0]!.daemon!.ask("keys.revoke", { id: "leaver" });
 
-  it("away: refuse: none of its calls is served there, before it is back and after", async () => {
+  it("on_outage: reject: none of its calls is served there, before it is back and after", async () => {
     const { fleet, draw } = await started(await postgres.database());
     await using _ = fleet;
     await until(async () => (await draw(1)) === 200);
@@ -73,9 +73,13 @@ describe.skipIf(!hasPostgres())("a key that is revoked while a gateway is cut of
     expect(up.bills.length).toBe(billed);
   });
 
-  it("away: journal: it goes on there within its slice, for as long as was set and not longer, and all of it is in the ledger", async () => {
+  it("on_outage: offline_budget: it goes on there within its slice, for as long as was set and not longer, and all of it is in the ledger", async () => {
     const url = await postgres.database();
-    const more = { away: "journal", away_share: "0.2", away_for_ms: `${AWAY_MS}` };
+    const more = {
+      on_outage: "offline_budget",
+      offline_share: "0.2",
+      offline_max_ms: `${AWAY_MS}`,
+    };
     const { fleet, draw } = await started(url, more);
     await using _ = fleet;
     const before = up.bills.length;

@@ -18,23 +18,23 @@ describe.skipIf(!hasPostgres())("store: { use: postgres }", () => {
   });
   afterAll(() => postgres?.[Symbol.asyncDispose]());
 
-  it("brings its schema to its form by a command where no gateway runs, and says what it would do", async () => {
+  it("brings its schema to its version by a command where no gateway runs, and says what it would do", async () => {
     const url = await postgres.database();
     await using place = await createTestFolder({ "gateway.yaml": yaml(url, ", migrate: never") });
     const status = async () => JSON.parse((await place.said(["store", "status", "--json"])).out);
-    expect(await status()).toMatchObject({ form: 0, known: 1, expand: [1] });
+    expect(await status()).toMatchObject({ version: 0, latest: 1, expand: [1] });
     expect((await place.said(["store", "plan"])).out).toMatch(
       /CREATE SCHEMA IF NOT EXISTS tollgate/,
     );
-    expect(await status()).toMatchObject({ form: 0 });
+    expect(await status()).toMatchObject({ version: 0 });
     const refused = await place.said(["keys", "list"]);
     expect(refused.err).toMatch(/run tollgate store migrate/);
     expect((await place.said(["store", "migrate", "--json"])).out).toMatch(/"made":\s*\[\s*1\s*\]/);
-    expect(await status()).toMatchObject({ form: 1, expand: [] });
+    expect(await status()).toMatchObject({ version: 1, expand: [] });
     expect((await place.said(["keys", "list"])).code).toBe(0);
   });
 
-  it("serves, settles, and says its form while it runs", async () => {
+  it("serves, settles, and says its version while it runs", async () => {
     const url = await postgres.database();
     await using gateway = await startDaemon({ yaml: yaml(url) });
     const answer = await fetch(`${gateway.url}/v1/chat/completions`, {
@@ -51,7 +51,11 @@ describe.skipIf(!hasPostgres())("store: { use: postgres }", () => {
     expect(ok!.items).toMatchObject([{ model: "demo/echo", status: "ok", calls: [{ n: 1 }] }]);
     expect(failed).toMatchObject({ items: [] });
     expect(failed).not.toHaveProperty("next");
-    expect(await gateway.ask("store/status", {})).toMatchObject({ form: 1, expand: [], older: 0 });
+    expect(await gateway.ask("store/status", {})).toMatchObject({
+      version: 1,
+      expand: [],
+      olderGateways: 0,
+    });
     expect(await gateway.ask("ledger.verify", {})).toMatchObject({ problems: [] });
   });
 });

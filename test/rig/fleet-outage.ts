@@ -1,5 +1,5 @@
-// A database that dies under gateways. With `away: refuse` a call is refused at once, nothing of it is sent, and it is served again soon after the database is back;
-// with `away: journal` keys that have slices are served meanwhile, none of them beyond its limit, and all of it is told soon after. Either way the ledger is the bill.
+// A database that dies under gateways. With `on_outage: reject` a call is refused at once, nothing of it is sent, and it is served again soon after the database is back;
+// with `on_outage: offline_budget` keys that have slices are served meanwhile, none of them beyond its limit, and all of it is told soon after. Either way the ledger is the bill.
 import { formatLimit } from "../../src/plugin/store/limit.ts";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { JsonObject } from "tollgate/plugin";
@@ -180,65 +180,70 @@ export const fleetRefuses = (of: Of): Promise<RigResult> =>
 const TIGHT = 30;
 
 export const fleetGoesOn = (of: Of): Promise<RigResult> =>
-  staged(of, { away: "journal", away_share: "0.2", lease_ms: "3000" }, async (scene) => {
-    const { wrong, postgres, url, fleet, ask } = scene;
-    const key = async (name: string, worth: number) => {
-      const limits = [formatLimit({ unit: "nano_usd", max: worth * EACH, per: "total" })];
-      const made = await fleet.any().ask("keys.create", { name, limits } as JsonObject);
-      return (made as { secret: string }).secret;
-    };
-    // Each gateway's slice is worth more than all that is asked of it.
-    const rich = await key("rich", of.requests * 100);
-    const tight = await key("tight", TIGHT);
-    const served = { rich: 0, tight: 0 };
-    const drawn = async (name: keyof typeof served, i: number): Promise<number> => {
-      const { status } = await ask(i, name === "rich" ? rich : tight);
-      if (status === 200) served[name]++;
-      return status;
-    };
-    for (const name of ["rich", "tight"] as const)
-      for (let i = 0; i < 2 * of.nodes; i++) await soon(async () => (await drawn(name, i)) === 200);
-    const sliced = () => postgres.sql(url, "SELECT count(*) FROM tollgate.slice");
-    const aside = await soon(async () => (await sliced()) === `${2 * of.nodes}`);
-    if (aside === undefined) wrong.push(`${await sliced()} slices were set aside`);
-    const killed = performance.now();
-    await postgres.kill();
-    let waited = 0;
-    for (let i = 0; i < of.requests; i++) {
-      const began = performance.now();
-      const status = await drawn("rich", i);
-      waited = Math.max(waited, performance.now() - began);
-      if (status !== 200) wrong.push(`a key with slices was answered ${status}`);
-      await drawn("tight", i);
-      const ms = performance.now() - began;
-      await sleep(Math.max(0, (of.seconds * 1_000) / of.requests - ms));
-    }
-    const away = performance.now() - killed;
-    const meanwhile = { ...served };
-    await postgres.start();
-    const told = late("told", await soon(() => isTold(scene)), TOLD_MS, scene);
-    // All of it, and no more: slices have gone back when one waits for them.
-    const spent = await soon(async () => {
+  staged(
+    of,
+    { on_outage: "offline_budget", offline_share: "0.2", lease_ms: "3000" },
+    async (scene) => {
+      const { wrong, postgres, url, fleet, ask } = scene;
+      const key = async (name: string, worth: number) => {
+        const limits = [formatLimit({ unit: "nano_usd", max: worth * EACH, per: "total" })];
+        const made = await fleet.any().ask("keys.create", { name, limits } as JsonObject);
+        return (made as { secret: string }).secret;
+      };
+      // Each gateway's slice is worth more than all that is asked of it.
+      const rich = await key("rich", of.requests * 100);
+      const tight = await key("tight", TIGHT);
+      const served = { rich: 0, tight: 0 };
+      const drawn = async (name: keyof typeof served, i: number): Promise<number> => {
+        const { status } = await ask(i, name === "rich" ? rich : tight);
+        if (status === 200) served[name]++;
+        return status;
+      };
+      for (const name of ["rich", "tight"] as const)
+        for (let i = 0; i < 2 * of.nodes; i++)
+          await soon(async () => (await drawn(name, i)) === 200);
+      const sliced = () => postgres.sql(url, "SELECT count(*) FROM tollgate.slice");
+      const aside = await soon(async () => (await sliced()) === `${2 * of.nodes}`);
+      if (aside === undefined) wrong.push(`${await sliced()} slices were set aside`);
+      const killed = performance.now();
+      await postgres.kill();
+      let waited = 0;
+      for (let i = 0; i < of.requests; i++) {
+        const began = performance.now();
+        const status = await drawn("rich", i);
+        waited = Math.max(waited, performance.now() - began);
+        if (status !== 200) wrong.push(`a key with slices was answered ${status}`);
+        await drawn("tight", i);
+        const ms = performance.now() - began;
+        await sleep(Math.max(0, (of.seconds * 1_000) / of.requests - ms));
+      }
+      const away = performance.now() - killed;
+      const meanwhile = { ...served };
+      await postgres.start();
+      const told = late("told", await soon(() => isTold(scene)), TOLD_MS, scene);
+      // All of it, and no more: slices have gone back when one waits for them.
+      const spent = await soon(async () => {
+        for (let i = 0; i < of.nodes; i++) await drawn("tight", i);
+        return served.tight >= TIGHT;
+      });
       for (let i = 0; i < of.nodes; i++) await drawn("tight", i);
-      return served.tight >= TIGHT;
-    });
-    for (let i = 0; i < of.nodes; i++) await drawn("tight", i);
-    if (spent === undefined || served.tight !== TIGHT)
-      wrong.push(`a budget of ${TIGHT} was worth ${served.tight}`);
-    await soon(() => isTold(scene));
-    return {
-      "away-s": Math.round(away / 1_000),
-      served: meanwhile.rich,
-      "of-tight": meanwhile.tight,
-      "longest-ms": rounded(waited),
-      "told-ms": told,
-    };
-  });
+      if (spent === undefined || served.tight !== TIGHT)
+        wrong.push(`a budget of ${TIGHT} was worth ${served.tight}`);
+      await soon(() => isTold(scene));
+      return {
+        "away-s": Math.round(away / 1_000),
+        served: meanwhile.rich,
+        "of-tight": meanwhile.tight,
+        "longest-ms": rounded(waited),
+        "told-ms": told,
+      };
+    },
+  );
 
-const WAYS = { refuse: fleetRefuses, journal: fleetGoesOn } as const;
+const WAYS = { reject: fleetRefuses, offline_budget: fleetGoesOn } as const;
 
 export const rig: Rig = {
-  options: { requests: 500, nodes: 3, seconds: 30, patience: 1, away: "refuse,journal" },
+  options: { requests: 500, nodes: 3, seconds: 30, patience: 1, away: "reject,offline_budget" },
   async run({ requests, nodes, seconds, patience, away = "" }, say): Promise<RigResult> {
     const wrong: string[] = [];
     const counts: Record<string, number | string> = {};

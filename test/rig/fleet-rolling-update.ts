@@ -29,21 +29,21 @@ async function nextVersion(): Promise<{ readonly path: string } & AsyncDisposabl
     join(path, "package.json"),
     manifest.replace(/"version": "[^"]+"/, '"version": "99.0.0"'),
   );
-  const forms = join(path, "plugins/stores/postgres/schema/migrations.ts");
-  const text = await readFile(forms, "utf8");
+  const migrations = join(path, "plugins/stores/postgres/schema/migrations.ts");
+  const text = await readFile(migrations, "utf8");
   const added = `  {
-    form: 2,
-    says: "what the next version adds",
-    least: 1,
-    expand: (s) => \`ALTER TABLE \${s}.node ADD COLUMN next text;\`,
-    contract: (s) => \`ALTER TABLE \${s}.node ALTER COLUMN next SET DEFAULT '';\`,
+    version: 2,
+    description: "what the next version adds",
+    minVersion: 1,
+    expand: (schema) => \`ALTER TABLE \${schema}.node ADD COLUMN next text;\`,
+    contract: (schema) => \`ALTER TABLE \${schema}.node ALTER COLUMN next SET DEFAULT '';\`,
   },
 ];
 
 /** What this package knows. */`;
   const next = text.replace("];\n\n/** What this package knows. */", added);
-  if (next === text) throw new Error("The store's forms are not where they were.");
-  await writeFile(forms, next);
+  if (next === text) throw new Error("The store's migrations are not where they were.");
+  await writeFile(migrations, next);
   return {
     path,
     [Symbol.asyncDispose]: () => rm(path, { recursive: true, force: true }),
@@ -114,9 +114,14 @@ export async function fleetRoll(of: {
   await sleep(500);
   over = true;
   await Promise.all(clients);
-  const forms = (await fleet.any().ask("store/status", {})) as { form: number; older: number };
-  if (forms.form !== 2 || forms.older !== 0)
-    wrong.push(`the database has form ${forms.form}, with ${forms.older} older gateways`);
+  const schema = (await fleet.any().ask("store/status", {})) as {
+    version: number;
+    olderGateways: number;
+  };
+  if (schema.version !== 2 || schema.olderGateways !== 0)
+    wrong.push(
+      `the database has schema version ${schema.version}, with ${schema.olderGateways} older gateways`,
+    );
   if (versions.size < 2 || Object.keys(besideOf).length !== 2)
     wrong.push(`versions were not side by side: ${Object.keys(besideOf).join(" and ")}`);
   const entries: LedgerEntry[] = await readEntries(fleet);

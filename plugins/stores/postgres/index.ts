@@ -60,13 +60,13 @@ export default defineStore({
         description:
           "A gateway that is silent for so long is taken for dead, and others settle its calls",
       },
-      away: {
-        enum: ["refuse", "journal"],
-        default: "refuse",
+      on_outage: {
+        enum: ["reject", "offline_budget"],
+        default: "reject",
         description:
-          "While the database is away. refuse: new calls are refused. journal: calls of keys with budgets go on within what this gateway has set aside of them, and the database is told afterwards",
+          "While the database is away. reject: new calls are rejected. offline_budget: calls of keys with budgets go on within what this gateway has set aside of them, and the database is told afterwards",
       },
-      away_for_ms: {
+      offline_max_ms: {
         type: "integer",
         minimum: 1_000,
         maximum: 86_400_000,
@@ -74,14 +74,14 @@ export default defineStore({
         description:
           "How long a gateway goes on by itself, with keys that it has asked for within that time",
       },
-      away_share: {
+      offline_share: {
         type: "number",
         exclusiveMinimum: 0,
         maximum: 0.5,
         default: 0.02,
         description: "What part of what is left of a budget each gateway sets aside",
       },
-      slices_from: {
+      lease_threshold: {
         type: "integer",
         minimum: 0,
         maximum: 10_000,
@@ -92,7 +92,7 @@ export default defineStore({
       migrate: {
         enum: ["auto", "never"],
         default: "auto",
-        description: "auto: a start brings the schema to the newest form. never: a command does",
+        description: "auto: a start brings the schema to the newest version. never: a command does",
       },
       run_role: nameOption(
         "A role that may do what a gateway does; a migration gives it its rights",
@@ -134,10 +134,10 @@ export default defineStore({
       durability: options.durability,
       leaseMs: options.lease_ms,
       offline:
-        options.away === "journal"
-          ? { maxMs: options.away_for_ms, share: options.away_share }
+        options.on_outage === "offline_budget"
+          ? { maxMs: options.offline_max_ms, share: options.offline_share }
           : undefined,
-      leaseThreshold: options.slices_from,
+      leaseThreshold: options.lease_threshold,
       spoolDir: () => ctx.stateDir(),
       clock: "database",
       migratesOnStart: options.migrate === "auto",

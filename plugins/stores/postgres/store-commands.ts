@@ -13,21 +13,21 @@ type RunAsOwner = <T>(work: (ask: RunSql) => Promise<T>) => Promise<T>;
 
 const SCHEMA_STATUS = {
   type: "object",
-  required: ["form", "known", "expand", "contract", "older"],
+  required: ["version", "latest", "expand", "contract", "olderGateways"],
   properties: {
-    form: { type: "integer", description: "Of the database; 0: nothing is there" },
-    known: { type: "integer", description: "The newest that this gateway knows" },
+    version: { type: "integer", description: "Of the database; 0: nothing is there" },
+    latest: { type: "integer", description: "The newest that this gateway knows" },
     expand: {
       type: "array",
       items: { type: "integer" },
-      description: "Forms that are to be added",
+      description: "Versions that are to be added",
     },
     contract: {
       type: "array",
       items: { type: "integer" },
-      description: "Forms of which what older gateways used is still there",
+      description: "Versions of which what older gateways used is still there",
     },
-    older: { type: "integer", description: "Gateways that live, of an older form" },
+    olderGateways: { type: "integer", description: "Gateways that live, of an older version" },
   },
 } as const;
 
@@ -37,7 +37,7 @@ export const createSchemaCommands = (
   asOwner: RunAsOwner,
 ): NonNullable<Commands["commands"]> => ({
   status: {
-    summary: "The form that the database has, and the one that this gateway knows",
+    summary: "The schema version that the database has, and the newest one that this gateway knows",
     role: "viewer",
     writes: false,
     runsBeforeOpen: true,
@@ -62,7 +62,7 @@ export const createSchemaCommands = (
       ],
     }),
   },
-  forgive: {
+  release: {
     summary:
       "Gives back what a dead gateway had set aside of budgets: for one whose disk is lost, so that it cannot be told what it has spent",
     role: "owner",
@@ -91,7 +91,7 @@ export const createSchemaCommands = (
   },
   migrate: {
     summary:
-      "Brings the database to the newest form: adds first, and takes away when no older gateway lives",
+      "Brings the database to the newest schema version: adds first, and takes away when no older gateway lives",
     role: "owner",
     writes: true,
     runsBeforeOpen: true,

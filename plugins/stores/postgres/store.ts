@@ -136,7 +136,7 @@ export function createPostgresStore(settings: PostgresSettings): PostgresStore {
   return store;
 }
 
-/** The schema in the form that this gateway needs. */
+/** The schema in the version that this gateway needs. */
 async function ensureSchema(
   { schema, migratesOnStart, roles }: PostgresSettings,
   sql: RunSql,
@@ -148,7 +148,7 @@ async function ensureSchema(
   else
     fail(
       "invalid",
-      `The database has form ${version}, and this gateway needs ${latest}: run tollgate store migrate.`,
+      `The database has schema version ${version}, and this gateway needs ${latest}: run tollgate store migrate.`,
       { code: "older_schema" },
     );
 }

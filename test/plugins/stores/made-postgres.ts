@@ -53,7 +53,9 @@ export const askAt = (url: string) => {
 };
 
 /** As a migration has left it. The triggers that keep rows are put aside for it. */
-const EMPTIED = (s: string): string => `DO $$ BEGIN IF to_regclass('${s}.form') IS NOT NULL THEN
+const EMPTIED = (
+  s: string,
+): string => `DO $$ BEGIN IF to_regclass('${s}.schema_version') IS NOT NULL THEN
   SET LOCAL session_replication_role = replica;
   ${TABLES.map((table) => `DELETE FROM ${s}.${table};`).join(" ")}
   INSERT INTO ${s}.fleet DEFAULT VALUES; INSERT INTO ${s}.chain DEFAULT VALUES; INSERT INTO ${s}.summed DEFAULT VALUES; END IF; END $$`;

@@ -134,7 +134,7 @@ describe.skipIf(!hasPostgres())("a gateway that is apart from its database", () 
     await store.apply([take("under-way")]);
     road.cut();
     expect((await store.apply([take("a0")]))[0]!.ok).toBe(true);
-    expect(news.map(({ type }) => type)).toContain("alone");
+    expect(news.map(({ type }) => type)).toContain("offline_started");
     for (let i = 1; i < 9; i++) expect((await store.apply([take(`a${i}`)]))[0]!.ok).toBe(true);
     // Ten thousand were not quite set aside.
     expect(await codeOf(store.apply([take("over")]))).toBe("not_available_offline");
@@ -234,7 +234,7 @@ describe.skipIf(!hasPostgres())("a gateway that is apart from its database", () 
     const all = [{ ...budget, take: part }];
     await rm(folder, { recursive: true });
     await expect(store.apply([take("lost", all)])).rejects.toThrow("ENOENT");
-    await mkdir(join(folder, "tape-one"), { recursive: true });
+    await mkdir(join(folder, "spool-one"), { recursive: true });
     expect(await store.apply([take("kept", all)])).toEqual([{ ok: true }]);
   });
 
@@ -385,25 +385,25 @@ describe.skipIf(!hasPostgres())("a gateway that is apart from its database", () 
     expect(await next.verify!()).toEqual([]);
   });
 
-  it("a disk that is lost: the slice stays spent until an operator forgives it", async () => {
+  it("a disk that is lost: the slice stays spent until an operator releases it", async () => {
     const store = await node("one");
     await sliced(store);
     const [, part] = (await slices())[0]!;
     await store.close(false);
     open.pop();
     await rm(folder, { recursive: true });
-    const forgive = (gateway: string) =>
-      (made.store as PostgresStore).commands!["forgive"]!.run({ gateway });
-    expect(await codeOf(forgive("one"))).toBe("lives");
+    const release = (gateway: string) =>
+      (made.store as PostgresStore).commands!["release"]!.run({ gateway });
+    expect(await codeOf(release("one"))).toBe("lives");
     await made.expireLease("one");
-    // By the beginning of its id, as `tollgate fleet` shows it; a slip forgives nothing.
-    expect(await codeOf(forgive("o-ne"))).toBe("no_gateway");
+    // By the beginning of its id, as `tollgate fleet` shows it; a slip releases nothing.
+    expect(await codeOf(release("o-ne"))).toBe("no_gateway");
     await mkdir(folder);
     await opened("onward");
-    expect(await codeOf(forgive("on"))).toBe("not_one");
+    expect(await codeOf(release("on"))).toBe("not_one");
     expect((await held())[1]).toBe(part);
-    expect(await forgive("one")).toEqual({ slices: 1 });
-    expect(await codeOf(forgive("onw"))).toBe("lives");
+    expect(await release("one")).toEqual({ slices: 1 });
+    expect(await codeOf(release("onw"))).toBe("lives");
     expect((await held())[1]).toBe(0n);
     expect(await made.store.verify!()).toEqual([]);
   });

@@ -157,7 +157,7 @@ describe.skipIf(!hasPostgres())("a failover that lost its tail", { timeout: 120_
         await one.apply([alive()]);
         return news.some(({ type }) => type === "rows_lost");
       });
-      expect(news).toContainEqual({ type: "lost", instance: "two", from: 2, to: 3 });
+      expect(news).toContainEqual({ type: "rows_lost", instance: "two", from: 2, to: 3 });
     }
     expect(await one.verify!()).toEqual([]);
     expect(news.filter(({ type }) => type === "rows_lost")).toHaveLength(kept ? 0 : 1);

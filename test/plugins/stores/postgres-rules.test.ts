@@ -114,7 +114,7 @@ describe.skipIf(!hasPostgres())("the postgres store", () => {
     ).rejects.toThrow(/permission denied/);
   });
 
-  it("refuses a database of an older form where it may not change it, and of a form that it does not know", async () => {
+  it("refuses a database of an older version where it may not change it, and of a version that it does not know", async () => {
     const own = await server.database();
     const store = createPostgresStore(settings(own, { migratesOnStart: false }));
     const codeOf = async (work: Promise<unknown>) =>
@@ -123,7 +123,7 @@ describe.skipIf(!hasPostgres())("the postgres store", () => {
         (error: unknown) => getFault(error)?.code,
       );
     expect(await codeOf(store.open({ instance: "one" }))).toBe("older_schema");
-    expect(await store.commands!["status"]!.run({})).toMatchObject({ form: 0, expand: [1] });
+    expect(await store.commands!["status"]!.run({})).toMatchObject({ version: 0, expand: [1] });
     const plan = (await store.commands!["plan"]!.run({})) as { statements: string[] };
     expect(await store.commands!["migrate"]!.run({})).toEqual({ made: [1] });
     expect(await store.commands!["migrate"]!.run({})).toEqual({ made: [] });
@@ -135,9 +135,9 @@ describe.skipIf(!hasPostgres())("the postgres store", () => {
     const tables =
       "SELECT string_agg(relname, ' ' ORDER BY relname) FROM pg_class WHERE relname !~ '_20..' AND relnamespace = 'tollgate'::regnamespace";
     expect(await server.sql(other, tables)).toBe(await server.sql(own, tables));
-    await server.sql(own, "INSERT INTO tollgate.form VALUES (99, 98)");
+    await server.sql(own, "INSERT INTO tollgate.schema_version VALUES (99, 98)");
     expect(await codeOf(store.open({ instance: "two" }))).toBe("newer_schema");
-    await server.sql(own, "UPDATE tollgate.form SET least = 1 WHERE form = 99");
+    await server.sql(own, "UPDATE tollgate.schema_version SET min_version = 1 WHERE version = 99");
     await store.open({ instance: "two" });
     await store.close();
   });

@@ -24,7 +24,7 @@ const tape = async (instance = "one"): Promise<Spool> => {
 const told = (n: number) => ({ epoch: 1, n, batch: [reserveCommand(`a${n}`)] });
 
 beforeEach(async () => {
-  folder = await mkdtemp(join(tmpdir(), "tollgate-tape-"));
+  folder = await mkdtemp(join(tmpdir(), "tollgate-spool-"));
   troubles.length = 0;
 });
 afterEach(async () => {
@@ -53,8 +53,8 @@ it("a line that a crash cut short is left out, and all before it is read", async
   await one.appendAcknowledged(told(1));
   await one.appendUnsent([settleCommand("a1")]);
   await one.close(false);
-  for (const file of ["ring.1", "owed"])
-    await appendFile(join(folder, "tape-one", file), '{"epoch":1,"n":2,"ba');
+  for (const file of ["replay.1", "unsent"])
+    await appendFile(join(folder, "spool-one", file), '{"epoch":1,"n":2,"ba');
   expect(await readLeftSpools(folder, "")).toEqual([
     { instance: "one", acknowledged: [told(1)], unsent: [[settleCommand("a1")]] },
   ]);
@@ -79,7 +79,7 @@ it("the ring holds more than a minute and not much more, in its order", async ()
   await one.close(false);
   const [left] = await readLeftSpools(folder, "");
   expect(left!.acknowledged).toEqual([19, 20, 21, 22, 23, 24].map(told));
-  expect(await readdir(join(folder, "tape-one"))).toHaveLength(3);
+  expect(await readdir(join(folder, "spool-one"))).toHaveLength(3);
 });
 
 it("files of a ring are read by their number", async () => {
@@ -115,15 +115,15 @@ it("what is being written while the database comes back is told to it, too", asy
     appendUnsent: () => written.promise,
     clearUnsent: async () => {},
   } as unknown as Spool;
-  const slices = { live: 1, spent() {} } as never;
+  const slices = { liveGateways: 1, markSpentOffline() {} } as never;
   const outage = new OfflineMode({ maxMs: 60_000, share: 0.1 }, slices, () => file);
   outage.begin([]);
   const deciding = outage.decide([settleCommand("a")], (at) => at);
   const heard: StoreCommand[] = [];
   let asked = false;
   const node = {
-    goesOn: async () => (asked = true),
-    again: async (_: unknown, facts: readonly StoreCommand[]) => {
+    resume: async () => (asked = true),
+    applyAgain: async (_: unknown, facts: readonly StoreCommand[]) => {
       heard.push(...facts);
       return facts.map(() => ({ ok: true }));
     },

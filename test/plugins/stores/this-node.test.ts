@@ -99,9 +99,9 @@ it("under a new row it still has what it was told under the one before, for a da
 
 it("where the telling of what another process left breaks, it is the one that it was", async () => {
   const folder = await mkdtemp(join(tmpdir(), "tollgate-left-"));
-  await mkdir(join(folder, "tape-two"));
+  await mkdir(join(folder, "spool-two"));
   await writeFile(
-    join(folder, "tape-two", "owed"),
+    join(folder, "spool-two", "unsent"),
     `${JSON.stringify([settleCommand("a", { costNano: null })])}\n`,
   );
   const of = {

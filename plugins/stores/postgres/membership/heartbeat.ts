@@ -48,7 +48,7 @@ export async function insertNode(
   leaseMs: number,
 ): Promise<number> {
   const [row] = await sql({
-    text: `INSERT INTO ${schema}.node (id, about, form, lease) VALUES ($1, $2, $3, make_interval(secs => $4)) RETURNING epoch`,
+    text: `INSERT INTO ${schema}.node (id, about, schema_version, lease) VALUES ($1, $2, $3, make_interval(secs => $4)) RETURNING epoch`,
     values: [
       instance,
       about === undefined ? null : JSON.stringify(about),

@@ -32,7 +32,8 @@ export class BudgetActivity {
       if (max === null || !isCalendarPeriod(parseMeterId(id).per)) continue;
       const known = this.all.get(id);
       if (known) {
-        Object.assign(known, { max, at });
+        known.max = max;
+        known.lastUsedAt = at;
         known.recentTake += take;
         known.recentCalls += calls;
       } else if (this.all.size < MAX_METERS)

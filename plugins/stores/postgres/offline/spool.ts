@@ -1,5 +1,5 @@
-// What this node was told, on its own disk: the ring of the last minute, and what it owes the database. It survives the end of the process (the ring),
-// and that of the machine (what is owed). The next process in the same folder tells what is missing.
+// What this node was told, on its own disk: the last minute, and what the database has not been told. It survives the end of the process (the last minute),
+// and that of the machine (what is not told). The next process in the same folder tells what is missing.
 import { join } from "node:path";
 import type { StoreCommand } from "tollgate/plugin";
 import { fromJson, toJson } from "tollgate/store";
@@ -21,11 +21,12 @@ export interface LeftSpool {
   readonly unsent: readonly Batch[];
 }
 
-/** A file of the ring holds so much; with two before it there is always a minute. */
+/** One of its files holds so much; with two before it there is always a minute. */
 const SEGMENT_MS = 30_000;
 const SEGMENT_BYTES = 32 * 1024 * 1024;
 const SEGMENTS = 3;
-const SPOOL_FOLDER = /^tape-(.+)$/;
+const REPLAY_PREFIX = "replay.";
+const SPOOL_FOLDER = /^spool-(.+)$/;
 
 export class Spool {
   readonly instance: string;
@@ -37,7 +38,7 @@ export class Spool {
   #unsentFile: DiskFile | undefined;
   #isBroken = false;
 
-  /** `troubled` hears once when the ring cannot be written: the node goes on without it. */
+  /** `troubled` hears once when the last minute cannot be written: the node goes on without it. */
   constructor(
     folder: string,
     instance: string,
@@ -46,7 +47,7 @@ export class Spool {
   ) {
     this.instance = instance;
     this.#disk = disk;
-    this.#dir = join(folder, `tape-${encodeURIComponent(instance)}`);
+    this.#dir = join(folder, `spool-${encodeURIComponent(instance)}`);
     this.#onError = troubled;
   }
 
@@ -58,10 +59,10 @@ export class Spool {
   async appendAcknowledged(told: SpooledBatch): Promise<void> {
     if (this.#isBroken) return;
     try {
-      const ring = await this.#rotateSegment();
+      const segment = await this.#rotateSegment();
       const line = Buffer.from(`${toJson(told)}\n`);
-      await ring.file.write(line);
-      ring.bytes += line.length;
+      await segment.file.write(line);
+      segment.bytes += line.length;
     } catch (error) {
       this.#isBroken = true;
       this.#onError(error);
@@ -70,12 +71,12 @@ export class Spool {
 
   /** Written to the disk. */
   async appendUnsent(batch: Batch): Promise<void> {
-    const file = (this.#unsentFile ??= await this.#disk.append(join(this.#dir, "owed")));
+    const file = (this.#unsentFile ??= await this.#disk.append(join(this.#dir, "unsent")));
     await file.write(`${toJson(batch)}\n`);
     await file.datasync();
   }
 
-  /** All that was owed is told. */
+  /** All of it is told. */
   async clearUnsent(): Promise<void> {
     await this.#unsentFile?.truncate(0);
   }
@@ -94,7 +95,7 @@ export class Spool {
     if (this.#replaySegment && now - from < SEGMENT_MS && bytes < SEGMENT_BYTES)
       return this.#replaySegment;
     await this.#replaySegment?.file.close();
-    const name = (i: number) => join(this.#dir, `ring.${i}`);
+    const name = (i: number) => join(this.#dir, `${REPLAY_PREFIX}${i}`);
     const file = await this.#disk.append(name(++this.#segment));
     await this.#disk.remove(name(this.#segment - SEGMENTS));
     return (this.#replaySegment = { file, from: now, bytes: 0 });
@@ -113,15 +114,17 @@ export async function readLeftSpools(
     if (of === "" || of === instance) continue;
     const files = await disk.list(join(folder, name));
     const numbered = files
-      .filter((file) => file.startsWith("ring."))
-      .toSorted((a, b) => Number(a.slice(5)) - Number(b.slice(5)));
+      .filter((file) => file.startsWith(REPLAY_PREFIX))
+      .toSorted(
+        (a, b) => Number(a.slice(REPLAY_PREFIX.length)) - Number(b.slice(REPLAY_PREFIX.length)),
+      );
     const told: SpooledBatch[] = [];
     for (const file of numbered)
       told.push(...parseLines<SpooledBatch>(await disk.read(join(folder, name, file))));
-    const owed = files.includes("owed")
-      ? parseLines<Batch>(await disk.read(join(folder, name, "owed")))
+    const unsent = files.includes("unsent")
+      ? parseLines<Batch>(await disk.read(join(folder, name, "unsent")))
       : [];
-    left.push({ instance: of, acknowledged: told, unsent: owed });
+    left.push({ instance: of, acknowledged: told, unsent });
   }
   return left;
 }
@@ -131,7 +134,7 @@ export const deleteSpool = (
   folder: string,
   { instance }: LeftSpool,
   disk: Disk = systemDisk,
-): Promise<void> => disk.remove(join(folder, `tape-${encodeURIComponent(instance)}`));
+): Promise<void> => disk.remove(join(folder, `spool-${encodeURIComponent(instance)}`));
 
 /** A line that a crash cut short is the last one, and was never acknowledged. */
 function parseLines<T>(text: string): T[] {

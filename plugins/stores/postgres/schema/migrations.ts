@@ -1,5 +1,5 @@
-// The schema's forms. A new form is expanded first: what it adds stands beside what older gateways use, and both serve. It is contracted when no
-// gateway of an older form lives: what only they used goes.
+// The schema's versions. A new version is expanded first: what it adds stands beside what older gateways use, and both serve. It is contracted when no
+// gateway of an older version lives: what only they used goes.
 import { fail } from "tollgate/plugin";
 import { awaitAll } from "../connection/await-all.ts";
 import { sequencerSql } from "./sequencer.ts";
@@ -16,7 +16,7 @@ import { isSchemaConflict } from "../connection/errors.ts";
 export interface Migration {
   readonly version: number;
   readonly description: string;
-  /** Gateways of which form serve beside it still. */
+  /** Gateways of which version serve beside it still. */
   readonly minVersion: number;
   expand(schema: string): string;
   contract?(s: string): string;
@@ -55,15 +55,15 @@ export interface SchemaStatus {
   readonly latest: number;
   readonly expand: readonly number[];
   readonly contract: readonly number[];
-  /** Why a contraction has to wait: gateways that live, of an older form. */
+  /** Why a contraction has to wait: gateways that live, of an older version. */
   readonly olderGateways: number;
 }
 
 /** Reads only. */
 export async function readSchemaStatus(sql: RunSql, schema: string): Promise<SchemaStatus> {
   const [there] = await sql({
-    text: "SELECT to_regclass($1)::text AS form, current_setting('server_encoding') AS encoding",
-    values: [`${schema}.form`],
+    text: "SELECT to_regclass($1)::text AS schema_version, current_setting('server_encoding') AS encoding",
+    values: [`${schema}.schema_version`],
   });
   // Also the order in which meters are locked is that of their bytes. Without an encoding texts are kept as they are sent, in UTF-8.
   if (!["UTF8", "SQL_ASCII"].includes(there?.["encoding"] ?? ""))
@@ -72,7 +72,7 @@ export async function readSchemaStatus(sql: RunSql, schema: string): Promise<Sch
       `The database keeps texts as ${there?.["encoding"]}, which has no place for some that calls have. Make another one: CREATE DATABASE … ENCODING 'UTF8' TEMPLATE template0.`,
       { code: "not_utf8" },
     );
-  if (there?.["form"] == null)
+  if (there?.["schema_version"] == null)
     return {
       version: 0,
       latest: LATEST_VERSION,
@@ -81,34 +81,36 @@ export async function readSchemaStatus(sql: RunSql, schema: string): Promise<Sch
       olderGateways: 0,
     };
   const [rows, nodes] = await awaitAll<readonly Row[]>([
-    sql({ text: `SELECT form, least, contracted::text FROM ${schema}.form ORDER BY form` }),
     sql({
-      text: `SELECT min(form) AS form, count(*) FILTER (WHERE form < ${LATEST_VERSION}) AS older FROM ${schema}.node WHERE state = 'live'`,
+      text: `SELECT version, min_version, contracted::text FROM ${schema}.schema_version ORDER BY version`,
+    }),
+    sql({
+      text: `SELECT count(*) FILTER (WHERE schema_version < ${LATEST_VERSION}) AS older FROM ${schema}.node WHERE state = 'live'`,
     }),
   ]);
-  const form = Number(rows!.at(-1)?.["form"] ?? 0);
-  const least = Number(rows!.at(-1)?.["least"] ?? 0);
-  if (form > LATEST_VERSION && least > LATEST_VERSION)
+  const version = Number(rows!.at(-1)?.["version"] ?? 0);
+  const minVersion = Number(rows!.at(-1)?.["min_version"] ?? 0);
+  if (version > LATEST_VERSION && minVersion > LATEST_VERSION)
     fail(
       "invalid",
-      `The database has form ${form}, which gateways of form ${least} and newer can use; this one knows ${LATEST_VERSION}. Run a newer tollgate-store-postgres.`,
+      `The database has schema version ${version}, which gateways of version ${minVersion} and newer can use; this one knows ${LATEST_VERSION}. Run a newer tollgate-store-postgres.`,
       { code: "newer_schema" },
     );
   const done = new Set(
-    rows!.filter((row) => row["contracted"] === "true").map((row) => Number(row["form"])),
+    rows!.filter((row) => row["contracted"] === "true").map((row) => Number(row["version"])),
   );
   return {
-    version: form,
+    version,
     latest: LATEST_VERSION,
-    expand: MIGRATIONS.filter((each) => each.version > form).map((each) => each.version),
+    expand: MIGRATIONS.filter((each) => each.version > version).map((each) => each.version),
     contract: MIGRATIONS.filter(
-      (each) => each.contract && each.version <= form && !done.has(each.version),
+      (each) => each.contract && each.version <= version && !done.has(each.version),
     ).map((each) => each.version),
     olderGateways: Number(nodes![0]?.["older"] ?? 0),
   };
 }
 
-/** Statements that bring the schema to the newest form, without running them. */
+/** Statements that bring the schema to the newest version, without running them. */
 export const migrationSql = (
   { version, expand, contract, olderGateways }: SchemaStatus,
   schema: string,
@@ -125,10 +127,10 @@ export const migrationSql = (
 ];
 
 const bootstrapSql = (schema: string): string => `CREATE SCHEMA IF NOT EXISTS ${schema};
-CREATE TABLE IF NOT EXISTS ${schema}.form (form int PRIMARY KEY, least int NOT NULL, at timestamptz NOT NULL DEFAULT clock_timestamp(),
+CREATE TABLE IF NOT EXISTS ${schema}.schema_version (version int PRIMARY KEY, min_version int NOT NULL, at timestamptz NOT NULL DEFAULT clock_timestamp(),
   contracted boolean NOT NULL DEFAULT false);`;
 
-/** One gateway at a time: the others wait for the lock, and find it done. Says which forms were made. */
+/** One gateway at a time: the others wait for the lock, and find it done. Says which versions were made. */
 export async function migrate(
   sql: RunSql,
   schema: string,
@@ -154,25 +156,27 @@ async function migrateOnce(
     await sql({ text: "BEGIN" });
     await sql({ text: "SELECT set_config('lock_timeout', '10000', true)" });
     await sql({ text: bootstrapSql(schema) });
-    await sql({ text: `LOCK TABLE ${schema}.form IN EXCLUSIVE MODE` });
-    const [row] = await sql({ text: `SELECT coalesce(max(form), 0) AS form FROM ${schema}.form` });
+    await sql({ text: `LOCK TABLE ${schema}.schema_version IN EXCLUSIVE MODE` });
+    const [row] = await sql({
+      text: `SELECT coalesce(max(version), 0) AS version FROM ${schema}.schema_version`,
+    });
     for (const { version, minVersion, expand } of MIGRATIONS)
-      if (version > Number(row!["form"])) {
+      if (version > Number(row!["version"])) {
         await sql({ text: expand(schema) });
         await sql({
-          text: `INSERT INTO ${schema}.form (form, least) VALUES ($1, $2)`,
+          text: `INSERT INTO ${schema}.schema_version (version, min_version) VALUES ($1, $2)`,
           values: [version, minVersion],
         });
         made.push(version);
       }
     const now = made.length > 0 ? undefined : await readSchemaStatus(sql, schema);
     if (now && now.olderGateways === 0)
-      for (const { version: form, contract } of MIGRATIONS)
-        if (contract && now.contract.includes(form)) {
+      for (const { version, contract } of MIGRATIONS)
+        if (contract && now.contract.includes(version)) {
           await sql({ text: contract(schema) });
           await sql({
-            text: `UPDATE ${schema}.form SET contracted = true WHERE form = $1`,
-            values: [form],
+            text: `UPDATE ${schema}.schema_version SET contracted = true WHERE version = $1`,
+            values: [version],
           });
         }
     await sql({ text: grantsSql(schema, roles) });
@@ -200,7 +204,7 @@ function grantsSql(schema: string, { run, read }: DatabaseRoles): string {
   if (read !== undefined)
     lines.push(
       `GRANT USAGE ON SCHEMA ${schema} TO ${read};`,
-      `GRANT SELECT ON ${schema}.entry, ${schema}.booked, ${schema}.terms, ${schema}.batch, ${schema}.open, ${schema}.meter, ${schema}.node, ${schema}.form, ${schema}.fleet, ${schema}.summed, ${ROLLUP_TABLE_NAMES.map((table) => `${schema}.${table}`).join(", ")}, ${schema}.chain, ${schema}.note, ${schema}.key, ${schema}.account, ${schema}.base, ${schema}.sums, ${schema}.erased TO ${read};`,
+      `GRANT SELECT ON ${schema}.entry, ${schema}.booked, ${schema}.terms, ${schema}.batch, ${schema}.open, ${schema}.meter, ${schema}.node, ${schema}.schema_version, ${schema}.fleet, ${schema}.summed, ${ROLLUP_TABLE_NAMES.map((table) => `${schema}.${table}`).join(", ")}, ${schema}.chain, ${schema}.note, ${schema}.key, ${schema}.account, ${schema}.base, ${schema}.sums, ${schema}.erased TO ${read};`,
     );
   return lines.join("\n");
 }

@@ -1,4 +1,4 @@
-// The tables, as the first form makes them. Rows of calls lie in months of when their call began, so that all that is said of one call lies
+// The tables, as the first version makes them. Rows of calls lie in months of when their call began, so that all that is said of one call lies
 // together and an index can refuse to say it twice. What calls have in common, their terms, is written once for each node.
 
 import { ROW_COLUMNS, UNIT_COLUMNS, TERMS_COLUMNS } from "../rows/columns.ts";
@@ -16,7 +16,7 @@ INSERT INTO ${schema}.fleet DEFAULT VALUES;
 
 CREATE TABLE ${schema}.node (
   epoch int GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-  id text NOT NULL, about text, form int NOT NULL DEFAULT 1, ahead bigint, seen text,
+  id text NOT NULL, about text, schema_version int NOT NULL DEFAULT 1, ahead bigint, seen text,
   state text NOT NULL DEFAULT 'live' CHECK (state IN ('live', 'left', 'dead')),
   n bigint NOT NULL DEFAULT 0, head bytea NOT NULL DEFAULT '',
   alive timestamptz NOT NULL DEFAULT clock_timestamp(), lease interval NOT NULL) WITH (fillfactor = 20);
