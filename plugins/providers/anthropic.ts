@@ -10,7 +10,7 @@ import {
 } from "tollgate/plugin";
 import {
   asPositiveCount,
-  objectIn,
+  asObject,
   fetchListPage,
   asNonEmptyText,
 } from "tollgate/protocols/compatible";
@@ -121,9 +121,9 @@ async function fetchModelList(line: ProviderClient, version: string): Promise<Mo
 function infoOf(row: JsonObject): readonly ModelInfo[] {
   const model = asNonEmptyText(row["id"]);
   if (model === undefined) return [];
-  const can = objectIn(row["capabilities"]);
+  const can = asObject(row["capabilities"]);
   const able = (name: string): boolean | undefined => {
-    const isSupported = objectIn(can?.[name])?.["supported"];
+    const isSupported = asObject(can?.[name])?.["supported"];
     return typeof isSupported === "boolean" ? isSupported : undefined;
   };
   return [

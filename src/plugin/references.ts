@@ -1,5 +1,5 @@
 // What is looked for in a body, before it is routed and again when it leaves: what it names that is not its own, and what of it
-// was not reviewed. The tables and the walks are in tollgate/protocols/look.
+// was not reviewed. The tables and the walks are in tollgate/protocols/references.
 import type { Feature } from "../model/facts.ts";
 import type { Json, JsonObject, Opt } from "../model/values.ts";
 
@@ -8,7 +8,7 @@ export type ReferenceEffect = "refers" | "stores";
 
 /**
  * One word of a protocol by which a body names, or asks for, something that is kept. Tables in
- * `tollgate/protocols/look` are made of them. The host reads them when it looks over a body; `does`, `says` and `when`
+ * `tollgate/protocols/references` are made of them. The host reads them when it looks over a body; `does`, `says` and `when`
  * are pure, and a throw in one is a 500.
  */
 export interface StateReferenceRule {

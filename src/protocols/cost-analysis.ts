@@ -7,7 +7,7 @@ import type { Outgoing } from "../plugin/outgoing.ts";
 import type { RequestFacts } from "../plugin/request-facts.ts";
 import { readRequestedAmounts } from "./requested-amounts.ts";
 import { asList, asObject } from "./json-values.ts";
-import { hostedToolFeatures } from "./look/index.ts";
+import { hostedToolFeatures } from "./references/index.ts";
 
 type Fields = { readonly [field: string]: unknown };
 

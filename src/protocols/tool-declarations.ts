@@ -3,7 +3,7 @@ import { fail } from "../model/error.ts";
 import type { Tool } from "../model/request.ts";
 import type { JsonObject } from "../model/values.ts";
 import { asObject, asText } from "./json-values.ts";
-import { isTypedClientTool } from "./look/index.ts";
+import { isTypedClientTool } from "./references/index.ts";
 
 /** Its type tells where it runs: what the client runs itself lacks only a description of what it takes. */
 export function rejectTool(tool: Tool): never {

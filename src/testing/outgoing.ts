@@ -1,7 +1,7 @@
 import type { Body, Field, HeadersOut, Opt } from "../model/values.ts";
 import type { Outgoing } from "../plugin/outgoing.ts";
 import type { Operation, ModelRequest } from "../model/request.ts";
-import { findReferences } from "../protocols/look/index.ts";
+import { findReferences } from "../protocols/references/index.ts";
 import type { CallContext, ClientHalf } from "../plugin/protocol.ts";
 
 /** A request about to leave, whose edits can be looked at. */

@@ -4,7 +4,11 @@ import { BedrockRuntimeClient, ConverseCommand } from "@aws-sdk/client-bedrock-r
 import { NodeHttpHandler } from "@smithy/node-http-handler";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { ChatRequest, JsonObject, Protocol } from "tollgate/plugin";
-import { mergeAllowlist, parseAllowances, findDisallowedField } from "tollgate/protocols/look";
+import {
+  mergeAllowlist,
+  parseAllowances,
+  findDisallowedField,
+} from "tollgate/protocols/references";
 import { createCallContext, createOutgoing } from "tollgate/testing";
 import { bedrockClaude } from "../../plugins/providers/aws/claude.ts";
 import { converse } from "../../plugins/providers/aws/converse/index.ts";

@@ -12,7 +12,7 @@ import {
   parseAllowances,
   hostedToolFeatures,
   findDisallowedField,
-} from "tollgate/protocols/look";
+} from "tollgate/protocols/references";
 import { messages } from "tollgate/protocols/messages";
 import { responses } from "tollgate/protocols/responses";
 import { getFault, type Call, type AllowedContent, type AllowedFields } from "tollgate/plugin";

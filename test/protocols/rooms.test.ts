@@ -1,14 +1,36 @@
-// One floor plan for all protocols: a word of the contract is a file in its half, and says so under its own name.
+// One floor plan for all protocols: a member of the contract is a file in its half, which exports it under its own name.
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 
 const ROOT = new URL("../../src/protocols/", import.meta.url).pathname;
 const PROTOCOLS = readdirSync(ROOT).filter((id) => existsSync(`${ROOT}${id}/dialect.ts`));
 
-/** What each half does; `survey` is both halves' own. */
-const WORDS = ["request", "stream", "whole", "fault", "prepare", "relay", "count", "cap"];
+/** The files of each half with what they export; `analyze` is both halves' own. */
+const HALVES = {
+  client: {
+    request: "encodeRequest",
+    stream: "createDecoder|failNotStreamed",
+    response: "decodeResponse",
+    fault: "decodeFault",
+    prepare: "prepare",
+    passthrough: "createPassthrough",
+    count: "decodeCount",
+    "cap-output": "capOutput",
+  },
+  server: {
+    request: "decodeRequest",
+    stream: "createEncoder|failStreamed",
+    response: "encodeResponse",
+    fault: "encodeFault",
+    prepare: "prepare",
+    passthrough: "createPassthrough",
+    count: "encodeCount",
+    "cap-output": "capOutput",
+  },
+};
+const WORDS = Object.keys(HALVES.client);
 const PICKING =
-  /^(?:export )?(?:const|function) (?:isObject|object|list|objects|number|flag|parsed)\b.*\bunknown\b/m;
+  /^(?:export )?(?:const|function) (?:isObject|asObject|asList|asObjects|asNumber|asBoolean|parsed)\b.*\bunknown\b/m;
 
 it("is about the eleven", () =>
   expect(PROTOCOLS).toEqual([
@@ -32,7 +54,7 @@ describe.each(PROTOCOLS)("%s", (id) => {
   const exported = (file: string) => readFileSync(`${ROOT}${id}/${file}`, "utf8");
 
   it("has a client half, with a file for each word that every client half has", () => {
-    for (const word of ["request", "stream", "whole", "prepare"])
+    for (const word of ["request", "stream", "response", "prepare"])
       expect(files).toContain(`client/${word}.ts`);
   });
 
@@ -41,11 +63,11 @@ describe.each(PROTOCOLS)("%s", (id) => {
   });
 
   it("says each word under its own name", () => {
-    for (const word of WORDS)
-      for (const half of ["client", "server"])
+    for (const [half, words] of Object.entries(HALVES))
+      for (const [word, name] of Object.entries(words))
         if (files.includes(`${half}/${word}.ts`))
           expect(exported(`${half}/${word}.ts`), `${half}/${word}.ts`).toMatch(
-            new RegExp(`^export (?:const|function) ${word}\\b`, "m"),
+            new RegExp(`^export (?:(?:const|function)|\\{) (?:${name})\\b`, "m"),
           );
   });
 

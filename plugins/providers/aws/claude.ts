@@ -10,7 +10,7 @@ import type {
   PassthroughStream,
   FieldAllowlist,
 } from "tollgate/plugin";
-import { valueFields } from "tollgate/protocols/look";
+import { valueFields } from "tollgate/protocols/references";
 import { claude, messages } from "tollgate/protocols/messages";
 import { nameIn } from "./converse/stream.ts";
 import { createFrameReader } from "./event-stream.ts";

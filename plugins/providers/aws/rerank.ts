@@ -8,7 +8,7 @@ import {
   type Protocol,
   type RerankRequest,
 } from "tollgate/plugin";
-import { valueFields } from "tollgate/protocols/look";
+import { valueFields } from "tollgate/protocols/references";
 import { listOf, objectOf, parsed, textOf } from "./json.ts";
 import { parseAwsError } from "./errors.ts";
 

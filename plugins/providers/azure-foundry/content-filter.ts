@@ -1,6 +1,6 @@
 // What Azure's content filter says: a refusal names the categories that it was for.
 import type { ClientHalf, Fault, JsonObject, Operation, Protocol } from "tollgate/plugin";
-import { objectIn } from "tollgate/protocols/compatible";
+import { asObject } from "tollgate/protocols/compatible";
 
 /** The same protocol, whose refusals tell of the filter. */
 export function withContentFilterDetails<K extends Operation>(protocol: Protocol<K>): Protocol<K> {
@@ -20,7 +20,7 @@ function addFilterCategories(fault: Fault, body: Buffer): Fault {
   const inner = innerErrorIn(body);
   if (!inner || inner["code"] !== "ResponsibleAIPolicyViolation") return fault;
   const categories =
-    objectIn(inner["content_filter_result"]) ?? objectIn(inner["content_filter_results"]);
+    asObject(inner["content_filter_result"]) ?? asObject(inner["content_filter_results"]);
   return {
     ...fault,
     kind: "content_policy",
@@ -31,8 +31,8 @@ function addFilterCategories(fault: Fault, body: Buffer): Fault {
 
 function innerErrorIn(body: Buffer): JsonObject | undefined {
   try {
-    const error = objectIn(objectIn(JSON.parse(body.toString()))?.["error"]);
-    return objectIn(error?.["innererror"]);
+    const error = asObject(asObject(JSON.parse(body.toString()))?.["error"]);
+    return asObject(error?.["innererror"]);
   } catch {
     return undefined;
   }

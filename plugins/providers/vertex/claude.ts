@@ -1,6 +1,6 @@
 // Claude on Vertex: the messages protocol, with the model in the address and the version in the body. Its stream is Anthropic's own.
 import type { CallContext, ClientHalf, Outgoing, Protocol } from "tollgate/plugin";
-import { valueFields } from "tollgate/protocols/look";
+import { valueFields } from "tollgate/protocols/references";
 import { claude, messages } from "tollgate/protocols/messages";
 import { bareName, modelUrl } from "./locations.ts";
 

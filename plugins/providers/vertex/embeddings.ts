@@ -14,12 +14,12 @@ import {
 } from "tollgate/plugin";
 import {
   emitEmbeddings,
-  notStreamed,
+  failNotStreamed,
   requireTextInputs,
   parseEmbedding,
 } from "tollgate/protocols/embeddings";
 import { gemini, embeddingTaskName } from "tollgate/protocols/gemini";
-import { valueFields } from "tollgate/protocols/look";
+import { valueFields } from "tollgate/protocols/references";
 import { bareName, modelUrl } from "./locations.ts";
 
 export const vertexEmbeddings = (): Protocol<"embedding"> => ({
@@ -38,7 +38,7 @@ export const vertexEmbeddings = (): Protocol<"embedding"> => ({
     paths: { generate: (of) => modelUrl("google", of.model, "predict") },
     encodeRequest: request,
     knowsField: () => true,
-    createDecoder: notStreamed,
+    createDecoder: failNotStreamed,
     decodeResponse: whole,
     // Errors are the same all over this API.
     decodeFault: gemini().client!.decodeFault,

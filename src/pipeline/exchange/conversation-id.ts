@@ -3,7 +3,7 @@ import { createHash, type Hash } from "node:crypto";
 import type { Operation } from "../../model/request.ts";
 import type { Exchange } from "../../plugin/exchange.ts";
 import type { ServerHalf } from "../../plugin/protocol.ts";
-import { CACHE_MARKS } from "../../protocols/look/index.ts";
+import { CACHE_MARKS } from "../../protocols/references/index.ts";
 
 /** Headers in which clients name it. */
 const CONVERSATION_HEADERS = [

@@ -14,7 +14,7 @@ import {
   CACHE_HINTS,
   referencedFeatures,
   findDisallowedField,
-} from "../../protocols/look/index.ts";
+} from "../../protocols/references/index.ts";
 import type { HostCall } from "../exchange/call.ts";
 import type { HostExchange } from "../exchange/exchange.ts";
 import type { HostCandidate } from "../exchange/mounted.ts";

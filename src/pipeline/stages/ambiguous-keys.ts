@@ -1,6 +1,6 @@
 import { fail } from "../../model/error.ts";
 import { isFilePart, type Body, type Json, type Opt } from "../../model/values.ts";
-import { ROUTING_FIELDS } from "../../protocols/look/index.ts";
+import { ROUTING_FIELDS } from "../../protocols/references/index.ts";
 
 /** Members whose names are the client's own: nothing between the client and the model reads them. */
 const CLIENT_NAMED_MEMBERS: ReadonlySet<string> = new Set([

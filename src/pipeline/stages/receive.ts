@@ -6,7 +6,7 @@ import { isFilePart, type Body, type Field, type Opt } from "../../model/values.
 import type { PipelineRoute } from "../../plugin/frontend.ts";
 import type { Protocol, ServerHalf } from "../../plugin/protocol.ts";
 import type { RequestFacts } from "../../plugin/request-facts.ts";
-import { referencedFeatures, findReferences } from "../../protocols/look/index.ts";
+import { referencedFeatures, findReferences } from "../../protocols/references/index.ts";
 import { yieldForLargeBody } from "../../lib/yield.ts";
 import { rejectRetention } from "../privacy/zero-retention.ts";
 import type { HostExchange } from "../exchange/exchange.ts";

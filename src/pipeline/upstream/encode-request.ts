@@ -5,7 +5,7 @@ import { fail } from "../../model/error.ts";
 import type { Body, HeadersIn, HeadersOut } from "../../model/values.ts";
 import type { Path, Protocol } from "../../plugin/protocol.ts";
 import type { ProtocolEndpoint } from "../../plugin/provider.ts";
-import { ACCOUNT_FIELDS, ROUTING_FIELDS } from "../../protocols/look/index.ts";
+import { ACCOUNT_FIELDS, ROUTING_FIELDS } from "../../protocols/references/index.ts";
 import { visibleLimits } from "../accounts/accounts.ts";
 import { conversationIdOf } from "../exchange/conversation-id.ts";
 import type { HostCall } from "../exchange/call.ts";

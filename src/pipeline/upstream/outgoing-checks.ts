@@ -1,5 +1,5 @@
 // What leaves is what was looked at: state, models, accounts and privacy are judged on the body that leaves, on both lanes, just
-// before it does. The tables are in protocols/look; here stands what may be done with what they find.
+// before it does. The tables are in protocols/references; here stands what may be done with what they find.
 import { wallClock } from "../../lib/time/wall-clock.ts";
 import { satisfies } from "../../catalog/data-policy.ts";
 import { fail } from "../../model/error.ts";
@@ -10,7 +10,7 @@ import {
   findBlockedReference,
   referencedModels,
   rejectReference,
-} from "../../protocols/look/index.ts";
+} from "../../protocols/references/index.ts";
 import type { HostCall } from "../exchange/call.ts";
 import type { HostExchange } from "../exchange/exchange.ts";
 import type { OutgoingRequest } from "./outgoing-request.ts";

@@ -13,7 +13,7 @@ import {
 } from "../../model/values.ts";
 import type { Outgoing } from "../../plugin/outgoing.ts";
 import type { References } from "../../plugin/references.ts";
-import { findReferences, updateReferences } from "../../protocols/look/index.ts";
+import { findReferences, updateReferences } from "../../protocols/references/index.ts";
 import type { MultipartLayout } from "../body/multipart-body.ts";
 import { applyMultipartEdits } from "../body/multipart-edits.ts";
 import { multipartContentType } from "../body/multipart-headers.ts";

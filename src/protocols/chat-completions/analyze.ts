@@ -1,6 +1,6 @@
 // One look at a body, on both lanes: what the host must know without decoding it.
 import type { Body, Feature, JsonObject, RequestFacts } from "../../plugin/index.ts";
-import { referencedFeatures, findReferences } from "../look/index.ts";
+import { referencedFeatures, findReferences } from "../references/index.ts";
 import { analyzeCost } from "../cost-analysis.ts";
 import { asList, asNumber, asObject, asText } from "../json-values.ts";
 

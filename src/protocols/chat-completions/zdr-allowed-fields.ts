@@ -1,7 +1,7 @@
 // What of a request may leave under Service-ZDR: read in OpenAI's documentation and in that of its imitators, whose knobs
 // steer one answer. What searches, keeps, routes or calls another service is not here.
 import type { AllowedContent, FieldAllowlist, AllowedFields } from "../../plugin/index.ts";
-import { freeTextFields, valueFields } from "../look/index.ts";
+import { freeTextFields, valueFields } from "../references/index.ts";
 
 const MARKS: AllowedFields = {
   cache_control: valueFields("type ttl"),

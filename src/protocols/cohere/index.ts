@@ -5,11 +5,11 @@ import type { JSONSchema } from "json-schema-to-ts";
 import schema from "../../../schemas/cohere-embed.request.json" with { type: "json" };
 import { embeddingOperation } from "../../model/operations/embedding-operation.ts";
 import type { Protocol } from "../../plugin/protocol.ts";
-import { inOnePiece, notStreamed } from "../embeddings/index.ts";
+import { failStreamed, failNotStreamed } from "../embeddings/index.ts";
 import { parseError } from "../failure/parse-error.ts";
-import { valueFields } from "../look/index.ts";
+import { valueFields } from "../references/index.ts";
 import { encodeRateLimitHeaders } from "../rate-limit-headers.ts";
-import { faultForAll } from "../rerank/index.ts";
+import { encodeRerankFault } from "../rerank/index.ts";
 import { encodeRequest as requestTo, decodeResponse } from "./embed.ts";
 import { decodeRequest, analyze, encodeResponse as written } from "./server.ts";
 import { ID, knowsField } from "./constants.ts";
@@ -28,9 +28,9 @@ export const cohereEmbeddings = (): Protocol<"embedding"> => ({
     schema: schema as unknown as JSONSchema,
     analyze,
     decodeRequest: (body) => decodeRequest(body),
-    createEncoder: inOnePiece,
+    createEncoder: failStreamed,
     encodeResponse: written,
-    encodeFault: faultForAll,
+    encodeFault: encodeRerankFault,
     encodeHeaders: encodeRateLimitHeaders,
     ping: "",
   },
@@ -38,7 +38,7 @@ export const cohereEmbeddings = (): Protocol<"embedding"> => ({
     paths: { generate: "/embed" },
     encodeRequest: requestTo,
     knowsField,
-    createDecoder: notStreamed,
+    createDecoder: failNotStreamed,
     decodeResponse,
     decodeFault: parseError,
   },

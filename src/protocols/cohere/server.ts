@@ -7,8 +7,8 @@ import type { ResponseContext } from "../../plugin/protocol.ts";
 import type { RequestFacts } from "../../plugin/request-facts.ts";
 import {
   validateEmbeddings,
-  requestIn,
-  surveyIn,
+  decodeEmbeddingRequest,
+  analyzeEmbeddingRequest,
   parseDataType,
   readExpectation,
   encodeEmbedding,
@@ -31,11 +31,14 @@ export function toEmbeddingsBody(body: Body): Body {
 
 /** What the request may cost and asks for: all of its fields count, in either format. */
 export function analyze({ texts, inputs, images, ...fields }: Body): RequestFacts {
-  return surveyIn({ ...fields, ...toEmbeddingsBody({ ...fields, texts, inputs, images }) });
+  return analyzeEmbeddingRequest({
+    ...fields,
+    ...toEmbeddingsBody({ ...fields, texts, inputs, images }),
+  });
 }
 
 export function decodeRequest(body: Body): EmbeddingRequest {
-  const { ext: _, ...read } = requestIn(toEmbeddingsBody(body));
+  const { ext: _, ...read } = decodeEmbeddingRequest(toEmbeddingsBody(body));
   const most = asNumber(body["max_tokens"]);
   return {
     ...read,

@@ -30,7 +30,7 @@ import type { ProviderRow, EndpointRow } from "./provider-row.ts";
 
 export type { ProviderRow, EndpointRow } from "./provider-row.ts";
 export { fetchModelList, parseModelList, type ModelListFormat } from "./model-list.ts";
-export { asObject as objectIn } from "../json-values.ts";
+export { asObject } from "../json-values.ts";
 export {
   asPositiveCount,
   type ListLocation,

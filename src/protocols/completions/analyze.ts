@@ -3,7 +3,7 @@ import type { Feature } from "../../model/facts.ts";
 import type { Body } from "../../model/values.ts";
 import type { RequestFacts } from "../../plugin/request-facts.ts";
 import { isTruthyFlag, asNumber } from "../json-values.ts";
-import { referencedFeatures, findReferences } from "../look/index.ts";
+import { referencedFeatures, findReferences } from "../references/index.ts";
 import { analyzeCost } from "../cost-analysis.ts";
 import { promptsIn } from "./server/request.ts";
 

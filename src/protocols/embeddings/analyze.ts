@@ -2,7 +2,7 @@
 import { countTokenIds } from "../../model/operations/embedding-operation.ts";
 import type { Body } from "../../model/values.ts";
 import type { RequestFacts } from "../../plugin/request-facts.ts";
-import { referencedFeatures, findReferences } from "../look/index.ts";
+import { referencedFeatures, findReferences } from "../references/index.ts";
 import { analyzeCost } from "../cost-analysis.ts";
 import { inputsIn } from "./embedding-values.ts";
 

@@ -12,7 +12,7 @@ import { encodeFault } from "../responses/server/fault.ts";
 import { prepare } from "./client/prepare.ts";
 import { createPassthrough } from "./client/passthrough.ts";
 import { encodeRequest as requestTo } from "./client/request.ts";
-import { failNotStreamed as notStreamed } from "./client/stream.ts";
+import { failNotStreamed } from "./client/stream.ts";
 import { emitEmbeddings, decodeResponse as wholeFrom } from "./client/response.ts";
 import type { EmbeddingDialect } from "./dialect.ts";
 import { ZDR_ALLOWED_FIELDS } from "./zdr-allowed-fields.ts";
@@ -24,7 +24,7 @@ import { ID, knowsField } from "./constants.ts";
 
 export type { EmbeddingDialect } from "./dialect.ts";
 export { parseTask, taskNameFor, type TaskNames } from "./embedding-tasks.ts";
-export { emitEmbeddings, notStreamed };
+export { emitEmbeddings, failNotStreamed };
 export { reportForeignFields } from "./foreign-fields.ts";
 export { requireTextInputs } from "./text-inputs.ts";
 export {
@@ -36,7 +36,11 @@ export {
   encodeEmbedding,
   type EmbeddingExpectation,
 } from "./embedding-values.ts";
-export { failStreamed as inOnePiece, decodeRequest as requestIn, analyze as surveyIn };
+export {
+  failStreamed,
+  decodeRequest as decodeEmbeddingRequest,
+  analyze as analyzeEmbeddingRequest,
+};
 
 export const embeddings = (dialect: EmbeddingDialect = {}): Protocol<"embedding"> => ({
   id: ID,
@@ -58,7 +62,7 @@ export const embeddings = (dialect: EmbeddingDialect = {}): Protocol<"embedding"
     encodeRequest: requestTo,
     knowsField,
     analyze,
-    createDecoder: notStreamed,
+    createDecoder: failNotStreamed,
     decodeResponse: wholeFrom,
     decodeFault: parseError,
     prepare: (out, of) => prepare(out, of, dialect),

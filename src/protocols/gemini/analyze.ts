@@ -1,7 +1,7 @@
 // One look at a body, as a client wrote it or as it leaves: what it may cost, and what upstream would run or keep.
 import type { Body, JsonObject } from "../../model/values.ts";
 import type { RequestFacts } from "../../plugin/request-facts.ts";
-import { referencedFeatures, hostedToolFeatures, findReferences } from "../look/index.ts";
+import { referencedFeatures, hostedToolFeatures, findReferences } from "../references/index.ts";
 import { analyzeCost } from "../cost-analysis.ts";
 import type { Feature } from "../../model/facts.ts";
 import { isSealedBytes } from "../proof-envelope.ts";

@@ -5,10 +5,10 @@ import many from "../../../schemas/gemini-embedding.request.json" with { type: "
 import { embeddingOperation } from "../../model/operations/embedding-operation.ts";
 import type { FieldAllowlist } from "../../plugin/index.ts";
 import type { Protocol, ServerHalf } from "../../plugin/protocol.ts";
-import { notStreamed } from "../embeddings/index.ts";
+import { failNotStreamed } from "../embeddings/index.ts";
 import { parseError } from "../failure/parse-error.ts";
 import { FORWARDED_RESPONSE_HEADERS } from "../response-headers.ts";
-import { valueFields } from "../look/index.ts";
+import { valueFields } from "../references/index.ts";
 import { GEMINI_EMBEDDING_FIELD_NAMES, clientFieldName } from "../field-names.ts";
 import * as asked from "./client/embedding.ts";
 import { prepareVectors } from "./client/prepare.ts";
@@ -59,7 +59,7 @@ export const geminiSingleEmbedding = (): Protocol<"embedding"> => ({
 const CLIENT = {
   knowsField: asked.knowsField,
   analyze: told.analyze,
-  createDecoder: notStreamed,
+  createDecoder: failNotStreamed,
   decodeFault: parseError,
   prepare: prepareVectors,
 } as const;

@@ -1,7 +1,7 @@
 // What of a request may leave under Service-ZDR: read in Google's documentation. Each member stands here once, by the name under
 // which we send it; a plugin is given what its client wrote, by either.
 import type { FieldAllowlist, AllowedFields } from "../../plugin/index.ts";
-import { freeTextFields, valueFields } from "../look/index.ts";
+import { freeTextFields, valueFields } from "../references/index.ts";
 import { allowBothSpellings } from "./normalize-field-names.ts";
 import { ADDRESS_FIELDS } from "./constants.ts";
 

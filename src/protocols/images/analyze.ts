@@ -4,7 +4,7 @@ import { areaOf } from "../../model/operations/image-operation.ts";
 import { isFilePart, type Body } from "../../model/values.ts";
 import type { RequestFacts } from "../../plugin/request-facts.ts";
 import { isObject, isTruthyFlag, parseNumber, asText } from "../json-values.ts";
-import { referencedFeatures, findReferences } from "../look/index.ts";
+import { referencedFeatures, findReferences } from "../references/index.ts";
 import { analyzeCost } from "../cost-analysis.ts";
 import { IMAGE_FIELDS } from "./constants.ts";
 

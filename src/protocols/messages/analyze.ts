@@ -1,7 +1,7 @@
 import type { Feature } from "../../model/facts.ts";
 import type { Body, Json } from "../../model/values.ts";
 import type { RequestFacts } from "../../plugin/request-facts.ts";
-import { referencedFeatures, hostedToolFeatures, findReferences } from "../look/index.ts";
+import { referencedFeatures, hostedToolFeatures, findReferences } from "../references/index.ts";
 import { analyzeCost } from "../cost-analysis.ts";
 import { isObject, asList, asNumber } from "../json-values.ts";
 

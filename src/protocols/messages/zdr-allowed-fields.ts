@@ -1,6 +1,6 @@
 // What of a request may leave under Service-ZDR: read in Anthropic's documentation, and in what its SDKs and Claude Code send.
 import type { AllowedContent, FieldAllowlist, AllowedFields } from "../../plugin/index.ts";
-import { freeTextFields, valueFields } from "../look/index.ts";
+import { freeTextFields, valueFields } from "../references/index.ts";
 
 const CACHED: AllowedFields = { cache_control: valueFields("type ttl scope") };
 const SOURCE: AllowedContent = [

@@ -2,7 +2,7 @@
 import type { Body } from "../../model/values.ts";
 import type { RequestFacts } from "../../plugin/request-facts.ts";
 import { isObject, asList } from "../json-values.ts";
-import { referencedFeatures, findReferences } from "../look/index.ts";
+import { referencedFeatures, findReferences } from "../references/index.ts";
 
 export function analyze(body: Body): RequestFacts {
   const named = findReferences(body);

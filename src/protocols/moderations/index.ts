@@ -12,7 +12,7 @@ import { encodeFault } from "../responses/server/fault.ts";
 import { prepare } from "./client/prepare.ts";
 import { createPassthrough } from "./client/passthrough.ts";
 import { encodeRequest as requestTo } from "./client/request.ts";
-import { failNotStreamed as streamFrom } from "./client/stream.ts";
+import { failNotStreamed } from "./client/stream.ts";
 import { decodeResponse as wholeFrom } from "./client/response.ts";
 import type { ModerationDialect } from "./dialect.ts";
 import { ZDR_ALLOWED_FIELDS } from "./zdr-allowed-fields.ts";
@@ -44,7 +44,7 @@ export const moderations = (dialect: ModerationDialect = {}): Protocol<"moderati
     encodeRequest: requestTo,
     knowsField,
     analyze,
-    createDecoder: streamFrom,
+    createDecoder: failNotStreamed,
     decodeResponse: wholeFrom,
     decodeFault: parseError,
     prepare: (out, of) => prepare(out, of, dialect),

@@ -18,7 +18,7 @@ import {
   omitUndefinedOrNothing,
   asText,
 } from "../json-values.ts";
-import { findReferences } from "../look/index.ts";
+import { findReferences } from "../references/index.ts";
 import { analyzeCost } from "../cost-analysis.ts";
 import { createLineDecoder } from "../sse/index.ts";
 

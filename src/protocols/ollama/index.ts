@@ -3,9 +3,9 @@
 import { embeddingOperation } from "../../model/operations/embedding-operation.ts";
 import { completionOperation } from "../../model/operations/completion-operation.ts";
 import type { Protocol } from "../../plugin/protocol.ts";
-import { notStreamed } from "../embeddings/index.ts";
+import { failNotStreamed } from "../embeddings/index.ts";
 import { parseError } from "../failure/parse-error.ts";
-import { valueFields } from "../look/index.ts";
+import { valueFields } from "../references/index.ts";
 import { knowsField, encodeRequest, decodeResponse } from "./embed.ts";
 import {
   capGenerateOutput,
@@ -30,7 +30,7 @@ export const ollamaEmbeddings = (): Protocol<"embedding"> => ({
     paths: { generate: "/api/embed" },
     encodeRequest,
     knowsField,
-    createDecoder: notStreamed,
+    createDecoder: failNotStreamed,
     decodeResponse,
     decodeFault: parseError,
   },

@@ -3,7 +3,7 @@ import { estimateRerankUsage } from "../../model/operations/rerank-operation.ts"
 import type { Body } from "../../model/values.ts";
 import type { RequestFacts } from "../../plugin/request-facts.ts";
 import { isObject, asList, asText } from "../json-values.ts";
-import { referencedFeatures, findReferences } from "../look/index.ts";
+import { referencedFeatures, findReferences } from "../references/index.ts";
 import { analyzeCost } from "../cost-analysis.ts";
 
 export function analyze(body: Body): RequestFacts {

@@ -11,7 +11,7 @@ import { encodeRateLimitHeaders } from "../rate-limit-headers.ts";
 import { prepare } from "./client/prepare.ts";
 import { createPassthrough } from "./client/passthrough.ts";
 import { encodeRequest as requestTo, encodeVoyageRequest } from "./client/request.ts";
-import { failNotStreamed as streamFrom } from "./client/stream.ts";
+import { failNotStreamed } from "./client/stream.ts";
 import { decodeResponse as wholeFrom } from "./client/response.ts";
 import type { RerankDialect } from "./dialect.ts";
 import { ZDR_ALLOWED_FIELDS } from "./zdr-allowed-fields.ts";
@@ -23,7 +23,7 @@ import { analyze } from "./analyze.ts";
 import { ID, knowsField, VOYAGE_ID } from "./constants.ts";
 
 export type { RerankDialect } from "./dialect.ts";
-export { encodeFault as faultForAll } from "./server/fault.ts";
+export { encodeFault as encodeRerankFault } from "./server/fault.ts";
 
 const server = {
   schema: schema as unknown as JSONSchema,
@@ -38,7 +38,7 @@ const client = {
   paths: { generate: "/rerank" },
   knowsField,
   analyze,
-  createDecoder: streamFrom,
+  createDecoder: failNotStreamed,
   decodeResponse: wholeFrom,
   decodeFault: parseError,
 };

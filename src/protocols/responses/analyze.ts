@@ -1,6 +1,6 @@
 import { fail } from "../../model/error.ts";
 import type { Body, Feature, Json, JsonObject, RequestFacts } from "../../plugin/index.ts";
-import { referencedFeatures, hostedToolFeatures, findReferences } from "../look/index.ts";
+import { referencedFeatures, hostedToolFeatures, findReferences } from "../references/index.ts";
 import { analyzeCost } from "../cost-analysis.ts";
 import { asList, asNumber, asObject, asText } from "../json-values.ts";
 

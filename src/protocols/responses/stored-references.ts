@@ -2,7 +2,7 @@
 // what is kept stand in the table that all protocols share.
 import { fail } from "../../model/error.ts";
 import type { Json } from "../../plugin/index.ts";
-import { STATE_RULES } from "../look/index.ts";
+import { STATE_RULES } from "../references/index.ts";
 import { itemTypeOf } from "./item-types.ts";
 import { asList, asObject, asText } from "../json-values.ts";
 

@@ -43,7 +43,7 @@ export function toolsOf(body: JsonObject): {
       if (!more.isFromItem) bound[`tools.${type}`] = as;
       return;
     }
-    tools.push(rememberSource(toolOf(as, type, more.namespace, at), { as, ...more }));
+    tools.push(rememberSource(toolOf(as, type, more.namespace, at), { original: as, ...more }));
   };
   asList(body["tools"]).forEach((raw, i) => add(raw, {}, `tools[${i}]`));
   const declared = new Set(tools.map((t) => t.name));

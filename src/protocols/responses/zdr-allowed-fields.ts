@@ -1,6 +1,6 @@
 // What of a request may leave under Service-ZDR: read in OpenAI's documentation, and in what its SDKs and Codex send.
 import type { AllowedContent, FieldAllowlist, AllowedFields } from "../../plugin/index.ts";
-import { freeTextFields, valueFields } from "../look/index.ts";
+import { freeTextFields, valueFields } from "../references/index.ts";
 
 const MARK: AllowedFields = { prompt_cache_breakpoint: valueFields("mode ttl") };
 const WORDS: AllowedFields = {

@@ -3,7 +3,7 @@ import { estimateSpeechUsage } from "../../model/operations/speech-operation.ts"
 import type { Body } from "../../model/values.ts";
 import type { RequestFacts } from "../../plugin/request-facts.ts";
 import { asText } from "../json-values.ts";
-import { referencedFeatures, findReferences } from "../look/index.ts";
+import { referencedFeatures, findReferences } from "../references/index.ts";
 import { analyzeCost } from "../cost-analysis.ts";
 import { STREAM_FORMAT } from "./constants.ts";
 

@@ -1,7 +1,7 @@
 // What of a request may leave under Service-ZDR: read in OpenAI's documentation. A voice that was made to order is kept, and is named
 // by an object: it stays here.
 import type { FieldAllowlist } from "../../plugin/index.ts";
-import { valueFields } from "../look/index.ts";
+import { valueFields } from "../references/index.ts";
 
 export const ZDR_ALLOWED_FIELDS: FieldAllowlist = [
   ["which model", valueFields("model")],

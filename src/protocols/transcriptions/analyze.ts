@@ -3,7 +3,7 @@ import { estimateAudioUsage } from "../../model/operations/transcript-operation.
 import { isFilePart, type Body } from "../../model/values.ts";
 import type { RequestFacts } from "../../plugin/request-facts.ts";
 import { isTruthyFlag } from "../json-values.ts";
-import { referencedFeatures, findReferences } from "../look/index.ts";
+import { referencedFeatures, findReferences } from "../references/index.ts";
 import { analyzeCost } from "../cost-analysis.ts";
 
 export function analyze(body: Body): RequestFacts {

@@ -1,6 +1,6 @@
 // What of a request may leave under Service-ZDR: read in OpenAI's documentation and in that of the hosts that are compatible.
 import type { FieldAllowlist } from "../../plugin/index.ts";
-import { valueFields } from "../look/index.ts";
+import { valueFields } from "../references/index.ts";
 
 export const ZDR_ALLOWED_FIELDS: FieldAllowlist = [
   ["which model", valueFields("model")],

@@ -7,7 +7,7 @@ import {
   parseAllowances,
   findReferences,
   findDisallowedField,
-} from "../../../src/protocols/look/index.ts";
+} from "../../../src/protocols/references/index.ts";
 import { rejectAmbiguousKeys } from "../../../src/pipeline/stages/ambiguous-keys.ts";
 import { ownCpuMs } from "../../kit/cpu-time.ts";
 import { OutgoingRequest } from "../../../src/pipeline/upstream/outgoing-request.ts";

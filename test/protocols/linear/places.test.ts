@@ -4,7 +4,7 @@ import { measure } from "../../kit/cpu-time.ts";
 import { readdirSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { getFault, type JsonObject, type Operation, type Protocol } from "tollgate/plugin";
-import { findReferences } from "tollgate/protocols/look";
+import { findReferences } from "tollgate/protocols/references";
 import { createCallContext, createOutgoing, encodeOutgoing } from "tollgate/testing";
 import { rejectAmbiguousKeys } from "../../../src/pipeline/stages/ambiguous-keys.ts";
 import { SENT } from "../../pipeline/clients.ts";

@@ -8,7 +8,7 @@ import {
   CACHE_MARKS,
   ROUTING_FIELDS,
   STATE_RULES,
-} from "tollgate/protocols/look";
+} from "tollgate/protocols/references";
 
 /** A body with a text, or a name, at one place of it. */
 export interface Place {

@@ -2,7 +2,11 @@
 // gateway's own, part of a field that the target's review names, or a header value that it names.
 import { chatCompletions } from "tollgate/protocols/chat-completions";
 import { gemini } from "tollgate/protocols/gemini";
-import { mergeAllowlist, parseAllowances, findDisallowedField } from "tollgate/protocols/look";
+import {
+  mergeAllowlist,
+  parseAllowances,
+  findDisallowedField,
+} from "tollgate/protocols/references";
 import { messages } from "tollgate/protocols/messages";
 import { responses } from "tollgate/protocols/responses";
 import { jsonResponse, say, startUpstream, type UpstreamRequest } from "tollgate/testing";

@@ -1,6 +1,6 @@
 // One look at a body as it leaves: what it may cost, and what it names.
 import type { Body, JsonObject, RequestFacts } from "tollgate/plugin";
-import { referencedFeatures, findReferences } from "tollgate/protocols/look";
+import { referencedFeatures, findReferences } from "tollgate/protocols/references";
 import { countOf, listOf, objectOf, textOf } from "../json.ts";
 
 /** Members of a block that are more than words. */

@@ -1,6 +1,6 @@
 // What of a request may leave under Service-ZDR: all that this codec writes, as AWS documents it.
 import type { FieldAllowlist, AllowedFields } from "tollgate/plugin";
-import { freeTextFields, valueFields } from "tollgate/protocols/look";
+import { freeTextFields, valueFields } from "tollgate/protocols/references";
 
 const SOURCE: AllowedFields = { source: valueFields("bytes") };
 const MEDIA: AllowedFields = {

@@ -2,7 +2,7 @@
 // Every step looks first and edits only what must change, so that a request which needs nothing keeps its bytes.
 import { fail } from "../../../model/error.ts";
 import type { CallContext, Json, Outgoing } from "../../../plugin/index.ts";
-import { rejectBlockedReferences } from "../../look/index.ts";
+import { rejectBlockedReferences } from "../../references/index.ts";
 import { traitsOf, type ChatDialect, type ChatTraits } from "../dialect.ts";
 import { asBoolean, asList, asNumber, asObject, omitUndefined } from "../../json-values.ts";
 import { adaptMessages } from "./adapt-messages.ts";

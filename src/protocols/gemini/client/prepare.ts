@@ -2,7 +2,7 @@
 import type { Json } from "../../../model/values.ts";
 import type { Outgoing } from "../../../plugin/outgoing.ts";
 import type { CallContext } from "../../../plugin/protocol.ts";
-import { rejectBlockedReferences } from "../../look/index.ts";
+import { rejectBlockedReferences } from "../../references/index.ts";
 import { asObject, asObjects } from "../../json-values.ts";
 import { toSnakeCase } from "../../tool-names.ts";
 import {

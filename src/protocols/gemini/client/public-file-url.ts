@@ -1,6 +1,6 @@
 // Files that an account keeps are reached with its key, and all clients here share ours.
 import type { CallContext } from "../../../plugin/protocol.ts";
-import { isStoredFile } from "../../look/index.ts";
+import { isStoredFile } from "../../references/index.ts";
 import { failUnsupported } from "./encoding-context.ts";
 
 /** An address that upstream may fetch for any client: as it was written. */

@@ -7,7 +7,7 @@ import type { ResponseContext } from "../../../plugin/protocol.ts";
 import type { RequestFacts } from "../../../plugin/request-facts.ts";
 import { parseTask, encodeEmbedding } from "../../embeddings/index.ts";
 import { asNumber, asObject, asObjects, omitUndefined, asText } from "../../json-values.ts";
-import { referencedFeatures, findReferences } from "../../look/index.ts";
+import { referencedFeatures, findReferences } from "../../references/index.ts";
 import { analyzeCost } from "../../cost-analysis.ts";
 import { unknownTopLevelFields } from "../../unknown-fields.ts";
 import { normalizeEmbeddingBody } from "../normalize-field-names.ts";

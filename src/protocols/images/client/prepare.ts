@@ -4,7 +4,7 @@ import { fail } from "../../../model/error.ts";
 import type { Outgoing } from "../../../plugin/outgoing.ts";
 import type { CallContext } from "../../../plugin/protocol.ts";
 import { parseNumber, asText } from "../../json-values.ts";
-import { rejectBlockedReferences } from "../../look/index.ts";
+import { rejectBlockedReferences } from "../../references/index.ts";
 import type { ImageTraits } from "../dialect.ts";
 import { requireSupported, ratioOf, sizeOf } from "../size.ts";
 

@@ -4,7 +4,7 @@ import type { Outgoing } from "../../../plugin/outgoing.ts";
 import type { CallContext } from "../../../plugin/protocol.ts";
 import { isSealed, unseal } from "../../proof-envelope.ts";
 import { requestsReasoning } from "../../cost-analysis.ts";
-import { rejectBlockedReferences } from "../../look/index.ts";
+import { rejectBlockedReferences } from "../../references/index.ts";
 import type { MessagesSettings } from "../dialect.ts";
 import { isObject, asText } from "../../json-values.ts";
 import { TOKEN_COUNT_FIELDS, ID, KNOWN_TOP_LEVEL_FIELDS } from "../constants.ts";

@@ -1,7 +1,7 @@
 import type { CallContext, Outgoing } from "../../../plugin/index.ts";
 import { reasoningSupportFor, type ResponsesDialect } from "../dialect.ts";
 import { isSealed, unseal } from "../../proof-envelope.ts";
-import { rejectBlockedReferences } from "../../look/index.ts";
+import { rejectBlockedReferences } from "../../references/index.ts";
 import { failResponse, withoutReferences } from "../stored-references.ts";
 import { ENCRYPTED, mayReason } from "./thinking.ts";
 import { asList } from "../../json-values.ts";

@@ -19,7 +19,7 @@ import {
   parseAllowances,
   findReferences,
   findDisallowedField,
-} from "tollgate/protocols/look";
+} from "tollgate/protocols/references";
 import { messages } from "tollgate/protocols/messages";
 import { responses } from "tollgate/protocols/responses";
 import { createCallContext, encodeOutgoing } from "tollgate/testing";

@@ -1,4 +1,4 @@
-// tollgate/protocols/look: what a body names that is not its own, and what of it was reviewed. The tables are data, the walks
+// tollgate/protocols/references: what a body names that is not its own, and what of it was reviewed. The tables are data, the walks
 // are linear, and both protocols and the host use them: what leaves is what was looked at. Pure. May import: model,
 // plugin (types).
 export {
