@@ -17,9 +17,9 @@ export interface ShownValue {
   readonly path: string;
   /** As the file writes it, where a variable is in it; "[secret]" in the place of one. */
   readonly value: string | number | boolean | null;
-  readonly from: "file" | "variable" | "other file" | "command line" | "default";
+  readonly source: "file" | "variable" | "other file" | "command line" | "default";
   /** "/etc/tollgate/gateway.yaml:3:5", of what stands in a file. */
-  readonly at?: string;
+  readonly location?: string;
 }
 
 /** What a command line says in the place of a file. */
@@ -62,19 +62,19 @@ export function listShownValues(view: unknown, of: ShownValueInputs): ShownValue
 function valueOriginOf(
   pointer: string,
   { tree, written, overrides }: ShownValueInputs,
-): Pick<ShownValue, "from" | "at"> {
+): Pick<ShownValue, "source" | "location"> {
   const overrideName = OVERRIDE_POINTERS[pointer];
   if (overrideName !== undefined && overrides[overrideName] !== undefined)
-    return { from: "command line" };
+    return { source: "command line" };
   const place = spanOf(tree, pointer);
-  if (place === undefined) return { from: "default" };
-  const at = formatSpan(place);
+  if (place === undefined) return { source: "default" };
+  const location = formatSpan(place);
   const template = written.get(pointer);
-  if (template === undefined) return { from: "file", at };
+  if (template === undefined) return { source: "file", location };
   const other = parseTemplate(template).parts.some(
     ({ kind }) => kind === "file" || kind === "credential",
   );
-  return { from: other ? "other file" : "variable", at };
+  return { source: other ? "other file" : "variable", location };
 }
 
 /** Its own, or that of the short form that it is written in: "chat-completions" for `{ use: chat-completions }`. */

@@ -63,7 +63,7 @@ export interface UsageRow {
 export interface UsageReport {
   readonly rows: readonly UsageRow[];
   readonly total: UsageRow;
-  readonly names: Readonly<Record<string, string>>;
+  readonly keyNames: Readonly<Record<string, string>>;
 }
 
 export interface UsageSeries {
@@ -122,7 +122,7 @@ export interface ObservedRequest {
   readonly hooks?: readonly {
     readonly plugin: string;
     readonly hook: string;
-    readonly did: string;
+    readonly effect: string;
     readonly ms?: number;
   }[];
   readonly skippedCandidates?: readonly {

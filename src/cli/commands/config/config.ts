@@ -53,17 +53,20 @@ async function show(given: CliInput): Promise<number> {
   const answer = await callControl(await findStateDir(given), "config.show");
   const { file, generation, shownValues } = answer as unknown as ShownConfig;
   const wanted = given.has("said")
-    ? shownValues.filter(({ from }) => from !== "default")
+    ? shownValues.filter(({ source }) => source !== "default")
     : shownValues;
-  if (given.json) printJson({ ...(answer as object), values: wanted });
+  if (given.json) printJson({ ...(answer as object), shownValues: wanted });
   else {
     const name = file === null ? "" : `${file}:`;
     print(
       alignColumns(
-        wanted.map(({ path, value, from, at }) => [
+        wanted.map(({ path, value, source, location }) => [
           path,
           String(value),
-          paint("gray", at === undefined ? from : `${from}, ${at.replace(name, "line ")}`),
+          paint(
+            "gray",
+            location === undefined ? source : `${source}, ${location.replace(name, "line ")}`,
+          ),
         ]),
       ),
     );

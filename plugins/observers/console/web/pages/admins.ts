@@ -53,7 +53,7 @@ interface Session {
   readonly id: string;
   readonly name: string;
   readonly role: string;
-  readonly within?: string;
+  readonly account?: string;
   readonly address: string;
   readonly startedAt: number;
   readonly lastUsedAt: number;
@@ -240,7 +240,7 @@ const SESSION_COLUMNS = [
   {
     name: "Role",
     render: (row: Session) =>
-      html`${row.role}${row.within && html`<div class="small faint">account ${row.within}</div>`}`,
+      html`${row.role}${row.account && html`<div class="small faint">account ${row.account}</div>`}`,
   },
   { name: "From", render: (row: Session) => html`<code>${row.address}</code>` },
   {

@@ -31,7 +31,7 @@ interface ConfigResponse {
   readonly file: string | null;
   readonly generation: number;
   readonly loadedAt: number;
-  readonly values: readonly ConfigValue[];
+  readonly shownValues: readonly ConfigValue[];
   readonly text: string;
 }
 interface Problem {
@@ -50,8 +50,8 @@ interface CheckResult {
   readonly problems: readonly Problem[];
   readonly changes: readonly {
     readonly path: string;
-    readonly was?: ConfigValue["value"];
-    readonly becomes?: ConfigValue["value"];
+    readonly before?: ConfigValue["value"];
+    readonly after?: ConfigValue["value"];
   }[];
   readonly omittedChanges: number;
   readonly restartKeys: readonly string[];
@@ -61,9 +61,9 @@ interface StatusResponse {
   readonly lastReload?: {
     readonly ok: boolean;
     readonly at: number;
-    readonly why: string;
+    readonly trigger: string;
     readonly problems: readonly Problem[];
-    readonly refused?: readonly string[];
+    readonly restartKeys?: readonly string[];
   };
 }
 
@@ -104,7 +104,7 @@ function LastReload({ of }: { of: StatusResponse["lastReload"] }) {
     ><p>
       <strong class="strong">The last reload was refused</strong>, ${formatAgo(of.at)}: the config
       before goes on.
-      ${of.refused && ` ${of.refused.join(", ")} cannot change while running; a restart takes them.`}
+      ${of.restartKeys && ` ${of.restartKeys.join(", ")} cannot change while running; a restart takes them.`}
     </p>
     <${Problems} of=${of.problems}
   /><//>`;
@@ -122,12 +122,12 @@ function Values({ config }: { config: ConfigResponse }) {
   const [search, setSearch] = useQueryParam("q");
   const [all, setAll] = useQueryParam("defaults");
   const word = search.toLowerCase();
-  const rows = config.values.filter(
+  const rows = config.shownValues.filter(
     ({ path, value, source }) =>
       (all !== "" || source !== "default") &&
       (path.toLowerCase().includes(word) || String(value).toLowerCase().includes(word)),
   );
-  const defaults = config.values.filter(({ source }) => source === "default").length;
+  const defaults = config.shownValues.filter(({ source }) => source === "default").length;
   return html` <${FactList}
       of=${[
         ["File", html`<code>${config.file ?? "the default that ships with the package"}</code>`],
@@ -257,10 +257,10 @@ function CheckReport({ of }: { of: CheckResult }) {
           label="Changes"
           wrap=${true}
           text=${changes
-            .map(({ path, was, becomes }) =>
+            .map(({ path, before, after }) =>
               [
-                ...(was === undefined ? [] : [`- ${path}: ${was}`]),
-                ...(becomes === undefined ? [] : [`+ ${path}: ${becomes}`]),
+                ...(before === undefined ? [] : [`- ${path}: ${before}`]),
+                ...(after === undefined ? [] : [`+ ${path}: ${after}`]),
               ].join("\n"),
             )
             .join("\n")}

@@ -48,7 +48,7 @@ interface RoutingExplanation {
     readonly idleMs: number;
     readonly totalMs: number;
   };
-  readonly hedge?: readonly { readonly class: string; readonly afterMs: number }[];
+  readonly hedgeDelays?: readonly { readonly class: string; readonly afterMs: number }[];
   readonly notes?: readonly string[];
 }
 interface PolicyExplanation {
@@ -56,8 +56,8 @@ interface PolicyExplanation {
     readonly id: string;
     readonly credential: string;
     readonly protocol: string | null;
-    readonly policy: { readonly because: readonly string[] };
-    readonly would: { readonly required: boolean; readonly strict: boolean };
+    readonly policy: { readonly reasons: readonly string[] };
+    readonly satisfies: { readonly required: boolean; readonly strict: boolean };
   }[];
   readonly blockedBy: readonly string[];
 }
@@ -157,7 +157,7 @@ function renderExplanation(
   ways: PolicyExplanation | undefined,
   { key, zdr }: ExplainInput,
 ) {
-  const { candidates, hooks, timeouts, hedge = [], notes = [] } = value;
+  const { candidates, hooks, timeouts, hedgeDelays = [], notes = [] } = value;
   const first = candidates.find(({ callOrder }) => callOrder === "first");
   const wayOf = (one: Candidate) =>
     ways?.routes.find(
@@ -193,7 +193,7 @@ function renderExplanation(
             ["First byte", formatDuration(timeouts.firstByteMs)],
             ["Idle", formatDuration(timeouts.idleMs)],
             ["Total", formatDuration(timeouts.totalMs)],
-            ...hedge.map(
+            ...hedgeDelays.map(
               (each) => [`Hedge, ${each.class}`, `after ${formatDuration(each.afterMs)}`] as const,
             ),
           ]}
@@ -294,8 +294,8 @@ function renderState(one: Candidate) {
 
 function renderPrivacy(way: PolicyExplanation["routes"][number] | undefined) {
   if (!way) return html`<span class="faint">–</span>`;
-  if (way.would.strict) return html`<${Badge} tone="good">strict<//>`;
-  if (way.would.required) return html`<${Badge} tone="good">required<//>`;
+  if (way.satisfies.strict) return html`<${Badge} tone="good">strict<//>`;
+  if (way.satisfies.required) return html`<${Badge} tone="good">required<//>`;
   return html`<${Badge}>not for it<//>
-    <div class="small faint break">${way.policy.because.join(", ")}</div>`;
+    <div class="small faint break">${way.policy.reasons.join(", ")}</div>`;
 }

@@ -176,7 +176,7 @@ const ACCOUNT_COLUMNS = [
     render: (row: Account) => html`<${Badge} tone=${STATE_TONES[row.state]}>${row.state}<//>`,
   },
   { name: "Limits and budgets", render: (row: Account) => renderBars(row) },
-  { name: "Keys", isNumber: true, render: (row: Account) => formatCount(row.keys) },
+  { name: "Keys", isNumber: true, render: (row: Account) => formatCount(row.keyCount) },
   {
     name: "Defined in",
     render: (row: Account) =>

@@ -17,7 +17,7 @@ export interface Key {
   readonly expires?: number;
   readonly version?: number;
   /** Of an admin, that asks commands and no models. */
-  readonly adminRole?: string;
+  readonly admin?: string;
 }
 
 export interface Account {
@@ -28,7 +28,7 @@ export interface Account {
   readonly state: "valid" | "closed" | "broken";
   /** "gateway.yaml:12": it is changed there. */
   readonly definedAt?: string;
-  readonly keys: number;
+  readonly keyCount: number;
   readonly limits?: readonly string[];
   readonly limitUsage?: readonly UsedLimit[];
   readonly defaults?: { readonly limits: readonly string[] };

@@ -24,7 +24,7 @@ export function KeysPage() {
   const [chosen, choose] = useQueryParam("key");
   const [account, chooseAccount] = useQueryParam("account");
   const again = () => (keys.refetch(), accounts.refetch());
-  const all = (keys.value?.keys ?? []).filter(({ adminRole }) => adminRole === undefined);
+  const all = (keys.value?.keys ?? []).filter(({ admin }) => admin === undefined);
   const there = accounts.value?.accounts ?? [];
   const one = all.find(({ id }) => id === chosen);
   const own = there.find(({ id }) => id === account);

@@ -30,16 +30,16 @@ interface ModelExplanation {
   readonly models: readonly {
     readonly id: string;
     readonly provider: string;
-    readonly kind: string;
+    readonly operation: string;
     readonly listed: boolean;
-    readonly awaitsList: boolean;
+    readonly requiresListing: boolean;
     readonly facts: readonly {
       readonly field: string;
       readonly value: unknown;
       readonly source: FactSource;
     }[];
     readonly example: {
-      readonly about: string;
+      readonly description: string;
       readonly usd: string | null;
       readonly lines: readonly {
         readonly unit: string;
@@ -47,7 +47,7 @@ interface ModelExplanation {
         readonly usd: string;
       }[];
     };
-    readonly retires?: { readonly on: string; readonly days: number };
+    readonly retirement?: { readonly on: string; readonly days: number };
   }[];
   readonly suggestions: readonly string[];
 }
@@ -57,12 +57,12 @@ interface PolicyExplanation {
     readonly id: string;
     readonly credential: string;
     readonly protocol: string | null;
-    readonly sayings: readonly {
+    readonly statements: readonly {
       readonly level: string;
       readonly data: Readonly<Record<string, unknown>>;
     }[];
-    readonly policy: { readonly because: readonly string[] };
-    readonly would: { readonly required: boolean; readonly strict: boolean };
+    readonly policy: { readonly reasons: readonly string[] };
+    readonly satisfies: { readonly required: boolean; readonly strict: boolean };
   }[];
 }
 
@@ -84,16 +84,16 @@ export function ModelDetail({ model, close }: { model: string; close: () => void
             html`<div class="stack" key=${one.id}>
               ${value.models.length > 1 && html`<h3>${one.id}</h3>`}
               <div class="row">
-                <${Badge} plain=${true}>${one.kind}<//>
+                <${Badge} plain=${true}>${one.operation}<//>
                 <${Badge} tone=${one.listed ? "good" : "warn"}
-                  >${one.listed ? "a source lists it" : one.awaitsList ? "refused until a list has it" : "no source lists it; forwarded all the same"}<//
+                  >${one.listed ? "a source lists it" : one.requiresListing ? "refused until a list has it" : "no source lists it; forwarded all the same"}<//
                 >
-                ${one.retires && html`<${Badge} tone=${one.retires.days < 60 ? "warn" : ""}>${one.retires.days < 0 ? "should be gone since" : "retires"} ${one.retires.on.slice(0, 10)}<//>`}
+                ${one.retirement && html`<${Badge} tone=${one.retirement.days < 60 ? "warn" : ""}>${one.retirement.days < 0 ? "should be gone since" : "retires"} ${one.retirement.on.slice(0, 10)}<//>`}
               </div>
               <${Box} title="What a plain request costs">
                 <p class="row">
                   ${one.example.usd === null ? html`<span class="warn">Not known: calls are kept without a price until one is set.</span>` : html`<strong class="strong">$${one.example.usd}</strong>`}
-                  <span class="quiet">for ${one.example.about}</span>
+                  <span class="quiet">for ${one.example.description}</span>
                 </p>
                 <${FactList}
                   of=${one.example.lines.map((line) => [`${formatCount(line.count)} ${line.unit}`, `$${line.usd}`] as const)}
@@ -196,20 +196,20 @@ const PATH_COLUMNS = [
   {
     name: "Service-ZDR",
     render: (row: PolicyPath) =>
-      html`<${Badge} tone=${row.would.required ? "good" : ""}
-        >${row.would.strict ? "strict" : row.would.required ? "required" : "no"}<//
+      html`<${Badge} tone=${row.satisfies.required ? "good" : ""}
+        >${row.satisfies.strict ? "strict" : row.satisfies.required ? "required" : "no"}<//
       >`,
   },
   {
     name: "Why",
     render: (row: PolicyPath) =>
       html`<span class="small quiet"
-        >${row.policy.because.join(", ") || "nothing speaks against it"}</span
+        >${row.policy.reasons.join(", ") || "nothing speaks against it"}</span
       >`,
   },
   {
     name: "Said by",
     render: (row: PolicyPath) =>
-      html`<span class="small faint">${row.sayings.map(({ level }) => level).join(", ")}</span>`,
+      html`<span class="small faint">${row.statements.map(({ level }) => level).join(", ")}</span>`,
   },
 ];

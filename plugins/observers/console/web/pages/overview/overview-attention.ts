@@ -11,7 +11,7 @@ import { formatAgo, formatCount, formatDay, formatDateTime } from "../../format.
 import { amountOf } from "../../limits.ts";
 
 type Item = { readonly severity: "bad" | "warn" } & (
-  | { readonly kind: "ledger"; readonly why: string }
+  | { readonly kind: "ledger"; readonly reason: string }
   | {
       readonly kind: "reload";
       readonly at: number;
@@ -24,13 +24,13 @@ type Item = { readonly severity: "bad" | "warn" } & (
       readonly provider: string;
       readonly credential: string;
       readonly model?: string;
-      readonly why: string;
+      readonly reason: string;
       readonly until: number;
-      readonly refuses?: boolean;
+      readonly rejectsRequests?: boolean;
     }
   | {
       readonly kind: "budget";
-      readonly of: "key" | "account";
+      readonly subject: "key" | "account";
       readonly id: string;
       readonly name?: string;
       readonly limit: string;
@@ -42,41 +42,41 @@ type Item = { readonly severity: "bad" | "warn" } & (
   | {
       readonly kind: "retirement";
       readonly model: string;
-      readonly on: number;
+      readonly date: number;
       readonly names: readonly string[];
     }
   | {
       readonly kind: "plugin";
       readonly plugin: string;
       readonly hook: string;
-      readonly why: string;
+      readonly reason: string;
       readonly until: number;
     }
   | {
       readonly kind: "unreachable";
       readonly plugin: string;
       readonly since: number;
-      readonly why: string;
+      readonly reason: string;
       readonly requests: "rejected" | "continued";
     }
-  | { readonly kind: "list"; readonly provider: string; readonly why: string }
-  | { readonly kind: "unmounted"; readonly provider: string; readonly why: string }
+  | { readonly kind: "list"; readonly provider: string; readonly reason: string }
+  | { readonly kind: "unmounted"; readonly provider: string; readonly reason: string }
 );
 type ItemOf<K extends Item["kind"]> = Extract<Item, { kind: K }>;
 
 interface AttentionList {
   readonly items: readonly Item[];
   readonly omitted: number;
-  readonly unchecked: number;
+  readonly uncheckedLimits: number;
 }
 
 /** Later than any window ends: it never does. */
 const NEVER = 8e15;
 
 const ITEM_TEXTS: { readonly [K in Item["kind"]]: (item: ItemOf<K>) => ComponentChildren } = {
-  ledger: ({ why }) => [
+  ledger: ({ reason }) => [
     link("/ledger", {}, "The ledger is unavailable"),
-    `, and new calls are refused. ${why}`,
+    `, and new calls are refused. ${reason}`,
   ],
   reload: ({ at, problems, first }) => [
     link("/config", { view: "check" }, "The last reload failed"),
@@ -91,47 +91,50 @@ const ITEM_TEXTS: { readonly [K in Item["kind"]]: (item: ItemOf<K>) => Component
     withDate(expiresAt, expiresAt < Date.now() ? " expired " : " expires "),
     ".",
   ],
-  cooldown: ({ provider, credential, model, why, until, refuses }) => [
+  cooldown: ({ provider, credential, model, reason, until, rejectsRequests }) => [
     link("/providers", { provider }, `${provider}${model ? `/${model}` : ""}`),
-    ` is in cooldown${credential === "default" ? "" : ` (${credential})`} after ${spaced(why)}. `,
+    ` is in cooldown${credential === "default" ? "" : ` (${credential})`} after ${spaced(reason)}. `,
     until > Date.now() ? `It ends ${formatAgo(until)}; until then ` : "Until it answers again, ",
-    refuses ? "no request is sent." : "it is tried last.",
+    rejectsRequests ? "no request is sent." : "it is tried last.",
   ],
-  budget: ({ of, id, name, limit, unit, used, max, resetsAt }) => [
-    link("/keys", { [of]: id }, `${of === "key" ? "Key" : "Account"} ${name ?? id}`),
+  budget: ({ subject, id, name, limit, unit, used, max, resetsAt }) => [
+    link("/keys", { [subject]: id }, `${subject === "key" ? "Key" : "Account"} ${name ?? id}`),
     ` has used ${percent(used, max)} of ${limit}. `,
     html`<span class="quiet" title=${resetsAt < NEVER ? formatDateTime(resetsAt) : ""}
       >${amountOf(unit, used)} used${resetsAt < NEVER && `, resets ${formatAgo(resetsAt)}`}.</span
     >`,
   ],
-  retirement: ({ model, on, names }) => [
+  retirement: ({ model, date, names }) => [
     link("/models", { model }, model),
-    on < Date.now() ? " was retired " : " retires ",
-    `on ${formatDay(on)} (${formatAgo(on)}).`,
+    date < Date.now() ? " was retired " : " retires ",
+    `on ${formatDay(date)} (${formatAgo(date)}).`,
     names.length > 0 &&
       html`<span class="quiet"
         >${` ${names.slice(0, 3).join(", ")} ${names.length === 1 ? "leads" : "lead"} to it.`}</span
       >`,
   ],
-  plugin: ({ plugin, hook, why, until }) => [
+  plugin: ({ plugin, hook, reason, until }) => [
     link("/config", { q: plugin }, plugin),
-    ` failed repeatedly in its ${hook} hook (${why}) and is skipped. It is tried again ${formatAgo(until)}.`,
+    ` failed repeatedly in its ${hook} hook (${reason}) and is skipped. It is tried again ${formatAgo(until)}.`,
   ],
-  unreachable: ({ plugin, since, why, requests }) => [
+  unreachable: ({ plugin, since, reason, requests }) => [
     link("/config", { q: plugin }, plugin),
     ` cannot be reached since ${formatDateTime(since)}. `,
     requests === "rejected"
       ? "Requests that pass through it fail. "
       : "Requests continue without it. ",
-    html`<span class="quiet break">${why}</span>`,
+    html`<span class="quiet break">${reason}</span>`,
   ],
-  list: ({ provider, why }) => [
+  list: ({ provider, reason }) => [
     "The model list of ",
     link("/providers", { provider }, provider),
     " cannot be read. ",
-    html`<span class="quiet break">${why}</span>`,
+    html`<span class="quiet break">${reason}</span>`,
   ],
-  unmounted: ({ provider, why }) => [link("/providers", {}, provider), ` is not mounted: ${why}.`],
+  unmounted: ({ provider, reason }) => [
+    link("/providers", {}, provider),
+    ` is not mounted: ${reason}.`,
+  ],
 };
 
 /** Texts are joined here and not in templates, which leave out the space before a new line. */
@@ -153,11 +156,11 @@ export function NeedsAttention({ sums, span }: { sums: UsageReport | undefined; 
   const found = useQuery<AttentionList>("attention", {}, { intervalMs: 5_000 });
   return html`<${Box} title="Needs attention"
     ><${QueryResult} of=${found}
-      >${({ items, omitted, unchecked }: AttentionList) =>
+      >${({ items, omitted, uncheckedLimits }: AttentionList) =>
         html`<${AttentionItems}
             items=${items}
             bills=${billItems(sums, span)}
-          />${omitted > 0 && html`<p class="small quiet">And ${formatCount(omitted)} more.</p>`}${unchecked > 0 && html`<p class="small quiet">${formatCount(unchecked)} limits of keys were not checked: there are too many.</p>`}`}<//
+          />${omitted > 0 && html`<p class="small quiet">And ${formatCount(omitted)} more.</p>`}${uncheckedLimits > 0 && html`<p class="small quiet">${formatCount(uncheckedLimits)} limits of keys were not checked: there are too many.</p>`}`}<//
     ><//
   >`;
 }

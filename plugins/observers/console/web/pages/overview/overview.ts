@@ -72,12 +72,12 @@ export function OverviewPage() {
     { intervalMs: 2_000 },
   );
   // Of one account, what is under way is listed and not counted.
-  const live = useQuery<{ all: number }>(
+  const live = useQuery<{ total: number }>(
     "requests.live",
     { limit: 1 },
     { intervalMs: 2_000, isDisabled: whole },
   );
-  const inFlight = recent.value?.inFlight ?? live.value?.all;
+  const inFlight = recent.value?.inFlight ?? live.value?.total;
   const nothing = all.value && inFlight === 0 && !all.value.totals.length;
   return html`
     <div class="row"><span class="grow"></span><${TimeRangeChoice} span=${span} set=${set} /></div>
@@ -280,7 +280,7 @@ function TopList({
           : html`<div class="ranks">
               ${rows.map((row) => {
                 const said = row.by[by] ?? "";
-                const name = by === "key" ? (value.names[said] ?? said) : said || "(none)";
+                const name = by === "key" ? (value.keyNames[said] ?? said) : said || "(none)";
                 return html`<a
                   key=${said}
                   href=${buildUrl("/usage", { by: by === "model" ? "key" : "model", range, [by]: said })}

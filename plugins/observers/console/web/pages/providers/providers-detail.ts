@@ -46,7 +46,7 @@ export function ProviderDetail({
         [
           "Models",
           html`<a href=${buildUrl("/models", { provider: one.name })}
-            >${formatCount(one.models)} known</a
+            >${formatCount(one.modelCount)} known</a
           >`,
         ],
         [
@@ -144,7 +144,7 @@ function TestProvider({ one, again }: { one: Provider; again: () => void }) {
               <div class="grow">
                 <strong class="strong">${each.credential}</strong>${" "}
                 ${each.model && html`<span class="quiet">${each.model}</span>`}
-                ${each.why && html`<div class="bad">${each.why}</div>`}
+                ${each.reason && html`<div class="bad">${each.reason}</div>`}
                 ${each.ms !== undefined && html`<div class="small quiet">${formatDuration(each.ms)}${each.usd ? html`, $${each.usd}` : ", no price"}${each.request && html`, <a href=${buildUrl(`/requests/${each.request}`)}>request</a>`}</div>`}
               </div>
             </li>`,
@@ -170,7 +170,7 @@ const CREDENTIAL_COLUMNS = [
               </div>`,
           ),
   },
-  { name: "List", isNumber: true, render: (row: Credential) => row.list?.count ?? "–" },
+  { name: "List", isNumber: true, render: (row: Credential) => row.modelList?.modelCount ?? "–" },
 ];
 
 const FAULT_COLUMNS = [

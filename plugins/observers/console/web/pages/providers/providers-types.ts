@@ -13,23 +13,22 @@ export interface Credential {
   readonly name: string;
   readonly weight: number;
   readonly cooldowns: readonly Cooldown[];
-  readonly list?: {
-    readonly count?: number;
+  readonly modelList?: {
+    readonly modelCount?: number;
     readonly lastSuccessAt?: number;
     readonly failures: number;
     readonly lastError?: { readonly at: number; readonly message: string };
-    readonly nextAt?: number;
+    readonly nextRefreshAt?: number;
   };
 }
 
 export interface Provider {
   readonly name: string;
   readonly protocols: readonly string[];
-  readonly models: number;
+  readonly modelCount: number;
   readonly credentials: readonly Credential[];
   readonly lastHour?: {
     readonly requests: number;
-    readonly ok: number;
     readonly failed: number;
     readonly canceled: number;
     readonly ms?: Percentiles;
@@ -72,7 +71,7 @@ export interface Percentiles {
 
 export interface ProvidersResponse {
   readonly providers: readonly Provider[];
-  readonly unmountedProviders: readonly { readonly provider: string; readonly why: string }[];
+  readonly unmountedProviders: readonly { readonly provider: string; readonly reason: string }[];
   readonly countedSince: number;
 }
 
@@ -84,9 +83,9 @@ export interface TestsResponse {
     readonly request?: string;
     readonly status?: number;
     readonly ms?: number;
-    readonly contentMs?: number;
+    readonly firstTokenMs?: number;
     readonly usd?: string | null;
-    readonly why?: string;
+    readonly reason?: string;
   }[];
 }
 

@@ -105,7 +105,7 @@ function renderProviders(
         columns=${columns}
       />
     <//>
-    ${unmountedProviders.length > 0 && html`<${Box} title="Not mounted"><${FactList} of=${unmountedProviders.map(({ provider, why }) => [provider, why] as const)} /><//>`}
+    ${unmountedProviders.length > 0 && html`<${Box} title="Not mounted"><${FactList} of=${unmountedProviders.map(({ provider, reason }) => [provider, reason] as const)} /><//>`}
     <div class="stack tight">
       <p class="small faint">
         Calls are counted since ${formatDateTime(countedSince)}. Numbers are of the last hour,
@@ -122,7 +122,7 @@ const sumHours = (
 ) => of.reduce((all, { lastHour }) => all + (lastHour ? by(lastHour) : 0), 0);
 
 function renderListState({ credentials }: Provider) {
-  const lists = credentials.flatMap(({ list }) => (list ? [list] : []));
+  const lists = credentials.flatMap(({ modelList }) => (modelList ? [modelList] : []));
   const error = lists.find(({ lastError }) => lastError)?.lastError;
   if (error) return html`<span class="bad cut" title=${error.message}>${error.message}</span>`;
   const oldest = Math.min(...lists.map(({ lastSuccessAt }) => lastSuccessAt ?? Infinity));
@@ -176,8 +176,8 @@ const COLUMNS: readonly Column<Provider>[] = [
   {
     name: "Models",
     isNumber: true,
-    sortKey: (row: Provider) => row.models,
-    render: (row: Provider) => formatCount(row.models),
+    sortKey: (row: Provider) => row.modelCount,
+    render: (row: Provider) => formatCount(row.modelCount),
   },
   { name: "Model list", render: (row: Provider) => renderListState(row) },
 ];

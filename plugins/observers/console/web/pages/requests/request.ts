@@ -65,12 +65,12 @@ function RoutingTrace({ seen }: { seen: ObservedRequest }) {
   return html`<${Box} title="On its way">
     <ul class="todo">
       ${hooks.map(
-        ({ plugin, hook, did, ms }) =>
+        ({ plugin, hook, effect, ms }) =>
           html`<li key=${plugin + hook}>
             <div>
               <span class="strong">${plugin}</span>
               <span class="quiet">${hook}</span>
-              ${did.replace("_", " ")}${ms === undefined ? "" : `, ${formatDuration(ms)}`}
+              ${effect.replace("_", " ")}${ms === undefined ? "" : `, ${formatDuration(ms)}`}
             </div>
           </li>`,
       )}

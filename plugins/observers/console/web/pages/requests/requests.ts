@@ -182,8 +182,21 @@ interface RequestListProps {
 
 /** Requests that are not over, the oldest first. */
 interface InFlightResponse {
-  readonly items: readonly Omit<ObservedRequest, "status">[];
-  readonly all: number;
+  readonly items: readonly (Pick<
+    ObservedRequest,
+    | "id"
+    | "frontend"
+    | "action"
+    | "model"
+    | "stream"
+    | "key"
+    | "keyName"
+    | "account"
+    | "privacy"
+    | "phase"
+    | "provider"
+  > & { readonly startedAt: number; readonly elapsedMs: number })[];
+  readonly total: number;
 }
 
 function LiveRequests({ open, chosen, filters }: RequestListProps & { filters: Filters }) {
@@ -217,7 +230,7 @@ function LiveRequests({ open, chosen, filters }: RequestListProps & { filters: F
     <${Box}
       title="Latest requests"
       flush=${true}
-      actions=${html`<${InFlightMark} all=${now.value?.all ?? 0} live=${live} pause=${pause} />`}
+      actions=${html`<${InFlightMark} all=${now.value?.total ?? 0} live=${live} pause=${pause} />`}
       >${items ? html`<${RequestTable} items=${items} open=${open} chosen=${chosen} nothing=${nothing.filter(Boolean).join(" ")} />` : html`<${LoadingPlaceholder} />`}<//
     >
     <${CommandLineHint} line=${line} />
@@ -231,7 +244,12 @@ function filterInFlight(
 ): ObservedRequest[] {
   const ended = new Set(over.map(({ id }) => id));
   const rows = (now?.items ?? []).filter(({ id }) => !ended.has(id));
-  return rows.toReversed().map((each) => ({ ...each, status: 0 }));
+  return rows.toReversed().map(({ startedAt, elapsedMs, ...rest }) => ({
+    ...rest,
+    at: startedAt,
+    ms: elapsedMs,
+    status: 0,
+  }));
 }
 
 const InFlightMark = ({

@@ -14,7 +14,7 @@ function csvCell(text: string): string {
   return /[",\n\r]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
 }
 
-export function toCsv({ rows, names }: UsageReport, by: string): string {
+export function toCsv({ rows, keyNames }: UsageReport, by: string): string {
   const units = UNITS.filter((unit) => rows.some(({ usage }) => usage[unit]));
   const head = [
     by,
@@ -29,7 +29,7 @@ export function toCsv({ rows, names }: UsageReport, by: string): string {
     const said = row.by[by] ?? "";
     return [
       csvCell(said),
-      ...(by === "key" ? [csvCell(names[said] ?? "")] : []),
+      ...(by === "key" ? [csvCell(keyNames[said] ?? "")] : []),
       row.calls,
       ...units.map((unit) => row.usage[unit] ?? 0),
       exactUsd(row.costNano),

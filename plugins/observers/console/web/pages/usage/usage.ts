@@ -89,7 +89,7 @@ export function UsagePage() {
     <${UsageFilters} filters=${filters} tz=${tz} setTz=${setTz} />
     <${UsagePlot}
       series=${series.value}
-      names=${sums.value?.names ?? {}}
+      names=${sums.value?.keyNames ?? {}}
       by=${by}
       measure=${measure}
       span=${span}
@@ -120,7 +120,7 @@ function UsagePlot({
   span,
 }: {
   series: UsageSeries | undefined;
-  names: UsageReport["names"];
+  names: UsageReport["keyNames"];
   by: string;
   measure: string;
   span: TimeRange;
@@ -171,7 +171,7 @@ function UsageTable({
   tz: string;
 }) {
   const nameOf = (row: UsageRow) =>
-    (by === "key" ? (sums.names[row.by[by] ?? ""] ?? row.by[by]) : row.by[by]) || "(none)";
+    (by === "key" ? (sums.keyNames[row.by[by] ?? ""] ?? row.by[by]) : row.by[by]) || "(none)";
   const { total } = sums;
   const number = (name: string, of: (row: UsageRow) => number): Column<UsageRow> => ({
     name: capitalize(name),
