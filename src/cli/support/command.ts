@@ -81,7 +81,7 @@ export const CONFIG_OPTIONS: Options = {
 export const STATE_OPTIONS: Options = {
   "state-dir": {
     placeholder: "directory",
-    description: "state directory of the running gateway; overrides state_dir in gateway.yaml",
+    description: "state directory, in place of the config's",
   },
 };
 
