@@ -29,9 +29,9 @@ export interface ListStatus {
 /** For people and logs: moments as dates. */
 export const withIsoDates = ({ lastSuccessAt, lastError, nextRefreshAt, ...line }: ListStatus) => ({
   ...line,
-  lastOk: isoDateOf(lastSuccessAt),
+  lastSuccessAt: isoDateOf(lastSuccessAt),
   lastError: lastError && { ...lastError, at: isoDateOf(lastError.at) },
-  nextAt: isoDateOf(nextRefreshAt),
+  nextRefreshAt: isoDateOf(nextRefreshAt),
 });
 const isoDateOf = (at: number | undefined): string | undefined =>
   at === undefined ? undefined : new Date(at).toISOString();

@@ -165,7 +165,7 @@ test("explain: shows when a route hedges, and what that costs", async () => {
     "gateway.yaml": `providers: ${providers}\nmodels: ${models}\n`,
   });
   const { out } = await here.said(["explain", "m"]);
-  expect(out).toMatch(/hedging\s+class (quick|thinking): after (4s|1m) without content/);
+  expect(out).toMatch(/hedging\s+class (quick|reasoning): after (4s|1m) without content/);
   expect(out).toContain("both calls are billed");
   const off = await here.said(["explain", "demo/echo"]);
   expect(off.out).not.toContain("hedging");

@@ -44,13 +44,13 @@ const levels = async (...of: Parameters<typeof found>) => told(await found(...of
 
 it("one that is good: for which names, and how long", async () => {
   const good = ours.issue({ name: NAME });
-  expect(await levels(good)).toEqual(["listen.tls/certificate fine"]);
+  expect(await levels(good)).toEqual(["listen.tls/certificate ok"]);
   expect((await found(good))[0]!.message).toMatch(/is for models\.example, and good for \d+ days$/);
 });
 
 it("the end: said from two weeks before it, and an error from then on; not before its begin", async () => {
   const until = (days: number) => found(ours.issue({ name: NAME, until: utc(days) }));
-  expect(told(await until(CERTIFICATE_DAYS + 0.1))).toEqual(["listen.tls/certificate fine"]);
+  expect(told(await until(CERTIFICATE_DAYS + 0.1))).toEqual(["listen.tls/certificate ok"]);
   expect(told(await until(CERTIFICATE_DAYS - 0.1))).toEqual(["listen.tls/ends warning"]);
   expect((await until(13.9))[0]!.message).toContain("ends in 13 days");
   expect(told(await until(0.01))).toEqual(["listen.tls/ends warning"]);
@@ -80,7 +80,7 @@ it("names: those of gateway.yaml and of the address; without any, nothing says w
   const not = ["listen.tls/names warning"];
   expect(await levels(good, { hosts: ["other.example"] })).toEqual(not);
   expect(await levels(good, { hosts: [], host: "192.0.2.1" })).toEqual(not);
-  const any = ["listen.tls/certificate fine"];
+  const any = ["listen.tls/certificate ok"];
   expect(await levels(good, { hosts: [] })).toEqual(any);
   expect(await levels(good, { hosts: [], host: "127.0.0.1" })).toEqual(any);
   const star = ours.issue({ name: `*.${NAME}` });
@@ -92,14 +92,14 @@ it("each certificate after it issued the one before; and none of them has ended,
   const good = ours.issue({ name: NAME });
   const other = authority("Other");
   expect(await levels({ ...good, cert: good.cert + ours.root })).toEqual([
-    "listen.tls/certificate fine",
+    "listen.tls/certificate ok",
   ]);
   expect(await levels({ ...good, cert: good.cert + other.root })).toEqual([
     "listen.tls/chain warning",
   ]);
   const old = ours.issue({ name: "Old", until: utc(-1) });
   const signed = await found({ ...good, ca: ours.root });
-  expect(told(signed), signed[0]!.message).toEqual(["listen.tls/certificate fine"]);
+  expect(told(signed), signed[0]!.message).toEqual(["listen.tls/certificate ok"]);
   expect(await levels({ ...good, ca: ours.root + old.cert })).toEqual(["listen.tls/clients error"]);
 });
 
@@ -109,7 +109,7 @@ it("the gateway shows the one that is in the file, or another one", async () => 
   await once(server, "listening");
   const { port } = server.address() as AddressInfo;
   const at = { host: "127.0.0.1", port };
-  expect(await levels(good, at)).toEqual(["listen.tls/certificate fine"]);
+  expect(await levels(good, at)).toEqual(["listen.tls/certificate ok"]);
   expect(await levels(ours.issue({ name: NAME }), at)).toEqual(["listen.tls/served warning"]);
   server.close();
   await once(server, "close");
@@ -138,7 +138,7 @@ providers: { demo: { use: demo } }
   ]);
   const { findings } = JSON.parse(out) as { findings: readonly DoctorFinding[] };
   expect(told(findings.filter(({ id }) => id.includes(".tls/")))).toEqual([
-    "listen.tls/certificate fine",
+    "listen.tls/certificate ok",
     "admin.tls/ends error",
   ]);
   expect(code).toBe(1);

@@ -17,7 +17,7 @@ it("open files: as many as the bounds may want, and more than there are", async 
     checkLimits({ bounds: { connections: most }, overload: { maxConcurrent: most } } as never).then(
       told,
     );
-  expect(await of(1)).toEqual(["limits/files fine"]);
+  expect(await of(1)).toEqual(["limits/files ok"]);
   expect(await of(1e12)).toEqual(["limits/files warning"]);
 });
 
@@ -39,9 +39,9 @@ it("names: one that is not there is an error, one that is there is found", async
   expect(await of("http://nothing.invalid/v1")).toEqual(["providers.p/dns error"]);
   expect(await of("http://nothing.invalid/v1", true)).toEqual(["providers.p/dns note"]);
   const here = await of(`http://127.0.0.1:${port}/v1`);
-  expect(here).toContain("providers.p/connect fine");
+  expect(here).toContain("providers.p/connect ok");
   const through = (url: string) => checkProxies({ proxy: { url } } as never, {}).then(told);
-  expect(await through(`http://127.0.0.1:${port}`)).toEqual(["proxy fine"]);
+  expect(await through(`http://127.0.0.1:${port}`)).toEqual(["proxy ok"]);
   // A port that speaks no TLS.
   server.on("connection", (socket) => socket.destroy());
   expect(await of(`https://127.0.0.1:${port}/v1`)).toContain("providers.p/tls error");
@@ -53,7 +53,7 @@ it("names: one that is not there is an error, one that is there is found", async
 it("variables of a proxy that is not in gateway.yaml", async () => {
   const of = (env: NodeJS.ProcessEnv) => checkProxies({} as never, env).then(told);
   expect(await of({ HTTPS_PROXY: "http://p:1" })).toEqual(["proxy/unused warning"]);
-  expect(await of({})).toEqual(["proxy fine"]);
+  expect(await of({})).toEqual(["proxy ok"]);
 });
 
 it("prices: a name that clients ask for has none; of others it is a note", async () => {
@@ -62,7 +62,7 @@ it("prices: a name that clients ask for has none; of others it is a note", async
   const of = (...candidates: readonly string[]) =>
     checkPrices({ models: new Map([["big", { candidates }]]) } as never, made as never);
   const rest = "prices/listed note";
-  expect(told(await of("up/dear"))).toEqual(["prices/names fine", rest]);
+  expect(told(await of("up/dear"))).toEqual(["prices/names ok", rest]);
   const found = await of("up/dear", "up/free-of-facts");
   expect(told(found)).toEqual(["prices/names warning", rest]);
   expect(found[0]!.message).toContain("1 model under models: without a price: up/free-of-facts");
@@ -78,10 +78,8 @@ it("the port from outside: reached where it is for others, and what else answers
   const { port } = server.address() as AddressInfo;
   const of = async (host: string) =>
     new Set(told(await checkReachable({ listen: [{ host, port, tls: {} }] } as never, true)));
-  expect(await of("0.0.0.0")).toEqual(new Set(["listen/reached fine"]));
-  expect(await of("127.0.0.1")).toEqual(
-    new Set(["listen/loopback fine", "listen/shadowed warning"]),
-  );
+  expect(await of("0.0.0.0")).toEqual(new Set(["listen/reached ok"]));
+  expect(await of("127.0.0.1")).toEqual(new Set(["listen/loopback ok", "listen/shadowed warning"]));
   server.close();
   await once(server, "close");
   expect(await of("0.0.0.0")).toEqual(new Set(["listen/unreached warning"]));

@@ -30,7 +30,7 @@ it.each([undefined, "", "soon", "2027-13-45", "Invalid Date"])("%j is no end", (
 it("a provider's certificate that is about to end", () => {
   const of = (days: number) => checkServedCertificate("id", "said", after(days)).level;
   expect([of(CERTIFICATE_DAYS + 0.1), of(CERTIFICATE_DAYS - 0.1), of(-1)]).toEqual([
-    "fine",
+    "ok",
     "warning",
     "warning",
   ]);
@@ -41,19 +41,19 @@ function policy(of: { readonly expires?: string; readonly until?: string }): str
   return level(
     checkPolicies(
       { providers: new Map([["p", { name: "p", credentials }]]) } as never,
-      { providers: new Map([["p", { name: "p", data: { expires: of.expires } }]]) } as never,
+      { providers: new Map([["p", { name: "p", dataPolicy: { expires: of.expires } }]]) } as never,
     ),
   );
 }
 
 it("a policy that is about to end, known or declared; its last day is a whole one", () => {
-  expect(policy({ expires: after(POLICY_DAYS + 0.1) })).toBe("fine");
+  expect(policy({ expires: after(POLICY_DAYS + 0.1) })).toBe("ok");
   expect(policy({ expires: after(POLICY_DAYS - 0.1) })).toBe("warning");
   const day = (days: number) => new Date(Date.now() + days * DAY_MS).toISOString().slice(0, 10);
   expect([
     policy({ until: day(POLICY_DAYS + 1) }),
     policy({ until: day(POLICY_DAYS - 2) }),
-  ]).toEqual(["fine", "warning"]);
+  ]).toEqual(["ok", "warning"]);
   const said = (until: string) =>
     checkPolicies(
       {
@@ -69,7 +69,7 @@ it("the clock", () => {
   const of = (skew: number) => level(checkClock([skew]));
   for (const sign of [1, -1]) {
     expect([of(sign * (SKEW_MS.warning - 1)), of(sign * (SKEW_MS.warning + 1))]).toEqual([
-      "fine",
+      "ok",
       "warning",
     ]);
     expect([of(sign * (SKEW_MS.error - 1)), of(sign * (SKEW_MS.error + 1))]).toEqual([
@@ -83,14 +83,14 @@ it("room on the disk", () => {
   const of = (free: number) => checkFreeSpace(free, "there").level;
   expect(
     [FREE_BYTES.warning, FREE_BYTES.warning - 1, FREE_BYTES.error, FREE_BYTES.error - 1].map(of),
-  ).toEqual(["fine", "warning", "warning", "error"]);
+  ).toEqual(["ok", "warning", "warning", "error"]);
 });
 
 it("how soon a write is durable", () => {
   const of = (ms: number) => checkFsync(ms).level;
   const { warning, error } = FSYNC_MS;
   expect([warning, warning + 1, error, error + 1].map(of)).toEqual([
-    "fine",
+    "ok",
     "warning",
     "warning",
     "error",
@@ -99,5 +99,5 @@ it("how soon a write is durable", () => {
 
 it("a name that takes long", () => {
   const of = (ms: number) => checkLookup("p", "p.example", { address: "192.0.2.1", ms }).level;
-  expect([of(LOOKUP_MS), of(LOOKUP_MS + 1)]).toEqual(["fine", "warning"]);
+  expect([of(LOOKUP_MS), of(LOOKUP_MS + 1)]).toEqual(["ok", "warning"]);
 });

@@ -44,11 +44,11 @@ it("a machine that is well has no error, and every warning says what to do", asy
   const told = await doctor(here.path);
   expect(told.findings.filter(({ level }) => level === "error")).toEqual([]);
   expect([told.code, told.ok]).toEqual([0, true]);
-  expect(levels(told, "config")).toEqual(["fine"]);
+  expect(levels(told, "config")).toEqual(["ok"]);
   expect(levels(told, "gateway")).toEqual(["note"]);
   expect(levels(told, "disk/fsync").length).toBe(1);
   expect(of(told, "providers.own/call")[0]!.message).toContain("1 model");
-  expect(levels(told, "listen/loopback")).toEqual(["fine"]);
+  expect(levels(told, "listen/loopback")).toEqual(["ok"]);
   for (const { level, action } of told.findings)
     if (level === "warning" || level === "error") expect(action).toMatch(/\w/);
 });
@@ -70,7 +70,7 @@ it("a refused key and a provider that is not there are errors: exit 1", async ()
   const told = await doctor(here.path);
   expect([told.code, told.ok]).toEqual([1, false]);
   expect(levels(told, "providers.own/call")).toEqual(["error"]);
-  expect(levels(told, "providers.own/connect")).toEqual(["fine"]);
+  expect(levels(told, "providers.own/connect")).toEqual(["ok"]);
   expect(levels(told, "providers.gone/connect")).toEqual(["error"]);
 });
 
@@ -114,9 +114,9 @@ it("a gateway that runs makes the small calls itself", async () => {
   await using gateway = await startDaemon({ yaml: "providers: { demo: { use: demo } }\n" });
   writeFileSync(join(gateway.dir, "unrelated"), "");
   const told = await doctor(gateway.dir);
-  expect(levels(told, "gateway")).toEqual(["fine"]);
+  expect(levels(told, "gateway")).toEqual(["ok"]);
   expect(of(told, "providers.demo/call")[0]).toMatchObject({
-    level: "fine",
+    level: "ok",
     message: expect.stringContaining("answered with"),
   });
   const { out } = await runCliInProcess(["doctor", "-c", gateway.file]);
@@ -128,16 +128,16 @@ describe("each by itself", () => {
     const on = (node: string) => checkVersions("1.0.0", { ...process.versions, node })[0]!.level;
     expect([on("22.1.0"), on("24.1.0"), on("25.1.0"), on("26.0.0")]).toEqual([
       "error",
-      "fine",
+      "ok",
       "note",
-      "fine",
+      "ok",
     ]);
   });
   it("the clock: the middle one is believed", () => {
     const said = (...skews: number[]) => checkClock(skews)[0]!.level;
     expect([said(0), said(0, 9e9, 10), said(60_000), said(-900_000)]).toEqual([
-      "fine",
-      "fine",
+      "ok",
+      "ok",
       "warning",
       "error",
     ]);

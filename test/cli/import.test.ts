@@ -228,12 +228,12 @@ it("keys and teams of an export: the key that clients have answers unchanged, a 
   expect([taken.code, taken.err]).toEqual([0, taken.err]);
   // What was spent there is spent here: one dollar of the key's 2.50.
   const shown = await runCliInProcess(["keys", "show", "ci", "--json", "-c", gateway.file]);
-  const [key] = (JSON.parse(shown.out) as { keys: { counted: { unit: string; used: string }[] }[] })
-    .keys;
-  expect(key!.counted.filter(({ unit }) => unit === "nano_usd").map(({ used }) => used)).toEqual([
-    "1000000000",
-    "1000000000",
-  ]);
+  const [key] = (
+    JSON.parse(shown.out) as { keys: { limitUsage: { unit: string; used: string }[] }[] }
+  ).keys;
+  expect(key!.limitUsage.filter(({ unit }) => unit === "nano_usd").map(({ used }) => used)).toEqual(
+    ["1000000000", "1000000000"],
+  );
   const ask = (key: string) =>
     fetch(`${gateway.url}/v1/chat/completions`, {
       method: "POST",

@@ -29,7 +29,7 @@ const made = (mode: number) => {
 const KEPT = new URL("../../src/cli/support/compile-cache.ts", import.meta.url).href;
 const PROGRAM = new URL("../../src/lib/json/json-scanner.ts", import.meta.url).href;
 const MAIN = (folder: string) =>
-  `import { keepCompiled } from "${KEPT}"; keepCompiled(${JSON.stringify(folder)}); await import("${PROGRAM}");`;
+  `import { setUpCompileCache } from "${KEPT}"; setUpCompileCache(${JSON.stringify(folder)}); await import("${PROGRAM}");`;
 /** Without a folder that it was given. */
 const { NODE_COMPILE_CACHE: _, ...env } = process.env;
 const run = (folder: string) =>

@@ -30,7 +30,7 @@ test("models: without a gateway, as far as the file says", async () => {
   const list = await here.tollgate(["models"]);
   expect(list.code).toBe(0);
   expect(list.err).toContain("No gateway is running");
-  expect(list.out).toMatch(/^model +kind +context +price, tokens by the million +retires\n/);
+  expect(list.out).toMatch(/^model +operation +context +price, tokens by the million +retires\n/);
   expect(list.out).toMatch(/\nfast +chat +as it is answered\n/);
   expect(list.out).toMatch(/\ndemo\/echo +chat +200,000 +free\n/);
   expect(list.out).toMatch(
@@ -39,9 +39,9 @@ test("models: without a gateway, as far as the file says", async () => {
   expect(list.out).toMatch(/\nbfl\/flux-pro-1\.1 +image +\$0\.04 an image\n/);
 
   const images = await here.tollgate(["models", "list", "--operation", "image", "--json"]);
-  const { models } = JSON.parse(images.out) as { models: { id: string; kind: string }[] };
+  const { models } = JSON.parse(images.out) as { models: { id: string; operation: string }[] };
   expect(models.map(({ id }) => id)).toContain("demo/image");
-  expect(new Set(models.map(({ kind }) => kind))).toEqual(new Set(["image"]));
+  expect(new Set(models.map(({ operation }) => operation))).toEqual(new Set(["image"]));
 
   const refresh = await here.tollgate(["models", "refresh"]);
   expect(refresh.code).toBe(1);
@@ -64,9 +64,9 @@ test("models explain: who says what, what it costs, until when", async () => {
     name: "bfl/flux-pro-1.1",
     models: [
       {
-        kind: "image",
+        operation: "image",
         listed: true,
-        example: { about: "one image", usd: "0.04", lines: [{ unit: "images", count: 1 }] },
+        example: { description: "one image", usd: "0.04", lines: [{ unit: "images", count: 1 }] },
       },
     ],
   });
@@ -124,21 +124,23 @@ test("models: of a running gateway, its providers' own word first; asked again o
   });
   const status = await here.tollgate(["status"]);
   expect(status.out).toMatch(/\nmodels of openai +2\n/);
-  const { lists } = JSON.parse((await here.tollgate(["status", "--json"])).out) as {
-    lists: object[];
+  const { modelLists } = JSON.parse((await here.tollgate(["status", "--json"])).out) as {
+    modelLists: object[];
   };
-  expect(lists).toMatchObject([{ lastOk: expect.stringMatching(/^20.*Z$/) }]);
-  expect(status.out).toMatch(/\nimage files +1 \(0\.0 MB\), 0 times fetched, 0 times refused/);
+  expect(modelLists).toMatchObject([{ lastSuccessAt: expect.stringMatching(/^20.*Z$/) }]);
+  expect(status.out).toMatch(/\nimage files +1 \(0\.0 MB\), 0 times fetched, 0 times rejected/);
 
   up.setRoutes({ "GET /v1/models": jsonResponse({ error: "no" }, 503) });
   const stale = await here.tollgate(["models", "refresh", "openai"]);
   expect(stale.code).toBe(1);
   expect(stale.out).toMatch(/openai +default +2 models +said .*503/);
   const failing = JSON.parse((await here.tollgate(["status", "--json"])).out) as {
-    lists: object[];
+    modelLists: object[];
   };
   const aDate = expect.stringMatching(/^20.*Z$/);
-  expect(failing.lists).toMatchObject([{ lastOk: aDate, nextAt: aDate, lastError: { at: aDate } }]);
+  expect(failing.modelLists).toMatchObject([
+    { lastSuccessAt: aDate, nextRefreshAt: aDate, lastError: { at: aDate } },
+  ]);
   expect((await here.tollgate(["models", "refresh", "opnai"])).err).toContain("There are: demo");
   gateway.kill("SIGTERM");
   await gateway.exit;

@@ -29,11 +29,11 @@ afterAll(async () => {
 type Counted = { scope: string; unit: string; used: string | number };
 const shown = async (id: string) =>
   (await daemon.ask("keys.show", { id })) as unknown as {
-    keys: { id: string; counted: Counted[] }[];
+    keys: { id: string; limitUsage: Counted[] }[];
   };
 const usedBy = async (id: string) => {
   const { keys } = await shown(id);
-  return keys[0]!.counted
+  return keys[0]!.limitUsage
     .filter(({ unit }) => unit === "nano_usd")
     .map(({ scope, used }) => [scope.replace(keys[0]!.id, "…"), String(used)]);
 };
@@ -61,8 +61,10 @@ it("what is left of its budgets is right, and an import that is done again chang
   );
   const { keys } = await readImportedKeys(file, "research");
   for (const round of [1, 2]) {
-    const { there } = (await daemon.ask("keys.import", { keys: [...keys] })) as { there: number };
-    expect(there).toBe(round === 1 ? 0 : 2);
+    const { existing } = (await daemon.ask("keys.import", { keys: [...keys] })) as {
+      there: number;
+    };
+    expect(existing).toBe(round === 1 ? 0 : 2);
     expect(await usedBy("some")).toEqual([
       ["key:…", "3250000000"],
       ["account:research", "9250000000"],

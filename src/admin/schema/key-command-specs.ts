@@ -140,7 +140,7 @@ export const KEY_COMMAND_SPECS = {
         ),
       },
     },
-    output: outputSchema("keys", "there", "warnings"),
+    output: outputSchema("keys", "existing", "warnings"),
     role: "owner",
     writes: true,
     isSerialized: true,

@@ -3,7 +3,7 @@
 export interface DoctorFinding {
   /** Stable, for programs: "disk/fsync". */
   readonly id: string;
-  readonly level: "fine" | "note" | "warning" | "error";
+  readonly level: "ok" | "note" | "warning" | "error";
   /** What was found, in a sentence. */
   readonly message: string;
   /** What to do. Warnings and errors always say it. */
@@ -12,7 +12,7 @@ export interface DoctorFinding {
 
 export const okFinding = (id: string, found: string): DoctorFinding => ({
   id,
-  level: "fine",
+  level: "ok",
   message: found,
 });
 export const noteFinding = (id: string, found: string, todo?: string): DoctorFinding => ({

@@ -18,13 +18,13 @@ export const createGatewayListRefresher = ({ modelLists, log }: Services): ListR
       const { provider, credential, modelCount, lastError } = line;
       if (!lastError)
         return log.info({ provider, count: modelCount }, "a provider's model list is back");
-      const { failures, nextAt, lastError: last } = withIsoDates(line);
+      const { failures, nextRefreshAt, lastError: last } = withIsoDates(line);
       log.warn(
         {
           provider,
           credential,
           failures,
-          nextAt,
+          nextRefreshAt,
           lastError: last,
           ...(getFault(error) || error === undefined ? {} : { err: error }),
         },

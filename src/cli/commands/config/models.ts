@@ -142,7 +142,7 @@ async function refresh(given: CliInput, provider: string | undefined): Promise<n
       : Promise.reject(error),
   )) as unknown as GatewayStatus;
   const lists = status.modelLists.filter((l) => provider === undefined || l.provider === provider);
-  if (given.json) printJson({ lists: lists.map(withIsoDates) });
+  if (given.json) printJson({ modelLists: lists.map(withIsoDates) });
   else if (lists.length === 0)
     printRemark("No provider has a list to ask for: what is known of them is what exists.");
   else

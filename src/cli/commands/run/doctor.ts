@@ -131,8 +131,8 @@ async function measureClockSkew(base: URL): Promise<number | undefined> {
 const hasFailures = (found: readonly DoctorFinding[], strict: boolean): boolean =>
   found.some(({ level }) => level === "error" || (strict && level === "warning"));
 
-const LEVEL_COLORS = { fine: "green", note: "gray", warning: "yellow", error: "red" } as const;
-const LEVEL_LABELS = { fine: "ok", note: "note", warning: "warning", error: "error" } as const;
+const LEVEL_COLORS = { ok: "green", note: "gray", warning: "yellow", error: "red" } as const;
+const LEVEL_LABELS = { ok: "ok", note: "note", warning: "warning", error: "error" } as const;
 
 function formatFindings(found: readonly DoctorFinding[]): string {
   const rows = found.flatMap(({ level, message: text, action }) => [

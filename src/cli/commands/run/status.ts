@@ -37,7 +37,7 @@ export const command: CliCommand = {
         () => EXIT_CODES.failed,
       );
     const status = await asked;
-    if (given.json) printJson({ ...status, lists: status.modelLists.map(withIsoDates) });
+    if (given.json) printJson({ ...status, modelLists: status.modelLists.map(withIsoDates) });
     else print(formatStatus(status));
     return EXIT_CODES.ok;
   },
@@ -128,7 +128,7 @@ function formatStatus(of: GatewayStatus): string {
 }
 
 const fileCounts = ({ files, bytes, served, rejected }: GatewayStatus["files"]): string =>
-  `${files} (${(bytes / 1e6).toFixed(1)} MB), ${served} times fetched, ${rejected} times refused`;
+  `${files} (${(bytes / 1e6).toFixed(1)} MB), ${served} times fetched, ${rejected} times rejected`;
 
 function formatLastReload({ lastReload: last }: GatewayStatus): string {
   if (!last) return "none";
