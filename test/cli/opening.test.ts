@@ -62,7 +62,7 @@ it("what is left of its budgets is right, and an import that is done again chang
   const { keys } = await readImportedKeys(file, "research");
   for (const round of [1, 2]) {
     const { existing } = (await daemon.ask("keys.import", { keys: [...keys] })) as {
-      there: number;
+      existing: number;
     };
     expect(existing).toBe(round === 1 ? 0 : 2);
     expect(await usedBy("some")).toEqual([
