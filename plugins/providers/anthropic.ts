@@ -75,7 +75,7 @@ const withVersion = (base: string): string => {
 
 /**
  * The version that a messages client asked for is the one it is answered in. Its header may bear another vendor's name,
- * and on the translated lane no header passes by itself.
+ * and in translated mode no header passes by itself.
  */
 function forwardClientVersion(out: Outgoing, call: Call): void {
   const { exchange } = call;

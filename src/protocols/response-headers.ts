@@ -1,5 +1,5 @@
 /**
- * What of an upstream's answer head reaches a client, on any lane of any protocol. Not its rate limits, not its names for
+ * What of an upstream's answer head reaches a client, in any mode of any protocol. Not its rate limits, not its names for
  * organizations and projects: those are the operator's account, and the client has limits of its own. How long to wait is not
  * passed either: the gateway says it itself, in numbers, whatever the provider wrote.
  */

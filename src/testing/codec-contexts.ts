@@ -42,10 +42,12 @@ export function createCallContext(
     ...of,
   };
   const made = createLossLog(told, strict);
-  const cutAt = (texts: readonly string[]): void => {
+  const emulateStopSequences = (texts: readonly string[]): void => {
     if (texts.some((text) => text !== "")) made.reportLoss("stop", "approximated", "emulated");
   };
-  return Object.defineProperty(made, "cutAt", { value: cutAt }) as CallContext & LossLog;
+  return Object.defineProperty(made, "emulateStopSequences", {
+    value: emulateStopSequences,
+  }) as CallContext & LossLog;
 }
 
 /** What a server half is told of the answer it writes. */

@@ -72,8 +72,8 @@ import { defineMiddleware } from "tollgate/plugin";
 export default defineMiddleware({
   api: 1, name: "witness", summary: "Writes down how requests end", sends: "nowhere",
   setup: (_options, ctx) => ({
-    settle({ path, body }, { status, lane, losses, calls }) {
-      const served = { path, body, status, lane, losses, calls: calls.map(({ state, usage }) => ({ state, usage })) };
+    settle({ path, body }, { status, mode, losses, calls }) {
+      const served = { path, body, status, mode, losses, calls: calls.map(({ state, usage }) => ({ state, usage })) };
       ctx.log.info({ served: JSON.stringify(served) }, "served");
     },
   }),

@@ -168,7 +168,7 @@ describe("what is said", () => {
     );
   });
 
-  it("by Claude is what its own protocol says, on both lanes and in any pieces", () => {
+  it("by Claude is what its own protocol says, in both modes and in any pieces", () => {
     const client = bedrockClaude([]).client!;
     const plain = messages(claude).client!;
     fc.assert(

@@ -214,7 +214,7 @@ describe.each([
   });
 });
 
-describe("a request to Claude on the verbatim lane", () => {
+describe("a request to Claude in passthrough mode", () => {
   it("leaves without model and stream, with the version and the betas in its body", async () => {
     const stream = anthropic.beta.messages.stream({
       model: `bedrock/${CLAUDE}`,
@@ -254,8 +254,8 @@ describe("a request to Claude on the verbatim lane", () => {
   });
 });
 
-it("says both lanes alike", async () => {
-  const verbatim = await anthropic.messages.create({
+it("says both modes alike", async () => {
+  const passthrough = await anthropic.messages.create({
     model: `bedrock/${CLAUDE}`,
     max_tokens: 50,
     messages: [{ role: "user", content: "Hello" }],
@@ -266,9 +266,9 @@ it("says both lanes alike", async () => {
     messages: [{ role: "user", content: "Hello" }],
   });
   expect(translated.content.map(({ type }) => type)).toEqual(
-    verbatim.content.map(({ type }) => type),
+    passthrough.content.map(({ type }) => type),
   );
-  expect(translated.usage.output_tokens).toBe(verbatim.usage.output_tokens);
+  expect(translated.usage.output_tokens).toBe(passthrough.usage.output_tokens);
 });
 
 describe("a clock that is wrong", () => {

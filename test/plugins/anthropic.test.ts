@@ -115,7 +115,7 @@ describe("headers of a messages client", () => {
   };
   const own = { "anthropic-version": "2023-06-01" };
 
-  test("reach Anthropic on the translated lane too", () => {
+  test("reach Anthropic in translated mode too", () => {
     const headers = { "anthropic-version": "2026-10-21", "anthropic-beta": "a,b" };
     expect(sent({ ...own }, { protocol: "messages", headers })).toEqual(headers);
   });

@@ -71,7 +71,7 @@ describe.each(fixtures)("$row", ({ row, cases }) => {
   test.each(cases)("$name", async ({ model, request, sent, losses, refused, ...of_ }) => {
     const { protocol } = await endpoint(row, of_.protocol ?? "chat-completions");
     const of = createCallContext({ model, stream: request["stream"] === true });
-    // The verbatim lane, as the host runs it: the client's own bytes with edits.
+    // Passthrough mode, as the host runs it: the client's own bytes with edits.
     const raw = Buffer.from(JSON.stringify({ model: "p/m", ...request }));
     const { spans } = scan(raw) as unknown as { spans: never };
     const out = new OutgoingRequest({

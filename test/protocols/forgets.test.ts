@@ -33,12 +33,18 @@ const TIMES = 48;
 const READERS = Object.entries(WIRES).flatMap(([wire, { client }]) => {
   const decoder = () =>
     client!.createDecoder(() => {}, createCallContext(), { "content-type": "text/event-stream" });
-  const sink = { bytes() {}, content() {}, start() {}, usage() {}, finish: () => ({}) };
+  const sink = {
+    write() {},
+    reportContent() {},
+    reportStart() {},
+    reportUsage() {},
+    reportFinish: () => ({}),
+  };
   const relay = () =>
     client!.createPassthrough!(sink as never, createResponseContext({ stream: true }), {});
   return [
     [`${wire}, decoded`, wire, decoder] as const,
-    ...(client!.createPassthrough ? [[`${wire}, verbatim`, wire, relay] as const] : []),
+    ...(client!.createPassthrough ? [[`${wire}, passthrough`, wire, relay] as const] : []),
   ];
 });
 

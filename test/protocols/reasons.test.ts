@@ -143,7 +143,7 @@ describe("OpenAI's own models", () => {
     }
   });
 
-  test("a temperature that it refuses stays behind on the verbatim lane of chat too", () => {
+  test("a temperature that it refuses stays behind in passthrough mode of chat too", () => {
     const of = createCallContext({
       model: "gpt-5",
       info: { model: "gpt-5", operation: "chat", rejectedFields: ["temperature"] },

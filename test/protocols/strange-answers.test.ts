@@ -1,4 +1,4 @@
-// A member that no codec knows, anywhere in an upstream's answer: on the verbatim lane it passes; on the translated one it
+// A member that no codec knows, anywhere in an upstream's answer: in passthrough mode it passes; in translated mode it
 // is left out, or comes back inside what is opaque, and either way nothing else is heard differently.
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
@@ -95,7 +95,7 @@ describe.each(Object.keys(upstreams))("a stranger in an answer of %s", (spoken) 
     );
   });
 
-  it.runIf(spoken in chats)("passes with the bytes, on the verbatim lane", () => {
+  it.runIf(spoken in chats)("passes with the bytes, in passthrough mode", () => {
     const body = { stream_options: { include_usage: true }, input: "?" };
     const through = (one: Recorded, visit?: { line: number; at: Path }) =>
       runRelay(

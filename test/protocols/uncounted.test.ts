@@ -1,4 +1,4 @@
-// What the ledger prices is what the client reads, on the verbatim lane too: where upstream has counted nothing that can be
+// What the ledger prices is what the client reads, in passthrough mode too: where upstream has counted nothing that can be
 // believed, the relay says what was settled; where it has, every byte stays as it came.
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";

@@ -1,4 +1,4 @@
-// One look at a body, on both lanes: what the host must know without decoding it.
+// One look at a body, in both modes: what the host must know without decoding it.
 import type { Body, Feature, JsonObject, RequestFacts } from "../../plugin/index.ts";
 import { referencedFeatures, findReferences } from "../references/index.ts";
 import { analyzeCost } from "../cost-analysis.ts";

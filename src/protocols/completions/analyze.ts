@@ -1,4 +1,4 @@
-// One look at a body of this protocol, on both lanes: what it may cost, and what a model must be able to do.
+// One look at a body of this protocol, in both modes: what it may cost, and what a model must be able to do.
 import type { Feature } from "../../model/facts.ts";
 import type { Body } from "../../model/values.ts";
 import type { RequestFacts } from "../../plugin/request-facts.ts";

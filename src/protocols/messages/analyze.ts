@@ -5,7 +5,7 @@ import { referencedFeatures, hostedToolFeatures, findReferences } from "../refer
 import { analyzeCost } from "../cost-analysis.ts";
 import { isObject, asList, asNumber } from "../json-values.ts";
 
-/** One look over the body, on both lanes: what a model must be able to do, and what upstream would keep. */
+/** One look over the body, in both modes: what a model must be able to do, and what upstream would keep. */
 export function analyze(body: Body): RequestFacts {
   const named = findReferences(body);
   const features = referencedFeatures(named);

@@ -55,7 +55,7 @@ export function rejectReference(
   );
 }
 
-/** For a codec's last look, on both lanes. What the host has to say of a relay it says itself. */
+/** For a codec's last look, in both modes. What the host has to say of a relay it says itself. */
 export function rejectBlockedReferences(
   out: Outgoing,
   state: Opt<"reject" | "relay">,

@@ -4,7 +4,7 @@ import { referencedFeatures, hostedToolFeatures, findReferences } from "../refer
 import { analyzeCost } from "../cost-analysis.ts";
 import { asList, asNumber, asObject, asText } from "../json-values.ts";
 
-/** One look, both lanes: what the request needs of a model, and what it would have an upstream keep. */
+/** One look, both modes: what the request needs of a model, and what it would have an upstream keep. */
 export function analyze(body: Body): RequestFacts {
   const fields = body as JsonObject;
   const named = findReferences(body);
@@ -35,7 +35,7 @@ export function analyze(body: Body): RequestFacts {
   };
 }
 
-/** A type that is newer than us is taken for hosted; on the translated lane it is named. */
+/** A type that is newer than us is taken for hosted; in translated mode it is named. */
 function toolFeature(raw: Json, i: number, features: Set<Feature>): void {
   const tool = asObject(raw);
   if (!tool || asText(tool["type"]) === undefined)

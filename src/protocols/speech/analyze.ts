@@ -1,4 +1,4 @@
-// One look at a body of this protocol, on both lanes: what it may cost, and what it names.
+// One look at a body of this protocol, in both modes: what it may cost, and what it names.
 import { estimateSpeechUsage } from "../../model/operations/speech-operation.ts";
 import type { Body } from "../../model/values.ts";
 import type { RequestFacts } from "../../plugin/request-facts.ts";

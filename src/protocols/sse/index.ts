@@ -1,4 +1,4 @@
-// tollgate/protocols/sse: server-sent events, for codecs. `sse` gives events as text, for the translated lane; `frames`
+// tollgate/protocols/sse: server-sent events, for codecs. `sse` gives events as text, for translated mode; `frames`
 // gives them as ranges of the bytes that came, for relays; `lines` is for streams of JSON in lines; the byte tools let a relay look at JSON without parsing it.
 // Pure: no I/O, no clock. May import: lib, model, plugin (types).
 export { createEventDecoder, type EventLimits } from "./event-decoder.ts";

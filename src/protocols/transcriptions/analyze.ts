@@ -1,4 +1,4 @@
-// One look at a body of this protocol, on both lanes: what it may cost, and what it names.
+// One look at a body of this protocol, in both modes: what it may cost, and what it names.
 import { estimateAudioUsage } from "../../model/operations/transcript-operation.ts";
 import { isFilePart, type Body } from "../../model/values.ts";
 import type { RequestFacts } from "../../plugin/request-facts.ts";

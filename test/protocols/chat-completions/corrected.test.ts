@@ -1,4 +1,4 @@
-// The same number for the client and for the ledger, where a backend counts in a way of its own: on the verbatim lane too.
+// The same number for the client and for the ledger, where a backend counts in a way of its own: in passthrough mode too.
 import { expect, test } from "vitest";
 import { inputTokens, outputTokens, type JsonObject, type Usage } from "tollgate/plugin";
 import { chatCompletions } from "../../../src/protocols/chat-completions/index.ts";

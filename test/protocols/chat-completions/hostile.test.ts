@@ -1,4 +1,4 @@
-// What an upstream may do wrong, on both lanes: a clean error or a right answer, never a hang, a crash or a half-truth.
+// What an upstream may do wrong, in both modes: a clean error or a right answer, never a hang, a crash or a half-truth.
 import { describe, expect, test } from "vitest";
 import { chatCompletions } from "../../../src/protocols/chat-completions/index.ts";
 import { getFault, collectResponse, type Fault } from "../../../src/plugin/index.ts";
@@ -42,7 +42,7 @@ const translated = (stream: string): Outcome =>
       finish: finish.reason,
     };
   });
-const verbatim = (stream: string): Outcome =>
+const passthrough = (stream: string): Outcome =>
   outcome(() => {
     const body = { stream_options: { include_usage: true } };
     const { bytes, usage, finish } = runRelay(
@@ -133,16 +133,16 @@ const errors: [name: string, stream: string, fault: Partial<Fault>][] = [
   ],
 ];
 
-describe("a clean error, and the same one on both lanes", () => {
+describe("a clean error, and the same one in both modes", () => {
   test.each(errors)("%s", (_, stream, fault) => {
     expect(translated(stream)).toMatchObject({ fault });
-    expect(verbatim(stream)).toMatchObject({ fault });
+    expect(passthrough(stream)).toMatchObject({ fault });
   });
 
   test("a 50 MB line", () => {
     const line = `${HI}data: {"x":"${"a".repeat(50 * 1024 * 1024)}"}\n\n`;
     expect(translated(line)).toMatchObject({ fault: { code: "event_too_large" } });
-    expect(verbatim(line)).toMatchObject({ fault: { code: "event_too_large" } });
+    expect(passthrough(line)).toMatchObject({ fault: { code: "event_too_large" } });
   });
 });
 
@@ -195,10 +195,10 @@ const answers: [name: string, stream: string, usage: object][] = [
   ],
 ];
 
-describe("a right answer, and the same one on both lanes", () => {
+describe("a right answer, and the same one in both modes", () => {
   test.each(answers)("%s", (_, stream, usage) => {
     expect(translated(stream)).toEqual({ text: "Hi", usage, finish: "stop" });
-    expect(verbatim(stream)).toEqual({ text: "Hi", usage, finish: "stop" });
+    expect(passthrough(stream)).toEqual({ text: "Hi", usage, finish: "stop" });
   });
 });
 

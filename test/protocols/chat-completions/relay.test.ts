@@ -1,4 +1,4 @@
-// The verbatim lane: bytes pass, one value changes, and what must be known is read.
+// Passthrough mode: bytes pass, one value changes, and what must be known is read.
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { chatCompletions } from "../../../src/protocols/chat-completions/index.ts";
@@ -13,7 +13,7 @@ const { client } = chatCompletions();
 const folder = (name: string) => new URL(`../../fixtures/recordings/${name}/`, import.meta.url);
 const streams = [
   ...readRecordings(folder("chat-completions")),
-  ...readRecordings(folder("chat-completions-verbatim")),
+  ...readRecordings(folder("chat-completions-passthrough")),
 ].filter(
   (r) => r.status === 200 && String(r.headers["content-type"]).startsWith("text/event-stream"),
 );

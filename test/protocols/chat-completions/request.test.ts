@@ -617,7 +617,7 @@ describe("a request of another protocol", () => {
     expect(refusal(() => sent(asked(more)))).toMatchObject({ kind: "unsupported", param });
   });
 
-  test("ids of files and sounds that upstream keeps are nobody's to name, on either lane", () => {
+  test("ids of files and sounds that upstream keeps are nobody's to name, in either mode", () => {
     const file = read({
       messages: [{ role: "user", content: [{ type: "file", file: { file_id: "file-1" } }] }],
     } as never);

@@ -1,4 +1,4 @@
-// The documented `thinking` and `reasoning_effort`, in every way that models are told to think: the same on both lanes,
+// The documented `thinking` and `reasoning_effort`, in every way that models are told to think: the same in both modes,
 // because the same last step says it.
 import { describe, expect, test } from "vitest";
 import {

@@ -58,7 +58,7 @@ const answered = (all: readonly (readonly number[])[], form: Form): Buffer =>
     }),
   );
 
-/** On both lanes: what a client reads. */
+/** On both modes: what a client reads. */
 function read(said: Buffer, body: Body): { data: { index: number; embedding: Json }[] }[] {
   const to = createResponseContext({ body });
   return [
@@ -83,7 +83,7 @@ const body = (count: number, more: object = {}): Body => ({
 });
 
 describe("the form that a client asked for", () => {
-  it("is what it gets on both lanes, number for number, whatever upstream gave", () => {
+  it("is what it gets in both modes, number for number, whatever upstream gave", () => {
     fc.assert(
       fc.property(vectors, forms, forms, (all, asked, given) => {
         const more = asked && { encoding_format: asked };

@@ -154,7 +154,7 @@ describe("the request", () => {
   });
 });
 
-describe("dialects, the same on both lanes", () => {
+describe("dialects, the same in both modes", () => {
   const sent = (dialect: ImageDialect, body: Body, more = {}) => {
     const of = asking(more);
     const out = departure({ model: "picture-1", prompt: "x", ...body });
@@ -476,7 +476,7 @@ describe("a stream", () => {
     expect(text).toMatch(/^event: error\ndata: \{"type":"error","error":\{"message":"busy"/);
   });
 
-  it("passes the relay byte for byte, with the counts of the other lane", () => {
+  it("passes the relay byte for byte, with the counts of the other mode", () => {
     fc.assert(
       fc.property(answer, fc.integer(), fc.boolean(), (events, seed, done) => {
         const n = events.filter((e) => e.type === "open").length;
@@ -548,7 +548,7 @@ describe("the relay of a whole answer", () => {
     );
   });
 
-  it("counts as the other lane does", () => {
+  it("counts as the other mode does", () => {
     const item = fc.constantFrom<JsonObject>(
       { b64_json: b64(30, 40) },
       { url: "https://x.test/y" },

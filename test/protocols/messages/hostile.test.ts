@@ -1,4 +1,4 @@
-// An upstream that is broken or means harm: a clean error or a right answer, on both lanes, never a hang or a crash.
+// An upstream that is broken or means harm: a clean error or a right answer, in both modes, never a hang or a crash.
 import { describe, expect, test } from "vitest";
 import { getFault } from "../../../src/model/error.ts";
 import { collectResponse } from "../../../src/model/response-collector.ts";
@@ -27,7 +27,7 @@ const STOP = event("message_stop");
 const HI = open(0) + say(0, "Hi") + stop(0);
 
 const translated = (text: string) => collectResponse(decode(client, [Buffer.from(text)], of));
-const verbatim = (text: string) => runRelay(client, [Buffer.from(text)], to);
+const passthrough = (text: string) => runRelay(client, [Buffer.from(text)], to);
 const faultIn = (run: () => unknown) => {
   try {
     run();
@@ -37,7 +37,7 @@ const faultIn = (run: () => unknown) => {
   return undefined;
 };
 
-describe("is an error on both lanes", () => {
+describe("is an error in both modes", () => {
   test.each([
     ["nothing", "", "truncated"],
     ["only a ping", event("ping"), "truncated"],
@@ -48,7 +48,7 @@ describe("is an error on both lanes", () => {
     ["an end that is no object", START + HI + "event: message_delta\ndata: [1]\n\n", "bad_stream"],
   ])("%s", (_what, text, code) => {
     expect(faultIn(() => translated(text))).toMatchObject({ kind: "upstream", code });
-    expect(faultIn(() => verbatim(text))).toMatchObject({ kind: "upstream", code });
+    expect(faultIn(() => passthrough(text))).toMatchObject({ kind: "upstream", code });
   });
 
   test("an error event, in its own words", () => {
@@ -56,7 +56,7 @@ describe("is an error on both lanes", () => {
       START + HI + event("error", { error: { type: "overloaded_error", message: "Overloaded" } });
     const fault = { kind: "overloaded", message: "Overloaded" };
     expect(faultIn(() => translated(text))).toMatchObject(fault);
-    expect(faultIn(() => verbatim(text))).toMatchObject(fault);
+    expect(faultIn(() => passthrough(text))).toMatchObject(fault);
   });
 
   test("what came before an error has been passed on, and the error itself has not", () => {
@@ -224,7 +224,7 @@ describe("is understood all the same", () => {
 describe("counts that cannot be", () => {
   const used = (usage: object) => {
     const end = event("message_delta", { delta: { stop_reason: "end_turn" }, usage });
-    return [translated(START + HI + end + STOP).usage, verbatim(START + HI + end + STOP).usage];
+    return [translated(START + HI + end + STOP).usage, passthrough(START + HI + end + STOP).usage];
   };
 
   test.each([-5, 1.5, 1e12, "7", null, Number.MAX_SAFE_INTEGER])(
@@ -259,7 +259,7 @@ describe("a whole answer", () => {
     ["[]", "bad_answer"],
     ["{}", "bad_answer"],
     ['{"content":"x"}', "bad_answer"],
-  ])("%j is an error on both lanes", (body, code) => {
+  ])("%j is an error in both modes", (body, code) => {
     for (const run of [
       () => decodeWhole(client, Buffer.from(body), createCallContext()),
       () => runRelay(client, [Buffer.from(body)], createResponseContext()),

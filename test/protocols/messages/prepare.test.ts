@@ -1,4 +1,4 @@
-// The last look before a request leaves, on both lanes: state, envelopes, dialects, bounds.
+// The last look before a request leaves, in both modes: state, envelopes, dialects, bounds.
 import { describe, expect, test } from "vitest";
 import { getFault } from "../../../src/model/error.ts";
 import type { Proof } from "../../../src/model/request.ts";
@@ -111,7 +111,7 @@ describe("state", () => {
   });
 });
 
-describe("envelopes that a client brings to the verbatim lane", () => {
+describe("envelopes that a client brings to passthrough mode", () => {
   const sealed = (proof: Proof | undefined) => ({
     type: "thinking",
     thinking: "T",

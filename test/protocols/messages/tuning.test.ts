@@ -114,7 +114,7 @@ describe("sampling", () => {
     expect(kept({})).toEqual(["temperature", "top_p", "top_k"]);
     expect(kept({ sampling: "either" })).toEqual(["temperature", "top_k"]);
     expect(kept({ sampling: "none" })).toEqual([]);
-    expect(kept({}, { refuses: ["top_k"] })).toEqual(["temperature", "top_p"]);
+    expect(kept({}, { rejectedFields: ["top_k"] })).toEqual(["temperature", "top_p"]);
   });
 
   test("by model, where models differ", () => {

@@ -85,7 +85,7 @@ interface Asked {
   readonly dialect?: Partial<ResponsesDialect>;
 }
 
-/** Both lanes, every event of the stream. */
+/** Both modes, every event of the stream. */
 function told(events: readonly ModelEvent[], { body = {}, dialect = {} }: Asked = {}): any {
   const server = responses(dialect).server!;
   const whole = JSON.parse(

@@ -245,7 +245,7 @@ describe("an upstream's whole answer", () => {
   });
 });
 
-describe("the verbatim lane", () => {
+describe("passthrough mode", () => {
   it.each([
     ["before its data", (data: string) => `event: error\ndata: ${data}\n\n`],
     ["without a space", (data: string) => `event:error\ndata: ${data}\n\n`],
@@ -378,7 +378,7 @@ describe("the verbatim lane", () => {
   });
 });
 
-describe("lanes that meet", () => {
+describe("modes that meet", () => {
   it("give a client of either the same answer", () => {
     const events = decode(client, [sse(...good)], of);
     const whole = judge(

@@ -95,21 +95,21 @@ function cut(bytes: Buffer, at: readonly number[]): Buffer[] {
 }
 
 describe("sound", () => {
-  it("is what came, on both lanes, in both forms, however the bytes were cut", () => {
+  it("is what came, in both modes, in both forms, however the bytes were cut", () => {
     fc.assert(
       fc.property(sounds, sizes, fc.boolean(), fc.boolean(), (sound, at, came, wanted) => {
         const body = { ...LEAST, ...(wanted && { stream_format: "sse" }) } as Body;
         const to = createResponseContext({ stream: true, body });
         const headers = came ? EVENTS : SOUND;
         const chunks = cut(came ? inEvents(sound, 3_001) : sound, at);
-        const verbatim = runRelay(wire.client!, chunks, to, undefined, headers);
+        const passthrough = runRelay(wire.client!, chunks, to, undefined, headers);
         const events = decode(wire.client!, chunks, createCallContext({ stream: true }), headers);
         const translated = encodeBytes(wire.server!, events, to);
         const inOne = encodeWhole(wire.server!, events, to);
-        for (const bytes of [verbatim.bytes, translated, inOne])
+        for (const bytes of [passthrough.bytes, translated, inOne])
           expect((wanted ? heard(bytes) : bytes).equals(sound)).toBe(true);
-        expect(verbatim.usage).toEqual(came ? { input: 7, audio_out: 21 } : {});
-        expect(verbatim.finishOffset).toBeLessThan(verbatim.bytes.length);
+        expect(passthrough.usage).toEqual(came ? { input: 7, audio_out: 21 } : {});
+        expect(passthrough.finishOffset).toBeLessThan(passthrough.bytes.length);
       }),
       { numRuns: 300 },
     );

@@ -110,7 +110,7 @@ describe("the laws of protocols", () => {
 });
 
 describe("the form that a client asked for", () => {
-  /** On both lanes: what a client reads. */
+  /** On both modes: what a client reads. */
   const read = (
     said: Buffer,
     headers: HeadersIn,
@@ -159,7 +159,7 @@ describe("the form that a client asked for", () => {
     }
   });
 
-  it("captions without times are no answer, on either lane", () => {
+  it("captions without times are no answer, in either mode", () => {
     const said = Buffer.from('{"text":"Hello"}');
     for (const response_format of ["srt", "vtt"]) {
       const to = createResponseContext({ body: { ...LEAST, response_format } as Body });

@@ -1,4 +1,4 @@
-// The verbatim lane of an answer that is one JSON text.
+// Passthrough mode of an answer that is one JSON text.
 import { isAscii } from "node:buffer";
 import { fail, type Fault } from "../../../model/error.ts";
 import type {

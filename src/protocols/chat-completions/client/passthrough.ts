@@ -1,4 +1,4 @@
-// The verbatim lane: an upstream's bytes go on as they came, and what the gateway must know is read in passing. One value
+// Passthrough mode: an upstream's bytes go on as they came, and what the gateway must know is read in passing. One value
 // is written anew, the model's name. An event that differs only in its words from one that was read is not parsed (see
 // templates.ts).
 import { fail, type Fault } from "../../../model/error.ts";

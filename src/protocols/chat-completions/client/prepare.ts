@@ -1,4 +1,4 @@
-// The last words before a request leaves, on both lanes: what OpenAI would be told becomes what this backend understands.
+// The last words before a request leaves, in both modes: what OpenAI would be told becomes what this backend understands.
 // Every step looks first and edits only what must change, so that a request which needs nothing keeps its bytes.
 import { fail } from "../../../model/error.ts";
 import type { CallContext, Json, Outgoing } from "../../../plugin/index.ts";
@@ -25,7 +25,7 @@ export function prepare(out: Outgoing, of: CallContext, dialect: ChatDialect): v
     out.remove(field);
     if (out.get(other) === undefined) out.set(other, value);
   }
-  // On both lanes: a field reaches those models that know it, and is missed by name where one is known not to.
+  // On both modes: a field reaches those models that know it, and is missed by name where one is known not to.
   for (const field of [...(traits.dropFields ?? []), ...(of.info.rejectedFields ?? [])]) {
     const value = out.get(field);
     if (value === undefined) continue;

@@ -1,5 +1,5 @@
 // Client half: a request as a body. Here stands what OpenAI itself would be told; `prepare` then says it in the words of
-// the backend at hand, on both lanes alike.
+// the backend at hand, in both modes alike.
 import { fail } from "../../../model/error.ts";
 import type {
   CallContext,

@@ -1,4 +1,4 @@
-// Counts on the verbatim lane. Some backends leave reasoning out of the completion, or caches out of the prompt; what a
+// Counts in passthrough mode. Some backends leave reasoning out of the completion, or caches out of the prompt; what a
 // client reads is what the ledger prices, so such a report is told anew, and whatever else stands in it stays.
 import type { JsonObject, Usage } from "../../../plugin/index.ts";
 import { encodeKey, findValue } from "../../sse/index.ts";

@@ -1,4 +1,4 @@
-// The verbatim lane: bytes pass as they came, but for the model's name. Counts are asked for whether or not the client wants them;
+// Passthrough mode: bytes pass as they came, but for the model's name. Counts are asked for whether or not the client wants them;
 // a client that does not is not shown the event that holds nothing else.
 import type { Fault } from "../../../model/error.ts";
 import type { FinishReason } from "../../../model/event.ts";

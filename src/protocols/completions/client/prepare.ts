@@ -1,4 +1,4 @@
-// The dialect, on both lanes: counts are asked for, and what a host refuses is not sent.
+// The dialect, in both modes: counts are asked for, and what a host refuses is not sent.
 import type { Outgoing } from "../../../plugin/outgoing.ts";
 import type { CallContext } from "../../../plugin/protocol.ts";
 import { asObject } from "../../json-values.ts";

@@ -1,4 +1,4 @@
-// The verbatim lane: a host's bytes pass when they are what the client asked for. Hosts that do not know `encoding_format` answer
+// Passthrough mode: a host's bytes pass when they are what the client asked for. Hosts that do not know `encoding_format` answer
 // with numbers whatever is asked, and some leave out a count that clients rely on: such an answer is written anew, with all else
 // that the host said in it.
 import type { Fault } from "../../../model/error.ts";

@@ -1,4 +1,4 @@
-// The dialect, on both lanes: what a host says differently is said so, and what it cannot read is not sent.
+// The dialect, in both modes: what a host says differently is said so, and what it cannot read is not sent.
 import { fail } from "../../../model/error.ts";
 import type { Outgoing } from "../../../plugin/outgoing.ts";
 import type { CallContext } from "../../../plugin/protocol.ts";

@@ -6,7 +6,7 @@ import { asObject, omitUndefined } from "../../json-values.ts";
 import { reportForeignFields } from "../foreign-fields.ts";
 import { ID } from "../constants.ts";
 
-/** As OpenAI has it, with the fields that others have added; what a host says differently is the dialect's, in `prepare`, for both lanes alike. */
+/** As OpenAI has it, with the fields that others have added; what a host says differently is the dialect's, in `prepare`, for both modes alike. */
 export function encodeRequest(
   r: EmbeddingRequest,
   of: Pick<CallContext, "model" | "reportLoss">,

@@ -74,7 +74,7 @@ export const createResponseDecoder =
     emitEmbeddings(emit, { vectors: read(answer), usage: counted(answer) });
   };
 
-/** The verbatim lane: what came is looked at, and passes as it is. */
+/** Passthrough mode: what came is looked at, and passes as it is. */
 export const createPassthrough =
   (read: Read) =>
   (sink: PassthroughSink, to: ResponseContext): PassthroughStream => ({

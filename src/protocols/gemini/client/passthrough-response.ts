@@ -1,4 +1,4 @@
-// The verbatim lane of an answer that is one JSON text.
+// Passthrough mode of an answer that is one JSON text.
 import type { Fault } from "../../../model/error.ts";
 import { createResponseCollector } from "../../../model/response-collector.ts";
 import type { HeadersIn, Json, JsonObject } from "../../../model/values.ts";

@@ -1,4 +1,4 @@
-// The verbatim lane: chunks pass as they came, but for the model's name. What clients of this wire cannot read between chunks
+// Passthrough mode: chunks pass as they came, but for the model's name. What clients of this wire cannot read between chunks
 // stays behind: names of events, comments, blank lines, a last `[DONE]`.
 import { BOUNDS } from "../../../lib/bounds.ts";
 import { fail, type Fault } from "../../../model/error.ts";

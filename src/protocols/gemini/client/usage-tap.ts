@@ -1,4 +1,4 @@
-// What passes by on the verbatim lane, told to the host.
+// What passes by in passthrough mode, told to the host.
 import { fail } from "../../../model/error.ts";
 import type { FinishReason } from "../../../model/event.ts";
 import type { Usage } from "../../../model/usage.ts";

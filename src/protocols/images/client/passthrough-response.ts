@@ -1,4 +1,4 @@
-// The verbatim lane of an answer that is one JSON text.
+// Passthrough mode of an answer that is one JSON text.
 import { fail, type Fault } from "../../../model/error.ts";
 import type { JsonObject } from "../../../model/values.ts";
 import type {
@@ -71,7 +71,7 @@ function usageReport(body: Buffer, usage: JsonObject | undefined): ReturnType<ty
   return usageSeen(usage, pictures);
 }
 
-/** As the other lane takes it: bytes, or an address of which nothing is known. */
+/** As the other mode takes it: bytes, or an address of which nothing is known. */
 export function imageHeadOf(item: JsonObject | undefined): [ImageHead | undefined] | undefined {
   const base64 = asText(item?.["b64_json"]);
   if (base64) return [sniffImage({ base64 })];

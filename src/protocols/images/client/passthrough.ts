@@ -1,4 +1,4 @@
-// The verbatim lane: bytes pass as they came, pictures are not even decoded. The tap looks for the counts.
+// Passthrough mode: bytes pass as they came, pictures are not even decoded. The tap looks for the counts.
 import { parseEventObject } from "../../parse-event-object.ts";
 import { fail } from "../../../model/error.ts";
 import type { JsonObject } from "../../../model/values.ts";

@@ -1,4 +1,4 @@
-// The dialect, on both lanes: what the catalog knows of the model is checked, and what a host says differently is said so.
+// The dialect, in both modes: what the catalog knows of the model is checked, and what a host says differently is said so.
 import { ownEntry } from "../../own-entry.ts";
 import { fail } from "../../../model/error.ts";
 import type { Outgoing } from "../../../plugin/outgoing.ts";

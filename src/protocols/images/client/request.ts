@@ -7,7 +7,7 @@ import { asObject, omitUndefined } from "../../json-values.ts";
 import { EDITS, ID } from "../constants.ts";
 import { toFormFields } from "./input-images.ts";
 
-/** As OpenAI has it; what a host says differently is the dialect's, in `prepare`, for both lanes alike. */
+/** As OpenAI has it; what a host says differently is the dialect's, in `prepare`, for both modes alike. */
 export function encodeRequest(
   r: ImageRequest,
   of: Pick<CallContext, "model" | "stream" | "reportLoss" | "action">,

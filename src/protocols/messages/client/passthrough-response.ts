@@ -1,4 +1,4 @@
-// The verbatim lane of an answer that is one JSON text: it comes in one piece.
+// Passthrough mode of an answer that is one JSON text: it comes in one piece.
 import type { Fault } from "../../../model/error.ts";
 import type {
   ResponseContext,

@@ -1,4 +1,4 @@
-// The verbatim lane: bytes pass as they came. Only `message_start` names the model, so only it is written into; the tap
+// Passthrough mode: bytes pass as they came. Only `message_start` names the model, so only it is written into; the tap
 // reads it and `message_delta`. Everything else, known to us or not, is recognised by its first bytes and never parsed.
 import { parseEventObject } from "../../parse-event-object.ts";
 import { fail, type Fault } from "../../../model/error.ts";

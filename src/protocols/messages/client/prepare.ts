@@ -1,4 +1,4 @@
-// The last look of this protocol at a request before it leaves, on both lanes.
+// The last look of this protocol at a request before it leaves, in both modes.
 import type { Json, JsonObject } from "../../../model/values.ts";
 import type { Outgoing } from "../../../plugin/outgoing.ts";
 import type { CallContext } from "../../../plugin/protocol.ts";

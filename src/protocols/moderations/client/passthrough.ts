@@ -1,4 +1,4 @@
-// The verbatim lane: the host's bytes, with the name that the client knows the model by.
+// Passthrough mode: the host's bytes, with the name that the client knows the model by.
 import type { Fault } from "../../../model/error.ts";
 import type {
   ResponseContext,

@@ -1,4 +1,4 @@
-// The dialect, on both lanes: a host that reads texts is sent no picture.
+// The dialect, in both modes: a host that reads texts is sent no picture.
 import { fail } from "../../../model/error.ts";
 import type { Outgoing } from "../../../plugin/outgoing.ts";
 import type { CallContext } from "../../../plugin/protocol.ts";

@@ -1,4 +1,4 @@
-// The verbatim lane: a host's bytes pass when they are what the client asked for, in order. A host that returns no documents, or
+// Passthrough mode: a host's bytes pass when they are what the client asked for, in order. A host that returns no documents, or
 // more of them than were wanted, has its ranking written anew, with all else that it said.
 import type { Fault } from "../../../model/error.ts";
 import type { Json, JsonObject } from "../../../model/values.ts";

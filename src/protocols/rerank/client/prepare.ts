@@ -1,4 +1,4 @@
-// The dialect, on both lanes.
+// The dialect, in both modes.
 import type { Outgoing } from "../../../plugin/outgoing.ts";
 import type { CallContext } from "../../../plugin/protocol.ts";
 import { asList } from "../../json-values.ts";

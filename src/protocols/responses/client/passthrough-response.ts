@@ -1,4 +1,4 @@
-// The verbatim lane of an answer that is one JSON text, and what any answer is told by.
+// Passthrough mode of an answer that is one JSON text, and what any answer is told by.
 import { fail } from "../../../model/error.ts";
 import type { FinishReason } from "../../../model/event.ts";
 import type { Usage } from "../../../model/usage.ts";

@@ -1,4 +1,4 @@
-// The verbatim lane: an upstream's bytes on their way to a client of the same protocol. Only the model's name is changed,
+// Passthrough mode: an upstream's bytes on their way to a client of the same protocol. Only the model's name is changed,
 // wherever a response object stands. Errors are taken out and told in the gateway's words, so
 // that another candidate may still answer.
 import { unpooledSlice, unpooledConcat } from "../../../lib/unpooled-buffer.ts";

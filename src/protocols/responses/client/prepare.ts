@@ -7,7 +7,7 @@ import { ENCRYPTED, mayReason } from "./thinking.ts";
 import { asList } from "../../json-values.ts";
 import { ORIGIN } from "../constants.ts";
 
-/** Both lanes, whatever the frontend: nothing is kept unless it was asked for, and nothing is found by an id alone. */
+/** Both modes, whatever the frontend: nothing is kept unless it was asked for, and nothing is found by an id alone. */
 export function prepare(out: Outgoing, of: CallContext, dialect: ResponsesDialect): void {
   const relayed = of.stateMode === "relay";
   if (of.actionType === "relay") {

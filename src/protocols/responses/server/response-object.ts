@@ -83,7 +83,7 @@ function echoRequest(body: JsonObject): JsonObject {
     top_logprobs: asNumber(body["top_logprobs"]) ?? 0,
     max_output_tokens: asNumber(body["max_output_tokens"]) ?? null,
     max_tool_calls: asNumber(body["max_tool_calls"]) ?? null,
-    // On the translated lane nothing is kept, whatever was asked.
+    // On translated mode nothing is kept, whatever was asked.
     store: false,
     background: false,
     metadata: asObject(body["metadata"]) ?? {},

@@ -12,7 +12,7 @@ import { ResponseWriter, type EventSink } from "./response-writer.ts";
 
 const NO_EVENTS: EventSink = { write() {}, delta() {}, writeResponse() {} };
 
-/** The same object that the stream ends with, so that both lanes of a client's code read the same. */
+/** The same object that the stream ends with, so that both modes of a client's code read the same. */
 export function encodeResponse(
   answer: ModelResponse,
   to: ResponseContext,

@@ -1,4 +1,4 @@
-// The verbatim lane: sound passes as it came, and so do events where the client wants them. Where one came and the other is wanted,
+// Passthrough mode: sound passes as it came, and so do events where the client wants them. Where one came and the other is wanted,
 // it is turned on the way. The last piece waits for the bill: without it the sound is not whole.
 import { fail } from "../../../model/error.ts";
 import type { ModelEvent } from "../../../model/event.ts";

@@ -1,4 +1,4 @@
-// The dialect, on both lanes. A model that counts in events alone is asked for them: the client gets sound all the same.
+// The dialect, in both modes. A model that counts in events alone is asked for them: the client gets sound all the same.
 import type { Outgoing } from "../../../plugin/outgoing.ts";
 import type { CallContext } from "../../../plugin/protocol.ts";
 import { matchesGlob } from "../../../lib/glob.ts";

@@ -1,4 +1,4 @@
-// The verbatim lane: a host's bytes pass when they are in the form that the client asked for; otherwise they are written anew.
+// Passthrough mode: a host's bytes pass when they are in the form that the client asked for; otherwise they are written anew.
 import { collectResponse } from "../../../model/response-collector.ts";
 import type { ModelEvent } from "../../../model/event.ts";
 import type { HeadersIn } from "../../../model/values.ts";

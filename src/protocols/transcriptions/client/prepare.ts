@@ -1,4 +1,4 @@
-// The dialect, on both lanes: a form that a model does not know is made here of one that it knows and that holds what is needed.
+// The dialect, in both modes: a form that a model does not know is made here of one that it knows and that holds what is needed.
 import { fail } from "../../../model/error.ts";
 import type { Outgoing } from "../../../plugin/outgoing.ts";
 import type { CallContext } from "../../../plugin/protocol.ts";
