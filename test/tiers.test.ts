@@ -34,8 +34,8 @@ it(`has no file of more than ${MOST_SECONDS} s of processor time in the commit r
 describe("a change chooses the nightly files that are about it", () => {
   it("of a store: the fleet, not the plugin kit", () => {
     const chosen = affected(["plugins/stores/postgres/store.ts"]);
-    expect(chosen).toContain("test/rig/fleet.test.ts");
-    expect(chosen).not.toContain("test/rig/plugin-author.test.ts");
+    expect(chosen).toContain("test/rig/fleet/fleet.test.ts");
+    expect(chosen).not.toContain("test/rig/authoring/plugin-author.test.ts");
   });
   it("of a file that everything imports: most of them", () => {
     expect(affected(["src/model/error.ts"]).length).toBeGreaterThan(
@@ -44,6 +44,8 @@ describe("a change chooses the nightly files that are about it", () => {
   });
   it("of a page: none", () => expect(affected(["docs/operators.md"])).toEqual([]));
   it("of a test file: itself", () => {
-    expect(affected(["test/rig/retry-storm.test.ts"])).toEqual(["test/rig/retry-storm.test.ts"]);
+    expect(affected(["test/rig/routing/retry-storm.test.ts"])).toEqual([
+      "test/rig/routing/retry-storm.test.ts",
+    ]);
   });
 });

@@ -9,7 +9,7 @@ import {
   priced,
   type BillingUpstream,
   encodeScript,
-} from "../rig/billing-upstream.ts";
+} from "../rig/money/billing-upstream.ts";
 import { until } from "../kit/wait.ts";
 
 const PRICE = `price: { input: 3, cache_read: 0.3, output: 15 }`;

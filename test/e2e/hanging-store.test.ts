@@ -21,7 +21,7 @@ beforeAll(async () => {
     yaml: `
 frontends: [chat-completions]
 middleware: [auth, limits, usage]
-store: { use: "${join(import.meta.dirname, "../rig/plants/hanging-store.ts")}" }
+store: { use: "${join(import.meta.dirname, "../rig/mutants/hanging-store.ts")}" }
 providers:
   up: { use: openai-compatible, with: { base_url: "${up.url}/v1", api_key: k }, models: { model: { price: { input: 3, output: 15 } } } }
 `,

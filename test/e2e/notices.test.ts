@@ -40,7 +40,7 @@ beforeAll(async () => {
 frontends: [chat-completions]
 middleware: [auth, limits, usage]
 observers: [./ear.ts]
-store: { use: "${join(import.meta.dirname, "../rig/plants/hanging-store.ts")}" }
+store: { use: "${join(import.meta.dirname, "../rig/mutants/hanging-store.ts")}" }
 providers:
   demo: { use: demo }
   up: { use: openai-compatible, with: { base_url: "${up.url}/v1", api_key: k } }

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { startUpstream, jsonResponse, type TestUpstream } from "tollgate/testing";
 import { startDaemon, type Daemon } from "../kit/daemon.ts";
-import { spellings } from "../rig/canary.ts";
+import { spellings } from "../rig/privacy/canary.ts";
 
 const NAMES = ["key", "api_key", "access_token", "%6bey", "API_KEY", "access%5ftoken"];
 

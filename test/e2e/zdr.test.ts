@@ -10,7 +10,7 @@ import {
   startZdrUpstreams,
   type EntryPoint,
   type ZdrUpstreams,
-} from "../rig/zdr-upstreams.ts";
+} from "../rig/privacy/zdr-upstreams.ts";
 
 const CHAIN = (zdr: string) =>
   `frontends: [chat-completions, messages, responses, images, models]\nmiddleware: [auth, ${zdr}, limits, usage]\nstore: memory\n`;

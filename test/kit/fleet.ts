@@ -2,7 +2,7 @@
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { preloaded, type ChangedSource } from "../rig/plants/changed-source.ts";
+import { preloaded, type ChangedSource } from "../rig/mutants/changed-source.ts";
 import { startDaemon, type Daemon } from "./daemon.ts";
 import { postgresStoreYaml } from "./postgres.ts";
 import { startTcpProxy, type TcpProxy } from "./tcp-proxy.ts";
@@ -73,7 +73,7 @@ export async function startFleet({
     dirs.push(dir);
     const clock = join(dir, "clock");
     const env = {
-      ...preloaded(plant, new URL("../rig/plants/jumping-clock.mjs", import.meta.url).href),
+      ...preloaded(plant, new URL("../rig/mutants/jumping-clock.mjs", import.meta.url).href),
       CLOCK_FILE: clock,
     };
     const node: FleetNode = {

@@ -2,7 +2,7 @@
 // held. For every operation and protocol: names, places and forms of such fields.
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { road, ROADS } from "../rig/generous-case.ts";
+import { road, ROADS } from "../rig/money/generous-case.ts";
 
 describe("what a hard budget holds", () => {
   it.each(ROADS)("%s, from %s to %s: no spelling bills more", async (...way) => {

@@ -5,7 +5,7 @@ import type { Json, ModelEvent, Protocol, Reserve, Settle } from "tollgate/plugi
 import { transcriptions } from "tollgate/protocols/transcriptions";
 import { lies } from "../unit/lib/sound-lies.ts";
 import { startBackend, startTestServices } from "../kit/test-services.ts";
-import { OPERATIONS } from "../rig/generous-operations.ts";
+import { OPERATIONS } from "../rig/money/generous-operations.ts";
 import { createToyProtocol } from "./toy-protocol.ts";
 
 const limit = { scope: "key", unit: "nano_usd", max: 10n ** 18n, per: "total" } as const;

@@ -2,7 +2,7 @@
 // what an upstream may bill that reads all it was sent, and makes the most of it.
 import { expect, it } from "vitest";
 import type { Reserve } from "tollgate/plugin";
-import { BASES, CHAT_FACTS, CHATS, TARGETS, worst } from "../rig/reservations.ts";
+import { BASES, CHAT_FACTS, CHATS, TARGETS, worst } from "../rig/money/reservations.ts";
 import { DOCUMENTED, FOREIGN } from "./foreign.ts";
 import { startBackend, startTestServices } from "../kit/test-services.ts";
 import { everyNth } from "../kit/law-effort.ts";

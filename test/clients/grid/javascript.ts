@@ -11,7 +11,7 @@ import {
   type ModelMessage,
 } from "ai";
 import OpenAI from "openai";
-import { PNG } from "../../rig/vendor-formats.ts";
+import { PNG } from "../../rig/money/vendor-formats.ts";
 import { WIRES, type Asked, type Operation } from "./stage.ts";
 
 const js = ({ url, key }: Asked) =>

@@ -3,7 +3,7 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
-import { PNG } from "../../rig/vendor-formats.ts";
+import { PNG } from "../../rig/money/vendor-formats.ts";
 import type { Play } from "../clients.ts";
 import { ALONE } from "../stage.ts";
 import { compiled, python, versionOf } from "../python/venv.ts";

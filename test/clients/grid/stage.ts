@@ -14,8 +14,15 @@ import {
   encodeScript,
   type BillingUpstream,
   type BilledRequest,
-} from "../../rig/billing-upstream.ts";
-import { BASES, EDITORS, EMBEDDERS, JUDGES, RANKERS, vendors } from "../../rig/vendor-formats.ts";
+} from "../../rig/money/billing-upstream.ts";
+import {
+  BASES,
+  EDITORS,
+  EMBEDDERS,
+  JUDGES,
+  RANKERS,
+  vendors,
+} from "../../rig/money/vendor-formats.ts";
 
 const KEYS = { alice: "alice-key", narrow: "narrow-key", poor: "poor-key" } as const;
 /** A wait that is given up long before. */

@@ -4,7 +4,7 @@ import { request } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { preloaded } from "../../rig/plants/changed-source.ts";
+import { preloaded } from "../../rig/mutants/changed-source.ts";
 import { raised, studio, type Studio } from "./studio.ts";
 import { until } from "../../kit/wait.ts";
 
@@ -14,7 +14,7 @@ const HOUR_MS = 3_600_000;
 async function jumping() {
   const dir = await mkdtemp(join(tmpdir(), "tollgate-clock-"));
   const file = join(dir, "clock");
-  const plant = new URL("../../rig/plants/jumping-clock.mjs", import.meta.url);
+  const plant = new URL("../../rig/mutants/jumping-clock.mjs", import.meta.url);
   return {
     env: { ...preloaded(undefined, plant.href), CLOCK_FILE: file },
     skip: (ms: number) => writeFile(file, String(ms)),

@@ -1,6 +1,6 @@
 // One line changed in the store of several gateways, at a time: what that line is there for, and the tests that have to miss it. `npm run rig fleet-mutants`
 // plays them.
-import type { ChangedSource } from "../../rig/plants/changed-source.ts";
+import type { ChangedSource } from "../../rig/mutants/changed-source.ts";
 
 export interface Mutant extends ChangedSource {
   /** Files of tests beside this one. */

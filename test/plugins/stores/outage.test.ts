@@ -3,7 +3,7 @@ import { expect, it } from "vitest";
 import { OfflineMode } from "../../../plugins/stores/postgres/offline/offline-mode.ts";
 import { Spool } from "../../../plugins/stores/postgres/offline/spool.ts";
 import { reserveCommand, settleCommand } from "../../../src/testing/store.ts";
-import { MemoryDisk } from "../../rig/sim/disk.ts";
+import { MemoryDisk } from "../../rig/fleet/sim/disk.ts";
 
 it("keeps a call that ends while calls of unknown outcome are taken back", async () => {
   const tape = new Spool("/state", "one", () => {}, new MemoryDisk());

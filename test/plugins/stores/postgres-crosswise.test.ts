@@ -5,7 +5,7 @@ import { reserveCommand } from "../../../src/testing/store.ts";
 import { MIGRATIONS } from "../../../plugins/stores/postgres/schema/migrations.ts";
 import { hasPostgres, startPostgres, type Postgres } from "../../kit/postgres.ts";
 import { until } from "../../kit/wait.ts";
-import { deadlocksIn } from "../../rig/fleet-sql-mutants.ts";
+import { deadlocksIn } from "../../rig/fleet/fleet-sql-mutants.ts";
 import { askAt, makePostgres } from "./made-postgres.ts";
 
 const ROUNDS = 60;

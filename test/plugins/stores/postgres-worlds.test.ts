@@ -1,7 +1,7 @@
 // A short form of `npm run rig fleet-worlds`, on a real server. Nightly: the commit run has the same laws in fleet-sim.test.ts, on virtual time.
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { hasPostgres, startPostgres, type Postgres } from "../../kit/postgres.ts";
-import { fleetWorlds } from "../../rig/fleet-worlds.ts";
+import { fleetWorlds } from "../../rig/fleet/fleet-worlds.ts";
 import { world } from "./worlds.ts";
 
 describe.skipIf(!hasPostgres())("small worlds of gateways on one budget", () => {

@@ -8,8 +8,8 @@ import { parseKey } from "../../../src/lib/api-key.ts";
 import { startDaemon, type Daemon } from "../../kit/daemon.ts";
 import { until } from "../../kit/wait.ts";
 import { lies } from "../../unit/lib/sound-lies.ts";
-import type { Fields } from "../generous-provider.ts";
-import { OPERATIONS, request } from "../generous-operations.ts";
+import type { Fields } from "../money/generous-provider.ts";
+import { OPERATIONS, request } from "../money/generous-operations.ts";
 import type { Chance } from "../rig.ts";
 import type { Attack } from "./target.ts";
 

@@ -15,7 +15,7 @@ import {
   type UpstreamRequest,
 } from "tollgate/testing";
 import { startDaemon, type Daemon } from "../../kit/daemon.ts";
-import { preloaded, type ChangedSource } from "../plants/changed-source.ts";
+import { preloaded, type ChangedSource } from "../mutants/changed-source.ts";
 import { certificates } from "./certificates.ts";
 import { LIMITS, PLACES, type Place } from "./failure-modes.ts";
 import { UPSTREAMS, type UpstreamName } from "./request-paths.ts";

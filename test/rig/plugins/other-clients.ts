@@ -2,7 +2,7 @@
 // had to ask once more.
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Chance } from "../rig.ts";
-import { ask, nextRequest, type ClientResult } from "../traffic.ts";
+import { ask, nextRequest, type ClientResult } from "../load/traffic.ts";
 
 /** Where they ask now. */
 export interface Asked {

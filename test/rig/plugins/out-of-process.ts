@@ -3,8 +3,8 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { startDaemon, type Daemon } from "../../kit/daemon.ts";
 import { GUARD } from "../../e2e/outside/broken.ts";
-import { billing, FRONTENDS, type BillingUpstream } from "../billing-upstream.ts";
-import { TARGETS } from "../traffic.ts";
+import { billing, FRONTENDS, type BillingUpstream } from "../money/billing-upstream.ts";
+import { TARGETS } from "../load/traffic.ts";
 import { askBroken, pidsOf, statusOf } from "./stage.ts";
 
 /** What it may not, and what it ends of. */

@@ -3,15 +3,15 @@ import { readFile } from "node:fs/promises";
 import { request } from "node:http";
 import type { LedgerEntry, JsonObject } from "tollgate/plugin";
 import { startDaemon, type Daemon } from "../../kit/daemon.ts";
-import { billing, FRONTENDS, type BillingUpstream } from "../billing-upstream.ts";
-import { judged } from "../crash-checks.ts";
-import { TARGETS, type ClientResult } from "../traffic.ts";
+import { billing, FRONTENDS, type BillingUpstream } from "../money/billing-upstream.ts";
+import { judged } from "../ledger/crash-checks.ts";
+import { TARGETS, type ClientResult } from "../load/traffic.ts";
 import { DEADLY, HELD, HOOKS } from "./failure-modes.ts";
 
 /** What stands in for the store: ours, or one that writes some settles twice. */
 const STORES = {
   "": "{ use: sqlite, with: { durability: process, ballast_mb: 0 } }",
-  twice: "{ use: ./naive.ts, with: { bug: no-unique-index } }",
+  twice: "{ use: ./naive-store.ts, with: { bug: no-unique-index } }",
 } as const;
 export type Plant = keyof typeof STORES;
 
@@ -37,7 +37,7 @@ ${HOOKS.map((how) => `  hook-${how}: [chat/model]`).join("\n")}
 ${TARGETS.map((first, i) => `  any-${first}: { candidates: [${first}/model, ${TARGETS[(i + 1) % TARGETS.length]}/model], fallback_on: [overloaded, upstream] }`).join("\n")}
 `;
 
-const plant = (name: string) => readFile(new URL(`../plants/${name}`, import.meta.url), "utf8");
+const plant = (name: string) => readFile(new URL(`../mutants/${name}`, import.meta.url), "utf8");
 
 export async function broken(of: {
   readonly up: BillingUpstream;
@@ -53,7 +53,7 @@ export async function broken(of: {
     yaml: yaml(of.up.up.url, of.workers, of.plant),
     files: {
       "broken-provider.ts": await plant("broken-provider.ts"),
-      "naive.ts": await plant("naive.ts"),
+      "naive-store.ts": await plant("naive-store.ts"),
       // Each under a name of its own, by which it has to be told.
       ...Object.fromEntries(
         HOOKS.map((how) => [`hook-${how}.ts`, hook.replace('"broken-hook"', `"hook-${how}"`)]),

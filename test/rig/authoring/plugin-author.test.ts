@@ -1,0 +1,10 @@
+// The hour of an author, as `npm run rig plugin-author` plays it: from `tollgate new` to usage in the ledger of an operator who has locked it.
+import { expect, it } from "vitest";
+import { rig } from "./plugin-author.ts";
+
+it("a provider is begun, edited, tested, packed, locked, mounted, answers and is billed", async () => {
+  const lines: string[] = [];
+  const { wrong } = await rig.run({}, (line) => lines.push(line));
+  expect(wrong, lines.join("\n")).toEqual([]);
+  expect(lines.at(-1)).toContain("its usage is in the ledger");
+}, 600_000);

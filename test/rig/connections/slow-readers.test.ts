@@ -1,0 +1,24 @@
+import { expect, it } from "vitest";
+import { expectCaught } from "../expect-caught.ts";
+import { readers } from "./slow-readers.ts";
+import { STREAM_PROTOCOLS } from "./endless-upstream.ts";
+
+const SHORT = { readers: 40, bytes: 16 * 1024 * 1024, seed: 7 };
+const CHAT = { from: "chat", to: "chat" } as const;
+
+// All mostly wait: side by side.
+const WAYS = STREAM_PROTOCOLS.flatMap((from, i) => [
+  { from, to: from },
+  { from, to: STREAM_PROTOCOLS[(i + 1) % STREAM_PROTOCOLS.length]! },
+]);
+it.concurrent.for(WAYS)(
+  "clients of $from that stop reading an answer of $to cost next to nothing, are cut off in the end, and have their rows",
+  async (way) => {
+    const { wrong } = await readers({ ...SHORT, ...way });
+    expect(wrong).toEqual([]);
+  },
+);
+
+it.concurrent("a proxy that heeds no reader is caught", async () => {
+  await expectCaught(/memory grew/, (seed) => readers({ ...SHORT, ...CHAT, seed, heedless: true }));
+});

@@ -1,0 +1,17 @@
+import { readFile } from "node:fs/promises";
+import { expect, it } from "vitest";
+import { broken, fleetModel, line, MEASURED } from "./fleet-model.ts";
+
+it("what the table is shown for holds, and hangs on what was measured", () => {
+  const table = fleetModel(MEASURED, 1, 30);
+  expect(table.size).toBe(4);
+  expect(broken(table)).toEqual([]);
+  const dear = fleetModel({ ...MEASURED, statement: 300, meter: 30 }, 1, 10);
+  expect(broken(dear)).toEqual(["10 nodes are carried by one core, exact"]);
+});
+
+it("docs/fleet.md has the table as the command prints it", async () => {
+  const page = await readFile(new URL("../../../docs/fleet.md", import.meta.url), "utf8");
+  // The great ones take their time.
+  for (const [name, of] of fleetModel(MEASURED, 1, 30)) expect(page).toContain(line(name, of));
+});

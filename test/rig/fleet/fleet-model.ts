@@ -1,0 +1,236 @@
+// How far one PostgreSQL carries a fleet: fleets that no test machine holds, reckoned from what a statement, a meter and a call cost. Exact:
+// each batch asks the database. Slices: a node takes a part of a budget for itself, spends it alone and reports with its beat; that spares the
+// database only where few nodes serve a key.
+import { createChance, type Chance, type Rig } from "../rig.ts";
+
+/** Microseconds of the database's processor, as measured on PostgreSQL 15. */
+interface Costs {
+  readonly statement: number;
+  readonly meter: number;
+  /** A finished call that is told behind its slice. */
+  readonly shipped: number;
+  /** Milliseconds: what waits meanwhile is one batch. */
+  readonly batch: number;
+}
+
+interface World {
+  readonly name: string;
+  readonly nodes: number;
+  /** Requests a second, of the whole. */
+  readonly rate: number;
+  /** How many nodes serve a key; 0: no slices. */
+  readonly spread?: number;
+  /** Seconds. */
+  readonly beat?: number;
+  /** Each with its own database. */
+  readonly cells?: number;
+}
+
+const WORLDS: readonly World[] = [
+  { name: "10 nodes, exact", nodes: 10, rate: 10_000 },
+  { name: "30 nodes, exact", nodes: 30, rate: 30_000 },
+  { name: "30 nodes, slices, any node", nodes: 30, rate: 30_000, spread: 30 },
+  { name: "30 nodes, slices, 4 nodes a key", nodes: 30, rate: 30_000, spread: 4 },
+  { name: "1,000 nodes, exact", nodes: 1_000, rate: 100_000 },
+  { name: "1,000 nodes, slices, any node", nodes: 1_000, rate: 100_000, spread: 1_000 },
+  { name: "1,000 nodes, slices, 4 nodes a key", nodes: 1_000, rate: 100_000, spread: 4 },
+  { name: "the same, told every 5 s", nodes: 1_000, rate: 100_000, spread: 4, beat: 5 },
+  { name: "25 cells of 40 nodes, exact", nodes: 1_000, rate: 100_000, cells: 25 },
+  { name: "25 cells, slices, 4 nodes a key", nodes: 1_000, rate: 100_000, spread: 4, cells: 25 },
+];
+
+/** What a call writes: its two rates once, its three budgets when it begins, and of these what its end changes. */
+export const METERS_A_CALL = 5.2;
+/** A call that ends in a second node's turn or alone is two statements. */
+const STATEMENTS_A_CALL = 2;
+/** Two rates and a budget of its own; a team's; an organisation's. */
+const METERS = ["rate a", "rate b", "key"] as const;
+const KEYS_A_TEAM = 20;
+/** Between two calls of a key, on average: few have most of them. */
+const SECONDS_A_KEY = 1;
+/** Seconds that are simulated, after as many to warm up. */
+const LAST = 3;
+/** A slice is worth what a node used in so many seconds, and is filled up at half. */
+const SLICE = 10;
+
+export interface Reckoned {
+  readonly statements: number;
+  readonly meters: number;
+  /** Of calls, that ask the database before they are sent. */
+  readonly waits: number;
+  readonly cores: number;
+}
+
+export function reckoned(of: World, costs: Costs, seed: number): Reckoned {
+  const cells = of.cells ?? 1;
+  const [nodes, rate] = [of.nodes / cells, of.rate / cells];
+  const batches = (nodes * 1_000) / costs.batch;
+  const { statements, meters, waits } =
+    of.spread === undefined
+      ? {
+          statements: Math.min(batches, STATEMENTS_A_CALL * rate),
+          meters: METERS_A_CALL * rate,
+          waits: 1,
+        }
+      : sliced({ nodes, rate, spread: of.spread, beat: of.beat ?? 1 }, batches, createChance(seed));
+  const shipped = of.spread === undefined ? 0 : rate;
+  const micros = statements * costs.statement + meters * costs.meter + shipped * costs.shipped;
+  return { statements, meters, waits, cores: micros / 1e6 };
+}
+
+interface Sliced {
+  readonly nodes: number;
+  readonly rate: number;
+  readonly spread: number;
+  readonly beat: number;
+}
+
+/** What a node holds of one meter. */
+interface Slice {
+  left: number;
+  used: number;
+  since: number;
+}
+
+/** Calls one after the other, each at a node that serves its key. A node that has no slice of one of its meters asks. */
+function sliced({ nodes, rate, spread, beat }: Sliced, batches: number, chanced: Chance) {
+  const keys = Math.max(100, Math.round(rate * SECONDS_A_KEY));
+  const pick = zipf(keys);
+  const slices = new Map<string, Slice>();
+  const touched = new Set<string>();
+  const busy = new Set<number>();
+  let [asks, written, waiting, calls, beats] = [0, 0, 0, 0, 0];
+  let told = beat;
+  const from = LAST;
+  for (let t = 0; t < 2 * LAST; t += 1 / rate) {
+    const counts = t >= from;
+    if (t >= told) {
+      if (counts) [written, beats] = [written + touched.size, beats + busy.size];
+      touched.clear();
+      busy.clear();
+      told += beat;
+    }
+    const key = pick(chanced());
+    const node =
+      spread >= nodes
+        ? chanced.below(nodes)
+        : (key * 7_919 + chanced.below(spread) * 104_729) % nodes;
+    const team = Math.floor(key / KEYS_A_TEAM);
+    let asked = 0;
+    for (const meter of [
+      ...METERS.map((name) => `${name} ${key}`),
+      `team ${team}`,
+      "organisation",
+    ]) {
+      const name = `${node} ${meter}`;
+      touched.add(name);
+      const slice = slices.get(name) ?? { left: 0, used: 0, since: t };
+      slices.set(name, slice);
+      slice.used++;
+      if (slice.left > 0) slice.left--;
+      else {
+        asked++;
+        // Of what it used a second: so much for some seconds, and never less than one more.
+        slice.left = Math.floor((slice.used / Math.max(1, t - slice.since)) * SLICE);
+        if (t - slice.since > SLICE) [slice.used, slice.since] = [0, t];
+      }
+    }
+    busy.add(node);
+    if (!counts) continue;
+    calls++;
+    if (asked > 0) [asks, waiting, written] = [asks + 1, waiting + 1, written + asked];
+  }
+  return {
+    statements: Math.min(batches, asks / LAST) + beats / LAST,
+    meters: written / LAST,
+    waits: waiting / calls,
+  };
+}
+
+/** Few keys have most of the calls. */
+function zipf(many: number): (at: number) => number {
+  const sums: number[] = [];
+  let sum = 0;
+  for (let i = 0; i < many; i++) sums.push((sum += 1 / (i + 1)));
+  return (at) => {
+    let [low, high] = [0, many - 1];
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if (sums[middle]! < at * sum) low = middle + 1;
+      else high = middle;
+    }
+    return low;
+  };
+}
+
+type Law = readonly [law: string, of: readonly string[], holds: (...all: Reckoned[]) => boolean];
+
+/** What the table is shown for. */
+const LAWS: readonly Law[] = [
+  ["10 nodes are carried by one core, exact", ["10 nodes, exact"], (a) => a.cores < 1.5],
+  ["30 nodes are carried by four, exact", ["30 nodes, exact"], (a) => a.cores < 4],
+  ["1,000 nodes are too many for one database", ["1,000 nodes, exact"], (a) => a.cores > 16],
+  [
+    "slices with random balancing spare little at 30 nodes",
+    ["30 nodes, slices, any node", "30 nodes, exact"],
+    (sliced, exact) => sliced.cores > 0.6 * exact.cores,
+  ],
+  [
+    "slices with few nodes a key spare more than with any node",
+    ["30 nodes, slices, 4 nodes a key", "30 nodes, slices, any node"],
+    (few, any) => few.cores < any.cores,
+  ],
+  [
+    "slices with 4 nodes a key spare most of the statements at 1,000 nodes",
+    ["1,000 nodes, slices, 4 nodes a key", "1,000 nodes, exact"],
+    (sliced, exact) => sliced.statements * 4 < exact.statements,
+  ],
+  ["cells carry 1,000 nodes, exact", ["25 cells of 40 nodes, exact"], (a) => a.cores < 2],
+];
+
+/** The rules that it breaks; those of fleets that are not in it are not asked. */
+export function broken(table: ReadonlyMap<string, Reckoned>): string[] {
+  return LAWS.flatMap(([law, names, holds]) => {
+    const all = names.flatMap((name) => table.get(name) ?? []);
+    return all.length < names.length || holds(...all) ? [] : [law];
+  });
+}
+
+/** `most`: fleets of more nodes are left out. */
+export const fleetModel = (
+  costs: Costs,
+  seed: number,
+  most = Infinity,
+): ReadonlyMap<string, Reckoned> =>
+  new Map(
+    WORLDS.filter(({ nodes }) => nodes <= most).map((world) => [
+      world.name,
+      reckoned(world, costs, seed),
+    ]),
+  );
+
+/** As measured; `rig` takes others. */
+export const MEASURED: Costs = { statement: 150, meter: 8, shipped: 10.9, batch: 3 };
+
+const thousands = (value: number) => Math.round(value).toLocaleString("en-US");
+
+/** Of the table. */
+export const line = (name: string, { statements, meters, waits, cores }: Reckoned): string =>
+  `| ${name} | ${thousands(statements)} | ${thousands(meters)} | ${Math.round(waits * 100)} % | ${cores.toFixed(1)} |`;
+
+export const rig: Rig = {
+  options: { ...MEASURED, seed: 1 },
+  async run({ statement, meter, shipped, batch, seed }, say) {
+    const costs = {
+      statement: Number(statement),
+      meter: Number(meter),
+      shipped: Number(shipped),
+      batch: Number(batch),
+    };
+    const table = fleetModel(costs, Number(seed));
+    say("| fleet | statements/s | meter writes/s | calls that wait | cores of the database |");
+    say("|---|---|---|---|---|");
+    for (const [name, of] of table) say(line(name, of));
+    return { wrong: broken(table), counts: { fleets: table.size }, seed: Number(seed) };
+  },
+};

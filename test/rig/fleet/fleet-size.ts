@@ -1,0 +1,165 @@
+// A fleet's ledger after more than a year: thirteen months of calls in PostgreSQL, as a gateway writes them, and what a report, a check of all that
+// was written and a call's place on the disk come to.
+import type { Store } from "tollgate/plugin";
+import { startPostgres } from "../../kit/postgres.ts";
+import { until } from "../../kit/wait.ts";
+import { PLANNER_SETTINGS } from "../../../plugins/stores/postgres/connection/connection-config.ts";
+import { askAt, makePostgres } from "../../plugins/stores/made-postgres.ts";
+import { asking, fill, Traffic } from "../ledger/ledger-size.ts";
+import { createChance, type Rig, type RigResult } from "../rig.ts";
+
+const DAY = 86_400_000;
+/** Calls of thirteen months are ten million: those of one month are as many as it takes for a month's report, and for what a call takes. */
+const MONTH = 30.4 * DAY;
+/** What is promised of ten million calls, on a machine that does nothing else. */
+const MOST = {
+  one_key_ms: 20,
+  all_keys_ms: 10,
+  all_keys_from_rows_ms: 300,
+  bytes_a_call: 900,
+  wal_a_call: 2_300,
+  alone_ms: 1,
+  /** Of a thousand rows, from the middle on. */
+  page_ms: 100,
+};
+/** Rows of a batch at most: some 64 is what a busy gateway gathers. */
+const BATCH = 126;
+const VERIFIED_A_SECOND = 100_000;
+
+export async function fleetSize(of: {
+  calls: number;
+  months: number;
+  /** Beside other work times are stretched so far. */
+  patience: number;
+  seed: number;
+  say: (line: string) => void;
+}): Promise<RigResult> {
+  const { say } = of;
+  const wrong: string[] = [];
+  const chanced = createChance(of.seed);
+  await using postgres = await startPostgres({
+    settings: ["shared_buffers=1GB", "max_wal_size=4GB", "work_mem=64MB"],
+  });
+  const url = await postgres.database();
+  const made = await makePostgres(url);
+  const { store } = made;
+  try {
+    await store.open({ instance: "filling" });
+    // As upkeep made them, month by month.
+    await postgres.sql(
+      url,
+      `SELECT tollgate.month_1(now() - make_interval(months => i)) FROM generate_series(0, ${of.months}) i`,
+    );
+    const traffic = new Traffic(chanced, "r", of.months * MONTH);
+    const logged = () =>
+      postgres.sql(url, "SELECT pg_current_wal_insert_lsn() - '0/0'").then(Number);
+    const before = await logged();
+    await fill(store, traffic, { rows: 2 * of.calls, most: BATCH }, chanced, say);
+    const wal = (await logged()) - before;
+    const behind = async () =>
+      Number(
+        await postgres.sql(
+          url,
+          "SELECT c.pos - s.upto + (SELECT count(*) FROM tollgate.batch WHERE pos IS NULL) FROM tollgate.chain c, tollgate.summed s",
+        ),
+      );
+    await until(async () => (await behind()) === 0);
+    await postgres.sql(url, "ANALYZE");
+    const ask = asking(store);
+    const best = async (by: Parameters<typeof ask>[0], more?: object) => {
+      const took: number[] = [];
+      for (let i = 0; i < 5; i++) took.push((await ask(by, more)).ms);
+      say(
+        `usage --by ${by.join()} ${JSON.stringify(more ?? {})}: ${took.map(Math.round).join(", ")} ms`,
+      );
+      return Math.round(Math.min(...took) * 10) / 10;
+    };
+    const to = Math.floor(Date.now() / DAY) * DAY;
+    const month = { from: to - 30 * DAY, to };
+    const counts: Record<string, number> = {
+      one_key_ms: await best(["day"], { ...month, key: "key7" }),
+      all_keys_ms: await best(["key"], month),
+      all_keys_from_rows_ms: await fromRows(url, month),
+      // Days of another zone are half hours of this one, but for the few that are off by a quarter: these are added up from rows, too.
+      berlin_ms: await best(["key", "day"], { ...month, tz: "Europe/Berlin" }),
+      kathmandu_ms: await best(["key", "day"], { ...month, tz: "Asia/Kathmandu" }),
+    };
+    counts["page_ms"] = await paged(store, of.calls);
+    const { sums } = await ask(["day"], { from: traffic.from });
+    if (sums.total.costNano !== traffic.all || sums.total.calls !== traffic.calls)
+      wrong.push(
+        `total ${sums.total.costNano} of ${sums.total.calls}, written ${traffic.all} of ${traffic.calls}`,
+      );
+    const began = performance.now();
+    for (const { path, message } of (await store.verify?.()) ?? [])
+      wrong.push(`${path} ${message}`);
+    const verified = Math.round(of.calls / ((performance.now() - began) / 1_000));
+    const bytes = Number(await postgres.sql(url, "SELECT pg_database_size(current_database())"));
+    counts["bytes_a_call"] = Math.round(bytes / of.calls);
+    counts["wal_a_call"] = Math.round(wal / of.calls);
+    counts["alone_ms"] = await alone(store, traffic);
+    for (const [what, most] of Object.entries(MOST))
+      if (counts[what]! > most * (what.endsWith("_ms") ? of.patience : 1))
+        wrong.push(`${what} is ${counts[what]}, and ${most} at most is promised`);
+    if (verified * of.patience < VERIFIED_A_SECOND)
+      wrong.push(`${verified} calls are verified a second, and ${VERIFIED_A_SECOND} are promised`);
+    return {
+      wrong,
+      counts: { calls: of.calls, months: of.months, ...counts, verified_a_second: verified },
+      seed: of.seed,
+    };
+  } finally {
+    await made.dispose();
+  }
+}
+
+/** A report of an operator's own, in SQL, as the store's page shows it. The store's own reports of whole days and half hours look at no row. */
+async function fromRows(url: string, { from, to }: { from: number; to: number }): Promise<number> {
+  await using by = askAt(url);
+  for (const setting of PLANNER_SETTINGS) await by.ask(`SET ${setting}`);
+  const took: number[] = [];
+  for (let i = 0; i < 5; i++) {
+    const began = performance.now();
+    await by.ask(
+      `SELECT key, count(*) AS calls, sum(cost) / 1e9 AS usd FROM tollgate.entry
+        WHERE kind <> 0 AND at >= ${from} AND at < ${to} GROUP BY key`,
+    );
+    took.push(performance.now() - began);
+  }
+  return Math.round(Math.min(...took));
+}
+
+/** However many rows there are, a page of them is not looked for among all. */
+async function paged(store: Store, after: number): Promise<number> {
+  const took: number[] = [];
+  for (let i = 0; i < 5; i++) {
+    const began = performance.now();
+    await store.listEntries({}, { after: String(after), limit: 1_000 });
+    took.push(performance.now() - began);
+  }
+  return Math.round(Math.min(...took) * 10) / 10;
+}
+
+/** A commit that nothing else goes with, at the median. There is no network, and the disk is not waited for. */
+async function alone(store: Store, traffic: Traffic): Promise<number> {
+  const took: number[] = [];
+  for (let i = 0; i < 400; i++) {
+    const batch = traffic.batch(1, Date.now());
+    const began = performance.now();
+    await store.apply(batch);
+    took.push(performance.now() - began);
+  }
+  return Math.round(took.toSorted((a, b) => a - b)[200]! * 100) / 100;
+}
+
+export const rig: Rig = {
+  options: { calls: 10_000_000, months: 13, patience: 1, seed: Date.now() % 1e6 },
+  run: ({ calls, months, patience, seed }, say) =>
+    fleetSize({
+      calls: Number(calls),
+      months: Number(months),
+      patience: Number(patience),
+      seed: Number(seed),
+      say,
+    }),
+};

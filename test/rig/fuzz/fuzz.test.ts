@@ -1,0 +1,41 @@
+import { expect, it } from "vitest";
+import { shrunk, spelled, read } from "./input.ts";
+import { fuzz } from "./fuzz.ts";
+
+// Time that a busy machine takes from a loop is judged by the long form.
+it("hostile bytes, bodies and answers end in words, and no request hides in another", async () => {
+  const { wrong, counts } = await fuzz({ http: 800, json: 800, sse: 800, seed: 7 });
+  expect(wrong.filter((line) => !line.includes("the loop was held"))).toEqual([]);
+  expect(Number(counts["smuggling"])).toBeGreaterThanOrEqual(60);
+}, 240_000);
+
+it.each([
+  ["throws", /^json: 5\d\d .*planted[^]*--replay json:/],
+  ["holds", /^the loop was held for (\d{4}|[3-9]\d\d) ms/],
+  ["opens", /^\d{3,} more descriptors are open/],
+  ["keeps", /^\d{2,} MB more are in use/],
+] as const)(
+  "a plugin that %s now and then is caught",
+  async (mutant, found) => {
+    const less = { http: 0, json: 100, sse: 0, smuggling: false, settles: 1 };
+    const { wrong } = await fuzz({ ...less, seed: 7, mutant });
+    expect(wrong.filter((line) => found.test(line))).not.toEqual([]);
+  },
+  120_000,
+);
+
+it("what fails is made smaller, and spelled so that it can be played again", async () => {
+  const input = {
+    base: 3,
+    edits: [
+      [1, 2, 3],
+      [4, 5, 6],
+      [7, 8, 9],
+    ],
+  } as const;
+  const least = await shrunk(input, async ({ edits }) =>
+    edits.some(([operator]) => operator === 4),
+  );
+  expect(least).toEqual({ base: 3, edits: [[4, 5, 6]] });
+  expect(read(spelled("json", least))).toEqual({ lane: "json", input: least });
+});

@@ -1,0 +1,23 @@
+import { expect, it } from "vitest";
+import { prune } from "./prune.ts";
+import { BESIDE_OTHERS } from "../rig.ts";
+
+const SHORT = { rows: 12_000, kills: 3, seed: 7, rate: 200, alone: 2, patience: BESIDE_OTHERS };
+
+it("rows are pruned while calls are served, killed in the middle: sums, budgets and the chain are what they were", async () => {
+  const { wrong, counts } = await prune(SHORT, () => {});
+  expect(wrong).toEqual([]);
+  expect(counts["pruned"]).toBeGreaterThan(5_000);
+  expect(counts["served"]).toBeGreaterThan(0);
+});
+
+it.concurrent.each([
+  ["costless", /sums or budgets are not/],
+  ["forgiving", /\/meter\/.* Counted \d+, but the entries sum up to/],
+  ["unanchored", /\/base/],
+  ["hasty", /\/sums/],
+  ["holding", /ms beside a prune\nthe longest step took \d{4,} ms/],
+] as const)("a store that prunes and is %s is caught", async (mutant, found) => {
+  const { wrong } = await prune({ ...SHORT, kills: 0, patience: 1, mutant }, () => {});
+  expect(wrong.join("\n")).toMatch(found);
+});
