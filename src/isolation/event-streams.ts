@@ -40,10 +40,10 @@ export class EventStreams {
 
   /** What it tells of them. Of one that is over it is not heeded: it could not know. */
   onNotify(name: string, given: unknown): void {
-    const { stage: n, events, fault: said } = given as Record<string, unknown>;
+    const { stream: n, events, fault: said } = given as Record<string, unknown>;
     const stream = this.#open.get(String(n));
     if (!stream) return;
-    if (name === "stop") stream.onStop(said);
+    if (name === "stream_stop") stream.onStop(said);
     else if (Array.isArray(events)) stream.emit(events as readonly ModelEvent[]);
     else throw new Error("no events");
   }
@@ -65,7 +65,7 @@ export class EventStreams {
     const stream = new EventStream(n, stop, next, () => this.#open.remove(String(n)));
     this.#open.set(String(n), stream);
     call.signal.addEventListener("abort", () => stream.end(), { once: true });
-    const begun = (link: PluginConnection) => stream.start(link, { stage: n, hook, call, about });
+    const begun = (link: PluginConnection) => stream.start(link, { stream: n, hook, call, about });
     const link = of.connection();
     if ("then" in link) void link.then(begun, () => stream.fail());
     else begun(link);
@@ -93,14 +93,14 @@ class EventStream {
 
   start(
     connection: PluginConnection,
-    of: { stage: number; hook: "event" | "watch"; call: Call; about: ExchangeParamsOf },
+    of: { stream: number; hook: "event" | "watch"; call: Call; about: ExchangeParamsOf },
   ): void {
     if (this.#ended) return;
     this.#link = connection;
     connection.openStreams++;
-    const { stage, hook, call, about } = of;
-    connection.notify("stage", {
-      stage,
+    const { stream, hook, call, about } = of;
+    connection.notify("stream_start", {
+      stream,
       hook,
       ...about(connection, call.exchange),
       call: serializeCall(call),
@@ -157,7 +157,7 @@ class EventStream {
     this.#unregister();
     if (!this.#link) return;
     this.#link.openStreams--;
-    this.#link.notify("passed", { stage: this.#id });
+    this.#link.notify("stream_end", { stream: this.#id });
   }
 
   #stopWith(why: Fault): void {
@@ -172,7 +172,7 @@ class EventStream {
     if (!this.#link || this.#buffered.length === 0) return;
     const events = this.#buffered;
     this.#buffered = [];
-    this.#link.notify("events", { stage: this.#id, events });
+    this.#link.notify("events", { stream: this.#id, events });
     // What only looks has seen its last.
     if (!this.#next && events.at(-1)!.type === "finish") this.end();
   }

@@ -3,7 +3,7 @@
 import type { Writable } from "node:stream";
 import type { Fault } from "../model/error.ts";
 
-/** Asks for something, and is answered once. `of`: the question that it belongs to. */
+/** Asks for something, and is answered once. `parent`: the question that it belongs to. */
 export interface CallFrame {
   readonly call: number;
   readonly method: string;
@@ -37,11 +37,17 @@ export function parseFrame(text: string): Frame | undefined {
   return isMapping(parsed) && isFrame(parsed) ? (parsed as unknown as Frame) : undefined;
 }
 
-function isFrame({ ask, answer, tell, name, of }: Readonly<Record<string, unknown>>): boolean {
-  if (tell !== undefined)
-    return typeof tell === "string" && ask === undefined && answer === undefined;
-  if (answer !== undefined) return isNumber(answer) && ask === undefined;
-  return isNumber(ask) && typeof name === "string" && (of === undefined || isNumber(of));
+function isFrame({
+  call,
+  reply,
+  notify,
+  method,
+  parent,
+}: Readonly<Record<string, unknown>>): boolean {
+  if (notify !== undefined)
+    return typeof notify === "string" && call === undefined && reply === undefined;
+  if (reply !== undefined) return isNumber(reply) && call === undefined;
+  return isNumber(call) && typeof method === "string" && (parent === undefined || isNumber(parent));
 }
 
 /** As in JSON.stringify, but for what it cannot say: large whole numbers. */

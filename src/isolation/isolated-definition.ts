@@ -39,7 +39,7 @@ const COPIED_MEMBERS = [
   "name",
   "summary",
   "stability",
-  "unchecked",
+  "unverified",
   "sends",
   "options",
 ];
@@ -104,7 +104,7 @@ function toDefinition(place: PluginLocation, raw: unknown): object {
   if (!isMapping(raw)) throw new PluginFailure("It does not say what it is.");
   const definition: Record<string, unknown> = {
     "~tollgate": raw["kind"] ?? "middleware",
-    "~outside": true,
+    "~isolated": true,
   };
   for (const member of COPIED_MEMBERS)
     if (raw[member] !== undefined) definition[member] = raw[member];
@@ -160,8 +160,9 @@ async function setUpPlugin(
     }),
     handlers: contextHandlers(ctx, subrequests),
     onNotify(name, given) {
-      if (name === "enough") subrequests.cancel(given);
-      else if (name === "over") requests.remove(String(isMapping(given) ? given["x"] : undefined));
+      if (name === "cancel") subrequests.cancel(given);
+      else if (name === "request_end")
+        requests.remove(String(isMapping(given) ? given["exchange"] : undefined));
       else onNotification(name, given, stages, ctx);
     },
     setup: (link) => link.call("setup", setup),
@@ -177,7 +178,7 @@ async function setUpPlugin(
   ctx.onDispose(() => supervisor.close());
   ctx.signal.addEventListener("abort", () => {
     const link = supervisor.connection();
-    if (!("then" in link)) link.notify("leave", undefined);
+    if (!("then" in link)) link.notify("draining", undefined);
     else link.catch(() => {});
   });
   try {
@@ -232,7 +233,7 @@ function toCommands(raw: unknown, supervisor: PluginSupervisor): Commands {
 
 /** What the context lends to a plugin that is elsewhere. Each is the context's own, with its own rules. */
 const contextHandlers = (ctx: Context, asks: PluginSubrequests): HostHandlers => ({
-  ask: (said: unknown) => asks.send(said),
+  subrequest: (said: unknown) => asks.send(said),
   async fetch({ url, method, headers, body }: Record<string, unknown>) {
     const answer = await ctx.fetch(String(url), {
       ...(typeof method === "string" && { method }),
@@ -245,8 +246,8 @@ const contextHandlers = (ctx: Context, asks: PluginSubrequests): HostHandlers =>
       body: Buffer.from(await answer.arrayBuffer()).toString("base64"),
     };
   },
-  key: (secret: unknown) => ctx.keys.find(String(secret)),
-  readFile: async (path: unknown) => (await ctx.readFile(String(path))).toString("base64"),
+  find_key: (secret: unknown) => ctx.keys.find(String(secret)),
+  read_file: async (path: unknown) => (await ctx.readFile(String(path))).toString("base64"),
 });
 
 const LEVELS: ReadonlySet<unknown> = new Set(["debug", "info", "warn", "error"]);
@@ -255,7 +256,7 @@ let logWindow = { at: 0, lines: 0 };
 const MAX_LOG_LINES_PER_SECOND = 200;
 
 function onNotification(name: string, given: unknown, stages: EventStreams, ctx: Context): void {
-  if (name === "events" || name === "stop") return stages.onNotify(name, given);
+  if (name === "events" || name === "stream_stop") return stages.onNotify(name, given);
   if (name !== "log" || !isMapping(given)) throw new Error("unknown");
   const now = performance.now();
   if (now - logWindow.at > 1_000) logWindow = { at: now, lines: 0 };

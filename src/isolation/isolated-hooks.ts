@@ -45,17 +45,17 @@ const isMapping = (it: unknown): it is Untrusted =>
 
 /** What a hook did beside its answer, in its order. Done here it is checked as any hook's is. */
 function applyEffects(x: HookExchange, raw: Untrusted): void {
-  const list = raw["does"] ?? [];
+  const list = raw["effects"] ?? [];
   if (!Array.isArray(list) || list.length > 200)
     throw new PluginFailure("What it did is no list, or too long.");
   for (const one of list as readonly unknown[]) {
     if (!Array.isArray(one)) throw new PluginFailure("What it did cannot be used.");
     const [what, a, b] = one as unknown[];
     const texts = typeof a === "string" && typeof b === "string";
-    if (what === "label" && texts) x.addLabel(a, b);
-    else if (what === "header" && texts) x.setResponseHeader(a, b);
-    else if (what === "tighten" && typeof a === "string") x.requirePrivacy(a as never);
-    else if (what === "occupy" && typeof a === "string" && typeof b === "number")
+    if (what === "addLabel" && texts) x.addLabel(a, b);
+    else if (what === "setResponseHeader" && texts) x.setResponseHeader(a, b);
+    else if (what === "requirePrivacy" && typeof a === "string") x.requirePrivacy(a as never);
+    else if (what === "acquireSlot" && typeof a === "string" && typeof b === "number")
       x.acquireSlot(a, b);
     else if (what === "identify" && isMapping(a) && typeof a["id"] === "string")
       x.identify(JSON.parse(JSON.stringify(a), frameReviver) as never);
@@ -96,26 +96,26 @@ class HookCaller {
   readonly exchangeParams = (connection: PluginConnection, x: HookExchange): object => {
     const one = this.#sentRequest(connection, x);
     const plain = serializeExchange(x);
-    if (one.isRequestSent || !x.model || x.actionType === "relay") return { x: plain };
+    if (one.isRequestSent || !x.model || x.actionType === "relay") return { exchange: plain };
     one.isRequestSent = true;
-    return { x: plain, request: x.request };
+    return { exchange: plain, request: x.request };
   };
 
   admit(x: RequestHead, credential: string | undefined): Promise<void> {
-    const read = async () =>
+    const readBody = async () =>
       this.exchangeParams(await this.#plugin.connection(), await x.readBody());
     const given = (link: PluginConnection) => {
       this.#sentRequest(link, x);
-      return { x: serializeExchange(x), credential };
+      return { exchange: serializeExchange(x), credential };
     };
-    return this.#call("admit", x, given, parseNothing, { read });
+    return this.#call("admit", x, given, parseNothing, { read_body: readBody });
   }
 
   edit(x: Exchange): Promise<Body | undefined> {
     const given = (link: PluginConnection) => {
       // Whatever it was told of the request may be another one after this.
       this.#sentRequest(link, x).isRequestSent = false;
-      return { x: serializeExchange(x), body: serializeBody(x.body) };
+      return { exchange: serializeExchange(x), body: serializeBody(x.body) };
     };
     return this.#call("edit", x, given, parseEdit);
   }
@@ -154,11 +154,11 @@ class HookCaller {
         const { status, headers, limits } = reply;
         return { status, headers, limits };
       },
-      record: async (max: unknown) => {
+      record_response: async (max: unknown) => {
         const answer = await got().recordResponse(typeof max === "number" ? max : 0);
         return answer && { ...answer, body: answer.body.toString("base64") };
       },
-      settled: () => got().whenSettled(),
+      when_settled: () => got().whenSettled(),
     });
   }
 
@@ -179,12 +179,12 @@ class HookCaller {
   endRequest({ id }: RequestHead): void {
     const { requests } = this.#plugin;
     const one = this.#isWatching ? requests.get(id) : requests.remove(id);
-    one?.connection.notifyLazily("over", { x: id });
+    one?.connection.notifyLazily("request_end", { exchange: id });
   }
 
   readonly #withRequest = (request: ModelRequest, x: Exchange) => (link: PluginConnection) => {
     this.#sentRequest(link, x).isRequestSent = true;
-    return { x: serializeExchange(x), request };
+    return { exchange: serializeExchange(x), request };
   };
 
   #sentRequest(connection: PluginConnection, x: HookExchange): SentRequest {
@@ -234,7 +234,7 @@ class HookCall implements CallOptions {
   /** The client goes: what works for it hears. A signal costs as much as a short hook does, so that a long one alone has it. */
   onSlow(): void {
     const { signal, id } = this.#exchange;
-    const gone = () => this.#connection.notify("gone", { x: id });
+    const gone = () => this.#connection.notify("request_canceled", { exchange: id });
     if (signal.aborted) gone();
     else signal.addEventListener("abort", gone, { once: true });
   }
@@ -242,7 +242,7 @@ class HookCall implements CallOptions {
   parseReply(raw: unknown): unknown {
     if (!isMapping(raw))
       throw new PluginFailure(`It answered ${this.#hook} with what is no object.`);
-    if (raw["does"] !== undefined) applyEffects(this.#exchange, raw);
+    if (raw["effects"] !== undefined) applyEffects(this.#exchange, raw);
     return this.#parse(raw);
   }
 }
@@ -268,8 +268,8 @@ function parseRoute(raw: unknown, list: Parameters<NonNullable<Hooks["route"]>>[
 }
 
 function parseAttempt(raw: Untrusted, reply: UpstreamResponse | undefined): AttemptResult {
-  const { answer, recorded } = raw;
-  if (isMapping(answer)) return { response: answer as never };
+  const { response, recorded } = raw;
+  if (isMapping(response)) return { response: response as never };
   if (isMapping(recorded) && typeof recorded["body"] === "string")
     return {
       ...(recorded as unknown as RecordedResponse),

@@ -102,10 +102,10 @@ export class PluginConnection {
   call(name: string, given: unknown, options?: CallOptions): Promise<unknown> {
     return new Promise((resolve, reject) => {
       if (this.#closed) return reject(new PluginFailure("The plugin is gone."));
-      const ask = ++this.#lastCall;
-      const text = serializeFrame({ call: ask, method: name, params: given });
+      const call = ++this.#lastCall;
+      const text = serializeFrame({ call, method: name, params: given });
       if (this.#open.size === 0) this.#lastReceivedAt = performance.now();
-      this.#open.set(ask, { options, bytes: text.length, isReportedSlow: false, resolve, reject });
+      this.#open.set(call, { options, bytes: text.length, isReportedSlow: false, resolve, reject });
       this.#sentBytes += text.length;
       this.#write(text);
     });

@@ -23,10 +23,10 @@ export class PluginSubrequests {
     this.#requests = requests;
   }
 
-  /** `x` in what it said is the request's id, `n` its own number of this question, by which it may give it up. */
+  /** `exchange` in what it said is the request's id, `n` its own number of this question, by which it may give it up. */
   async send(raw: unknown): Promise<SubrequestResult> {
-    const { x, n, path, body } = isMapping(raw) ? raw : {};
-    const as = this.#requests.get(String(x))?.exchange;
+    const { exchange, n, path, body } = isMapping(raw) ? raw : {};
+    const as = this.#requests.get(String(exchange))?.exchange;
     if (!as || typeof path !== "string" || !isMapping(body))
       return fail(
         "invalid",

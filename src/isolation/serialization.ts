@@ -66,19 +66,19 @@ export function serializeExchange(x: RequestHead & Partial<Exchange>) {
     params: x.params,
     headers: x.headers,
     query: queryTextOf(x),
-    presents: x.credentialSources,
+    credentialSources: x.credentialSources,
     identity: x.identity,
     limits: x.limits,
     privacy: x.privacy,
     ...(x.model && {
       protocol: x.protocol,
-      kind: x.operation,
-      op: x.actionType,
-      name: x.action,
+      operation: x.operation,
+      actionType: x.actionType,
+      action: x.action,
       model: x.model,
       stream: x.stream,
       features: x.features,
-      size: x.inputSize,
+      inputSize: x.inputSize,
     }),
   };
 }
@@ -87,21 +87,21 @@ export const serializeCandidate = (of: Candidate) => ({
   id: of.id,
   provider: of.provider,
   protocol: of.protocol,
-  lane: of.mode,
+  mode: of.mode,
   model: of.model,
   info: of.info,
   credential: of.credential,
   policy: of.policy,
   weight: of.weight,
-  resting: of.cooldown,
+  cooldown: of.cooldown,
 });
 
 export const serializeCall = (call: Call) => ({
   ...serializeCandidate(call),
-  attempt: call.attemptId,
+  attemptId: call.attemptId,
   n: call.n,
-  op: call.actionType,
-  name: call.action,
+  actionType: call.actionType,
+  action: call.action,
   params: call.params,
 });
 

@@ -24,31 +24,31 @@ async def told(*frames):
 
 def says(words):
     turn = {"role": "user", "blocks": [{"type": "text", "text": words}]}
-    return {"request": {"kind": "chat", "turns": [turn]}}
+    return {"request": {"operation": "chat", "turns": [turn]}}
 
 
-SETUP = {"ask": 1, "name": "setup", "with": {"id": "words", "options": {"words": ["Tulip"]}}}
+SETUP = {"call": 1, "method": "setup", "params": {"id": "words", "options": {"words": ["Tulip"]}}}
 
 
 class Words(unittest.IsolatedAsyncioTestCase):
     async def test_what_it_is(self):
-        [said] = await told({"ask": 1, "name": "describe"})
+        [said] = await told({"call": 1, "method": "describe"})
         self.assertEqual(said["value"]["kind"], "middleware")
 
     async def test_lets_pass_and_refuses(self):
-        passes = {"ask": 2, "name": "inspect", "with": says("roses")}
-        refused = {"ask": 3, "name": "inspect", "with": says("a TULIP")}
+        passes = {"call": 2, "method": "inspect", "params": says("roses")}
+        refused = {"call": 3, "method": "inspect", "params": says("a TULIP")}
         _, clean, no = await told(SETUP, passes, refused)
-        self.assertEqual(clean, {"answer": 2, "value": {"does": [["label", "words", "clean"]]}})
+        self.assertEqual(clean, {"reply": 2, "value": {"effects": [["addLabel", "words", "clean"]]}})
         self.assertEqual(no["fault"]["kind"], "forbidden")
 
     async def test_what_it_does_not_know(self):
         gone, pong = await told(
-            {"tell": "over", "with": {"x": "1"}},
-            {"ask": 4, "name": "rewrite", "with": {}},
-            {"tell": "ping"},
+            {"notify": "request_end", "params": {"exchange": "1"}},
+            {"call": 4, "method": "rewrite", "params": {}},
+            {"notify": "ping"},
         )
-        self.assertEqual([gone["answer"], pong], [4, {"tell": "pong"}])
+        self.assertEqual([gone["reply"], pong], [4, {"notify": "pong"}])
         self.assertIn("error", gone)
 
 

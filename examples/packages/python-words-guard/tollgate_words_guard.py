@@ -55,32 +55,32 @@ class Guard:
         for text in texts(given["request"]):
             if any(word in text.lower() for word in self.words):
                 raise Refusal("These words may not be sent from here.")
-        return {"does": [["label", "words", "clean"]]}
+        return {"effects": [["addLabel", "words", "clean"]]}
 
     def end(self, _given):
         return {}
 
-    def answer(self, ask, name, given):
-        work = getattr(self, name, None) if name in ("describe", "setup", "inspect", "end") else None
+    def reply(self, call, method, given):
+        work = getattr(self, method, None) if method in ("describe", "setup", "inspect", "end") else None
         if work is None:
-            return {"answer": ask, "error": f"there is no {name}"}
+            return {"reply": call, "error": f"there is no {method}"}
         try:
-            return {"answer": ask, "value": work(given or {})}
+            return {"reply": call, "value": work(given or {})}
         except Refusal as refusal:
             fault = {"kind": "forbidden", "code": "words", "message": str(refusal)}
-            return {"answer": ask, "fault": fault}
+            return {"reply": call, "fault": fault}
         except Exception as error:
-            return {"answer": ask, "error": repr(error)}
+            return {"reply": call, "error": repr(error)}
 
 
 async def serve(reader, writer):
     guard = Guard()
     while line := await reader.readline():
         frame = json.loads(line)
-        if "ask" in frame:
-            said = guard.answer(frame["ask"], frame["name"], frame.get("with"))
-        elif frame.get("tell") == "ping":
-            said = {"tell": "pong"}
+        if "call" in frame:
+            said = guard.reply(frame["call"], frame["method"], frame.get("params"))
+        elif frame.get("notify") == "ping":
+            said = {"notify": "pong"}
         else:
             continue
         writer.write(json.dumps(said).encode() + b"\n")

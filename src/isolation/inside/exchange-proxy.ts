@@ -19,12 +19,21 @@ const HEAD_FIELDS = [
   "certificate",
   "params",
   "headers",
-  "presents",
+  "credentialSources",
   "identity",
   "limits",
   "privacy",
 ];
-const BODY_FIELDS = ["protocol", "kind", "op", "name", "model", "stream", "features", "size"];
+const BODY_FIELDS = [
+  "protocol",
+  "operation",
+  "actionType",
+  "action",
+  "model",
+  "stream",
+  "features",
+  "inputSize",
+];
 
 /** One request. What it does is noted, and told with the hook's answer. */
 export class ExchangeProxy {
@@ -80,16 +89,16 @@ export class ExchangeProxy {
     this.#fields = { ...this.#fields, identity: who };
   }
   requirePrivacy(to: string): void {
-    this.effects.push(["tighten", to]);
+    this.effects.push(["requirePrivacy", to]);
   }
   acquireSlot(scope: string, max: number): void {
-    this.effects.push(["occupy", scope, max]);
+    this.effects.push(["acquireSlot", scope, max]);
   }
   setResponseHeader(name: string, value: string): void {
-    this.effects.push(["header", name, value]);
+    this.effects.push(["setResponseHeader", name, value]);
   }
   addLabel(name: string, value: string): void {
-    this.effects.push(["label", name, value]);
+    this.effects.push(["addLabel", name, value]);
   }
 }
 

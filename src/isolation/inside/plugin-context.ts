@@ -64,15 +64,17 @@ export function createPluginContext(
     async sendSubrequest({ path, body }, { parentRequest, signal }) {
       signal?.throwIfAborted();
       const n = ++subrequestCount;
-      const enough = () => gateway.notify("enough", { n });
-      signal?.addEventListener("abort", enough, { once: true });
-      const answer = gateway.call("ask", { x: parentRequest.id, n, path, body });
+      const cancel = () => gateway.notify("cancel", { n });
+      signal?.addEventListener("abort", cancel, { once: true });
+      const answer = gateway.call("subrequest", { exchange: parentRequest.id, n, path, body });
       const got = withSignal(answer, signal ?? undefined);
       return (await got.finally(() =>
-        signal?.removeEventListener("abort", enough),
+        signal?.removeEventListener("abort", cancel),
       )) as SubrequestResult;
     },
-    keys: { find: async (secret) => ((await gateway.call("key", secret)) ?? undefined) as never },
+    keys: {
+      find: async (secret) => ((await gateway.call("find_key", secret)) ?? undefined) as never,
+    },
     env: (name) =>
       env.includes(name) || process.env[name] !== undefined
         ? process.env[name]
@@ -80,7 +82,7 @@ export function createPluginContext(
             code: "not_declared",
           }),
     readFile: async (path) =>
-      Buffer.from((await gateway.call("readFile", path)) as string, "base64"),
+      Buffer.from((await gateway.call("read_file", path)) as string, "base64"),
     stateDir: () => stateDir ?? fail("internal", "There is no folder for it."),
   } satisfies Pick<Context, (typeof ISOLATED_CONTEXT_MEMBERS)[number]> as Partial<Context>;
   return new Proxy(context, {

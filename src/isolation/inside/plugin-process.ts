@@ -67,11 +67,11 @@ export class PluginProcess implements GatewayConnection {
 
   call(name: string, given: unknown, of?: number): Promise<unknown> {
     return new Promise((resolve, reject) => {
-      const ask = ++this.#lastCall;
-      this.#pending.set(ask, { resolve, reject, lent: of === undefined });
+      const call = ++this.#lastCall;
+      this.#pending.set(call, { resolve, reject, lent: of === undefined });
       this.#writer.write(
         serializeFrame({
-          call: ask,
+          call,
           method: name,
           params: given,
           ...(of !== undefined && { parent: of }),
@@ -153,10 +153,10 @@ export class PluginProcess implements GatewayConnection {
     const hook = this.#hooks.get(name) ?? fail("internal", `There is no ${name}.`);
     const x = this.#exchanges.of(given as ExchangeParams & Untrusted);
     x.effects = [];
-    x.readBody = async () => x.update((await this.call("read", {}, ask)) as ExchangeParams);
+    x.readBody = async () => x.update((await this.call("read_body", {}, ask)) as ExchangeParams);
     const value = HOOK_RUNNERS[name]!(hook, given, x, (what, of) => this.call(what, of, ask));
     const withEffects = (more: Untrusted | undefined) =>
-      x.effects.length > 0 ? { ...more, does: x.effects } : (more ?? {});
+      x.effects.length > 0 ? { ...more, effects: x.effects } : (more ?? {});
     return isPromise(value)
       ? value.then(withEffects as (more: unknown) => Untrusted)
       : withEffects(value);
@@ -201,16 +201,16 @@ export class PluginProcess implements GatewayConnection {
   #handleNotify({ notify, params: given }: NotifyFrame): void {
     const params = (given ?? {}) as Untrusted;
     if (notify === "ping") this.notify("pong", {});
-    else if (notify === "over") this.#endRequest(params["x"]);
-    else if (notify === "gone") this.#exchanges.cancel(params["x"]);
-    else if (notify === "leave") this.#scope.beginClose();
-    else if (notify === "stage") this.#startStream(params);
+    else if (notify === "request_end") this.#endRequest(params["exchange"]);
+    else if (notify === "request_canceled") this.#exchanges.cancel(params["exchange"]);
+    else if (notify === "draining") this.#scope.beginClose();
+    else if (notify === "stream_start") this.#startStream(params);
     else if (notify === "events") {
-      const stream = this.#streams.get(String(params["stage"]));
+      const stream = this.#streams.get(String(params["stream"]));
       for (const event of params["events"]) stream?.hear(event);
       stream?.flush();
-    } else if (notify === "passed") {
-      this.#streams.remove(String(params["stage"]))?.end();
+    } else if (notify === "stream_end") {
+      this.#streams.remove(String(params["stream"]))?.end();
     }
   }
 
@@ -218,10 +218,10 @@ export class PluginProcess implements GatewayConnection {
   #endRequest(id: string): void {
     this.#exchanges.end(id);
     if (this.#plugin["watch"])
-      this.#writer.write(serializeFrame({ notify: "over", params: { x: id } }));
+      this.#writer.write(serializeFrame({ notify: "request_end", params: { exchange: id } }));
   }
 
-  #startStream({ stage, hook, ...given }: Untrusted): void {
+  #startStream({ stream, hook, ...given }: Untrusted): void {
     const x = this.#exchanges.of(given as unknown as ExchangeParams);
     const call = { ...given["call"], exchange: x, signal: x.signal };
     let out: unknown[] = [];
@@ -229,7 +229,7 @@ export class PluginProcess implements GatewayConnection {
     const flush = () => {
       clearTimeout(timer);
       timer = undefined;
-      if (out.length > 0) this.notify("events", { stage, events: out });
+      if (out.length > 0) this.notify("events", { stream, events: out });
       out = [];
     };
     const next = (event: unknown) => {
@@ -241,7 +241,7 @@ export class PluginProcess implements GatewayConnection {
       if (ended) return;
       ended = true;
       flush();
-      this.notify("stop", { stage, fault });
+      this.notify("stream_stop", { stream, fault });
     };
     const onError = (problem: unknown) =>
       stop(
@@ -259,7 +259,7 @@ export class PluginProcess implements GatewayConnection {
     } catch (problem) {
       onError(problem);
     }
-    this.#streams.set(String(stage), {
+    this.#streams.set(String(stream), {
       hear(event) {
         if (ended) return;
         try {
@@ -305,16 +305,16 @@ const HOOK_RUNNERS: { readonly [hook: string]: HookRunner } = {
     let reply: object | undefined;
     const next = async () => {
       const head = await ask("next", {});
-      const settled = async () => (await ask("settled", {})) as unknown;
-      const record = async (max: number) => {
-        const got = await ask("record", max);
+      const whenSettled = async () => (await ask("when_settled", {})) as unknown;
+      const recordResponse = async (max: number) => {
+        const got = await ask("record_response", max);
         return got && { ...got, body: Buffer.from(got.body, "base64") };
       };
-      return (reply = { ...head, record, settled });
+      return (reply = { ...head, recordResponse, whenSettled });
     };
     const got = await hook({ ...call, exchange: x, signal: x.signal }, next);
     if (got === reply && reply) return { reply: true };
-    if (got?.answer) return { answer: got.answer };
+    if (got?.response) return { response: got.response };
     return { recorded: { ...got, body: Buffer.from(got.body).toString("base64") } };
   },
   settle: (hook, { outcome }, x) => toNothing(hook(x, outcome)),

@@ -59,7 +59,7 @@ export class PluginSetup {
     const { id, use } = mounted;
     const kind: PluginKind = mounted.definition["~tollgate"];
     try {
-      const limit = mounted.definition["~outside"]
+      const limit = mounted.definition["~isolated"]
         ? OUT_OF_PROCESS_SETUP_TIMEOUT_MS
         : SETUP_TIMEOUT_MS;
       const plugin = await withTimeout<T & Commands>(() => this.#callSetup(mounted, scope), limit);

@@ -24,7 +24,7 @@ ${Object.entries(ROADS)
     };
     const sent = Object.keys(roads).filter((name) => { try { roads[name]!(); return true; } catch { return false; } });
     if (sent.length === 0 && !x.headers["x-signal"]) throw new Error("no signal was sent");
-    x.header("x-sent", sent.join(" ") || "none");
+    x.setResponseHeader("x-sent", sent.join(" ") || "none");
   },`;
 
 /** A guard that does what it is told in the request, good and bad. It is written as any author would write one. */
@@ -41,10 +41,10 @@ const said = (request: any): string => JSON.stringify(request);
 const kept: unknown[] = [];
 const asks = async (x: any, ctx: any, model: string, signal?: AbortSignal) => {
   const body = { model, messages: [{ role: "user", content: "May it?" }] };
-  const { id, calls, body: said } = await ctx.ask({ path: "/v1/chat/completions", body }, { as: x, signal });
-  x.header("x-judge", said.choices[0].message.content);
-  x.header("x-judge-calls", String(calls.length));
-  x.header("x-judge-cost", typeof calls[0].costNano);
+  const { id, calls, body: said } = await ctx.sendSubrequest({ path: "/v1/chat/completions", body }, { parentRequest: x, signal });
+  x.setResponseHeader("x-judge", said.choices[0].message.content);
+  x.setResponseHeader("x-judge-calls", String(calls.length));
+  x.setResponseHeader("x-judge-cost", typeof calls[0].costNano);
 };
 const ways: Record<string, (x: any, ctx: any) => unknown> = {
   "read-a-file": () => { readFileSync(process.platform === "linux" ? "/etc/passwd" : "/etc/hosts"); },
@@ -52,9 +52,9 @@ const ways: Record<string, (x: any, ctx: any) => unknown> = {
   "dial-out": () => new Promise((resolve, reject) => connect(9, "127.0.0.1").on("error", reject).on("connect", resolve)),
   "fork": () => { execFileSync("/bin/true"); },
   "thread": () => { new Worker("1", { eval: true }); },
-  "env": (x, ctx) => { x.header("x-env", Object.keys(process.env).join("_") + ctx.env("NAMED")); },
+  "env": (x, ctx) => { x.setResponseHeader("x-env", Object.keys(process.env).join("_") + ctx.env("NAMED")); },
   "unnamed-env": (_x, ctx) => { ctx.env("SECRET"); },
-  "named-file": async (x, ctx) => { x.header("x-file", (await ctx.readFile("named.txt")).toString() + readFileSync(import.meta.dirname + "/named.txt", "utf8")); },
+  "named-file": async (x, ctx) => { x.setResponseHeader("x-file", (await ctx.readFile("named.txt")).toString() + readFileSync(import.meta.dirname + "/named.txt", "utf8")); },
   "unnamed-file": async (_x, ctx) => { await ctx.readFile("gateway.yaml"); },
   "unnamed-file-beside": async (_x, ctx) => { await ctx.readFile("named.txt/../unnamed.txt"); },
   "unnamed-file-itself": () => { readFileSync(import.meta.dirname + "/unnamed.txt"); },
@@ -65,7 +65,7 @@ const ways: Record<string, (x: any, ctx: any) => unknown> = {
   "ask-where-there-is-none": (x, ctx) => asks(x, ctx, "nowhere/none"),
   "ask-itself": (x, ctx) => asks(x, ctx, "demo/echo"),
   "ask-and-give-up": (x, ctx) => asks(x, ctx, "slow/model", AbortSignal.timeout(1_000)),
-  "ask-for-another": async (_x, ctx) => { await ctx.ask({ path: "/v1/chat/completions", body: { model: "other/echo", messages: [] } }, { as: { id: "a-b" } }); },
+  "ask-for-another": async (_x, ctx) => { await ctx.sendSubrequest({ path: "/v1/chat/completions", body: { model: "other/echo", messages: [] } }, { parentRequest: { id: "a-b" } }); },
   "wait-for-its-client": (x, ctx) => new Promise((done) => {
     x.signal.addEventListener("abort", () => { ctx.log.info({}, "its client has gone"); done(); });
     ctx.log.info({}, "it waits for its client");
@@ -80,8 +80,8 @@ ${SIGNALS}
   "throw": () => { throw new TypeError("its own mistake"); },
   "hang": () => new Promise(() => {}),
   "refuse": () => fail("forbidden", "Not these words.", { code: "words" }),
-  "label": (x) => { x.label("seen", x.model); x.header("x-guard", "was here"); },
-  "query": (x) => x.header("x-query", "[" + x.query.get("a") + "]"),
+  "label": (x) => { x.addLabel("seen", x.model); x.setResponseHeader("x-guard", "was here"); },
+  "query": (x) => x.setResponseHeader("x-query", "[" + x.query.get("a") + "]"),
 };
 export default defineMiddleware({
   api: 1, name: "guard", summary: "Does what it is told", sends: "nowhere",
@@ -95,7 +95,7 @@ export default defineMiddleware({
       if (event.type !== "finish" || call.exchange.headers["x-do"] !== "ask-at-the-end") return;
       // The gateway is long through with the request.
       for (const end = Date.now() + 300; Date.now() < end; ) ;
-      asks({ header() {} }, { ask: (of: any) => ctx.ask(of, { as: call.exchange }) }, "other/echo")
+      asks({ setResponseHeader() {} }, { sendSubrequest: (of: any) => ctx.sendSubrequest(of, { parentRequest: call.exchange }) }, "other/echo")
           .then(() => ctx.log.info({}, "asked beside an answer"), (error) => stop({ kind: "internal", message: String(error) }));
     },
     async inspect(request, x) {

@@ -66,7 +66,7 @@ it.each([
   new PluginProcess(async () => ({ setup: () => ({ watch: () => () => {} }) })).serve(there);
   const told = new KnownRequests<SentRequest>();
   const heard = (name: string, given: unknown) =>
-    void (name === "over" && told.remove((given as { x: string }).x));
+    void (name === "request_end" && told.remove((given as { exchange: string }).exchange));
   const link = new PluginConnection({ stream: here, handlers: {}, onNotify: heard, onClose() {} });
   await link.call("setup", { id: "middleware.looks", options: {} });
   const of = {

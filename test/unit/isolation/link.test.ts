@@ -40,8 +40,8 @@ describe("a link", () => {
   it("answers in any order, each by its number", async () => {
     const { link, say } = linked();
     const both = Promise.all([link.call("a", 1), link.call("b", 2)]);
-    say({ answer: 2, value: "two" });
-    say({ answer: 1, value: "one" });
+    say({ reply: 2, value: "two" });
+    say({ reply: 1, value: "one" });
     expect(await both).toEqual(["one", "two"]);
     link.close("done");
   });
@@ -50,17 +50,22 @@ describe("a link", () => {
     const { link, say, there, asked } = linked();
     let writes = 0;
     there.on("data", () => writes++);
-    link.notifyLazily("over", { x: "0" });
+    link.notifyLazily("request_end", { exchange: "0" });
     const both = Promise.all([link.call("a", 1), link.call("b", 2)]);
-    link.notifyLazily("over", { x: "1" });
+    link.notifyLazily("request_end", { exchange: "1" });
     await until(() => asked.length === 4);
     expect(writes).toBe(1);
-    expect(asked.map(({ ask, tell }) => ask ?? tell)).toEqual(["over", 1, 2, "over"]);
-    say({ answer: 1 });
-    say({ answer: 2 });
+    expect(asked.map(({ call, notify }) => call ?? notify)).toEqual([
+      "request_end",
+      1,
+      2,
+      "request_end",
+    ]);
+    say({ reply: 1 });
+    say({ reply: 2 });
     await both;
     // Alone it goes a little later.
-    link.notifyLazily("over", { x: "2" });
+    link.notifyLazily("request_end", { exchange: "2" });
     await until(() => asked.length === 5);
     link.close("done");
   });
@@ -70,13 +75,13 @@ describe("a link", () => {
     const { link, say } = linked();
     const slow: string[] = [];
     const short = link.call("a", 1, { onSlow: () => slow.push("short") });
-    say({ answer: 1 });
+    say({ reply: 1 });
     await short;
     const long = link.call("b", 2, { onSlow: () => slow.push("long") });
     time.skip(800);
     expect(slow).toEqual(["long"]);
     time.skip(800);
-    say({ answer: 2 });
+    say({ reply: 2 });
     await long;
     expect(slow).toEqual(["long"]);
     link.close("done");
@@ -90,8 +95,8 @@ describe("a link", () => {
     };
     const one = link.call("a", {}, { parseReply: read });
     const two = link.call("a", {}, { parseReply: read }).catch((problem: unknown) => problem);
-    say({ answer: 1, value: 1 });
-    say({ answer: 2, value: 2 });
+    say({ reply: 1, value: 1 });
+    say({ reply: 2, value: 2 });
     expect(await one).toBe("one");
     expect(await two).toBeInstanceOf(TypeError);
     expect(link.isClosed).toBe(false);
@@ -101,13 +106,13 @@ describe("a link", () => {
   it("tells a word from a failure", async () => {
     const { link, say } = linked();
     const word = link.call("a", {}).catch((problem: unknown) => problem);
-    say({ answer: 1, fault: { kind: "forbidden", message: "No.", code: "words", other: 1 } });
+    say({ reply: 1, fault: { kind: "forbidden", message: "No.", code: "words", other: 1 } });
     expect(getFault(await word)).toEqual({ kind: "forbidden", message: "No.", code: "words" });
     const failure = link.call("a", {}).catch((problem: unknown) => problem);
-    say({ answer: 2, error: "broke" });
+    say({ reply: 2, error: "broke" });
     expect(await failure).toBeInstanceOf(PluginFailure);
     const nonsense = link.call("a", {}).catch((problem: unknown) => problem);
-    say({ answer: 3, fault: { kind: "constructor", message: "x" } });
+    say({ reply: 3, fault: { kind: "constructor", message: "x" } });
     expect(getFault(await nonsense)).toBeUndefined();
     link.close("done");
   });
@@ -115,10 +120,10 @@ describe("a link", () => {
   it.each([
     ["no JSON", "{"],
     ["no object", "7"],
-    ["a frame of two sorts", { ask: 1, tell: "x" }],
+    ["a frame of two sorts", { call: 1, notify: "x" }],
     ["a frame of none", { hello: 1 }],
-    ["an answer without a question", { answer: 99, value: 1 }],
-    ["a number that is none", { answer: "1" }],
+    ["an answer without a question", { reply: 99, value: 1 }],
+    ["a number that is none", { reply: "1" }],
     ["deep nesting", "[".repeat(100_000)],
     ["nothing", ""],
   ])("ends at %s, and what was asked fails", async (_name, frame) => {
@@ -133,9 +138,9 @@ describe("a link", () => {
   it("ends at a second answer", async () => {
     const { link, say, ended } = linked();
     const asked = link.call("a", {});
-    say({ answer: 1, value: 1 });
+    say({ reply: 1, value: 1 });
     expect(await asked).toBe(1);
-    say({ answer: 1, value: 2 });
+    say({ reply: 1, value: 2 });
     await turn();
     expect(ended).toEqual([expect.stringContaining("twice")]);
   });
@@ -154,7 +159,7 @@ describe("a link", () => {
 
   it("ends where it is told too much", async () => {
     const { say, ended } = linked();
-    say('{"tell":"log"}\n'.repeat(100_000) + '{"tell":"log"}');
+    say('{"notify":"log"}\n'.repeat(100_000) + '{"notify":"log"}');
     await until(() => ended.length > 0);
     expect(ended).toEqual([expect.stringContaining("too much")]);
   });
@@ -163,14 +168,14 @@ describe("a link", () => {
     const time = installTestClock();
     const { link, say, asked, ended } = linked();
     const first = link.call("a", {});
-    say({ answer: 1, value: 0 });
+    say({ reply: 1, value: 0 });
     await first;
     const hung = link.call("b", {}).catch((problem: unknown) => problem);
     time.skip(1_000);
     await turn();
     time.skip(3_000);
     expect(await hung).toBeInstanceOf(PluginFailure);
-    expect(asked.at(-1)).toEqual({ tell: "ping" });
+    expect(asked.at(-1)).toEqual({ notify: "ping" });
     expect(ended).toEqual(["it does not answer"]);
   });
 
@@ -178,15 +183,15 @@ describe("a link", () => {
     const time = installTestClock();
     const { link, say, asked, ended } = linked();
     const first = link.call("a", {});
-    say({ answer: 1, value: 0 });
+    say({ reply: 1, value: 0 });
     await first;
     const slow = link.call("b", {});
     for (let i = 0; i < 40; i++) {
       time.skip(250);
       await turn();
-      if (asked.at(-1)?.tell === "ping") say({ tell: "pong" });
+      if (asked.at(-1)?.notify === "ping") say({ notify: "pong" });
     }
-    say({ answer: 2, value: "late" });
+    say({ reply: 2, value: "late" });
     expect([await slow, ended]).toEqual(["late", []]);
     link.close("done");
   });
@@ -194,17 +199,17 @@ describe("a link", () => {
   it("answers what belongs to a question as long as it is open, and nothing else", async () => {
     const { link, say, asked } = linked({ known: () => "there" });
     const open = link.call("attempt", {}, { handlers: { next: () => "head" } });
-    say({ ask: 1, name: "next", of: 1 });
-    say({ ask: 2, name: "known" });
-    say({ ask: 3, name: "next" });
-    say({ ask: 4, name: "constructor", of: 1 });
+    say({ call: 1, method: "next", parent: 1 });
+    say({ call: 2, method: "known" });
+    say({ call: 3, method: "next" });
+    say({ call: 4, method: "constructor", parent: 1 });
     await turn();
-    say({ answer: 1, value: "over" });
+    say({ reply: 1, value: "over" });
     await open;
-    say({ ask: 5, name: "next", of: 1 });
+    say({ call: 5, method: "next", parent: 1 });
     await turn();
     const answers = Object.fromEntries(
-      asked.filter((one) => one.answer).map((one) => [one.answer, one.value ?? one.error]),
+      asked.filter((one) => one.reply).map((one) => [one.reply, one.value ?? one.error]),
     );
     expect(answers).toEqual({
       1: "head",
@@ -219,7 +224,7 @@ describe("a link", () => {
 
 describe("lines", () => {
   it("are the same however their bytes come", () => {
-    const bytes = Buffer.from('{"tell":"é"}\n{"tell":"b"}\n\n{"tell":"c"}');
+    const bytes = Buffer.from('{"notify":"é"}\n{"notify":"b"}\n\n{"notify":"c"}');
     for (let size = 1; size <= bytes.length; size++) {
       const heard: string[] = [];
       const reader = new LineReader();
@@ -229,19 +234,19 @@ describe("lines", () => {
           () => 1_000,
           (line) => heard.push(line) > 0,
         );
-      expect(heard).toEqual(['{"tell":"é"}', '{"tell":"b"}', ""]);
+      expect(heard).toEqual(['{"notify":"é"}', '{"notify":"b"}', ""]);
     }
   });
 
   it("are frames of one sort, or none", () => {
-    expect(parseFrame('{"ask":1,"name":"x"}')).toEqual({ call: 1, method: "x" });
+    expect(parseFrame('{"call":1,"method":"x"}')).toEqual({ call: 1, method: "x" });
     for (const text of [
-      '{"ask":0,"name":"x"}',
-      '{"ask":1}',
-      '{"ask":1.5,"name":"x"}',
+      '{"call":0,"method":"x"}',
+      '{"call":1}',
+      '{"call":1.5,"method":"x"}',
       "[]",
       "null",
-      '{"tell":1}',
+      '{"notify":1}',
     ])
       expect(parseFrame(text), text).toBeUndefined();
   });
