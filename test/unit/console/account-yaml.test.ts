@@ -42,8 +42,13 @@ it("is read back as it was", () => {
   fc.assert(
     fc.property(account, (of) => {
       const read = parse(["accounts:", ...accountYaml(of as never)].join("\n")) as any;
-      const { id: own, ...rest } = of;
-      expect(read).toEqual({ accounts: { [own]: rest } });
+      const { id: own, discloseLimits, defaults, ...rest } = of;
+      const config = {
+        ...rest,
+        ...(discloseLimits && { disclose_limits: discloseLimits }),
+        ...(defaults && { key_defaults: defaults }),
+      };
+      expect(read).toEqual({ accounts: { [own]: config } });
     }),
     { numRuns: 400 },
   );

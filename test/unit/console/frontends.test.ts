@@ -12,8 +12,8 @@ const FOLDER = join(import.meta.dirname, "../../../plugins/frontends");
 
 interface Route {
   readonly method: string;
-  readonly op?: string;
-  readonly name?: string;
+  readonly actionType?: string;
+  readonly action?: string;
   readonly path: string | readonly string[];
 }
 
@@ -26,12 +26,13 @@ async function routesOf(file: string): Promise<ReadonlyMap<string, readonly stri
     shared: (_: string, make: () => unknown) => make(),
     state: {},
     catalog: {},
-    every() {},
-    peers() {},
+    runEvery() {},
+    createPeerQuery() {},
   };
   const found = new Map<string, readonly string[]>();
-  for (const { op, name = op!, path } of plugin?.setup({}, ctx).routes ?? [])
-    if (op === "generate") found.set(name, [...(found.get(name) ?? []), ...[path].flat()]);
+  for (const { actionType, action = actionType!, path } of plugin?.setup({}, ctx).routes ?? [])
+    if (actionType === "generate")
+      found.set(action, [...(found.get(action) ?? []), ...[path].flat()]);
   return found;
 }
 

@@ -13,12 +13,14 @@ const ALL = [
   "requests.search",
 ] as const;
 
-let allow: (commands: readonly string[]) => void;
+let setAllowedCommands: (commands: readonly string[]) => void;
 afterAll(() => void vi.unstubAllGlobals());
 beforeAll(async () => {
   asBrowser("/console");
-  ({ allow } = (await import(`${WEB}/rights.ts`)) as { allow: typeof allow });
-  allow(ALL);
+  ({ setAllowedCommands } = (await import(`${WEB}/permissions.ts`)) as {
+    setAllowedCommands: typeof setAllowedCommands;
+  });
+  setAllowedCommands(ALL);
 });
 
 async function page(
@@ -36,8 +38,8 @@ const firstCells = (of: RenderedPage, count: number): string[] =>
   of.rows().map((cells) => cells.slice(0, count).join(" | "));
 
 it("Admins lists tokens of the file and groups of the identity provider with role and account", async () => {
-  allow(["admins.list"]);
-  using admins = await page("admins", "Admins", {
+  setAllowedCommands(["admins.list"]);
+  using admins = await page("admins", "AdminsPage", {
     "admins.list": () => ({
       admins: [
         { id: "a1", name: "lead", role: "operator", account: "lab", created: 1, state: "valid" },
@@ -57,7 +59,7 @@ it("Admins lists tokens of the file and groups of the identity provider with rol
   expect(firstCells(admins, 3)).toEqual([
     "Admin | State | Role",
     "lead | valid | operator account lab",
-    "old | ended | owner",
+    "old | revoked | owner",
     "Name | Signs in with | Role",
     "ci | a token | metrics",
     "platform | the identity provider, by this group | owner",
@@ -69,27 +71,36 @@ it("Admins lists tokens of the file and groups of the identity provider with rol
 });
 
 it("Admins explains an empty list of the file, and offers what its reader may do", async () => {
-  allow([...ALL, "admins.create", "sessions.list"]);
-  using admins = await page("admins", "Admins", {
+  setAllowedCommands([...ALL, "admins.create", "sessions.list"]);
+  using admins = await page("admins", "AdminsPage", {
     "admins.list": () => ({ admins: [], tokens: [], oidc: null }),
     "sessions.list": () => ({ sessions: [] }),
   });
   await admins.shows("no tokens under admin.tokens and no groups under admin.oidc.roles");
   expect(admins.text()).toMatch(/New admin.*Sessions/);
-  allow(ALL);
+  setAllowedCommands(ALL);
 });
 
 it("Fleet does not count a command that has the store open as a gateway", async () => {
-  const about = { version: "1.0.0", host: "h1", pid: 7, generation: 2, config: "abcdef0123" };
-  const node = { self: false, state: "live", heard: 1, open: 0, aheadMs: 0, lagMs: 0 };
+  const info = { version: "1.0.0", host: "h1", pid: 7, generation: 2, config: "abcdef0123" };
+  const node = {
+    isSelf: false,
+    state: "live",
+    lastHeartbeatAt: 1,
+    openCalls: 0,
+    clockAheadMs: 0,
+    syncLagMs: 0,
+  };
   using fleet = await page("fleet", "FleetPage", {
     fleet: () => ({
       nodes: [
-        { ...node, self: true, instance: "gateway-one", about: { ...about, workers: 2 } },
-        { ...node, state: "dead", instance: "gateway-two", about },
+        { ...node, isSelf: true, instance: "gateway-one", info: { ...info, workers: 2 } },
+        { ...node, state: "dead", instance: "gateway-two", info },
       ],
-      commands: [{ ...node, instance: "command-one", about: { ...about, pid: 4242, host: "h9" } }],
-      remarks: [],
+      commandPrograms: [
+        { ...node, instance: "command-one", info: { ...info, pid: 4242, host: "h9" } },
+      ],
+      warnings: [],
     }),
     status: () => ({
       pid: 7,
@@ -112,7 +123,7 @@ it("Audit asks for whole days of the reader's time zone, the last one included",
   const row = { at: 1, actor: "admin:anna", role: "owner", channel: "token", outcome: "done" };
   using audit = await page(
     "audit",
-    "Audit",
+    "AuditPage",
     { "audit.list": () => ({ items: [{ ...row, id: "x", command: "keys.create" }] }) },
     { address: "/console/audit?from=2026-03-01&to=2026-03-02" },
   );
@@ -132,7 +143,7 @@ it("Audit asks for whole days of the reader's time zone, the last one included",
 
 it("Models shows the hedging of each alias", async () => {
   const alias = { pick: "ordered", targets: [{ model: "demo/echo", mounted: true }] };
-  using models = await page("models", "Models", {
+  using models = await page("models/models", "ModelsPage", {
     "models.list": () => ({
       models: [],
       aliases: [
@@ -148,7 +159,7 @@ it("Models shows the hedging of each alias", async () => {
     ["Alias", "Hedging"],
     ["plain", "off"],
     ["fast", "after 4s"],
-    ["deep", "quick: after 4s, thinking: after 1m"],
+    ["deep", "quick: after 4s, reasoning: after 1m"],
   ]);
 });
 
@@ -159,7 +170,7 @@ const call = (n: number, more: object = {}) => ({
   model: "m",
   credential: "default",
   protocol: null,
-  lane: "passthrough",
+  mode: "passthrough",
   state: "exact",
   usage: {},
   costNano: "3000000",
@@ -191,14 +202,22 @@ it.each([
   "a request whose hedge %s names both calls and the cost of the canceled one",
   async (_, calls, words, names) => {
     using story = await page(
-      "request",
-      "Story",
+      "requests/request",
+      "RequestDetail",
       {
         "requests.show": () => ({
           requests: [
             {
               id: "r1",
-              seen: { at: 1, id: "r1", status: 200, outcome: "ok", ms: 3_000, ownMs: 1, calls },
+              record: {
+                at: 1,
+                id: "r1",
+                status: 200,
+                outcome: "ok",
+                ms: 3_000,
+                overheadMs: 1,
+                calls,
+              },
               charges: [],
             },
           ],
@@ -212,11 +231,19 @@ it.each([
 );
 
 it("a request that was not hedged says nothing of hedges", async () => {
-  const seen = { at: 1, id: "r2", status: 200, outcome: "ok", ms: 9, ownMs: 1, calls: [call(1)] };
+  const record = {
+    at: 1,
+    id: "r2",
+    status: 200,
+    outcome: "ok",
+    ms: 9,
+    overheadMs: 1,
+    calls: [call(1)],
+  };
   using story = await page(
-    "request",
-    "Story",
-    { "requests.show": () => ({ requests: [{ id: "r2", seen, charges: [] }] }) },
+    "requests/request",
+    "RequestDetail",
+    { "requests.show": () => ({ requests: [{ id: "r2", record, charges: [] }] }) },
     { props: { id: "r2", close() {} } },
   );
   await story.shows("1 a/m");
@@ -234,9 +261,9 @@ it("Requests searches the ledger by model pattern and by outcome", async () => {
     calls: [{ ...call(1, { provider: "openai" }), attempt: "r9.1", outcome: "rate_limited" }],
   };
   using requests = await page(
-    "requests",
-    "Requests",
-    { "requests.search": () => ({ items: [one], reached: 0 }) },
+    "requests/requests",
+    "RequestsPage",
+    { "requests.search": () => ({ items: [one], searchedBackTo: 0 }) },
     {
       address: "/console/requests?range=all&model=openai/*&outcome=rate_limited",
       props: { rest: "" },

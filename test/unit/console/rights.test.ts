@@ -1,4 +1,4 @@
-// The pages of the console offer what the session allows: each command that a page runs stands behind `may`, or is asked by `useAsk`, which asks
+// The pages of the console offer what the session allows: each command that a page runs stands behind `isAllowed`, or is asked by `useQuery`, which asks
 // nothing that the reader may not.
 import { globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -12,15 +12,15 @@ const SOURCES = globSync("**/*.ts", { cwd: WEB }).map((file) => [
 ]) as readonly (readonly [file: string, text: string])[];
 const ALL = SOURCES.map(([, text]) => text).join("\n");
 
-/** The first argument of each call of a function: "useAct<Made>("keys.create")". */
+/** The first argument of each call of a function: "useCommand<CreatedKey>("keys.create")". */
 const commandsIn = (text: string, call: string): string[] =>
   [...text.matchAll(new RegExp(`\\b${call}(?:<[^()]*>)?\\(\\s*"([a-z.]+)"`, "g"))].map(
     ([, name]) => name!,
   );
 
-/** What a page needs is what `pages.ts` gives it for. */
+/** What a page needs is what `page-list.ts` gives it for. */
 const NEEDED = new Set(
-  [...ALL.matchAll(/needs: \[([^\]]*)\]/g)].flatMap(([, list]) =>
+  [...ALL.matchAll(/requiredCommands: \[([^\]]*)\]/g)].flatMap(([, list]) =>
     [...list!.matchAll(/"([a-z.]+)"/g)].map(([, name]) => name!),
   ),
 );
@@ -29,9 +29,9 @@ it("each command of a button is offered only where the reader may use it", () =>
   const open: string[] = [];
   let seen = 0;
   for (const [file, text] of SOURCES)
-    for (const name of [...commandsIn(text, "useAct"), ...commandsIn(text, "ask")]) {
+    for (const name of [...commandsIn(text, "useCommand"), ...commandsIn(text, "runCommand")]) {
       seen++;
-      if (!ALL.includes(`may("${name}")`) && !NEEDED.has(name)) open.push(`${file}: ${name}`);
+      if (!ALL.includes(`isAllowed("${name}")`) && !NEEDED.has(name)) open.push(`${file}: ${name}`);
     }
   expect(open).toEqual([]);
   expect(seen).toBeGreaterThan(15);

@@ -117,10 +117,10 @@ it("an account is made in one of the file, changed, moved and ended, each with i
   // Once more changes nothing.
   expect(await account("close", { id: "web" })).toMatchObject({ version: 4, closedAt: now });
   expect(told).toEqual([
-    "account made web",
+    "account created web",
     "account updated web",
     "account moved web",
-    "account ended web",
+    "account closed web",
   ]);
   expect(
     (await ask<{ accounts: ShownAccount[] }>("accounts.list", {})).accounts.map(
@@ -268,7 +268,7 @@ it("a key is changed without a new secret: what is not said stays, null takes aw
     expect((await refusal(`keys.${command}`, { id, version: 1, ...more }))?.[1]).toBe(
       "version_conflict",
     );
-  expect(told).toEqual([`key made ${id}`, `key updated ${id}`, `key moved ${id}`]);
+  expect(told).toEqual([`key created ${id}`, `key updated ${id}`, `key moved ${id}`]);
 });
 
 it("of a rotated key both secrets get what is changed, and the old one lives no longer for it", async () => {
@@ -290,8 +290,8 @@ it("keys of another gateway are taken in by their hashes, once", async () => {
     { digest: digestKey("sk-other"), revoked: true },
     { digest: digestKey("sk-theirs") },
   ];
-  const first = await ask<{ keys: ShownKey[]; there: number }>("keys.import", { keys });
-  expect([first.keys.map(({ name, state }) => [name, state]), first.there]).toEqual([
+  const first = await ask<{ keys: ShownKey[]; existing: number }>("keys.import", { keys });
+  expect([first.keys.map(({ name, state }) => [name, state]), first.existing]).toEqual([
     [
       ["theirs", "valid"],
       [undefined, "revoked"],
@@ -303,7 +303,7 @@ it("keys of another gateway are taken in by their hashes, once", async () => {
     account: "wing",
     limits: undefined,
   });
-  expect(await ask("keys.import", { keys })).toMatchObject({ keys: [], there: 3 });
+  expect(await ask("keys.import", { keys })).toMatchObject({ keys: [], existing: 3 });
   expect((await refusal("keys.import", { keys: [{ digest: "sk-theirs" }] }))?.[1]).toBe(
     "bad_input",
   );

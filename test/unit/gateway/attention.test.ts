@@ -117,8 +117,8 @@ const kinds = ({ items }: Attention) =>
 it("has budgets that are nearly used up and models that retire, the urgent ones first", async () => {
   const all = await asking()();
   expect(kinds(all)).toEqual(["sales", "acme/aliased", "k2", "k1", "research", "acme/old"]);
-  expect(all.items[1]).toMatchObject({ names: ["fast"], used: false, severity: "bad" });
-  expect(all.items[3]).toMatchObject({ of: "key", name: "name of k1", used: 95n, max: 100 });
+  expect(all.items[1]).toMatchObject({ names: ["fast"], isUsed: false, severity: "bad" });
+  expect(all.items[3]).toMatchObject({ subject: "key", name: "name of k1", used: 95n, max: 100 });
   expect(all).toMatchObject({ omitted: 0, uncheckedLimits: 0 });
 });
 
@@ -134,23 +134,37 @@ it("has what is wrong with the gateway", async () => {
         at: NOW - 5,
         problems: [{ file: "gateway.yaml", line: 3, message: "unknown key" }],
       },
-      leftOut: [{ provider: "spare", why: "SPARE_KEY is not set" }],
-      quarantined: [{ plugin: "middleware.guard", hook: "edit", why: "threw", until: NOW + 1 }],
-      lists: [
+      unmountedProviders: [{ provider: "spare", reason: "SPARE_KEY is not set" }],
+      quarantinedHooks: [
+        { plugin: "middleware.guard", hook: "edit", reason: "threw", until: NOW + 1 },
+      ],
+      modelLists: [
         { provider: "acme", credential: "main", failures: 2, lastError: { message: "401" } },
         { provider: "acme", credential: "spare", failures: 0 },
       ],
     },
     {
-      ledger: { ok: false, why: "disk full" },
+      ledger: { ok: false, reason: "disk full" },
       certificates: [
         { listener: "listen.tls", expiresAt: NOW + 3 * DAY },
         { listener: "admin.tls", expiresAt: NOW + 20 * DAY },
         { listener: "listen.tls.client_certificates", expiresAt: NOW + 90 * DAY },
       ],
-      resting: [
-        { provider: "acme", credential: "main", why: "overloaded", until: NOW + 9, state: "open" },
-        { provider: "acme", credential: "next", why: "overloaded", until: 0, state: "recovering" },
+      cooldowns: [
+        {
+          provider: "acme",
+          credential: "main",
+          reason: "overloaded",
+          until: NOW + 9,
+          state: "open",
+        },
+        {
+          provider: "acme",
+          credential: "next",
+          reason: "overloaded",
+          until: 0,
+          state: "recovering",
+        },
       ],
     },
   )();
@@ -169,7 +183,7 @@ it("has what is wrong with the gateway", async () => {
 });
 
 it("has of one account its budgets and those below it, and nothing of the gateway", async () => {
-  const broken = { ledger: { ok: false, why: "disk full" } };
+  const broken = { ledger: { ok: false, reason: "disk full" } };
   const own = await asking({}, {}, broken)({ account: "research" });
   expect(kinds(own)).toEqual(["acme/aliased", "k1", "research", "acme/old"]);
   const sales = await asking({}, {}, broken)({ account: "sales" });

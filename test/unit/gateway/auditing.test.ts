@@ -101,7 +101,7 @@ it("no secret is in it, no text that a person may be known by, and nothing large
         digest: "d".repeat(64),
         labels: { user: "4711" },
         models: ["a/*"],
-        counted: [1],
+        limitUsage: [1],
       },
     ],
   };
@@ -116,7 +116,7 @@ it("no secret is in it, no text that a person may be known by, and nothing large
     before: { keys: [{ id: "k1", name: "(not kept)", labels: "(not kept)", models: ["a/*"] }] },
     after: { name: null, labels: "(not kept)", url: "https://sk-***@host" },
   });
-  expect(JSON.stringify(rows)).not.toMatch(/Anna|4711|tg_x|dddd|counted|sk-hidden/);
+  expect(JSON.stringify(rows)).not.toMatch(/Anna|4711|tg_x|dddd|limitUsage|sk-hidden/);
   await auditing.run(
     { ...work, after: { text: "x".repeat(5_000) } },
     SHELL_PRINCIPAL,

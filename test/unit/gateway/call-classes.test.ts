@@ -24,7 +24,7 @@ const PLACES = {
 };
 const NAMES = [
   "quick",
-  "thinking",
+  "reasoning",
   ...[...BUILT_IN_OPERATIONS.keys()].filter((kind) => kind !== "chat"),
 ];
 
@@ -46,7 +46,7 @@ describe.each(Object.entries(PLACES))("%s", (_name, { yaml, at }) => {
 
   it.each([
     ["quik", "quick"],
-    ["thinkng", "thinking"],
+    ["reasonng", "reasoning"],
     ["images", "image"],
     ["embeding", "embedding"],
   ])("rejects %s at its key and names %s", async (wrong, right) => {
@@ -73,12 +73,12 @@ describe.each(Object.entries(PLACES))("%s", (_name, { yaml, at }) => {
 });
 
 it("an unknown kind of a model is an error at its value", async () => {
-  const yaml = "providers:\n  demo:\n    use: demo\n    models:\n      x: { kind: imgae }\n";
+  const yaml = "providers:\n  demo:\n    use: demo\n    models:\n      x: { operation: imgae }\n";
   expect(await problemsOf(yaml)).toMatchObject([
     {
       id: "config/unknown-kind",
       line: 5,
-      column: 18,
+      column: 23,
       hint: 'did you mean "image"?',
     },
   ]);

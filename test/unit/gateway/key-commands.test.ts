@@ -159,7 +159,7 @@ test("a name that a valid key has already, and grants that name nothing here, ar
       ["demo", {}],
       ["local", {}],
     ]),
-    unmounted: new Map([["openai", "OPENAI_API_KEY is not set"]]),
+    unmountedProviders: new Map([["openai", "OPENAI_API_KEY is not set"]]),
     models: new Map([
       ["fast", {}],
       ["claude-*", {}],

@@ -27,8 +27,8 @@ async function line(listener: RequestListener) {
   };
   const mounted = {
     name: "p",
-    provider: { models },
-    endpoints: [{ endpoint, pool: pools.acquire(origin, 1_000).pool }],
+    plugin: { listModels: models },
+    endpoints: [{ definition: endpoint, nativePool: pools.acquire(origin, 1_000).pool }],
     credentials: [{ name: "main", fields: { api_key: "s" }, weight: 1 }],
   };
   const [only] = listSourcesOf({ providers: new Map([["p", mounted as never]]) });

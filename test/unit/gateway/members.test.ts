@@ -66,8 +66,8 @@ describe("a member that nothing calls", () => {
     ],
     [
       "provider",
-      { endpoints: [endpoint], modles: async () => [] },
-      /"modles".*did you mean "models"/s,
+      { endpoints: [endpoint], listModles: async () => [] },
+      /"listModles".*did you mean "listModels"/s,
     ],
     [
       "provider",
@@ -76,10 +76,18 @@ describe("a member that nothing calls", () => {
     ],
     [
       "frontend",
-      { routes: [{ method: "GET", path: "/a", serve: () => ({ status: 200 }), opne: true }] },
-      /"opne".*route.*did you mean "open"/s,
+      {
+        routes: [
+          { method: "GET", path: "/a", handle: () => ({ status: 200 }), alowUnauthenticated: true },
+        ],
+      },
+      /"alowUnauthenticated".*route.*did you mean "allowUnauthenticated"/s,
     ],
-    ["frontend", { routes: [], secrt: () => "x" }, /"secrt".*did you mean "secret"/s],
+    [
+      "frontend",
+      { routes: [], extractCredentail: () => "x" },
+      /"extractCredentail".*did you mean "extractCredential"/s,
+    ],
   ])("of a %s is refused: %#", async (kind, made, message) =>
     expect(await mounted(kind, made)).toMatch(message),
   );

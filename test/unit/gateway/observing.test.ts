@@ -238,10 +238,10 @@ it("a worker hands on all that it has, in order, many at a time, and the rest wh
   to.reportEvent({ type: "ledger", at: 1, ok: true });
   to.flush();
   expect(told.map(([name, said]) => [name, Array.isArray(said) ? said.length : 1])).toEqual([
-    ["seen", 256],
-    ["seen", 256],
-    ["told", 1],
-    ["seen", 88],
+    ["reportRequest", 256],
+    ["reportRequest", 256],
+    ["reportEvent", 1],
+    ["reportRequest", 88],
   ]);
   to.reportRequest(record(1));
   await until(() => told.length === 5);

@@ -53,12 +53,12 @@ it("what was told once more is heard, though nothing has changed", async () => {
   let changes = 0;
   lists.onChange(() => changes++);
   const stop = lists.onRefresh((provider) => heard.push(lists.of(provider)));
-  lists.update("p", "c", [{ model: "m", kind: "chat" }], 1);
-  lists.update("p", "c", [{ model: "m", kind: "chat" }], 2);
+  lists.update("p", "c", [{ model: "m", operation: "chat" }], 1);
+  lists.update("p", "c", [{ model: "m", operation: "chat" }], 2);
   lists.retainCredentials("p", ["c"]);
   lists.retainCredentials("p", []);
   stop();
-  lists.update("p", "c", [{ model: "m", kind: "chat" }], 3);
+  lists.update("p", "c", [{ model: "m", operation: "chat" }], 3);
   expect(changes).toBe(3);
   expect(heard.map((each) => each?.[0]?.at)).toEqual([1, 2, undefined]);
 });

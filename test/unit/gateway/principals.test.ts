@@ -263,7 +263,7 @@ const unverified = [
 
 it.each(unverified)("use no email address that the provider has not verified: %j", (said) => {
   const roles = [{ group: "staff", role: "owner" as const, account: undefined }];
-  const config = { issuer: ISSUERS[0]!, groups: "groups", name: "email", roles } as never;
+  const config = { issuer: ISSUERS[0]!, groupsClaim: "groups", nameClaim: "email", roles } as never;
   const claims = { sub: "s1", email: "boss@example.com", groups: ["staff"], ...said };
   expect(principalOfClaims(claims, config).name).toBe("admin:oidc:s1");
   // Nor as what grants a role.

@@ -22,7 +22,7 @@ it.each([
     };
     const provider = {
       name: "p",
-      provider: { endpoints: [], ready: never },
+      plugin: { endpoints: [], checkReady: never },
       origins: new Set(),
       endpoints: [],
       credentials: [{ name: "default", fields: {}, weight: 1, models: undefined, zdr: undefined }],

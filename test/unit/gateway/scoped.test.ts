@@ -106,7 +106,7 @@ function liveOf(others: boolean) {
   ring.add(rows);
   stats.add(rows);
   const underWay = rows.map(({ at, id, key, account, model }) => ({
-    at,
+    startedAt: at,
     id,
     key,
     account,
@@ -115,7 +115,7 @@ function liveOf(others: boolean) {
     phase: "calling",
   }));
   return {
-    history: { ring, stats } as never,
+    history: { recentRequests: ring, requestStats: stats } as never,
     stats: async () => ({}) as never,
     inFlightRequests: async () => underWay as never,
   };
@@ -303,7 +303,7 @@ it("what others have and what there is not at all is refused after the same work
 it("a wait for news ends with the account's own news, not with that of others", async () => {
   const { store } = await makeMemory();
   const live = liveOf(false);
-  const { ring } = live.history as unknown as { ring: RequestRing };
+  const ring = (live.history as unknown as { recentRequests: RequestRing }).recentRequests;
   const list = createRequestCommands({ store, running: live })["requests.list"];
   const { next } = (await list({ account: "research" }, GIVER)) as { next: number };
   expect(next).toBe(3);

@@ -98,7 +98,11 @@ it("what was no JSON is told in our words", async () => {
 });
 
 /** Where the words of any error are passed on as they are: what says them to people, and what carries them to another process. */
-const EXEMPT = new Set(["model/error.ts", "runtime/workers/ipc-link.ts", "config/dialect.ts"]);
+const EXEMPT = new Set([
+  "model/error.ts",
+  "runtime/workers/ipc-link.ts",
+  "config/schema-dialect.ts",
+]);
 it("no other place of the daemon says an error's words without asking whose they are", async () => {
   const src = new URL("../../../src/", import.meta.url).pathname;
   const files = (await readdir(src, { recursive: true })).filter(

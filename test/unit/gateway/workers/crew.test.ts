@@ -25,10 +25,10 @@ const LINK = new URL("../../../../src/runtime/workers/ipc-link.ts", import.meta.
 const PROGRAM = `
 import { existsSync, watch, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { createLink } from ${JSON.stringify(LINK)};
+import { createIpcLink } from ${JSON.stringify(LINK)};
 let next = 0, now = 0, env = {};
-createLink(process, {
-  prepare: async ({ number, env: said }) => {
+createIpcLink(process, {
+  prepareGeneration: async ({ generation: number, env: said }) => {
     env = said;
     if (env.folder) {
       writeFileSync(join(env.folder, "begun-" + number + "-" + process.pid), "");
@@ -41,7 +41,7 @@ createLink(process, {
     next = number;
     return [];
   },
-  commit: async () => {
+  commitGeneration: async () => {
     now = next;
     const { first } = env;
     if (first === undefined) return;
@@ -55,8 +55,8 @@ createLink(process, {
       await new Promise((next) => setImmediate(next));
     }
   },
-  abandon() {}, lists() {}, forget() {},
-  status: () => ({ pid: process.pid, startedAt: 0, generations: [{ generation: now, inFlight: 0 }], resting: [], quarantined: [] }),
+  abandonGeneration() {}, updateModelLists() {}, invalidateKeys() {},
+  readStatus: () => ({ pid: process.pid, startedAt: 0, generations: [{ generation: now, inFlight: 0 }], cooldowns: [], quarantinedHooks: [] }),
   stop: () => {
     if (env.stays) throw new Error("The ledger was left with 1 command that it could not write.");
     setImmediate(() => process.exit());
@@ -80,7 +80,7 @@ async function made(size: number, first: WorkerGeneration) {
   const { store } = await makeMemory();
   const log = createLog({ level: "silent" as never, mask: new SecretMask(), pretty: false });
   const lists = createInMemoryModelLists();
-  const observing = { seen() {}, told() {}, gone() {} };
+  const observing = { reportRequest() {}, reportEvent() {}, processExited() {} };
   const house = {
     store,
     log,

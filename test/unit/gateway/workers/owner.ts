@@ -3,6 +3,7 @@
 import { PGlite } from "@electric-sql/pglite";
 import { trackReservations } from "../../../../src/runtime/workers/open-reservations.ts";
 import { createBatchForwarder } from "../../../../src/runtime/workers/batch-forwarder.ts";
+import { STORE_READ_METHODS } from "../../../../src/runtime/ledger/store-read-methods.ts";
 import { createStoreHandlers } from "../../../../src/runtime/workers/remote-store.ts";
 import {
   createIpcLink,
@@ -26,10 +27,9 @@ async function make(where: string) {
 }
 
 const through = (name: string) => [name, (...args: never[]) => current[name]!(...args)] as const;
-const reads = ["key", "keys", "accounts", "counted", "entries", "totals", "price", "verify"];
 
 createIpcLink(process as IpcChannel, {
-  ...Object.fromEntries([...reads, "apply", "open"].map(through)),
+  ...Object.fromEntries([...STORE_READ_METHODS, "apply", "open"].map(through)),
   async own(where: string) {
     await end();
     const made = await make(where);

@@ -5,15 +5,15 @@ import type { GatewayStatus, WorkerStatus } from "../../../../src/runtime/gatewa
 
 const primary = {
   generations: [{ generation: 1, inFlight: 0 }],
-  quarantined: [],
-  files: { kept: 0, files: 0, bytes: 0, served: 0, refused: 0, swept: 0 },
+  quarantinedHooks: [],
+  files: { stored: 0, files: 0, bytes: 0, served: 0, rejected: 0, expired: 0 },
 } as unknown as GatewayStatus;
 const worker = (more: object) =>
   ({
     generations: [],
-    resting: [],
-    quarantined: [],
-    unreachable: [],
+    cooldowns: [],
+    quarantinedHooks: [],
+    unreachablePlugins: [],
     latencies: [],
     files: primary.files,
     ...more,
@@ -21,19 +21,22 @@ const worker = (more: object) =>
 const gone = (plugin: string, since: number) => ({
   plugin,
   since,
-  why: "it ended",
+  reason: "it ended",
   retryAt: since + 100,
   requests: "rejected",
 });
 
 it("has a plugin that workers cannot reach once, since the first of them lost it", () => {
   const workers = [
-    worker({ unreachable: [gone("middleware.a", 20)] }),
-    worker({ unreachable: [gone("middleware.a", 10), gone("middleware.b", 30)] }),
+    worker({ unreachablePlugins: [gone("middleware.a", 20)] }),
+    worker({ unreachablePlugins: [gone("middleware.a", 10), gone("middleware.b", 30)] }),
     worker({}),
   ];
   // The copy of the primary checks the config and serves no request.
-  const own = { ...primary, unreachable: [gone("middleware.c", 5)] } as unknown as GatewayStatus;
+  const own = {
+    ...primary,
+    unreachablePlugins: [gone("middleware.c", 5)],
+  } as unknown as GatewayStatus;
   expect(mergeStatus(own, workers).unreachablePlugins).toEqual([
     gone("middleware.a", 10),
     gone("middleware.b", 30),
@@ -43,10 +46,10 @@ it("has a plugin that workers cannot reach once, since the first of them lost it
 
 it("has each list that a worker reports", () => {
   const one: { readonly [list: string]: object } = {
-    resting: { what: "a", until: 1 },
-    quarantined: { plugin: "a", hook: "inspect", until: 1 },
-    unreachable: gone("a", 1),
-    latencies: { what: "a", stream: true, askedAt: 1 },
+    cooldowns: { target: "a", until: 1 },
+    quarantinedHooks: { plugin: "a", hook: "inspect", until: 1 },
+    unreachablePlugins: gone("a", 1),
+    latencies: { target: "a", stream: true, calledAt: 1 },
   };
   const lists = Object.keys(worker({})).filter((name) => !["generations", "files"].includes(name));
   expect(lists).toEqual(Object.keys(one));
