@@ -60,15 +60,15 @@ export async function addRowsTo(
     "key, account, provider, model, credential, frontend, price, how, labels, salt".split(", ");
   await psql(
     of.url,
-    `INSERT INTO tollgate.node (id, state, alive, lease, n) VALUES ('twins', 'left', '-infinity', '0', ${Math.ceil(many / 1_000)});
+    `INSERT INTO tollgate.node (id, state, last_heartbeat, lease, n) VALUES ('twins', 'left', '-infinity', '0', ${Math.ceil(many / 1_000)});
      INSERT INTO tollgate.terms (node, id, ${terms.join(", ")})
        SELECT w.epoch, 1, ${terms.map((name) => `e.${name}`).join(", ")} FROM tollgate.terms e, (SELECT epoch FROM tollgate.node WHERE id = 'twins') w LIMIT 1;
-     INSERT INTO tollgate.booked (node, n, i, attempt, terms, ${columns.join(", ")})
+     INSERT INTO tollgate.ledger_row (node, n, i, attempt, terms, ${columns.join(", ")})
        SELECT w.epoch, 1 + s.i / 500, (s.i % 500) * 2 + e.kind, 'bench-' || s.i, 1, ${columns.map((name) => `e.${name}`).join(", ")}
        FROM generate_series(0, ${Math.floor(many / 2) - 1}) s(i),
-         (SELECT * FROM tollgate.booked WHERE attempt = (SELECT min(attempt) FROM tollgate.booked)) e, (SELECT epoch FROM tollgate.node WHERE id = 'twins') w;
+         (SELECT * FROM tollgate.ledger_row WHERE attempt = (SELECT min(attempt) FROM tollgate.ledger_row)) e, (SELECT epoch FROM tollgate.node WHERE id = 'twins') w;
      INSERT INTO tollgate.batch (node, n, at, hash, entries)
-       SELECT node, n, clock_timestamp(), sha256(n::text::bytea), count(*) FROM tollgate.booked WHERE node = (SELECT epoch FROM tollgate.node WHERE id = 'twins') GROUP BY 1, 2;
+       SELECT node, n, clock_timestamp(), sha256(n::text::bytea), count(*) FROM tollgate.ledger_row WHERE node = (SELECT epoch FROM tollgate.node WHERE id = 'twins') GROUP BY 1, 2;
      ANALYZE`,
   );
 }

@@ -194,7 +194,7 @@ describe.skipIf(!hasPostgres())("gateways and a database that is away", () => {
       secret: string;
     };
     const sliced = async () =>
-      Number(await postgres.sql(url, "SELECT count(*) FROM tollgate.slice"));
+      Number(await postgres.sql(url, "SELECT count(*) FROM tollgate.budget_lease"));
     // Each sets a part aside with its next sign of life: there must be something left by then.
     let served = 0;
     for (const i of [0, 1, 0, 1, 0, 1]) {

@@ -83,7 +83,7 @@ describe.skipIf(!hasPostgres())("a key that is revoked while a gateway is cut of
     const { fleet, draw } = await started(url, more);
     await using _ = fleet;
     const before = up.bills.length;
-    const sliced = () => postgres.sql(url, "SELECT count(*) FROM tollgate.slice");
+    const sliced = () => postgres.sql(url, "SELECT count(*) FROM tollgate.budget_lease");
     await until(async () => (await draw(1)) === 200 && (await sliced()) === "1");
     const [, node] = fleet.nodes;
     const said = node!.daemon!.log.length;

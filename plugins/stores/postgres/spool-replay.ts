@@ -17,7 +17,7 @@ export async function replaySpool(
   { leaseMs, as }: { readonly leaseMs: number; readonly as: (epoch: number) => ApplySlowPath },
 ): Promise<number> {
   const rows = await sql({
-    text: `SELECT epoch, n, about FROM ${schema}.node WHERE id = $1 ORDER BY epoch`,
+    text: `SELECT epoch, n, info FROM ${schema}.node WHERE id = $1 ORDER BY epoch`,
     values: [instance],
   });
   // One process has a folder: the one before it has ended, and is not to be waited for.
@@ -29,8 +29,8 @@ export async function replaySpool(
   const missing = acknowledged.filter(({ epoch, n }) => n > (known.get(epoch) ?? -1));
   const batches = [...missing.map(({ batch }) => batch), ...unsent];
   if (batches.length > 0) {
-    const about = rows.at(-1)?.["about"];
-    const facts = typeof about === "string" ? (JSON.parse(about) as InstanceInfo) : undefined;
+    const info = rows.at(-1)?.["info"];
+    const facts = typeof info === "string" ? (JSON.parse(info) as InstanceInfo) : undefined;
     const epoch = await insertNode(sql, schema, instance, facts, leaseMs);
     const exactly = as(epoch);
     for (const batch of batches) await replayBatch(batch, exactly);

@@ -121,7 +121,7 @@ export const createChainCommands = (
     async run() {
       await numbered();
       const [row] = await sql({
-        text: `SELECT pos - 1 AS seq, encode(link, 'hex') AS hash FROM ${schema}.chain`,
+        text: `SELECT next_seq - 1 AS seq, encode(head, 'hex') AS hash FROM ${schema}.chain`,
       });
       return { seq: Number(row!["seq"]), hash: row!["hash"]! };
     },
@@ -139,9 +139,9 @@ export const createChainCommands = (
     async run({ hash }) {
       if (typeof hash !== "string" || !/^[0-9a-f]{64}$/.test(hash)) return hash === "";
       const [row] = await sql({
-        text: `SELECT (EXISTS (SELECT 1 FROM ${schema}.batch WHERE link = decode($1, 'hex'))
-          OR EXISTS (SELECT 1 FROM ${schema}.base WHERE text::json ->> 'link' = $1)
-          OR EXISTS (SELECT 1 FROM ${schema}.note WHERE kind = 'moved' AND id = $1))::text AS contains`,
+        text: `SELECT (EXISTS (SELECT 1 FROM ${schema}.batch WHERE chain_hash = decode($1, 'hex'))
+          OR EXISTS (SELECT 1 FROM ${schema}.checkpoint WHERE text::json ->> 'link' = $1)
+          OR EXISTS (SELECT 1 FROM ${schema}.note WHERE kind = 'imported' AND id = $1))::text AS contains`,
         values: [hash],
       });
       return row!["contains"] === "true";

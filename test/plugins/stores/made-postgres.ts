@@ -36,7 +36,7 @@ export const settings = (url: string, more: Partial<PostgresSettings> = {}): Pos
 
 /** All that a ledger is in. */
 export const TABLES = [
-  ..."fleet node meter open batch booked terms note base sums erased key account price audit shared chain summed slice recall touch".split(
+  ..."change_counter node meter open_call batch ledger_row terms note checkpoint checkpoint_rollup erased key account price audit shared chain rollup_position budget_lease lease_recall lease_use".split(
     " ",
   ),
   ...ROLLUP_TABLE_NAMES,
@@ -58,7 +58,7 @@ const EMPTIED = (
 ): string => `DO $$ BEGIN IF to_regclass('${s}.schema_version') IS NOT NULL THEN
   SET LOCAL session_replication_role = replica;
   ${TABLES.map((table) => `DELETE FROM ${s}.${table};`).join(" ")}
-  INSERT INTO ${s}.fleet DEFAULT VALUES; INSERT INTO ${s}.chain DEFAULT VALUES; INSERT INTO ${s}.summed DEFAULT VALUES; END IF; END $$`;
+  INSERT INTO ${s}.change_counter DEFAULT VALUES; INSERT INTO ${s}.chain DEFAULT VALUES; INSERT INTO ${s}.rollup_position DEFAULT VALUES; END IF; END $$`;
 
 /** For one law. `url`: of a database that others do not use at that time. */
 export async function makePostgres(

@@ -84,7 +84,7 @@ describe.skipIf(!hasPostgres())("a gateway that is apart from its database", () 
     opened(instance, { ...away, maxMs: forMs });
   const slices = async (): Promise<[string, bigint][]> => {
     await using by = askAt(url);
-    const rows = await by.ask("SELECT node, amount FROM tollgate.slice ORDER BY node");
+    const rows = await by.ask("SELECT node, amount FROM tollgate.budget_lease ORDER BY node");
     return rows.map(({ node, amount }) => [node!, BigInt(amount!)]);
   };
   const held = async () => {
@@ -286,12 +286,12 @@ describe.skipIf(!hasPostgres())("a gateway that is apart from its database", () 
     road.cut();
     expect((await store.apply([take("a")]))[0]!.ok).toBe(true);
     await using by = askAt(url);
-    await by.ask("ALTER FUNCTION tollgate.unslice_1 RENAME TO unslice_off");
+    await by.ask("ALTER FUNCTION tollgate.return_lease_1 RENAME TO unslice_off");
     road.mend();
     await until(() => news.some(({ type }) => type === "offline_ended"));
     road.cut();
     expect(await codeOf(store.apply([take("b")]))).toBe("not_available_offline");
-    await by.ask("ALTER FUNCTION tollgate.unslice_off RENAME TO unslice_1");
+    await by.ask("ALTER FUNCTION tollgate.unslice_off RENAME TO return_lease_1");
     road.mend();
     await until(async () => (await slices()).length === 0);
     await store.apply([pay("a")]);

@@ -8,7 +8,7 @@ import { until } from "../../kit/wait.ts";
 import { askAt, makePostgres } from "./made-postgres.ts";
 
 async function leftAt(ask: ReturnType<typeof askAt>["ask"]): Promise<number> {
-  const [row] = await ask("SELECT count(*) AS many FROM tollgate.batch WHERE pos IS NULL");
+  const [row] = await ask("SELECT count(*) AS many FROM tollgate.batch WHERE seq IS NULL");
   return Number(row!["many"]);
 }
 
@@ -24,22 +24,23 @@ describe.skipIf(!hasPostgres())("numbers in the background", () => {
     await using other = askAt(url);
     await store.open({ instance: "one" });
     await store.apply([reserveCommand("a.1", { at: Date.now(), claims: [] })]);
-    await by.ask("UPDATE tollgate.chain SET closed = clock_timestamp()");
+    await by.ask("UPDATE tollgate.chain SET sequenced_at = clock_timestamp()");
     // A reader waits for none of this.
     expect((await store.listEntries({}, { limit: 9 })).items).toHaveLength(1);
     // It is at it in the background itself.
     await dispose();
-    const soon = async () => (await other.ask("SELECT tollgate.close_1(9, false) AS many"))[0]!;
+    const soon = async () =>
+      (await other.ask("SELECT tollgate.assign_sequence_1(9, false) AS many"))[0]!;
     await by.ask("BEGIN");
-    await by.ask("UPDATE tollgate.chain SET closed = '-infinity'");
+    await by.ask("UPDATE tollgate.chain SET sequenced_at = '-infinity'");
     expect(await soon()).toEqual({ many: null });
     await by.ask("COMMIT");
     // Nor later than that where the database's clock was set back.
-    await by.ask("UPDATE tollgate.chain SET closed = clock_timestamp() + interval '1 hour'");
+    await by.ask("UPDATE tollgate.chain SET sequenced_at = clock_timestamp() + interval '1 hour'");
     expect((await soon())["many"]).not.toBeNull();
     // A busy machine may let the moment pass between the two.
     await until(async () => {
-      await by.ask("UPDATE tollgate.chain SET closed = clock_timestamp()");
+      await by.ask("UPDATE tollgate.chain SET sequenced_at = clock_timestamp()");
       return (await soon())["many"] === null;
     });
   });
@@ -53,7 +54,7 @@ describe.skipIf(!hasPostgres())("numbers in the background", () => {
     time.stop();
     await store.apply([reserveCommand("c.1", { at: Date.now(), claims: [] })]);
     // Another one is at it before this one looks.
-    await by.ask("SELECT tollgate.close_1(9, true)");
+    await by.ask("SELECT tollgate.assign_sequence_1(9, true)");
     await store.apply([reserveCommand("c.2", { at: Date.now(), claims: [] })]);
     time.skip(250);
     await until(async () => {
@@ -73,7 +74,7 @@ describe.skipIf(!hasPostgres())("numbers in the background", () => {
     await using by = askAt(url);
     const called = async () => {
       const [row] = await by.ask(
-        "SELECT coalesce(sum(calls), 0) AS many FROM pg_stat_user_functions WHERE funcname = 'close_1'",
+        "SELECT coalesce(sum(calls), 0) AS many FROM pg_stat_user_functions WHERE funcname = 'assign_sequence_1'",
       );
       return Number(row!["many"]);
     };

@@ -64,7 +64,7 @@ describe.skipIf(!hasPostgres())("no two gateways wait crosswise", () => {
     await other.open({ instance: "other" });
     const by = askAt(url);
     // As where a machine stops for a moment between the first look and the second.
-    const sound = /CREATE FUNCTION \S+\.beat_1.*?\$beat\$;/s.exec(
+    const sound = /CREATE FUNCTION \S+\.heartbeat_1.*?\$beat\$;/s.exec(
       MIGRATIONS[0]!.expand("tollgate"),
     )![0];
     const slow = sound
@@ -73,11 +73,13 @@ describe.skipIf(!hasPostgres())("no two gateways wait crosswise", () => {
     expect(slow).toContain("pg_sleep");
     await by.ask(slow);
     const epochs = await by.ask("SELECT epoch FROM tollgate.node WHERE state = 'live'");
-    await by.ask("UPDATE tollgate.node SET alive = clock_timestamp() - lease + interval '200 ms'");
+    await by.ask(
+      "UPDATE tollgate.node SET last_heartbeat = clock_timestamp() - lease + interval '200 ms'",
+    );
     const said = await Promise.all(
       epochs.map(async ({ epoch }) => {
         await using line = askAt(url);
-        return line.ask(`SELECT (tollgate.beat_1(${epoch}, true, null, null))[1] AS live`);
+        return line.ask(`SELECT (tollgate.heartbeat_1(${epoch}, true, null, null))[1] AS live`);
       }),
     );
     expect(said.flat().map(({ live }) => live)).toEqual(["true", "true"]);

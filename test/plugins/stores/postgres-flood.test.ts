@@ -53,7 +53,7 @@ describe.skipIf(!hasPostgres())("a budget that is spent, and flooded", () => {
     await dispose();
     await using by = askAt(url);
     const [row] = await by.ask(
-      "SELECT sum(calls) AS many FROM pg_stat_user_functions WHERE funcname = 'apply_1'",
+      "SELECT sum(calls) AS many FROM pg_stat_user_functions WHERE funcname = 'apply_batch_1'",
     );
     // What it was asked for the first time, too.
     expect(Number(row!["many"])).toBeLessThanOrEqual(5 * seconds + 5);

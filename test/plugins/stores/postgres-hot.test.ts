@@ -76,7 +76,7 @@ describe.skipIf(!hasPostgres())("a hot budget", () => {
     return await by.ask(text);
   }
   const slices = async () =>
-    (await asked("SELECT node, amount, spent FROM tollgate.slice ORDER BY node")).map(
+    (await asked("SELECT node, amount, spent FROM tollgate.budget_lease ORDER BY node")).map(
       ({ node: of, amount, spent }) => [of!, BigInt(amount!), BigInt(spent!)] as const,
     );
   const counted = async (max: bigint) => {
@@ -85,8 +85,8 @@ describe.skipIf(!hasPostgres())("a hot budget", () => {
     return [count!.used, count!.reserved] as const;
   };
   const meter = async () => {
-    const [row] = await asked("SELECT level, held FROM tollgate.meter");
-    return { level: BigInt(row!["level"]!), held: BigInt(row!["held"]!) };
+    const [row] = await asked("SELECT level, reserved FROM tollgate.meter");
+    return { level: BigInt(row!["level"]!), held: BigInt(row!["reserved"]!) };
   };
   /** Both have called so often of late that what they draw on is hot. */
   async function heated(
@@ -156,7 +156,7 @@ describe.skipIf(!hasPostgres())("a hot budget", () => {
       for (const store of stores)
         for (let i = 0; i < 10; i++) await store.apply([take(`f${n++}`, 10n ** 9n)]);
       // Both have looked which gateways draw on it.
-      return (await asked("SELECT 1 FROM tollgate.touch")).length === 2;
+      return (await asked("SELECT 1 FROM tollgate.lease_use")).length === 2;
     });
     expect(await slices()).toEqual([]);
   });
@@ -195,7 +195,7 @@ describe.skipIf(!hasPostgres())("a hot budget", () => {
     const [one, two] = [await node("one"), await node("two")];
     await heated([one, two], max);
     await asked(
-      "WITH less AS (UPDATE tollgate.slice i SET amount = 0 FROM tollgate.slice was WHERE was.meter = i.meter AND was.node = i.node RETURNING i.meter, was.amount) UPDATE tollgate.meter m SET held = m.held - (SELECT sum(amount) FROM less)",
+      "WITH less AS (UPDATE tollgate.budget_lease i SET amount = 0 FROM tollgate.budget_lease was WHERE was.meter = i.meter AND was.node = i.node RETURNING i.meter, was.amount) UPDATE tollgate.meter m SET reserved = m.reserved - (SELECT sum(amount) FROM less)",
     );
     for (const store of [one, two]) {
       expect((await store.apply([take(`less-${store === one}`, max)]))[0]!.ok).toBe(true);
@@ -236,7 +236,7 @@ describe.skipIf(!hasPostgres())("a hot budget", () => {
     const [row] = await asked("SELECT id FROM tollgate.meter");
     const granted = async (most: bigint) => {
       const rows = await asked(
-        `SELECT amount FROM tollgate.slice_1('one', false, 0, ARRAY['${row!["id"]}'], ARRAY[${most}], ARRAY[1e15::numeric], ARRAY[${TAKE}])`,
+        `SELECT amount FROM tollgate.take_lease_1('one', false, 0, ARRAY['${row!["id"]}'], ARRAY[${most}], ARRAY[1e15::numeric], ARRAY[${TAKE}])`,
       );
       return BigInt(rows[0]?.["amount"] ?? 0);
     };
@@ -281,14 +281,14 @@ describe.skipIf(!hasPostgres())("a hot budget", () => {
 
   it("what a slice has spent that goes back is told, too: of one that leaves, and of one that is dead", async () => {
     const max = 100_000n;
-    const spent = (id: string) => `INSERT INTO tollgate.slice VALUES ('${id}', `;
+    const spent = (id: string) => `INSERT INTO tollgate.budget_lease VALUES ('${id}', `;
     const one = await node("one");
     await one.apply([take("held", max)]);
     await one.apply([pay("held", 0n)]);
     const [{ id } = {}] = await asked("SELECT id FROM tollgate.meter");
     await asked(`${spent(id!)} 'one', 0, 30000, false)`);
     await asked(`${spent(id!)} 'gone', 1000, 55000, false)`);
-    await asked("UPDATE tollgate.meter SET held = 86000");
+    await asked("UPDATE tollgate.meter SET reserved = 86000");
     await made.store.apply([{ do: "heartbeat", at: Date.now() }]);
     expect(heard).toEqual([50]);
     await one.close();
@@ -296,7 +296,7 @@ describe.skipIf(!hasPostgres())("a hot budget", () => {
     expect(heard).toEqual([50, 80]);
     expect(await meter()).toEqual({ level: 85_000n, held: 0n });
     // What a slice has spent that stays is added up each time, and crosses a part of the limit once.
-    const more = `SELECT level, peak FROM tollgate.slice_1('one', false, 0, ARRAY['${id!}'], ARRAY[100000], ARRAY[0::numeric], ARRAY[0::numeric])`;
+    const more = `SELECT level, peak FROM tollgate.take_lease_1('one', false, 0, ARRAY['${id!}'], ARRAY[100000], ARRAY[0::numeric], ARRAY[0::numeric])`;
     await asked(`${spent(id!)} 'one', 0, 11000, false)`);
     expect(await asked(more)).toEqual([{ level: "96000", peak: "85000" }]);
     expect(await asked(more)).toEqual([{ level: "96000", peak: "96000" }]);
@@ -317,7 +317,7 @@ describe.skipIf(!hasPostgres())("a hot budget", () => {
       let [count, refused] = [0, 0];
       const looked = async () => {
         const [row] = await asked(
-          `SELECT count(*) FILTER (WHERE level + held > ${max}) AS over, count(*) FILTER (WHERE held < 0) AS less FROM tollgate.meter`,
+          `SELECT count(*) FILTER (WHERE level + reserved > ${max}) AS over, count(*) FILTER (WHERE reserved < 0) AS less FROM tollgate.meter`,
         );
         expect(row).toEqual({ over: "0", less: "0" });
         expect(await made.store.verify!()).toEqual([]);

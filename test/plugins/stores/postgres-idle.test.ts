@@ -18,7 +18,7 @@ it("with each look, though its own answers come a little later", async () => {
     const ask = async ({ text }: SqlQuery): Promise<readonly Row[]> => {
       await new Promise((resolve) => setTimeout(resolve, TRIP_MS));
       if (text.includes("RETURNING epoch")) return [{ epoch: "1" }];
-      if (!text.includes("beat_1")) return [];
+      if (!text.includes("heartbeat_1")) return [];
       beats++;
       return [{ said: "true;0 0;0" }];
     };

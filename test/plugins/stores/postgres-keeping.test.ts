@@ -85,7 +85,7 @@ describe.skipIf(!hasPostgres())("what a postgres store keeps", () => {
     // When what spoke of it goes, it goes.
     await store.maintenance!.prune!(NOON + 3 * DAY);
     expect(await sums()).toEqual(before);
-    for (const table of ["booked", "terms", ...ROLLUP_TABLE_NAMES])
+    for (const table of ["ledger_row", "terms", ...ROLLUP_TABLE_NAMES])
       expect(await by.ask(`SELECT 1 FROM tollgate.${table}`)).toEqual([]);
     expect(await problems()).toEqual([]);
   });
@@ -93,11 +93,11 @@ describe.skipIf(!hasPostgres())("what a postgres store keeps", () => {
   it("the database itself takes no row out that is not behind all open calls", async () => {
     await store.apply([reserveCommand("open", { at: NOON + 3 * DAY })]);
     await store.verify!();
-    await by.ask("SELECT tollgate.sum_1(1000)");
+    await by.ask("SELECT tollgate.update_rollups_1(1000)");
     const [row] = await by.ask(
-      `SELECT tollgate.prune_1(1, 1, '', '', '', 1, (SELECT pos FROM tollgate.chain), 0, '{}',
+      `SELECT tollgate.compact_1(1, 1, '', '', '', 1, (SELECT next_seq FROM tollgate.chain), 0, '{}',
         (SELECT coalesce(string_agg(c.node || '/' || c.n || '/' || c.i, ' ' ORDER BY c.node, c.n, c.i), '')
-          FROM tollgate.carried_1(1, (SELECT pos FROM tollgate.chain)) c), '{}', '{}', '{}', '{}') AS said`,
+          FROM tollgate.retained_reserves_1(1, (SELECT next_seq FROM tollgate.chain)) c), '{}', '{}', '{}', '{}') AS said`,
     );
     expect(row!["said"]).toBe("again");
   });
@@ -114,25 +114,25 @@ describe.skipIf(!hasPostgres())("what a postgres store keeps", () => {
   });
 
   it.each([
-    "UPDATE tollgate.base SET pos = pos + 1",
-    "UPDATE tollgate.base SET sums = sums - 1",
-    `UPDATE tollgate.base SET text = replace(text, '"rows":', '"rows":1')`,
-    "UPDATE tollgate.base SET text = '{}'",
-    "DELETE FROM tollgate.base",
-    "UPDATE tollgate.sums SET text = replace(text, '1', '2') WHERE n = 1",
-    "UPDATE tollgate.sums SET quarter = quarter + 1 WHERE n = 1",
-    "UPDATE tollgate.sums SET hash = md5(hash) WHERE n = 1",
-    "DELETE FROM tollgate.sums WHERE n = (SELECT max(n) FROM tollgate.sums)",
-    "DELETE FROM tollgate.sums",
-    "INSERT INTO tollgate.sums SELECT n + 1, quarter, text, hash FROM tollgate.sums ORDER BY n DESC LIMIT 1",
+    "UPDATE tollgate.checkpoint SET next_seq = next_seq + 1",
+    "UPDATE tollgate.checkpoint SET rollups = rollups - 1",
+    `UPDATE tollgate.checkpoint SET text = replace(text, '"rows":', '"rows":1')`,
+    "UPDATE tollgate.checkpoint SET text = '{}'",
+    "DELETE FROM tollgate.checkpoint",
+    "UPDATE tollgate.checkpoint_rollup SET text = replace(text, '1', '2') WHERE n = 1",
+    "UPDATE tollgate.checkpoint_rollup SET quarter = quarter + 1 WHERE n = 1",
+    "UPDATE tollgate.checkpoint_rollup SET hash = md5(hash) WHERE n = 1",
+    "DELETE FROM tollgate.checkpoint_rollup WHERE n = (SELECT max(n) FROM tollgate.checkpoint_rollup)",
+    "DELETE FROM tollgate.checkpoint_rollup",
+    "INSERT INTO tollgate.checkpoint_rollup SELECT n + 1, quarter, text, hash FROM tollgate.checkpoint_rollup ORDER BY n DESC LIMIT 1",
     "UPDATE tollgate.note SET text = replace(text, 'Alice', 'Mallory') WHERE kind = 'key'",
-    "DELETE FROM tollgate.note WHERE kind = 'pruned'",
-    "UPDATE tollgate.booked SET hold = 1 WHERE attempt = 'spoken-of' AND kind = 0",
-    "UPDATE tollgate.terms SET labels = NULL WHERE id IN (SELECT terms FROM tollgate.booked WHERE attempt = 'spoken-of' AND kind = 0)",
-    "DELETE FROM tollgate.booked WHERE attempt = 'spoken-of' AND kind = 0",
-    "UPDATE tollgate.booked SET cost = cost + 1 WHERE attempt = 'c2.1' AND kind = 1",
-    "DELETE FROM tollgate.booked WHERE attempt = 'c2.3'",
-    "UPDATE tollgate.chain SET link = '\\x00'",
+    "DELETE FROM tollgate.note WHERE kind = 'compacted'",
+    "UPDATE tollgate.ledger_row SET hold = 1 WHERE attempt = 'spoken-of' AND kind = 0",
+    "UPDATE tollgate.terms SET labels = NULL WHERE id IN (SELECT terms FROM tollgate.ledger_row WHERE attempt = 'spoken-of' AND kind = 0)",
+    "DELETE FROM tollgate.ledger_row WHERE attempt = 'spoken-of' AND kind = 0",
+    "UPDATE tollgate.ledger_row SET cost = cost + 1 WHERE attempt = 'c2.1' AND kind = 1",
+    "DELETE FROM tollgate.ledger_row WHERE attempt = 'c2.3'",
+    "UPDATE tollgate.chain SET head = '\\x00'",
   ])("a change is found: %s", async (change) => {
     await store.maintenance!.prune!(BEFORE);
     expect(await problems()).toEqual([]);

@@ -22,7 +22,7 @@ it("next month's place is looked for every hour, also by a gateway that has noth
       asked.push(text);
       return [];
     }, "s");
-    const looks = () => asked.filter((text) => text.includes("s.months_1(1)")).length;
+    const looks = () => asked.filter((text) => text.includes("s.create_partitions_1(1)")).length;
     upkeep.start();
     await vi.advanceTimersByTimeAsync(3 * 3_600_000 + 1);
     expect(looks()).toBe(3);
@@ -56,16 +56,16 @@ describe.skipIf(!hasPostgres())("months of a postgres store", () => {
     await by.ask("CREATE SCHEMA wrong");
   });
   afterEach(async () => {
-    for (const month of await months("booked"))
-      for (const table of ["booked", "batch"])
+    for (const month of await months("ledger_row"))
+      for (const table of ["ledger_row", "batch"])
         await by.ask(`DROP TABLE IF EXISTS tollgate.${table}_${month}`);
     await by.ask("SET search_path = public");
-    await by.ask("SELECT tollgate.months_1(1)");
+    await by.ask("SELECT tollgate.create_partitions_1(1)");
     await by[Symbol.asyncDispose]();
     await end();
   });
 
-  const months = async (table: "booked" | "batch"): Promise<string[]> => {
+  const months = async (table: "ledger_row" | "batch"): Promise<string[]> => {
     const rows = await by.ask(
       `SELECT right(c.relname, 7) AS month FROM pg_inherits h JOIN pg_class c ON c.oid = h.inhrelid
         WHERE h.inhparent = 'tollgate.${table}'::regclass AND c.relname ~ '_\\d{4}_\\d{2}$' ORDER BY 1`,
@@ -82,17 +82,17 @@ describe.skipIf(!hasPostgres())("months of a postgres store", () => {
   };
   const lies = async (attempt: string) => {
     const rows = await by.ask(
-      `SELECT DISTINCT c.relname AS place FROM tollgate.booked e JOIN pg_class c ON c.oid = e.tableoid WHERE e.attempt = '${attempt}'`,
+      `SELECT DISTINCT c.relname AS place FROM tollgate.ledger_row e JOIN pg_class c ON c.oid = e.tableoid WHERE e.attempt = '${attempt}'`,
     );
     return rows.map((row) => row["place"]);
   };
 
   it("this month's and the next one's are there from the start, and rows lie in them", async () => {
     const now = monthOf(Date.now());
-    for (const table of ["booked", "batch"] as const)
+    for (const table of ["ledger_row", "batch"] as const)
       expect(await months(table)).toEqual([now, after(now)]);
     await store.apply([reserveCommand("now", { at: Date.now() })]);
-    expect(await lies("now")).toEqual([`booked_${now}`]);
+    expect(await lies("now")).toEqual([`ledger_row_${now}`]);
     const [row] = await by.ask(
       "SELECT DISTINCT c.relname AS place FROM tollgate.batch b JOIN pg_class c ON c.oid = b.tableoid",
     );
@@ -105,20 +105,20 @@ describe.skipIf(!hasPostgres())("months of a postgres store", () => {
       for (let month = "2040_01"; month !== "2041_02"; month = after(month))
         for (const moment of ["01 00:00:00.001", "27 23:59:59.9"]) {
           await clock(`${month.replace("_", "-")}-${moment}+00`, zone);
-          await by.ask("SELECT tollgate.months_1(1)");
-          for (const table of ["booked", "batch"] as const)
+          await by.ask("SELECT tollgate.create_partitions_1(1)");
+          for (const table of ["ledger_row", "batch"] as const)
             expect((await months(table)).at(-1), `${table} on ${month} ${moment}`).toBe(
               after(month),
             );
         }
-      const made = (await months("booked")).filter((month) => month.startsWith("204"));
+      const made = (await months("ledger_row")).filter((month) => month.startsWith("204"));
       expect(made).toHaveLength(14);
     },
   );
 
   it("a month ends with its last millisecond, by universal time", async () => {
     await clock("2040-12-31 12:00:00+00", "America/Los_Angeles");
-    await by.ask("SELECT tollgate.months_1(1)");
+    await by.ask("SELECT tollgate.create_partitions_1(1)");
     const turn = Date.UTC(2041, 0);
     await store.apply([
       reserveCommand("last", { at: turn - 1 }),
@@ -127,19 +127,21 @@ describe.skipIf(!hasPostgres())("months of a postgres store", () => {
     // The end of a call lies with its beginning.
     await store.apply([settleCommand("last", { at: turn + DAY })]);
     expect([await lies("last"), await lies("first")]).toEqual([
-      ["booked_2040_12"],
-      ["booked_2041_01"],
+      ["ledger_row_2040_12"],
+      ["ledger_row_2041_01"],
     ]);
   });
 
   it("rows of a month that has no place are kept all the same, and several gateways make one at once", async () => {
     await store.apply([reserveCommand("early", { at: Date.UTC(2040, 5, 5) })]);
-    expect(await lies("early")).toEqual(["booked_other"]);
+    expect(await lies("early")).toEqual(["ledger_row_other"]);
     const others = [askAt(url), askAt(url), askAt(url)];
     for (const month of ["2040-06", "2040-07"])
-      await Promise.all(others.map(({ ask }) => ask(`SELECT tollgate.month_1('${month}-15')`)));
+      await Promise.all(
+        others.map(({ ask }) => ask(`SELECT tollgate.create_partition_1('${month}-15')`)),
+      );
     for (const other of others) await other[Symbol.asyncDispose]();
-    for (const table of ["booked", "batch"] as const)
+    for (const table of ["ledger_row", "batch"] as const)
       expect((await months(table)).filter((month) => month.startsWith("2040"))).toEqual([
         "2040_07",
       ]);
@@ -147,7 +149,7 @@ describe.skipIf(!hasPostgres())("months of a postgres store", () => {
   });
 
   it("a prune takes away the month of which nothing is left, and no month that has a row or is still to come", async () => {
-    await by.ask(`SELECT tollgate.month_1(to_timestamp(${NOON / 1_000}))`);
+    await by.ask(`SELECT tollgate.create_partition_1(to_timestamp(${NOON / 1_000}))`);
     const [then, now] = [monthOf(NOON), monthOf(Date.now())];
     await store.apply([reserveCommand("old", { at: NOON }), reserveCommand("older", { at: NOON })]);
     await store.apply([settleCommand("old", { at: NOON + 1_000 })]);
@@ -156,11 +158,11 @@ describe.skipIf(!hasPostgres())("months of a postgres store", () => {
     const late = { attempt: "older", costNano: -2n, reason: "refund", actor: "x" };
     await store.apply([{ do: "adjust", at: NOON + 40 * DAY, ...late }]);
     await store.maintenance!.prune!(NOON + DAY);
-    expect(await lies("older")).toEqual([`booked_${then}`]);
-    expect(await months("booked")).toEqual([then, now, after(now)]);
+    expect(await lies("older")).toEqual([`ledger_row_${then}`]);
+    expect(await months("ledger_row")).toEqual([then, now, after(now)]);
     const before = await store.sumEntries({ by: ["key"] });
     await store.maintenance!.prune!(NOON + 50 * DAY);
-    expect(await months("booked")).toEqual([now, after(now)]);
+    expect(await months("ledger_row")).toEqual([now, after(now)]);
     expect(await months("batch")).toContain(now);
     expect(await store.sumEntries({ by: ["key"] })).toEqual(before);
     expect(await store.verify!()).toEqual([]);

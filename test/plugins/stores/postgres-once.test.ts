@@ -27,7 +27,7 @@ describe.skipIf(!hasPostgres())("two gateways and a dead one's calls", () => {
     await right.open({ instance: "right" });
     await using by = askAt(url);
     await using holder = askAt(url);
-    await by.ask("DROP INDEX tollgate.booked_once");
+    await by.ask("DROP INDEX tollgate.ledger_row_once");
     const claims = [
       { scope: "key:k", unit: "nano_usd", max: 1_000_000n, per: "total", take: HOLD },
     ] as const;
@@ -52,9 +52,9 @@ describe.skipIf(!hasPostgres())("two gateways and a dead one's calls", () => {
       "SELECT attempt, count(*) AS many, sum(cost) AS cost FROM tollgate.entry WHERE kind = 1 GROUP BY 1",
     );
     expect(ends.map((row) => row["many"])).toEqual(Array.from({ length: CALLS }, () => "1"));
-    const [meter] = await by.ask("SELECT level, held FROM tollgate.meter");
+    const [meter] = await by.ask("SELECT level, reserved FROM tollgate.meter");
     const cost = ends.reduce((sum, row) => sum + BigInt(row["cost"] ?? 0), 0n);
-    expect([meter!["level"], meter!["held"]]).toEqual([`${cost}`, "0"]);
+    expect([meter!["level"], meter!["reserved"]]).toEqual([`${cost}`, "0"]);
     await dispose();
   });
 });

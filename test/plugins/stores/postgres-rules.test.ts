@@ -63,7 +63,7 @@ describe.skipIf(!hasPostgres())("the postgres store", () => {
       async () => {},
     ).readSize();
     // All of them in order is what it would take without one.
-    expect(plans.join()).toContain("pos_idx");
+    expect(plans.join()).toContain("seq_idx");
     await made.dispose();
   });
 
@@ -96,8 +96,8 @@ describe.skipIf(!hasPostgres())("the postgres store", () => {
     const [, shown] = /```sql\n(.+?)```/s.exec(readme)!;
     expect(await server.sql(as("reads"), shown!)).toMatch(/^alice/);
     for (const statement of [
-      "UPDATE tollgate.booked SET cost = 0",
-      "DELETE FROM tollgate.booked",
+      "UPDATE tollgate.ledger_row SET cost = 0",
+      "DELETE FROM tollgate.ledger_row",
       "UPDATE tollgate.terms SET model = 'm'",
       "DELETE FROM tollgate.terms",
       "DELETE FROM tollgate.batch",
@@ -154,7 +154,7 @@ describe.skipIf(!hasPostgres())("the postgres store", () => {
     await store.open({ instance: "one" });
     await store.apply([reserveCommand("a", { claims: [budget] })]);
     expect(await store.verify!()).toEqual([]);
-    await server.sql(url, "UPDATE tollgate.meter SET held = held + 1");
+    await server.sql(url, "UPDATE tollgate.meter SET reserved = reserved + 1");
     expect((await store.verify!()).map(({ message }) => message).join()).toMatch(/open calls/);
     await other.close();
     await store.close();
@@ -190,17 +190,17 @@ describe.skipIf(!hasPostgres())("the postgres store", () => {
   it.each([
     [
       "a row's cost",
-      "UPDATE tollgate.booked SET cost = cost + 1 WHERE kind = 1",
+      "UPDATE tollgate.ledger_row SET cost = cost + 1 WHERE kind = 1",
       /not as it was written/,
     ],
     [
       "a row's text",
-      "UPDATE tollgate.booked SET rest = replace(rest, 'r-a', 'r-b')",
+      "UPDATE tollgate.ledger_row SET rest = replace(rest, 'r-a', 'r-b')",
       /not as it was written/,
     ],
     [
       "a row that is gone",
-      "DELETE FROM tollgate.booked WHERE kind = 1",
+      "DELETE FROM tollgate.ledger_row WHERE kind = 1",
       /rows, and was written with/,
     ],
     ["terms of rows", "UPDATE tollgate.terms SET model = model || 'x'", /not as it was written/],
@@ -209,7 +209,7 @@ describe.skipIf(!hasPostgres())("the postgres store", () => {
     ["a batch within", "DELETE FROM tollgate.batch WHERE n = 2", /The batch is gone/],
     [
       "a row behind the last batch",
-      "INSERT INTO tollgate.booked (node, n, i, terms, kind, attempt, nth, began, at, state, outcome) SELECT node, 9, i, terms, kind, attempt || 'x', nth, began, at, state, outcome FROM tollgate.booked LIMIT 1",
+      "INSERT INTO tollgate.ledger_row (node, n, i, terms, kind, attempt, qualifier, started_at, at, state, outcome) SELECT node, 9, i, terms, kind, attempt || 'x', qualifier, started_at, at, state, outcome FROM tollgate.ledger_row LIMIT 1",
       /wrote 3 batches, and 9 are there/,
     ],
     [
@@ -217,8 +217,8 @@ describe.skipIf(!hasPostgres())("the postgres store", () => {
       "UPDATE tollgate.node SET n = 2",
       /wrote 2 batches, and 3 are there/,
     ],
-    ["the one chain", "UPDATE tollgate.batch SET link = hash WHERE n = 2", /does not go on/],
-    ["what a meter holds", "UPDATE tollgate.meter SET held = held + 1", /open calls hold/],
+    ["the one chain", "UPDATE tollgate.batch SET chain_hash = hash WHERE n = 2", /does not go on/],
+    ["what a meter holds", "UPDATE tollgate.meter SET reserved = reserved + 1", /open calls hold/],
     [
       "a key's record",
       "UPDATE tollgate.key SET record = replace(record, 'k1', 'k2')",

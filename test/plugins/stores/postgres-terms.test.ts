@@ -125,7 +125,7 @@ describe.skipIf(!hasPostgres())("terms", () => {
     await call(one, "a");
     await call(two, "b");
     await one.maintenance!.prune!(NOON + DAY);
-    expect(await by.ask("SELECT 1 FROM tollgate.booked")).toEqual([]);
+    expect(await by.ask("SELECT 1 FROM tollgate.ledger_row")).toEqual([]);
     expect(await terms()).toBe(0);
     await call(one, "c");
     await call(two, "d");
@@ -140,7 +140,7 @@ describe.skipIf(!hasPostgres())("terms", () => {
     ] as const;
     await one.apply([reserveCommand("a", { claims })]);
     await one.apply([settleCommand("a", { costNano: 0n })]);
-    await by.ask("DELETE FROM tollgate.booked");
+    await by.ask("DELETE FROM tollgate.ledger_row");
     await using holder = askAt(url);
     await using sweeper = askAt(url);
     await holder.ask("BEGIN");
@@ -152,7 +152,7 @@ describe.skipIf(!hasPostgres())("terms", () => {
         return rows.length >= many;
       });
     await waiting(1);
-    const sweeps = sweeper.ask("SELECT tollgate.sweep_1(0, 0, 2000)");
+    const sweeps = sweeper.ask("SELECT tollgate.delete_unused_terms_1(0, 0, 2000)");
     // Where nothing holds it back it is over at once.
     await Promise.race([waiting(2), sweeps]);
     await holder.ask("COMMIT");
@@ -163,14 +163,14 @@ describe.skipIf(!hasPostgres())("terms", () => {
   it("of a gateway that cannot be held are for the next time; those of the others go", async () => {
     await call(one, "a");
     await call(two, "b");
-    await by.ask("DELETE FROM tollgate.booked");
+    await by.ask("DELETE FROM tollgate.ledger_row");
     await using holder = askAt(url);
     await holder.ask("BEGIN");
     await holder.ask("SELECT 1 FROM tollgate.node WHERE id = 'one' FOR UPDATE");
-    await by.ask("SELECT tollgate.sweep_1(0, 0, 2000)");
+    await by.ask("SELECT tollgate.delete_unused_terms_1(0, 0, 2000)");
     expect(await terms()).toBe(1);
     await holder.ask("COMMIT");
-    await by.ask("SELECT tollgate.sweep_1(0, 0, 2000)");
+    await by.ask("SELECT tollgate.delete_unused_terms_1(0, 0, 2000)");
     expect(await terms()).toBe(0);
   });
 
@@ -180,7 +180,7 @@ describe.skipIf(!hasPostgres())("terms", () => {
       SELECT ${node!["epoch"]}, i, 'k', 'p', 'm', 'c', 'f' FROM generate_series(1, 5000) i`);
     const next = async (id: number) => {
       const [at] = await by.ask(
-        `SELECT p_id FROM tollgate.sweep_1(${node!["epoch"]}, ${id}, 2000)`,
+        `SELECT p_id FROM tollgate.delete_unused_terms_1(${node!["epoch"]}, ${id}, 2000)`,
       );
       return [at!["p_id"], await terms()];
     };
@@ -293,7 +293,7 @@ describe.skipIf(!hasPostgres())("terms", () => {
         ["1969-12-31T23:00Z", 1],
       ]);
       await one.listEntries({}, { limit: 1 });
-      await by.ask("SELECT tollgate.sum_1(1000)");
+      await by.ask("SELECT tollgate.update_rollups_1(1000)");
     }
   });
 });

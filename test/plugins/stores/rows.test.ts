@@ -118,7 +118,7 @@ it("terms that were written once are named from then on, and again with a new nu
           key: "a",
         };
         const target = { provider: "p", model: `m${model}`, protocol: null, credential: "c" };
-        const row = { ...of, target, privacy: "off", labels: {}, price: null, taken: [] };
+        const row = { ...of, target, privacy: "off", labels: {}, price: null, meterAmounts: [] };
         const booked = known.planRow({ ...row, usage: {}, outcome: "" } as never, 1);
         const { fresh, known: named } = known.partition([booked, booked]);
         // Either way it is said once.
@@ -148,7 +148,7 @@ it("within a batch nothing is forgotten, however many terms it has", () => {
   };
   const book = (model: string) => {
     const target = { provider: "p", model, protocol: null, credential: "c" };
-    const row = { ...of, target, privacy: "off", labels: {}, price: null, taken: [] };
+    const row = { ...of, target, privacy: "off", labels: {}, price: null, meterAmounts: [] };
     return known.planRow({ ...row, usage: {}, outcome: "" } as never, 1);
   };
   known.beginBatch();

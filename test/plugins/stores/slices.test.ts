@@ -48,7 +48,7 @@ describe.skipIf(!hasPostgres())("the slices of a gateway", () => {
     await made.dispose();
     await insertNode(ask, "tollgate", "one", undefined, 60_000);
     await by.ask(
-      `INSERT INTO tollgate.meter (id, level, held, max) VALUES ('${ID}', 50, 300, ${MAX})`,
+      `INSERT INTO tollgate.meter (id, level, reserved, max) VALUES ('${ID}', 50, 300, ${MAX})`,
     );
     crossed = [];
     const said = (all: readonly ThresholdReached[]) =>
@@ -112,10 +112,10 @@ describe.skipIf(!hasPostgres())("the slices of a gateway", () => {
     standing.recordUse([takes(1n)]);
     await standing.maintain(ask, "two", 1);
     expect(standing.leasedAmount(ID)).toBeGreaterThan(90_000n);
-    await by.ask("UPDATE tollgate.slice SET amount = 40 WHERE node = 'two'");
+    await by.ask("UPDATE tollgate.budget_lease SET amount = 40 WHERE node = 'two'");
     await standing.maintain(ask, "two", 2);
     expect(standing.leasedAmount(ID)).toBe(40n);
-    await by.ask("DELETE FROM tollgate.slice");
+    await by.ask("DELETE FROM tollgate.budget_lease");
     await standing.maintain(ask, "two", 3);
     expect(standing.leasedAmount(ID)).toBeUndefined();
     await slices.maintain(ask, "one", 2);
@@ -136,13 +136,13 @@ describe.skipIf(!hasPostgres())("the slices of a gateway", () => {
     ]);
     await fresh.maintain(ask, "two", 1);
     expect(fresh.hasAny).toBe(false);
-    expect(await by.ask("SELECT 1 FROM tollgate.touch WHERE node = 'two'")).toEqual([]);
+    expect(await by.ask("SELECT 1 FROM tollgate.lease_use WHERE node = 'two'")).toEqual([]);
   });
 
   it("tell what they have spent, also when fewer calls come than make a budget hot", async () => {
     for (let i = 0; i < 8; i++) await slices.maintain(ask, "one", 1);
     slices.reserve([sum({ take: 100n, running: 100n, required: 100n, used: 100n })])(true);
-    await by.ask("UPDATE tollgate.slice SET amount = amount - 100, spent = 100");
+    await by.ask("UPDATE tollgate.budget_lease SET amount = amount - 100, spent = 100");
     await slices.maintain(ask, "one", 1);
     expect(await by.ask(`SELECT level FROM tollgate.meter WHERE id = '${ID}'`)).toEqual([
       { level: "150" },
@@ -152,7 +152,7 @@ describe.skipIf(!hasPostgres())("the slices of a gateway", () => {
 
   it("say what is crossed by what they have spent, once the meter has heard of it", async () => {
     slices.reserve([sum({ take: 100n, running: 100n, required: 100n, used: 100n })])(true);
-    await by.ask("UPDATE tollgate.slice SET amount = 0, spent = 999000");
+    await by.ask("UPDATE tollgate.budget_lease SET amount = 0, spent = 999000");
     expect(crossed).toEqual([]);
     await slices.maintain(ask, "one", 1);
     expect(crossed).toContain("account:all");
@@ -162,20 +162,20 @@ describe.skipIf(!hasPostgres())("the slices of a gateway", () => {
     slices.recordUse([sum({ take: 1_000n, calls: 20, max: MAX / 2n })]);
     await slices.maintain(ask, "one", 1);
     expect(slices.hasAny).toBe(false);
-    expect(await by.ask(`SELECT held FROM tollgate.meter WHERE id = '${ID}'`)).toEqual([
-      { held: "300" },
+    expect(await by.ask(`SELECT reserved FROM tollgate.meter WHERE id = '${ID}'`)).toEqual([
+      { reserved: "300" },
     ]);
   });
 
   it("go back to a client that was refused, and others are asked for theirs", async () => {
     expect(await slices.onDenied(ask, "one", [ID])).toBe("own");
-    expect(await by.ask("SELECT 1 FROM tollgate.slice")).toEqual([]);
-    expect(await by.ask(`SELECT held FROM tollgate.meter WHERE id = '${ID}'`)).toEqual([
-      { held: "300" },
+    expect(await by.ask("SELECT 1 FROM tollgate.budget_lease")).toEqual([]);
+    expect(await by.ask(`SELECT reserved FROM tollgate.meter WHERE id = '${ID}'`)).toEqual([
+      { reserved: "300" },
     ]);
     const other = "nano_usd|total|0|account:others";
     await by.ask(
-      `INSERT INTO tollgate.slice (meter, node, amount, apart) VALUES ('${other}', 'two', 5, false)`,
+      `INSERT INTO tollgate.budget_lease (meter, node, amount, is_offline) VALUES ('${other}', 'two', 5, false)`,
     );
     const fresh = new BudgetLeases({
       schema: "tollgate",
@@ -185,7 +185,7 @@ describe.skipIf(!hasPostgres())("the slices of a gateway", () => {
     });
     expect(await fresh.onDenied(ask, "one", [other])).toBe("others");
     expect(await fresh.onDenied(ask, "one", [ID])).toBeUndefined();
-    expect(await by.ask("SELECT meter FROM tollgate.recall ORDER BY meter")).toEqual([
+    expect(await by.ask("SELECT meter FROM tollgate.lease_recall ORDER BY meter")).toEqual([
       { meter: ID },
       { meter: other },
     ]);
@@ -202,14 +202,14 @@ describe.skipIf(!hasPostgres())("the slices of a gateway", () => {
     again.recordUse([sum({ take: 1_000n, calls: 20 })]);
     await again.maintain(ask, "one", 1);
     expect(again.hasAny).toBe(false);
-    expect(await by.ask("SELECT 1 FROM tollgate.slice")).toEqual([]);
+    expect(await by.ask("SELECT 1 FROM tollgate.budget_lease")).toEqual([]);
   });
 
   it("go back when no call draws on them any more", async () => {
     for (let i = 0; i < 60 && slices.hasAny; i++) await slices.maintain(ask, "one", 1);
     expect(slices.hasAny).toBe(false);
-    expect(await by.ask(`SELECT held FROM tollgate.meter WHERE id = '${ID}'`)).toEqual([
-      { held: "300" },
+    expect(await by.ask(`SELECT reserved FROM tollgate.meter WHERE id = '${ID}'`)).toEqual([
+      { reserved: "300" },
     ]);
   });
 });

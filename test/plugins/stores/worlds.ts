@@ -101,10 +101,10 @@ export async function world(url: string, seed: number): Promise<World> {
   };
   const looked = async (): Promise<void> => {
     const [row] = await by.ask(
-      `SELECT coalesce(max(level + held), 0) AS taken, coalesce(min(held), 0) AS held FROM tollgate.meter WHERE id = '${ID}'`,
+      `SELECT coalesce(max(level + reserved), 0) AS taken, coalesce(min(reserved), 0) AS reserved FROM tollgate.meter WHERE id = '${ID}'`,
     );
     if (BigInt(row!["taken"]!) > MAX) wrong.push(`${row!["taken"]} of ${MAX} are taken`);
-    if (BigInt(row!["held"]!) < 0n) wrong.push(`${row!["held"]} are held`);
+    if (BigInt(row!["reserved"]!) < 0n) wrong.push(`${row!["reserved"]} are held`);
   };
 
   const events: Readonly<Record<string, readonly [share: number, () => Promise<void>]>> = {
@@ -166,7 +166,10 @@ export async function world(url: string, seed: number): Promise<World> {
     cut: [3, async () => chanced.one(gateways).line.disconnect()],
     close: [
       5,
-      async () => void (await by.ask("SELECT tollgate.close_1(999, true), tollgate.sum_1(500)")),
+      async () =>
+        void (await by.ask(
+          "SELECT tollgate.assign_sequence_1(999, true), tollgate.update_rollups_1(500)",
+        )),
     ],
     copy: [
       2,
@@ -243,10 +246,10 @@ async function judged(
       wrong.push(`${attempt} cost ${due}, and is written with ${cost}`);
   }
   for (const attempt of bill.keys()) if (!found.has(attempt)) wrong.push(`${attempt} is not there`);
-  const [meter] = await ask(`SELECT level, held FROM tollgate.meter WHERE id = '${ID}'`);
-  if (meter && (BigInt(meter["level"]!) !== all || meter["held"] !== "0"))
-    wrong.push(`the budget has ${meter["level"]} used and ${meter["held"]} held, of ${all}`);
-  const [open] = await ask("SELECT count(*) AS many FROM tollgate.open");
+  const [meter] = await ask(`SELECT level, reserved FROM tollgate.meter WHERE id = '${ID}'`);
+  if (meter && (BigInt(meter["level"]!) !== all || meter["reserved"] !== "0"))
+    wrong.push(`the budget has ${meter["level"]} used and ${meter["reserved"]} held, of ${all}`);
+  const [open] = await ask("SELECT count(*) AS many FROM tollgate.open_call");
   if (open!["many"] !== "0") wrong.push(`${open!["many"]} calls are open`);
   return wrong;
 }

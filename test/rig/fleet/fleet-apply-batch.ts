@@ -164,7 +164,7 @@ async function waiting(by: RunSql, many: number): Promise<void> {
 
 async function meter(by: RunSql, id: string): Promise<string> {
   const [row] = await by({
-    text: `SELECT level || ' used, ' || held || ' held' AS said FROM ${SCHEMA}.meter WHERE id = $1`,
+    text: `SELECT level || ' used, ' || reserved || ' held' AS said FROM ${SCHEMA}.meter WHERE id = $1`,
     values: [id],
   });
   return row?.["said"] ?? "nothing";
@@ -224,7 +224,7 @@ async function endsOnce({ by, hands: [one, other] }: Scene): Promise<string[]> {
   const id = budget("once");
   await one.apply({ sums: [take(id, 10n)] });
   await by({
-    text: `INSERT INTO ${SCHEMA}.open (attempt, node, began) VALUES ('gate:once', $1, 0)`,
+    text: `INSERT INTO ${SCHEMA}.open_call (attempt, node, started_at) VALUES ('gate:once', $1, 0)`,
     values: [one.epoch],
   });
   const end = { sums: [sum(id, { max: null, released: 10n, used: 7n })], closed: ["gate:once"] };
@@ -254,10 +254,12 @@ async function fences({ by, hands: [one, other] }: Scene): Promise<string[]> {
 /** When the database was away for longer than a lease no node was heard, and the first that is heard again buries none of the others. */
 async function buriesNone({ by, hands: [one] }: Scene): Promise<string[]> {
   const other = await insertNode(by, SCHEMA, "other", undefined, 60_000);
-  await by({ text: `UPDATE ${SCHEMA}.node SET alive = alive - interval '1 hour'` });
+  await by({
+    text: `UPDATE ${SCHEMA}.node SET last_heartbeat = last_heartbeat - interval '1 hour'`,
+  });
   const beat = (look = true) =>
     by({
-      text: `SELECT ${SCHEMA}.beat_1($1::int, $2::boolean, NULL, NULL)`,
+      text: `SELECT ${SCHEMA}.heartbeat_1($1::int, $2::boolean, NULL, NULL)`,
       values: [one.epoch, String(look)],
     });
   const state = async () => {
@@ -282,19 +284,19 @@ async function keepsSlices({ by, hands: [one] }: Scene): Promise<string[]> {
   const id = budget("slice");
   const silent = await insertNode(by, SCHEMA, "silent", undefined, 1);
   await by({
-    text: `INSERT INTO ${SCHEMA}.meter (id, held, max) VALUES ($1, 4, 10)`,
+    text: `INSERT INTO ${SCHEMA}.meter (id, reserved, max) VALUES ($1, 4, 10)`,
     values: [id],
   });
   await by({
-    text: `INSERT INTO ${SCHEMA}.slice (meter, node, amount, apart) VALUES ($1, 'silent', 4, true)`,
+    text: `INSERT INTO ${SCHEMA}.budget_lease (meter, node, amount, is_offline) VALUES ($1, 'silent', 4, true)`,
     values: [id],
   });
   await sleep(20);
   await by({
-    text: `SELECT ${SCHEMA}.beat_1($1::int, true, NULL, NULL)`,
+    text: `SELECT ${SCHEMA}.heartbeat_1($1::int, true, NULL, NULL)`,
     values: [one.epoch],
   });
-  await by({ text: `SELECT ${SCHEMA}.unslice_dead_1()` });
+  await by({ text: `SELECT ${SCHEMA}.return_dead_leases_1()` });
   const [row] = await by({
     text: `SELECT state FROM ${SCHEMA}.node WHERE epoch = $1`,
     values: [silent],

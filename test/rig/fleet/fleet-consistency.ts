@@ -27,7 +27,7 @@ export async function readCounted(
   const lines = async (text: string) =>
     (await sql(text)).split("\n").flatMap((line) => (line === "" ? [] : [line.split("\t")]));
   const meters = await lines(
-    "SELECT concat_ws(E'\\t', level, held, id) FROM tollgate.meter ORDER BY id",
+    "SELECT concat_ws(E'\\t', level, reserved, id) FROM tollgate.meter ORDER BY id",
   );
   const nodes = await lines(
     `SELECT concat_ws(E'\\t', coalesce(sum(e.cost), 0), w.id) FROM tollgate.entry e

@@ -116,7 +116,7 @@ const PROMISED: { readonly [nodes: number]: { readonly aSecond: number; readonly
 
 /** By the server's own count. A store tells of what it did when it ends. */
 async function askedABatch(sql: (text: string) => Promise<string>): Promise<number> {
-  const asked = "SELECT calls FROM pg_stat_user_functions WHERE funcname = 'apply_1'";
+  const asked = "SELECT calls FROM pg_stat_user_functions WHERE funcname = 'apply_batch_1'";
   return Number(await sql(`SELECT (${asked}) / count(*)::numeric FROM tollgate.batch`));
 }
 

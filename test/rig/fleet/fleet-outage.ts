@@ -202,7 +202,7 @@ export const fleetGoesOn = (of: Of): Promise<RigResult> =>
       for (const name of ["rich", "tight"] as const)
         for (let i = 0; i < 2 * of.nodes; i++)
           await soon(async () => (await drawn(name, i)) === 200);
-      const sliced = () => postgres.sql(url, "SELECT count(*) FROM tollgate.slice");
+      const sliced = () => postgres.sql(url, "SELECT count(*) FROM tollgate.budget_lease");
       const aside = await soon(async () => (await sliced()) === `${2 * of.nodes}`);
       if (aside === undefined) wrong.push(`${await sliced()} slices were set aside`);
       const killed = performance.now();

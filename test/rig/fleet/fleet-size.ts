@@ -48,7 +48,7 @@ export async function fleetSize(of: {
     // As upkeep made them, month by month.
     await postgres.sql(
       url,
-      `SELECT tollgate.month_1(now() - make_interval(months => i)) FROM generate_series(0, ${of.months}) i`,
+      `SELECT tollgate.create_partition_1(now() - make_interval(months => i)) FROM generate_series(0, ${of.months}) i`,
     );
     const traffic = new Traffic(chanced, "r", of.months * MONTH);
     const logged = () =>
@@ -60,7 +60,7 @@ export async function fleetSize(of: {
       Number(
         await postgres.sql(
           url,
-          "SELECT c.pos - s.upto + (SELECT count(*) FROM tollgate.batch WHERE pos IS NULL) FROM tollgate.chain c, tollgate.summed s",
+          "SELECT c.next_seq - s.up_to + (SELECT count(*) FROM tollgate.batch WHERE seq IS NULL) FROM tollgate.chain c, tollgate.rollup_position s",
         ),
       );
     await until(async () => (await behind()) === 0);

@@ -13,7 +13,7 @@ export const IN_GATEWAYS = {
 
 interface Plant {
   /** The function. */
-  readonly in: "apply" | "unslice_dead" | "beat";
+  readonly in: "apply_batch" | "return_dead_leases" | "heartbeat";
   /** Of it, as the database prints it. */
   readonly line: RegExp;
   readonly instead: string;
@@ -28,36 +28,40 @@ const lockedBy = (order: string): string =>
 export const PLANTS: Readonly<Record<string, Plant>> = {
   // What open calls hold is not held.
   "no-hold": {
-    in: "apply",
-    line: /m\.held - x\.unhold \+ x\.take/g,
-    instead: "m.held - x.unhold",
+    in: "apply_batch",
+    line: /m\.reserved - x\.unhold \+ x\.take/g,
+    instead: "m.reserved - x.unhold",
   },
   // What was used is forgotten when its call ends.
-  "no-count": { in: "apply", line: /THEN m\.level \+ x\.used ELSE/g, instead: "THEN m.level ELSE" },
+  "no-count": {
+    in: "apply_batch",
+    line: /THEN m\.level \+ x\.used ELSE/g,
+    instead: "THEN m.level ELSE",
+  },
   // What was seen without locks is believed.
-  "no-guard": { in: "apply", line: /RAISE EXCEPTION 'full'[^;]*;/, instead: "NULL;" },
+  "no-guard": { in: "apply_batch", line: /RAISE EXCEPTION 'full'[^;]*;/, instead: "NULL;" },
   // Nodes lock the same rows in another order each.
   crossed: {
-    in: "apply",
+    in: "apply_batch",
     line: LOCKED,
     instead: lockedBy(
       "CASE WHEN p_node % 2 = 0 THEN x.id END, CASE WHEN p_node % 2 = 1 THEN x.id END DESC",
     ),
   },
   // Or as it comes.
-  unsorted: { in: "apply", line: LOCKED, instead: lockedBy("random()") },
+  unsorted: { in: "apply_batch", line: LOCKED, instead: lockedBy("random()") },
   // A call that is over is ended once more, and one that is another node's.
-  "no-once": { in: "apply", line: /RAISE EXCEPTION 'not open'[^;]*;/, instead: "NULL;" },
+  "no-once": { in: "apply_batch", line: /RAISE EXCEPTION 'not open'[^;]*;/, instead: "NULL;" },
   // A node that was taken for dead goes on.
-  "no-fence": { in: "apply", line: / AND state = 'live'/g, instead: "" },
+  "no-fence": { in: "apply_batch", line: / AND state = 'live'/g, instead: "" },
   // Batches come in any order.
-  "no-turn": { in: "apply", line: / AND n = p_n - 1/g, instead: "" },
+  "no-turn": { in: "apply_batch", line: / AND n = p_n - 1/g, instead: "" },
   // After a silence of the database each takes the others for dead.
-  "no-patience": { in: "beat", line: /NOT silent AND /, instead: "" },
+  "no-patience": { in: "heartbeat", line: /NOT silent AND /, instead: "" },
   // What a dead node has set aside for when it is apart is given back, though it may have been spent.
   "slice-given-back": {
-    in: "unslice_dead",
-    line: /NOT i\.apart AND | AND NOT i\.apart/g,
+    in: "return_dead_leases",
+    line: /NOT i\.is_offline AND | AND NOT i\.is_offline/g,
     instead: "",
   },
 };

@@ -24,7 +24,7 @@ export const createAuditLog = (writer: Writer, sql: RunSql, schema: string): Aud
   async end(end) {
     const text = toJson(end);
     await writer.appendNotes({
-      notes: [{ kind: "ended", id: end.id, at: end.at, text }],
+      notes: [{ kind: "audit_end", id: end.id, at: end.at, text }],
       statements: [
         {
           text: `UPDATE ${schema}.audit SET ended = $2 WHERE id = $1 AND ended IS NULL RETURNING id`,

@@ -15,7 +15,7 @@ export interface NoteWrite {
 }
 
 export interface ChainNote {
-  readonly kind: "audit" | "ended" | "erased" | "key" | "account";
+  readonly kind: "audit" | "audit_end" | "erased" | "key" | "account";
   readonly id: string;
   readonly at: number;
   readonly text: string;
@@ -55,7 +55,7 @@ export async function appendNotes(
         }),
       ),
       sql({
-        text: `UPDATE ${schema}.node SET n = $2, head = $3, alive = clock_timestamp() WHERE epoch = $1`,
+        text: `UPDATE ${schema}.node SET n = $2, head = $3, last_heartbeat = clock_timestamp() WHERE epoch = $1`,
         values: [epoch, n, head],
       }),
       sql({

@@ -50,7 +50,7 @@ export async function verifyLedger(
 /** Changes with all that is pruned or erased. */
 async function changeMarker(sql: RunSql, schema: string): Promise<string> {
   const [row] = await sql({
-    text: `SELECT json_build_array((SELECT pos FROM ${schema}.base), (SELECT sums FROM ${schema}.base), (SELECT count(*) FROM ${schema}.erased))::text AS it`,
+    text: `SELECT json_build_array((SELECT next_seq FROM ${schema}.checkpoint), (SELECT rollups FROM ${schema}.checkpoint), (SELECT count(*) FROM ${schema}.erased))::text AS it`,
   });
   return row!["it"]!;
 }
@@ -127,7 +127,7 @@ async function verifyNodeChain(
       say(`/node/${id}/${other}`, "There are rows of a batch that was never written.");
   }
   const [last] = await sql({
-    text: `SELECT n, greatest(${["batch", "booked", "note"].map((name) => `(SELECT max(o.n) FROM ${schema}.${name} o WHERE o.node = w.epoch)`).join(", ")}) AS last
+    text: `SELECT n, greatest(${["batch", "ledger_row", "note"].map((name) => `(SELECT max(o.n) FROM ${schema}.${name} o WHERE o.node = w.epoch)`).join(", ")}) AS last
       FROM ${schema}.node w WHERE epoch = $1`,
     values: [epoch],
   });
@@ -155,7 +155,7 @@ async function* readNodeBatches(
     const [batches, entries, notes] = await awaitAll([
       sql({ text: `SELECT n, hash, entries FROM ${schema}.batch ${of}`, values }),
       sql({
-        text: `SELECT n, terms, ${CHAIN_LINE_SQL} AS line FROM ${schema}.booked e ${of}, i`,
+        text: `SELECT n, terms, ${CHAIN_LINE_SQL} AS line FROM ${schema}.ledger_row e ${of}, i`,
         values,
       }),
       sql({ text: `SELECT n, kind, id, text, salt FROM ${schema}.note ${of}, i`, values }),
@@ -248,9 +248,9 @@ async function verifyGlobalChain(
   base: Checkpoint | undefined,
   say: AddProblem,
 ): Promise<void> {
-  const [chain] = await sql({ text: `SELECT pos, link FROM ${schema}.chain` });
+  const [chain] = await sql({ text: `SELECT next_seq, head FROM ${schema}.chain` });
   let head: Buffer = Buffer.from(base?.link ?? "", "hex");
-  const to = Number(chain!["pos"]);
+  const to = Number(chain!["next_seq"]);
   for await (const stretch of readChain(sql, schema, { from: base?.nextSeq ?? 0, to, head })) {
     head = stretch.head;
     if (stretch.breakMessage !== undefined)
@@ -259,11 +259,11 @@ async function verifyGlobalChain(
         "The chain of all batches does not go on from here.",
       );
   }
-  const [now] = await sql({ text: `SELECT pos, link FROM ${schema}.chain` });
+  const [now] = await sql({ text: `SELECT next_seq, head FROM ${schema}.chain` });
   if (
-    now!["pos"] === chain!["pos"] &&
-    now!["link"] === chain!["link"] &&
-    !parseBytea(chain!["link"]!).equals(head)
+    now!["next_seq"] === chain!["next_seq"] &&
+    now!["head"] === chain!["head"] &&
+    !parseBytea(chain!["head"]!).equals(head)
   )
     say("/entries", "The chain of all batches was cut.");
 }
@@ -271,10 +271,10 @@ async function verifyGlobalChain(
 /** What meters say that open calls and slices hold, and what those say; as of one moment. */
 async function verifyHeldAmounts(sql: RunSql, schema: string, say: AddProblem): Promise<void> {
   const [row] = await sql({
-    text: `SELECT (SELECT coalesce(json_agg(json_build_array(id, held::text)), '[]') FROM ${schema}.meter WHERE held <> 0) AS meters,
-      (SELECT coalesce(json_agg(e.rest), '[]') FROM ${schema}.open o
-        JOIN ${schema}.booked e ON e.attempt = o.attempt AND e.began = o.began AND e.kind = 0) AS open,
-      (SELECT coalesce(json_agg(json_build_array(meter, (amount + spent)::text)), '[]') FROM ${schema}.slice) AS slices`,
+    text: `SELECT (SELECT coalesce(json_agg(json_build_array(id, reserved::text)), '[]') FROM ${schema}.meter WHERE reserved <> 0) AS meters,
+      (SELECT coalesce(json_agg(e.rest), '[]') FROM ${schema}.open_call o
+        JOIN ${schema}.ledger_row e ON e.attempt = o.attempt AND e.started_at = o.started_at AND e.kind = 0) AS open,
+      (SELECT coalesce(json_agg(json_build_array(meter, (amount + spent)::text)), '[]') FROM ${schema}.budget_lease) AS slices`,
   });
   const held = new Map<string, bigint>();
   for (const rest of JSON.parse(row!["open"]!) as (string | null)[])

@@ -27,7 +27,7 @@ export async function sendHeartbeat(
   { info, at }: HeartbeatInfo = {},
 ): Promise<HeartbeatResult | undefined> {
   const [row] = await sql({
-    text: `SELECT array_to_string(${schema}.beat_1($1::int, $2::boolean, $3::text, $4::bigint), ';') AS said`,
+    text: `SELECT array_to_string(${schema}.heartbeat_1($1::int, $2::boolean, $3::text, $4::bigint), ';') AS said`,
     values: [
       epoch,
       String(findsDead),
@@ -48,7 +48,7 @@ export async function insertNode(
   leaseMs: number,
 ): Promise<number> {
   const [row] = await sql({
-    text: `INSERT INTO ${schema}.node (id, about, schema_version, lease) VALUES ($1, $2, $3, make_interval(secs => $4)) RETURNING epoch`,
+    text: `INSERT INTO ${schema}.node (id, info, schema_version, lease) VALUES ($1, $2, $3, make_interval(secs => $4)) RETURNING epoch`,
     values: [
       instance,
       about === undefined ? null : JSON.stringify(about),

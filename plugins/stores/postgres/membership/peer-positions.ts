@@ -36,7 +36,7 @@ export class PeerPositions {
   /** With each look for the dead. Says what is missing, each once, and not before a node that lives had time to tell it. */
   async check(sql: RunSql, own: number): Promise<readonly StoreEvent[]> {
     const rows = await sql({
-      text: `SELECT w.epoch, w.id, w.n, w.alive::text AS alive, w.state,
+      text: `SELECT w.epoch, w.id, w.n, w.last_heartbeat::text AS last_heartbeat, w.state,
           (SELECT max(y.epoch) FROM ${this.#schema}.node y WHERE y.id = w.id) AS last
         FROM ${this.#schema}.node w WHERE w.epoch <> $1 AND (w.state = 'live' OR w.epoch = ANY ($2::int[])
           OR w.id = ANY ($3::text[]))`,
@@ -69,7 +69,7 @@ export class PeerPositions {
     }
     // Another process has told what it left, or itself under another number.
     const later = rows.some(({ id, last }) => id === head.id && Number(last) > Number(epoch));
-    const alive = row?.["alive"] ?? undefined;
+    const alive = row?.["last_heartbeat"] ?? undefined;
     if (later) this.#byEpoch.delete(epoch);
     else if (!head.behind || head.behind.alive !== alive) head.behind = { alive };
     else {

@@ -41,7 +41,7 @@ export function createPeriodicMaintenance(sql: RunSql, schema: string): Periodic
     start() {
       end();
       every(ROLLUP_INTERVAL_MS, () => updateRollups(sql, schema));
-      every(PARTITION_INTERVAL_MS, () => sql({ text: `SELECT ${schema}.months_1(1)` }));
+      every(PARTITION_INTERVAL_MS, () => sql({ text: `SELECT ${schema}.create_partitions_1(1)` }));
     },
     onRowsWritten: () => written(),
     stop: end,

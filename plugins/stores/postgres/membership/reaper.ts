@@ -25,7 +25,7 @@ export async function recoverDeadCalls(
   if (epochs.length === 0) return { commands: [], countByInstance: by };
   const rows = await sql({
     text: `SELECT o.usage AS heard, o.cost AS costs, ${ROW_SELECT_SQL}
-      FROM ${schema}.open o JOIN ${schema}.entry e ON e.attempt = o.attempt AND e.began = o.began AND e.kind = 0 ${nodeJoinSql(schema)}
+      FROM ${schema}.open_call o JOIN ${schema}.entry e ON e.attempt = o.attempt AND e.started_at = o.started_at AND e.kind = 0 ${nodeJoinSql(schema)}
       WHERE o.node = ANY ($1::int[]) ORDER BY o.attempt LIMIT $2`,
     values: [textArray(epochs), CALLS_PER_BATCH],
   });

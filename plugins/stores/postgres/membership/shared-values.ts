@@ -36,7 +36,7 @@ export const createThresholdOutbox = (
   async markDelivered(crossings) {
     for (const crossing of crossings)
       await write({
-        text: `UPDATE ${schema}.meter SET told = greatest(told, $2::numeric) WHERE id = $1`,
+        text: `UPDATE ${schema}.meter SET notified_level = greatest(notified_level, $2::numeric) WHERE id = $1`,
         values: [thresholdMeter(crossing), String(crossing.used)],
       });
   },

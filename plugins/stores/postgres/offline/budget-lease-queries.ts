@@ -30,7 +30,7 @@ export async function recallLeases(
   ids: readonly string[],
 ): Promise<number> {
   const [row] = await sql({
-    text: `SELECT ${schema}.recall_1($1::text[])::text AS many`,
+    text: `SELECT ${schema}.recall_leases_1($1::text[])::text AS many`,
     values: [textArray(ids)],
   });
   return Number(row!["many"]);
@@ -46,14 +46,16 @@ export async function readRecalled(sql: RunSql, schema: string, node: string) {
 }
 
 export async function hasAnyLease(sql: RunSql, schema: string): Promise<boolean> {
-  const [row] = await sql({ text: `SELECT EXISTS (SELECT 1 FROM ${schema}.slice)::text AS are` });
+  const [row] = await sql({
+    text: `SELECT EXISTS (SELECT 1 FROM ${schema}.budget_lease)::text AS are`,
+  });
   return row!["are"] === "true";
 }
 
 /** What this node has, by meter. */
 export async function readOwnLeases(sql: RunSql, schema: string, node: string) {
   const rows = await sql({
-    text: `SELECT meter, amount FROM ${schema}.slice WHERE node = $1`,
+    text: `SELECT meter, amount FROM ${schema}.budget_lease WHERE node = $1`,
     values: [node],
   });
   return rows.map(({ meter, amount }) => [meter!, BigInt(amount!)] as const);
@@ -66,7 +68,7 @@ export async function reportUse(
   { node, ids, from }: { node: string; ids: readonly string[]; from: number },
 ) {
   const [row] = await sql({
-    text: `SELECT live::text AS live, to_json(hot)::text AS hot FROM ${schema}.touched_1($1, $2::text[], $3)`,
+    text: `SELECT live::text AS live, to_json(hot)::text AS hot FROM ${schema}.report_use_1($1, $2::text[], $3)`,
     values: [node, textArray(ids), from],
   });
   return {
@@ -86,7 +88,7 @@ export const takeLeases = (
   },
 ) =>
   sql({
-    text: `SELECT id, amount, level, held, max, peak FROM ${schema}.slice_1($1, $2::boolean, $3::numeric, $4::text[], $5::numeric[], $6::numeric[], $7::numeric[])`,
+    text: `SELECT id, amount, level, reserved, max, peak FROM ${schema}.take_lease_1($1, $2::boolean, $3::numeric, $4::text[], $5::numeric[], $6::numeric[], $7::numeric[])`,
     values: [
       of.node,
       String(of.apart !== undefined),
@@ -106,13 +108,13 @@ export const returnLeases = (
   ids?: readonly string[],
 ): Promise<readonly Row[]> =>
   sql({
-    text: `SELECT id, level, max, peak FROM ${schema}.unslice_1($1, $2::text[])`,
+    text: `SELECT id, level, max, peak FROM ${schema}.return_lease_1($1, $2::text[])`,
     values: [node, ids === undefined ? null : textArray(ids)],
   });
 
 /** The same of nodes that do not live, but for what they may spend apart. */
 export const returnDeadLeases = (sql: RunSql, schema: string): Promise<readonly Row[]> =>
-  sql({ text: `SELECT id, level, max, peak FROM ${schema}.unslice_dead_1()` });
+  sql({ text: `SELECT id, level, max, peak FROM ${schema}.return_dead_leases_1()` });
 
 /** What was crossed when slices were added up: `peak` is what the meter had come to before. */
 export function reachedThresholdsIn(rows: readonly Row[]): readonly ThresholdReached[] {

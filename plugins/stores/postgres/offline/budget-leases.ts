@@ -34,7 +34,7 @@ interface OwnLease {
   amount: bigint;
   spent: bigint;
   /** The limit that it was taken of, and what the meter said then. Undefined: nothing is spent from it. */
-  readonly hot?: { readonly max: bigint; readonly level: bigint; readonly held: bigint };
+  readonly hot?: { readonly max: bigint; readonly level: bigint; readonly reserved: bigint };
 }
 
 /** What a batch takes of meters, and of slices. */
@@ -122,9 +122,9 @@ export class BudgetLeases {
   /** A sliced meter as the book is to see it: what others have set aside is held, what this node has is room. */
   meterState(id: string): string {
     const { amount, spent, hot } = this.#own.get(id)!;
-    const { level, held, max } = hot!;
+    const { level, reserved, max } = hot!;
     // A peak that nothing comes to: what is crossed is told when the meter hears what was spent.
-    return [level + spent, held - spent - amount, 0, max, level + spent + max].join(" ");
+    return [level + spent, reserved - spent - amount, 0, max, level + spent + max].join(" ");
   }
 
   get hasAny(): boolean {
@@ -313,7 +313,11 @@ export class BudgetLeases {
         this.#own.set(id, {
           amount: BigInt(row["amount"]!),
           spent: 0n,
-          hot: { max: maxes.get(id)!, level: BigInt(row["level"]!), held: BigInt(row["held"]!) },
+          hot: {
+            max: maxes.get(id)!,
+            level: BigInt(row["level"]!),
+            reserved: BigInt(row["reserved"]!),
+          },
         });
     }
   }

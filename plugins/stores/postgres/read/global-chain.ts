@@ -33,15 +33,15 @@ export async function* readChain(
   let last = head;
   for (let at = from, more = true; more;) {
     const rows = await sql({
-      text: `SELECT node, n, hash, entries, pos, link FROM ${schema}.batch
-        WHERE pos >= $1 AND (pos < $2 OR (pos = $2 AND entries = 0)) ORDER BY pos, entries, node, n LIMIT $3`,
+      text: `SELECT node, n, hash, entries, seq, chain_hash FROM ${schema}.batch
+        WHERE seq >= $1 AND (seq < $2 OR (seq = $2 AND entries = 0)) ORDER BY seq, entries, node, n LIMIT $3`,
       values: [at, to, BATCHES_PER_READ],
     });
     more = rows.length === BATCHES_PER_READ;
     // Of the last number there may be more than these.
-    const edge = more && rows[0]!["pos"] !== rows.at(-1)!["pos"] ? rows.at(-1)!["pos"]! : undefined;
-    const here = edge === undefined ? rows : rows.filter(({ pos }) => pos !== edge);
-    if (more) at = edge === undefined ? Number(rows[0]!["pos"]) + 1 : Number(edge);
+    const edge = more && rows[0]!["seq"] !== rows.at(-1)!["seq"] ? rows.at(-1)!["seq"]! : undefined;
+    const here = edge === undefined ? rows : rows.filter(({ seq }) => seq !== edge);
+    if (more) at = edge === undefined ? Number(rows[0]!["seq"]) + 1 : Number(edge);
     const stretch = orderByLink(here, last);
     yield stretch;
     if (stretch.breakMessage !== undefined) return;
@@ -52,18 +52,20 @@ export async function* readChain(
 function orderByLink(rows: readonly Row[], head: Buffer): ChainSection {
   const groups = new Map<string, Row[]>();
   for (const row of rows) {
-    const group = groups.get(row["pos"]!);
+    const group = groups.get(row["seq"]!);
     if (group) group.push(row);
-    else groups.set(row["pos"]!, [row]);
+    else groups.set(row["seq"]!, [row]);
   }
   const batches: Row[] = [];
   let last = head;
-  for (const [pos, group] of groups)
+  for (const [seq, group] of groups)
     for (const left = [...group]; left.length > 0;) {
-      const next = left.findIndex((row) => chainLink(last, row).equals(parseBytea(row["link"]!)));
-      if (next < 0) return { batches, head: last, breakMessage: pos };
+      const next = left.findIndex((row) =>
+        chainLink(last, row).equals(parseBytea(row["chain_hash"]!)),
+      );
+      if (next < 0) return { batches, head: last, breakMessage: seq };
       const [found] = left.splice(next, 1);
-      last = parseBytea(found!["link"]!);
+      last = parseBytea(found!["chain_hash"]!);
       batches.push(found!);
     }
   return { batches, head: last, breakMessage: undefined };

@@ -59,7 +59,7 @@ export async function assignNumbersSoon(sql: RunSql, schema: string): Promise<bo
 
 async function callSequencer(sql: RunSql, schema: string, wait: boolean): Promise<number | null> {
   const [row] = await sql({
-    text: `SELECT ${schema}.close_1($1, $2) AS many`,
+    text: `SELECT ${schema}.assign_sequence_1($1, $2) AS many`,
     values: [BATCHES_PER_SEQUENCING, String(wait)],
   });
   const many = row!["many"] ?? null;
@@ -70,7 +70,7 @@ async function callSequencer(sql: RunSql, schema: string, wait: boolean): Promis
 export async function updateRollups(sql: RunSql, schema: string): Promise<void> {
   for (let many = 1; many > 0;) {
     const [row] = await sql({
-      text: `SELECT ${schema}.sum_1($1) AS many`,
+      text: `SELECT ${schema}.update_rollups_1($1) AS many`,
       values: [BATCHES_PER_ROLLUP],
     });
     many = Number(row?.["many"]);
@@ -109,7 +109,7 @@ const createRecordReads = (
   async listKeys(page) {
     const size = pageSize(page);
     const rows = await sql({
-      text: `SELECT record FROM ${schema}.key WHERE place > $1 ORDER BY place LIMIT $2`,
+      text: `SELECT record FROM ${schema}.key WHERE sort_key > $1 ORDER BY sort_key LIMIT $2`,
       values: [toColumnText(page?.after ?? ""), size + 1],
     });
     return toPage(
@@ -157,18 +157,18 @@ const createLedgerReads = (
     const size = pageSize(page);
     const values = new SqlParameters();
     const after = `${values.add(Number(page?.after ?? 0))}::bigint`;
-    const conditions = `b.pos + e.i > ${after} AND ${whereClause(query, schema, values)}`;
+    const conditions = `b.seq + e.i > ${after} AND ${whereClause(query, schema, values)}`;
     const most = values.add(size + 1);
-    const from = `pos >= coalesce((SELECT max(pos) FROM ${schema}.batch WHERE pos <= ${after} + 1), 0)`;
-    const listed = `SELECT b.pos + e.i AS seq, ${ROW_SELECT_SQL} FROM`;
+    const from = `seq >= coalesce((SELECT max(seq) FROM ${schema}.batch WHERE seq <= ${after} + 1), 0)`;
+    const listed = `SELECT b.seq + e.i AS seq, ${ROW_SELECT_SQL} FROM`;
     // The batches that come next fill most pages, where no index names the rows. All that there are would be put in order for each.
     const few = (query.attempt ?? query.upstreamId) !== undefined || isWithinDay(query);
     const near = few
       ? []
       : await reports({
-          text: `${listed} (SELECT node, n, pos FROM ${schema}.batch WHERE ${from} ORDER BY pos LIMIT ${BATCHES_PER_PAGE} + 2 * ${most}) b
+          text: `${listed} (SELECT node, n, seq FROM ${schema}.batch WHERE ${from} ORDER BY seq LIMIT ${BATCHES_PER_PAGE} + 2 * ${most}) b
         CROSS JOIN LATERAL (SELECT * FROM ${schema}.entry WHERE node = b.node AND n = b.n OFFSET 0) e ${nodeJoinSql(schema)}
-        WHERE ${conditions} ORDER BY b.pos, e.i LIMIT ${most}`,
+        WHERE ${conditions} ORDER BY b.seq, e.i LIMIT ${most}`,
           values: values.all,
         });
     const rows =
@@ -176,7 +176,7 @@ const createLedgerReads = (
         ? near
         : await reports({
             text: `${listed} ${schema}.batch b JOIN ${schema}.entry e ON e.node = b.node AND e.n = b.n ${nodeJoinSql(schema)}
-              WHERE b.${from} AND ${conditions} ORDER BY b.pos + e.i LIMIT ${most}`,
+              WHERE b.${from} AND ${conditions} ORDER BY b.seq + e.i LIMIT ${most}`,
             values: values.all,
           });
     return toPage(
@@ -193,7 +193,7 @@ const createLedgerReads = (
     const [row] = await reports({
       text: `SELECT (SELECT sum(pg_total_relation_size(c.oid)) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
           WHERE n.nspname = $1 AND c.relkind = 'r') AS bytes,
-        (SELECT e.at FROM (SELECT node, n FROM ${schema}.batch WHERE entries > 0 AND pos IS NOT NULL ORDER BY pos LIMIT 1) b
+        (SELECT e.at FROM (SELECT node, n FROM ${schema}.batch WHERE entries > 0 AND seq IS NOT NULL ORDER BY seq LIMIT 1) b
           JOIN ${schema}.entry e ON e.node = b.node AND e.n = b.n ORDER BY e.i LIMIT 1) AS oldest`,
       values: [schema],
     });
@@ -206,18 +206,18 @@ const createLedgerReads = (
 });
 
 const instancesSql = (schema: string): string =>
-  `SELECT DISTINCT ON (w.id) w.id, w.about, w.state, floor(extract(epoch FROM w.alive) * 1000)::bigint AS heard, w.ahead,
-          CASE WHEN w.seen = f.keys || ' ' || f.accounts THEN 0
+  `SELECT DISTINCT ON (w.id) w.id, w.info, w.state, floor(extract(epoch FROM w.last_heartbeat) * 1000)::bigint AS heard, w.clock_ahead_ms,
+          CASE WHEN w.seen_versions = f.keys || ' ' || f.accounts THEN 0
             ELSE floor(extract(epoch FROM clock_timestamp() - f.changed) * 1000)::bigint END AS lag,
-          (SELECT count(*) FROM ${schema}.open o WHERE o.node = w.epoch) AS open
-        FROM ${schema}.node w, ${schema}.fleet f
-        WHERE w.state = 'live' OR w.alive > clock_timestamp() - interval '1 day' ORDER BY w.id, w.epoch DESC`;
+          (SELECT count(*) FROM ${schema}.open_call o WHERE o.node = w.epoch) AS open
+        FROM ${schema}.node w, ${schema}.change_counter f
+        WHERE w.state = 'live' OR w.last_heartbeat > clock_timestamp() - interval '1 day' ORDER BY w.id, w.epoch DESC`;
 
 function toInstanceState(row: Row): InstanceState {
-  const { id, about, state, heard, ahead, lag, open } = row;
+  const { id, info, state, heard, clock_ahead_ms: clockAheadMs, lag, open } = row;
   const more = {
-    ...(typeof about === "string" && { info: JSON.parse(about) as InstanceInfo }),
-    ...(typeof ahead === "string" && { clockAheadMs: Number(ahead) }),
+    ...(typeof info === "string" && { info: JSON.parse(info) as InstanceInfo }),
+    ...(typeof clockAheadMs === "string" && { clockAheadMs: Number(clockAheadMs) }),
     ...(state === "live" && { syncLagMs: Number(lag) }),
     openCalls: Number(open),
   };
@@ -242,7 +242,7 @@ async function readLimitUsage(
     new Map(),
   ).map(({ meter }) => meter.id);
   const rows = await sql({
-    text: `SELECT id, level + ${unreportedSpendSql(schema)} AS level, held - ${unreportedSpendSql(schema)} AS held, at, max, peak, told
+    text: `SELECT id, level + ${unreportedSpendSql(schema)} AS level, reserved - ${unreportedSpendSql(schema)} AS reserved, at, max, peak, notified_level
       FROM ${schema}.meter m WHERE id = ANY ($1::text[])`,
     values: [textArray(ids)],
   });
@@ -257,7 +257,7 @@ export async function readUndeliveredThresholds(
   schema: string,
 ): Promise<readonly ThresholdReached[]> {
   const rows = await sql({
-    text: `SELECT id, level, held, at, max, peak, told FROM ${schema}.meter WHERE level > told AND max > 0 ORDER BY id`,
+    text: `SELECT id, level, reserved, at, max, peak, notified_level FROM ${schema}.meter WHERE level > notified_level AND max > 0 ORDER BY id`,
   });
   const book = createLedgerRules(EMPTY_JOURNAL, () => "");
   for (const row of rows) book.loadMeter(parseMeter(row).meter);

@@ -113,8 +113,8 @@ export async function readTotals(
 
 /** How many sums stand for rows that are gone. */
 async function readCheckpointRollupCount(sql: RunSql, schema: string): Promise<number> {
-  const [row] = await sql({ text: `SELECT sums FROM ${schema}.base` });
-  return Number(row?.["sums"] ?? 0);
+  const [row] = await sql({ text: `SELECT rollups FROM ${schema}.checkpoint` });
+  return Number(row?.["rollups"] ?? 0);
 }
 
 /** What rows came to that are gone, by quarters of an hour: a stretch that begins or ends within one counts it where it begins. */
@@ -130,7 +130,7 @@ async function readCheckpointRollups(
   if (of === 0 || attempt !== undefined || upstreamId !== undefined || state === "open")
     return { of, sums: [] };
   const rows = await sql({
-    text: `SELECT quarter, text FROM ${schema}.sums WHERE n <= $1 AND quarter >= $2 AND quarter < $3`,
+    text: `SELECT quarter, text FROM ${schema}.checkpoint_rollup WHERE n <= $1 AND quarter >= $2 AND quarter < $3`,
     values: [of, Math.ceil(from), Math.ceil(to)],
   });
   return {
@@ -173,8 +173,8 @@ function totalsSources(
     from: Math.min(...all.map((one) => one.from)),
     to: Math.max(...all.map((one) => one.to)),
   };
-  const fresh = `SELECT node, n FROM ${schema}.batch WHERE pos IS NULL
-    UNION ALL SELECT node, n FROM ${schema}.batch WHERE pos >= (SELECT upto FROM ${schema}.summed)`;
+  const fresh = `SELECT node, n FROM ${schema}.batch WHERE seq IS NULL
+    UNION ALL SELECT node, n FROM ${schema}.batch WHERE seq >= (SELECT up_to FROM ${schema}.rollup_position)`;
   // Planning to read rows takes longer than reading those few: it is done once.
   const newest = `SELECT e.* FROM (${fresh}) f ${lateralLookupSql(`SELECT * FROM ${schema}.entry e WHERE e.node = f.node AND e.n = f.n`)} e
     WHERE ${counted()} AND ${during(hull)}`;

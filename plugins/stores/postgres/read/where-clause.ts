@@ -23,7 +23,7 @@ export function whereClause(
     void (value !== undefined && all.push(`e.${column} = ${values.add(value)}`));
   same("key", query.key);
   same("attempt", query.attempt);
-  same("up", query.upstreamId);
+  same("upstream_id", query.upstreamId);
   same("provider", query.provider);
   same("credential", query.credential);
   same("frontend", query.frontend);
@@ -34,7 +34,7 @@ export function whereClause(
     same("state", query.state);
     if (schema !== undefined)
       all.push(
-        `(e.kind <> 0 OR EXISTS (SELECT 1 FROM ${schema}.open o WHERE o.attempt = e.attempt AND o.began = e.began))`,
+        `(e.kind <> 0 OR EXISTS (SELECT 1 FROM ${schema}.open_call o WHERE o.attempt = e.attempt AND o.started_at = e.started_at))`,
       );
   }
   if (query.account !== undefined)

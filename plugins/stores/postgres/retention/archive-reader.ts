@@ -127,12 +127,12 @@ class ArchiveReader {
     for (const row of rows) this.#totals.add(row);
   }
 
-  #readFooter({ end, sum, ...rest }: FooterLine): void {
+  #readFooter({ end, sha256, ...rest }: FooterLine): void {
     this.#hasFooter = true;
     if (end !== this.#head.toString("hex"))
       this.addProblem("Its rows were changed after they were written, or some are missing.");
     const own = this.#digest.digest("hex");
-    if (own !== sum || JSON.stringify(rest) !== JSON.stringify(this.#totals.footer()))
+    if (own !== sha256 || JSON.stringify(rest) !== JSON.stringify(this.#totals.footer()))
       this.addProblem("What stands above is not what the end says of it.");
   }
 }

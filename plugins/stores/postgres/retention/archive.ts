@@ -28,7 +28,7 @@ export interface HeaderLine {
   readonly version: number;
   readonly store: "postgres";
   /** The first entry's number, and the link before it. */
-  readonly pos: number;
+  readonly next_seq: number;
   readonly after: string;
   readonly nodes: readonly NodeStart[];
   readonly labels: boolean;
@@ -49,7 +49,7 @@ export interface FooterLine {
   readonly to: number | null;
   readonly total: object;
   /** Of all lines before this one. */
-  readonly sum: string;
+  readonly sha256: string;
 }
 
 /** All batches of which each entry is from before `before`, from the oldest that is there on. */
@@ -83,7 +83,7 @@ export async function writeArchive(
       kind: ARCHIVE_FORMAT,
       version: ARCHIVE_VERSION,
       store: "postgres",
-      pos: from,
+      next_seq: from,
       after,
       nodes,
       labels,
@@ -93,15 +93,15 @@ export async function writeArchive(
     for await (const stretch of cut ? readChain(sql, schema, { from, to, head }) : []) {
       const texts = await readBatchTexts(sql, schema, stretch.batches);
       for (const batch of stretch.batches) {
-        if (Number(batch["pos"]) >= to) break;
+        if (Number(batch["seq"]) >= to) break;
         const rows = texts.rows(batch).map((row) => (labels ? row : withoutLabels(row)));
         for (const row of rows) tally.add(row);
-        end = parseBytea(batch["link"]!).toString("hex");
+        end = parseBytea(batch["chain_hash"]!).toString("hex");
         const [node, n] = [Number(batch["node"]), Number(batch["n"])];
         yield said({ node, n, rows, notes: texts.notes(batch) } satisfies BatchLine);
       }
     }
-    yield `${JSON.stringify({ end, ...tally.footer(), sum: digest.digest("hex") } satisfies FooterLine)}\n`;
+    yield `${JSON.stringify({ end, ...tally.footer(), sha256: digest.digest("hex") } satisfies FooterLine)}\n`;
   }
   await pipeline(
     Readable.from(lines(), { highWaterMark: 64 }),

@@ -41,7 +41,7 @@ export const rollupHash = (before: string, quarter: number, text: string): strin
 
 /** Undefined: nothing was pruned yet. */
 export async function readCheckpoint(sql: RunSql, schema: string): Promise<Checkpoint | undefined> {
-  const [row] = await sql({ text: `SELECT text FROM ${schema}.base` });
+  const [row] = await sql({ text: `SELECT text FROM ${schema}.checkpoint` });
   return row && (JSON.parse(row["text"]!) as Checkpoint);
 }
 
@@ -76,8 +76,8 @@ export async function* verifyCheckpoint(
   schema: string,
 ): AsyncGenerator<Problem, void> {
   const wrong = (message: string): Problem => ({ path: "/base", message });
-  const [found] = await sql({ text: `SELECT pos, sums, text FROM ${schema}.base` });
-  const notes = await sql({ text: `SELECT text FROM ${schema}.note WHERE kind = 'pruned'` });
+  const [found] = await sql({ text: `SELECT next_seq, rollups, text FROM ${schema}.checkpoint` });
+  const notes = await sql({ text: `SELECT text FROM ${schema}.note WHERE kind = 'compacted'` });
   const said = notes
     .map(({ text }) => JSON.parse(text!) as CompactionNote)
     .reduce<CompactionNote | undefined>((a, b) => (a && a.nextSeq > b.nextSeq ? a : b), undefined);
@@ -87,8 +87,8 @@ export async function* verifyCheckpoint(
   if (
     !base ||
     hashText(found["text"]!) !== said.checkpoint ||
-    Number(found["pos"]) !== said.nextSeq ||
-    Number(found["sums"]) !== base.rollups
+    Number(found["next_seq"]) !== said.nextSeq ||
+    Number(found["rollups"]) !== base.rollups
   )
     return yield wrong(
       `What stands for the rows before ${said.nextSeq} was changed after it was written.`,
@@ -119,7 +119,7 @@ async function* verifyRollups(
   let [before, n] = ["", 0];
   for (let going = true; going;) {
     const rows = await sql({
-      text: `SELECT n, quarter, text, hash FROM ${schema}.sums WHERE n > $1 AND n <= $2 ORDER BY n LIMIT $3`,
+      text: `SELECT n, quarter, text, hash FROM ${schema}.checkpoint_rollup WHERE n > $1 AND n <= $2 ORDER BY n LIMIT $3`,
       values: [n, base.rollups, ROLLUPS_PER_READ],
     });
     for (const row of rows) {
@@ -135,7 +135,7 @@ async function* verifyRollups(
   }
   // As of one moment: a prune may add some meanwhile.
   const [more] = await sql({
-    text: `SELECT EXISTS (SELECT 1 FROM ${schema}.sums x, ${schema}.base b WHERE x.n > b.sums)::text AS are`,
+    text: `SELECT EXISTS (SELECT 1 FROM ${schema}.checkpoint_rollup x, ${schema}.checkpoint b WHERE x.n > b.rollups)::text AS are`,
   });
   if (before !== said.rollups || n !== base.rollups || more!["are"] === "true")
     yield { path: "/base", message: "Sums of what was pruned are missing, or too many." };

@@ -35,11 +35,11 @@ export async function runCompaction(
   let me: CompactionNode | undefined;
   let rows = 0;
   // What is written from now on is for a later run.
-  const [chain] = await sql({ text: `SELECT pos FROM ${schema}.chain` });
-  const end = Number(chain!["pos"]);
+  const [chain] = await sql({ text: `SELECT next_seq FROM ${schema}.chain` });
+  const end = Number(chain!["next_seq"]);
   for (let tries = 0; tries < MAX_TRIES;) {
     const from = (await readCheckpoint(sql, schema))?.nextSeq ?? 1;
-    const limit = Math.min(end, (await oldestOpenCall(sql, schema))?.pos ?? Infinity);
+    const limit = Math.min(end, (await oldestOpenCall(sql, schema))?.seq ?? Infinity);
     const cut = await findCompactionRange(sql, schema, { from, before, limit, most: MAX_ENTRIES });
     if (!cut) break;
     me ??= await insertCompactionNode(sql, schema);
@@ -55,7 +55,7 @@ export async function runCompaction(
     progress({ rows, total: rows });
   }
   await deleteUnusedTerms(sql, schema);
-  await sql({ text: `SELECT ${schema}.shrink_1()` });
+  await sql({ text: `SELECT ${schema}.drop_empty_partitions_1()` });
   return { rows, longestStepMs: 0 };
 }
 
@@ -66,7 +66,7 @@ const TERMS_PER_SWEEP = 2_000;
 async function deleteUnusedTerms(sql: RunSql, schema: string): Promise<void> {
   for (let at: Row | undefined = { p_node: "0", p_id: "0" }; at?.["p_node"] != null;)
     [at] = await sql({
-      text: `SELECT p_node, p_id FROM ${schema}.sweep_1($1::int, $2::bigint, $3)`,
+      text: `SELECT p_node, p_id FROM ${schema}.delete_unused_terms_1($1::int, $2::bigint, $3)`,
       values: [at["p_node"], at["p_id"]!, TERMS_PER_SWEEP],
     });
 }
@@ -74,7 +74,7 @@ async function deleteUnusedTerms(sql: RunSql, schema: string): Promise<void> {
 /** A node that serves no client. */
 async function insertCompactionNode(sql: RunSql, schema: string): Promise<CompactionNode> {
   const [row] = await sql({
-    text: `INSERT INTO ${schema}.node (id, state, alive, lease) VALUES ('prune', 'left', '-infinity', '0') RETURNING epoch`,
+    text: `INSERT INTO ${schema}.node (id, state, last_heartbeat, lease) VALUES ('prune', 'left', '-infinity', '0') RETURNING epoch`,
   });
   return { node: Number(row!["epoch"]), n: 0, head: Buffer.alloc(0) };
 }
@@ -92,7 +92,7 @@ async function applyCheckpoint(
       ? [rollups.at(-1)![3]]
       : (
           await sql({
-            text: `SELECT hash FROM ${schema}.sums WHERE n = $1`,
+            text: `SELECT hash FROM ${schema}.checkpoint_rollup WHERE n = $1`,
             values: [checkpoint.rollups],
           })
         ).map(({ hash }) => hash!);
@@ -102,9 +102,9 @@ async function applyCheckpoint(
     rollups: last ?? "",
   } satisfies CompactionNote);
   const salt = createSalt();
-  const head = hashBatch(me.head, [noteChainLine("pruned", String(range.to), note, salt)]);
+  const head = hashBatch(me.head, [noteChainLine("compacted", String(range.to), note, salt)]);
   const [row] = await sql({
-    text: `SELECT ${schema}.prune_1($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11::bigint[], $12::bigint[], $13::text[], $14::text[]) AS said`,
+    text: `SELECT ${schema}.compact_1($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11::bigint[], $12::bigint[], $13::text[], $14::text[]) AS said`,
     values: [
       me.node,
       me.n + 1,

@@ -35,13 +35,13 @@ export interface CompactionRange {
 export async function oldestOpenCall(
   sql: RunSql,
   schema: string,
-): Promise<{ pos: number; attempt: string; at: number } | undefined> {
+): Promise<{ seq: number; attempt: string; at: number } | undefined> {
   const [row] = await sql({
-    text: `SELECT b.pos, e.attempt, e.at FROM ${schema}.open o
-      JOIN ${schema}.booked e ON e.attempt = o.attempt AND e.began = o.began AND e.kind = 0
-      JOIN ${schema}.batch b ON b.node = e.node AND b.n = e.n WHERE b.pos IS NOT NULL ORDER BY b.pos, e.i LIMIT 1`,
+    text: `SELECT b.seq, e.attempt, e.at FROM ${schema}.open_call o
+      JOIN ${schema}.ledger_row e ON e.attempt = o.attempt AND e.started_at = o.started_at AND e.kind = 0
+      JOIN ${schema}.batch b ON b.node = e.node AND b.n = e.n WHERE b.seq IS NOT NULL ORDER BY b.seq, e.i LIMIT 1`,
   });
-  return row && { pos: Number(row["pos"]), attempt: row["attempt"]!, at: Number(row["at"]) };
+  return row && { seq: Number(row["seq"]), attempt: row["attempt"]!, at: Number(row["at"]) };
 }
 
 /** Those of which each entry is from before `before`, and none is behind `limit`; `most`: entries. */
@@ -59,21 +59,21 @@ export async function findCompactionRange(
   let cut: CompactionRange | undefined;
   for (let at = from, more = true; more;) {
     const batches = await sql({
-      text: `SELECT b.pos, b.entries, min(e.at) AS since, max(e.at) AS till
-        FROM (SELECT * FROM ${schema}.batch WHERE pos >= $1 AND entries > 0 ORDER BY pos LIMIT $2) b
-        JOIN ${schema}.booked e ON e.node = b.node AND e.n = b.n GROUP BY b.pos, b.entries ORDER BY b.pos`,
+      text: `SELECT b.seq, b.entries, min(e.at) AS since, max(e.at) AS till
+        FROM (SELECT * FROM ${schema}.batch WHERE seq >= $1 AND entries > 0 ORDER BY seq LIMIT $2) b
+        JOIN ${schema}.ledger_row e ON e.node = b.node AND e.n = b.n GROUP BY b.seq, b.entries ORDER BY b.seq`,
       values: [at, BATCHES_PER_STRIDE],
     });
     for (const batch of batches) {
-      const [pos, since, till] = [batch["pos"], batch["since"], batch["till"]].map(Number) as [
+      const [seq, since, till] = [batch["seq"], batch["since"], batch["till"]].map(Number) as [
         number,
         number,
         number,
       ];
-      if (till >= before || pos >= limit) return cut;
+      if (till >= before || seq >= limit) return cut;
       cut = {
         from,
-        to: pos + Number(batch["entries"]),
+        to: seq + Number(batch["entries"]),
         firstAt: Math.min(since, cut?.firstAt ?? Infinity),
         lastAt: Math.max(till, cut?.lastAt ?? -Infinity),
       };
@@ -101,12 +101,12 @@ export async function planCompaction(
     most: Infinity,
   });
   const cut =
-    all && open && open.pos < all.to
-      ? await findCompactionRange(sql, schema, { from, before, limit: open.pos, most: Infinity })
+    all && open && open.seq < all.to
+      ? await findCompactionRange(sql, schema, { from, before, limit: open.seq, most: Infinity })
       : all;
-  const [chain] = await sql({ text: `SELECT pos FROM ${schema}.chain` });
+  const [chain] = await sql({ text: `SELECT next_seq FROM ${schema}.chain` });
   const rows = cut ? cut.to - from : 0;
-  const there = Math.max(1, Number(chain!["pos"]) - from);
+  const there = Math.max(1, Number(chain!["next_seq"]) - from);
   return {
     rows,
     bytes: Math.round((bytesNow * rows) / there),
@@ -132,12 +132,12 @@ export async function buildCheckpoint(
   const before = await readCheckpoint(sql, schema);
   const sums = await buildRollups(sql, schema, cut, before?.rollups ?? 0);
   const carried = await sql({
-    text: `SELECT e.node, e.n, e.i, ${ALL_COLUMNS.map((name) => `e.${name}`).join(", ")} FROM ${schema}.carried_1($1, $2) c
+    text: `SELECT e.node, e.n, e.i, ${ALL_COLUMNS.map((name) => `e.${name}`).join(", ")} FROM ${schema}.retained_reserves_1($1, $2) c
       JOIN ${schema}.entry e ON e.node = c.node AND e.n = c.n AND e.i = c.i ORDER BY 1, 2, 3`,
     values: [cut.from, cut.to],
   });
   const [last] = await sql({
-    text: `SELECT encode(link, 'hex') AS link FROM ${schema}.batch WHERE pos < $1 AND entries > 0 ORDER BY pos DESC LIMIT 1`,
+    text: `SELECT encode(chain_hash, 'hex') AS chain_hash FROM ${schema}.batch WHERE seq < $1 AND entries > 0 ORDER BY seq DESC LIMIT 1`,
     values: [cut.to],
   });
   return {
@@ -145,7 +145,7 @@ export async function buildCheckpoint(
     rollups: sums,
     checkpoint: {
       nextSeq: cut.to,
-      link: last!["link"]!,
+      link: last!["chain_hash"]!,
       firstAt: Math.min(cut.firstAt, before?.firstAt ?? Infinity),
       lastAt: Math.max(cut.lastAt, before?.lastAt ?? -Infinity),
       rows: (before?.rows ?? 0) + cut.to - cut.from,
@@ -171,9 +171,9 @@ async function buildRollups(
   const quarters = new Map<number, Rollup>();
   for (let after = from - 1, more = true; more;) {
     const rows = await sql({
-      text: `SELECT b.pos + e.i AS seq, ${ROW_SELECT_SQL} FROM ${schema}.batch b JOIN ${schema}.entry e ON e.node = b.node AND e.n = b.n ${nodeJoinSql(schema)}
-        WHERE b.pos >= coalesce((SELECT max(pos) FROM ${schema}.batch WHERE pos <= $1::bigint + 1), 0) AND b.pos < $2
-          AND b.pos + e.i > $1::bigint AND e.kind <> 0 ORDER BY b.pos + e.i LIMIT $3`,
+      text: `SELECT b.seq + e.i AS seq, ${ROW_SELECT_SQL} FROM ${schema}.batch b JOIN ${schema}.entry e ON e.node = b.node AND e.n = b.n ${nodeJoinSql(schema)}
+        WHERE b.seq >= coalesce((SELECT max(seq) FROM ${schema}.batch WHERE seq <= $1::bigint + 1), 0) AND b.seq < $2
+          AND b.seq + e.i > $1::bigint AND e.kind <> 0 ORDER BY b.seq + e.i LIMIT $3`,
       values: [after, to, BATCHES_PER_STRIDE],
     });
     for (const row of rows.map((found) => decodeRow(found as StoredRow))) {
@@ -185,7 +185,10 @@ async function buildRollups(
     more = rows.length === BATCHES_PER_STRIDE;
     after = Number(rows.at(-1)?.["seq"] ?? after);
   }
-  const [newest] = await sql({ text: `SELECT hash FROM ${schema}.sums WHERE n = $1`, values: [n] });
+  const [newest] = await sql({
+    text: `SELECT hash FROM ${schema}.checkpoint_rollup WHERE n = $1`,
+    values: [n],
+  });
   let before = newest?.["hash"] ?? "";
   return [...quarters]
     .sort(([a], [b]) => a - b)
@@ -204,7 +207,7 @@ async function findAnchors(
   before: readonly NodeAnchor[],
 ): Promise<readonly NodeAnchor[]> {
   const rows: readonly Row[] = await sql({
-    text: `SELECT DISTINCT ON (node) node, n, hash FROM ${schema}.batch WHERE pos >= $1 AND pos < $2 ORDER BY node, n DESC`,
+    text: `SELECT DISTINCT ON (node) node, n, hash FROM ${schema}.batch WHERE seq >= $1 AND seq < $2 ORDER BY node, n DESC`,
     values: [from, to],
   });
   const found = new Map(before.map((anchor) => [anchor[0], anchor]));

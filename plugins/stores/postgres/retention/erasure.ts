@@ -240,7 +240,7 @@ async function writeErasureNotes(
         values: [of, text],
       })),
       {
-        text: `UPDATE ${schema}.fleet SET keys = keys + 1, accounts = accounts + 1, changed = clock_timestamp()`,
+        text: `UPDATE ${schema}.change_counter SET keys = keys + 1, accounts = accounts + 1, changed = clock_timestamp()`,
       },
     ],
   });
@@ -283,8 +283,8 @@ async function findRedactedRecords(
 async function waitForPropagation(sql: RunSql, schema: string): Promise<void> {
   for (const until = performance.now() + PROPAGATION_TIMEOUT_MS; ;) {
     const [row] = await sql({
-      text: `SELECT count(*) AS nodes, count(*) FILTER (WHERE w.seen IS DISTINCT FROM f.keys || ' ' || f.accounts) AS late
-        FROM ${schema}.node w, ${schema}.fleet f WHERE w.state = 'live'`,
+      text: `SELECT count(*) AS nodes, count(*) FILTER (WHERE w.seen_versions IS DISTINCT FROM f.keys || ' ' || f.accounts) AS late
+        FROM ${schema}.node w, ${schema}.change_counter f WHERE w.state = 'live'`,
     });
     if (Number(row!["nodes"]) <= 1) return;
     if (row!["late"] === "0" || performance.now() > until) return;

@@ -128,9 +128,12 @@ export function insertRowsQueries(
       values: [epoch, encodeTerms(fresh)],
     });
   if (known.length > 0)
-    asked.push({ text: `SELECT ${schema}.terms_1($1, $2)`, values: [epoch, numberArray(known)] });
+    asked.push({
+      text: `SELECT ${schema}.check_terms_1($1, $2)`,
+      values: [epoch, numberArray(known)],
+    });
   asked.push({
-    text: `INSERT INTO ${schema}.booked (node, n, i, terms, ${ROW_COLUMNS.join(", ")}) SELECT $1::int, $2::bigint, e.ord - 1, e.terms, ${ROW_COLUMNS.map((name) => `e.${name}`).join(", ")}
+    text: `INSERT INTO ${schema}.ledger_row (node, n, i, terms, ${ROW_COLUMNS.join(", ")}) SELECT $1::int, $2::bigint, e.ord - 1, e.terms, ${ROW_COLUMNS.map((name) => `e.${name}`).join(", ")}
       FROM unnest(${arrayCasts(3, ["bigint", ...ROW_COLUMNS.map((name) => COLUMN_TYPES[name] ?? "text")])}) WITH ORDINALITY AS e(terms, ${ROW_COLUMNS.join(", ")}, ord)`,
     values: [epoch, n, ...rowArrays(rows)],
   });

@@ -14,14 +14,14 @@ export const UNIT_COLUMNS = [
 export const ROW_COLUMNS = [
   "kind",
   "attempt",
-  "nth",
-  "began",
+  "qualifier",
+  "started_at",
   "at",
   "state",
   "outcome",
   "cost",
   "hold",
-  "up",
+  "upstream_id",
   ...UNIT_COLUMNS,
   "usage",
   "rest",
@@ -30,7 +30,7 @@ export const ROW_COLUMNS = [
 /** Types of those that are no text. */
 export const COLUMN_TYPES: { readonly [name: string]: string } = {
   kind: "smallint",
-  began: "bigint",
+  started_at: "bigint",
   at: "bigint",
   cost: "bigint",
   hold: "bigint",

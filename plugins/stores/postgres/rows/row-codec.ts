@@ -234,7 +234,7 @@ export function decodeRow(found: StoredRow): LedgerRow {
     costNano: nano(found.cost),
     state: found.state as LedgerRow["state"],
     outcome: found.outcome,
-    upstreamId: optional(found.up),
+    upstreamId: optional(found.upstream_id),
   };
 }
 

@@ -15,9 +15,9 @@ import { termsRecordsetSql } from "../rows/call-terms.ts";
 const DRAINED_LEVEL_SQL = `least(greatest(greatest(coalesce(m.level, 0) - greatest(t - coalesce(m.at, 0), 0) * coalesce(x.max, m.max, 0), 0)
         + (x.used - x.unhold) * x.period, 0), 3 * coalesce(x.max, m.max, 0) * x.period)`;
 const FITS_SQL = `(x.need IS NULL OR CASE WHEN x.period = 0
-        THEN coalesce(m.level, 0) + coalesce(m.held, 0) + x.need <= x.max
+        THEN coalesce(m.level, 0) + coalesce(m.reserved, 0) + x.need <= x.max
         ELSE greatest(coalesce(m.level, 0) - greatest(t - coalesce(m.at, 0), 0) * x.max, 0) + x.need * x.period <= x.max * x.period END)`;
-const METER_STATE_SQL = `coalesce(m.level, 0) || ' ' || coalesce(m.held, 0) || ' ' || coalesce(m.at, 0) || ' ' || coalesce(m.max, 0)
+const METER_STATE_SQL = `coalesce(m.level, 0) || ' ' || coalesce(m.reserved, 0) || ' ' || coalesce(m.at, 0) || ' ' || coalesce(m.max, 0)
         || ' ' || coalesce(m.peak, 0)`;
 /** A limit that is no limit: without it PostgreSQL takes them for ten times as many. */
 const METER_DELTAS_SQL = `(SELECT * FROM unnest(m_id, m_max, m_period, m_take, m_unhold, m_used, m_need) WITH ORDINALITY
@@ -69,7 +69,7 @@ export const applyBatchSql = (schema: string): string =>
 
 /** Meters, also those that are new. */
 const lockMetersSql = (schema: string): string => `
-CREATE FUNCTION ${schema}.lock_1(m_id text[]) RETURNS void LANGUAGE plpgsql SECURITY DEFINER AS $lock$
+CREATE FUNCTION ${schema}.lock_meters_1(m_id text[]) RETURNS void LANGUAGE plpgsql SECURITY DEFINER AS $lock$
 DECLARE x text;
 BEGIN
   IF (SELECT count(*) FROM ${schema}.meter WHERE id = ANY (m_id)) = cardinality(m_id) THEN
@@ -97,14 +97,14 @@ const CHECK_TERMS_SQL = (
     END IF;`;
 
 const checkTermsSql = (schema: string): string => `
-CREATE FUNCTION ${schema}.terms_1(p_node int, k_terms bigint[]) RETURNS void LANGUAGE plpgsql SECURITY DEFINER AS $terms$
+CREATE FUNCTION ${schema}.check_terms_1(p_node int, k_terms bigint[]) RETURNS void LANGUAGE plpgsql SECURITY DEFINER AS $terms$
   BEGIN
     ${CHECK_TERMS_SQL(schema)}
   END $terms$;
 `;
 
 const applyFunctionSql = (schema: string): string => `
-CREATE FUNCTION ${schema}.apply_1(${APPLY_BATCH_ARGUMENTS.map((each) => each.join(" ")).join(", ")})
+CREATE FUNCTION ${schema}.apply_batch_1(${APPLY_BATCH_ARGUMENTS.map((each) => each.join(" ")).join(", ")})
 RETURNS text LANGUAGE plpgsql SECURITY DEFINER AS $gate$
 #variable_conflict use_column
 DECLARE
@@ -117,22 +117,22 @@ BEGIN
   -- Tables that are small have more rows that are gone than rows, and each scan would look at these.
   setting := set_config('enable_seqscan', 'off', true);
   IF p_later THEN setting := set_config('synchronous_commit', 'off', true); END IF;
-  SELECT f.keys || ' ' || f.accounts INTO versions FROM ${schema}.fleet f WHERE f.one;
+  SELECT f.keys || ' ' || f.accounts INTO versions FROM ${schema}.change_counter f WHERE f.one;
   IF NOT p_sure AND cardinality(m_id) > 0 THEN
     SELECT bool_and(${FITS_SQL}), bool_or(${CLOCK_WENT_BACK_SQL}), bool_or(m.id IS NULL)
       INTO fits, back, fresh FROM ${METER_DELTAS_SQL} LEFT JOIN ${meterLookupSql(schema)} ON true;
     IF back THEN RETURN 'look;' || versions || ';' || t; END IF;
     IF NOT fits THEN
       -- What was let through once is not refused when it is told again.
-      IF EXISTS (SELECT 1 FROM unnest(e_kind, e_attempt, e_began) AS o(kind, attempt, began)
-          JOIN ${schema}.booked e ON e.attempt = o.attempt AND e.began = o.began AND e.kind = 0 WHERE o.kind = 0) THEN
+      IF EXISTS (SELECT 1 FROM unnest(e_kind, e_attempt, e_started_at) AS o(kind, attempt, started_at)
+          JOIN ${schema}.ledger_row e ON e.attempt = o.attempt AND e.started_at = o.started_at AND e.kind = 0 WHERE o.kind = 0) THEN
         RETURN 'look;' || versions || ';' || t;
       END IF;
       SELECT string_agg(${METER_STATE_SQL}, ';' ORDER BY x.ord) INTO states FROM ${METER_DELTAS_SQL} LEFT JOIN ${meterLookupSql(schema)} ON true;
       RETURN 'full;' || versions || ';' || t || ';' || states;
     END IF;
   END IF;
-  UPDATE ${schema}.node SET n = p_n, head = p_hash, alive = clock_timestamp(), seen = versions
+  UPDATE ${schema}.node SET n = p_n, head = p_hash, last_heartbeat = clock_timestamp(), seen_versions = versions
     WHERE epoch = p_node AND n = p_n - 1 AND state = 'live';
   IF NOT FOUND THEN
     SELECT n, head, state INTO was FROM ${schema}.node WHERE epoch = p_node;
@@ -141,36 +141,36 @@ BEGIN
   END IF;
   IF cardinality(s_attempt) > 0 THEN
     -- Found by their names alone: by its node an index finds all that have ended, too, until they are vacuumed.
-    DELETE FROM ${schema}.open WHERE attempt = ANY (s_attempt) AND node + 0 = p_node;
+    DELETE FROM ${schema}.open_call WHERE attempt = ANY (s_attempt) AND node + 0 = p_node;
     GET DIAGNOSTICS k = ROW_COUNT;
     IF k < cardinality(s_attempt) THEN RAISE EXCEPTION 'not open' USING ERRCODE = 'TG003'; END IF;
   END IF;
   IF cardinality(g_attempt) > 0 THEN
-    UPDATE ${schema}.open o SET usage = g.usage, cost = g.cost
+    UPDATE ${schema}.open_call o SET usage = g.usage, cost = g.cost
       FROM unnest(g_attempt, g_usage, g_cost) AS g(attempt, usage, cost) WHERE o.attempt = g.attempt AND o.attempt = ANY (g_attempt);
   END IF;
   IF cardinality(e_kind) > 0 THEN
-    INSERT INTO ${schema}.open (attempt, node, began)
-      SELECT e.attempt, p_node, e.began FROM unnest(e_kind, e_attempt, e_began) AS e(kind, attempt, began) WHERE e.kind = 0;
+    INSERT INTO ${schema}.open_call (attempt, node, started_at)
+      SELECT e.attempt, p_node, e.started_at FROM unnest(e_kind, e_attempt, e_started_at) AS e(kind, attempt, started_at) WHERE e.kind = 0;
     IF t_new <> '' THEN
       INSERT INTO ${schema}.terms (node, id, ${TERMS_COLUMNS.join(", ")}) SELECT p_node, t.*
         FROM ${termsRecordsetSql("t_new")};
     END IF;
     ${CHECK_TERMS_SQL(schema)}
-    INSERT INTO ${schema}.booked (node, n, i, ${withoutPrefix(ENTRY_ARGUMENTS)})
+    INSERT INTO ${schema}.ledger_row (node, n, i, ${withoutPrefix(ENTRY_ARGUMENTS)})
       SELECT p_node, p_n, e.ord - 1, ${ENTRY_ARGUMENTS.map((name) => `e.${name.slice(2)}`).join(", ")}
       FROM unnest(${ENTRY_ARGUMENTS.join(", ")}) WITH ORDINALITY AS e(${withoutPrefix(ENTRY_ARGUMENTS)}, ord);
   END IF;
   INSERT INTO ${schema}.batch (node, n, at, hash, entries) VALUES (p_node, p_n, clock_timestamp(), p_hash, cardinality(e_kind));
   IF cardinality(m_id) > 0 THEN
-    IF fresh THEN PERFORM ${schema}.lock_1(m_id); END IF;
+    IF fresh THEN PERFORM ${schema}.lock_meters_1(m_id); END IF;
     -- As they are sent they are locked, and their states are told.
     SELECT bool_and(${FITS_SQL}), bool_or(${CLOCK_WENT_BACK_SQL}), string_agg(${METER_STATE_SQL}, ';'), array_agg(m.place)
       INTO fits, back, states, places FROM ${METER_DELTAS_SQL} CROSS JOIN ${meterLookupSql(schema, "FOR NO KEY UPDATE")};
     IF back OR fits IS NOT TRUE OR cardinality(places) < cardinality(m_id) THEN RAISE EXCEPTION 'full' USING ERRCODE = 'TG002'; END IF;
     UPDATE ${schema}.meter m SET
         level = CASE WHEN x.period = 0 THEN m.level + x.used ELSE ${DRAINED_LEVEL_SQL} + x.take * x.period END,
-        held = CASE WHEN x.period = 0 THEN m.held - x.unhold + x.take ELSE 0 END,
+        reserved = CASE WHEN x.period = 0 THEN m.reserved - x.unhold + x.take ELSE 0 END,
         at = CASE WHEN x.period = 0 THEN m.at ELSE greatest(m.at, t) END,
         max = coalesce(x.max, m.max),
         peak = CASE WHEN x.period = 0 THEN greatest(m.peak, m.level + x.used) ELSE 0 END
@@ -183,22 +183,22 @@ END $gate$;
 
 /** Signs of life, and that those of others are missing. */
 const heartbeatSql = (schema: string): string => `
-CREATE FUNCTION ${schema}.beat_1(p_node int, p_dead boolean, p_about text, p_said bigint)
+CREATE FUNCTION ${schema}.heartbeat_1(p_node int, p_dead boolean, p_info text, p_said bigint)
 RETURNS text[] LANGUAGE plpgsql SECURITY DEFINER AS $beat$
 #variable_conflict use_column
 DECLARE moment timestamptz := clock_timestamp(); t bigint := floor(extract(epoch FROM moment) * 1000)::bigint; is_live boolean; silent boolean; versions text; gone text[];
 BEGIN
   PERFORM set_config('synchronous_commit', 'off', true);
-  SELECT f.keys || ' ' || f.accounts INTO versions FROM ${schema}.fleet f;
-  SELECT alive + lease < moment INTO silent FROM ${schema}.node WHERE epoch = p_node;
-  UPDATE ${schema}.node SET alive = clock_timestamp(), seen = versions, about = coalesce(p_about, about), ahead = coalesce(p_said - t, ahead)
+  SELECT f.keys || ' ' || f.accounts INTO versions FROM ${schema}.change_counter f;
+  SELECT last_heartbeat + lease < moment INTO silent FROM ${schema}.node WHERE epoch = p_node;
+  UPDATE ${schema}.node SET last_heartbeat = clock_timestamp(), seen_versions = versions, info = coalesce(p_info, info), clock_ahead_ms = coalesce(p_said - t, clock_ahead_ms)
     WHERE epoch = p_node AND state = 'live' RETURNING true INTO is_live;
   IF p_dead AND is_live THEN
     -- One that was not heard for as long itself judges none: the database was away, and all of them come back at once. By one moment for
     -- both, or two that look at once could each have the other's row to wait for.
-    UPDATE ${schema}.node SET state = 'dead' WHERE NOT silent AND state = 'live' AND epoch <> p_node AND alive + lease < moment;
+    UPDATE ${schema}.node SET state = 'dead' WHERE NOT silent AND state = 'live' AND epoch <> p_node AND last_heartbeat + lease < moment;
     SELECT array_agg(d.epoch::text) INTO gone FROM ${schema}.node d
-      WHERE d.state <> 'live' AND EXISTS (SELECT 1 FROM ${schema}.open o WHERE o.node = d.epoch);
+      WHERE d.state <> 'live' AND EXISTS (SELECT 1 FROM ${schema}.open_call o WHERE o.node = d.epoch);
   END IF;
   RETURN ARRAY[coalesce(is_live, false)::text, versions, t::text]
     || coalesce(gone, '{}');

@@ -15,30 +15,30 @@ CREATE FUNCTION ${schema}.erase_1(p_key text[], p_labels text[], p_now text[], t
 RETURNS void LANGUAGE plpgsql SECURITY DEFINER AS $erase$
 #variable_conflict use_column
 BEGIN
-  PERFORM 1 FROM ${schema}.summed FOR UPDATE;
-  PERFORM set_config('tollgate.keeping', 'on', true);
+  PERFORM 1 FROM ${schema}.rollup_position FOR UPDATE;
+  PERFORM set_config('tollgate.maintenance', 'on', true);
   UPDATE ${schema}.terms t SET labels = p_now[x.of], salt = x.gone, live = false FROM unnest(t_of, t_node, t_id, t_salt, t_gone) AS x(of, node, id, salt, gone)
     WHERE t.node = x.node AND t.id = x.id AND t.salt = x.salt;
-  WITH was AS (DELETE FROM ${schema}.day d USING unnest(p_key, p_labels, p_now) AS x(key, labels, now) WHERE d.key = x.key AND d.labels = x.labels RETURNING d.*, x.now),
+  WITH was AS (DELETE FROM ${schema}.rollup_day d USING unnest(p_key, p_labels, p_now) AS x(key, labels, now) WHERE d.key = x.key AND d.labels = x.labels RETURNING d.*, x.now),
   now AS MATERIALIZED (SELECT w.*, ${groupNameSql(ALL_DIMENSIONS.map((name) => (name === "labels" ? "w.now" : `w.${name}`)))} AS fresh FROM was w),
   put AS (
-    INSERT INTO ${schema}.day AS d (at, grp, ${ALL_DIMENSIONS.join(", ")}, rows, calls, unpriced, estimated, nano)
+    INSERT INTO ${schema}.rollup_day AS d (at, grp, ${ALL_DIMENSIONS.join(", ")}, rows, calls, unpriced, estimated, nano)
       SELECT n.at, n.fresh, ${ALL_DIMENSIONS.map((name) => `min(n.${name === "labels" ? "now" : name})`).join(", ")},
         sum(n.rows), sum(n.calls), sum(n.unpriced), sum(n.estimated), sum(n.nano) FROM now n GROUP BY 1, 2
       ON CONFLICT (at, grp) DO UPDATE SET rows = d.rows + excluded.rows, calls = d.calls + excluded.calls,
         unpriced = d.unpriced + excluded.unpriced, estimated = d.estimated + excluded.estimated, nano = d.nano + excluded.nano),
-  units AS (DELETE FROM ${schema}.day_unit u USING now n WHERE u.at = n.at AND u.grp = n.grp RETURNING u.at, n.fresh, u.unit, u.whole, u.parts)
-  INSERT INTO ${schema}.day_unit AS d (at, grp, unit, whole, parts) SELECT u.at, u.fresh, u.unit, sum(u.whole), sum(u.parts) FROM units u GROUP BY 1, 2, 3
+  units AS (DELETE FROM ${schema}.rollup_day_unit u USING now n WHERE u.at = n.at AND u.grp = n.grp RETURNING u.at, n.fresh, u.unit, u.whole, u.parts)
+  INSERT INTO ${schema}.rollup_day_unit AS d (at, grp, unit, whole, parts) SELECT u.at, u.fresh, u.unit, sum(u.whole), sum(u.parts) FROM units u GROUP BY 1, 2, 3
     ON CONFLICT (at, grp, unit) DO UPDATE SET whole = d.whole + excluded.whole, parts = d.parts + excluded.parts;
-  PERFORM set_config('tollgate.keeping', 'off', true);
+  PERFORM set_config('tollgate.maintenance', 'off', true);
 END $erase$;
 
 CREATE FUNCTION ${schema}.erase_notes_1(p_node int[], p_n bigint[], p_i int[], p_gone text[]) RETURNS void LANGUAGE plpgsql SECURITY DEFINER AS $notes$
 BEGIN
-  PERFORM set_config('tollgate.keeping', 'on', true);
+  PERFORM set_config('tollgate.maintenance', 'on', true);
   UPDATE ${schema}.note o SET text = '', salt = x.gone FROM unnest(p_node, p_n, p_i, p_gone) AS x(node, n, i, gone)
     WHERE o.node = x.node AND o.n = x.n AND o.i = x.i;
-  PERFORM set_config('tollgate.keeping', 'off', true);
+  PERFORM set_config('tollgate.maintenance', 'off', true);
 END $notes$;
 `;
 

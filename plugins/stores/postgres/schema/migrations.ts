@@ -180,7 +180,7 @@ async function migrateOnce(
           });
         }
     await sql({ text: grantsSql(schema, roles) });
-    await sql({ text: `SELECT ${schema}.months_1(1)` });
+    await sql({ text: `SELECT ${schema}.create_partitions_1(1)` });
     await sql({ text: "COMMIT" });
     return made;
   } catch (error) {
@@ -196,15 +196,15 @@ function grantsSql(schema: string, { run, read }: DatabaseRoles): string {
     lines.push(
       `GRANT USAGE ON SCHEMA ${schema} TO ${run};`,
       `GRANT SELECT ON ALL TABLES IN SCHEMA ${schema} TO ${run};`,
-      `GRANT INSERT ON ${schema}.booked, ${schema}.terms, ${schema}.batch, ${schema}.note, ${schema}.price, ${schema}.shared, ${schema}.erased TO ${run};`,
-      `GRANT INSERT, UPDATE ON ${schema}.node, ${schema}.key, ${schema}.account, ${schema}.audit, ${schema}.fleet TO ${run};`,
-      `GRANT INSERT, UPDATE, DELETE ON ${schema}.meter, ${schema}.open TO ${run};`,
+      `GRANT INSERT ON ${schema}.ledger_row, ${schema}.terms, ${schema}.batch, ${schema}.note, ${schema}.price, ${schema}.shared, ${schema}.erased TO ${run};`,
+      `GRANT INSERT, UPDATE ON ${schema}.node, ${schema}.key, ${schema}.account, ${schema}.audit, ${schema}.change_counter TO ${run};`,
+      `GRANT INSERT, UPDATE, DELETE ON ${schema}.meter, ${schema}.open_call TO ${run};`,
       `GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA ${schema} TO ${run};`,
     );
   if (read !== undefined)
     lines.push(
       `GRANT USAGE ON SCHEMA ${schema} TO ${read};`,
-      `GRANT SELECT ON ${schema}.entry, ${schema}.booked, ${schema}.terms, ${schema}.batch, ${schema}.open, ${schema}.meter, ${schema}.node, ${schema}.schema_version, ${schema}.fleet, ${schema}.summed, ${ROLLUP_TABLE_NAMES.map((table) => `${schema}.${table}`).join(", ")}, ${schema}.chain, ${schema}.note, ${schema}.key, ${schema}.account, ${schema}.base, ${schema}.sums, ${schema}.erased TO ${read};`,
+      `GRANT SELECT ON ${schema}.entry, ${schema}.ledger_row, ${schema}.terms, ${schema}.batch, ${schema}.open_call, ${schema}.meter, ${schema}.node, ${schema}.schema_version, ${schema}.change_counter, ${schema}.rollup_position, ${ROLLUP_TABLE_NAMES.map((table) => `${schema}.${table}`).join(", ")}, ${schema}.chain, ${schema}.note, ${schema}.key, ${schema}.account, ${schema}.checkpoint, ${schema}.checkpoint_rollup, ${schema}.erased TO ${read};`,
     );
   return lines.join("\n");
 }

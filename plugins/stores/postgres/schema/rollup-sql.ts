@@ -51,11 +51,11 @@ const KEY_DIMENSIONS = ["key", "account"];
 const MODEL_DIMENSIONS = ["provider", "model"];
 /** All facts by days; and by half hours too, those that nearly each report is by: their sums are few beside those of all facts. */
 const ROLLUP_TABLES: readonly RollupTable[] = [
-  { table: "day_key", span: DAY_MS, dimensions: KEY_DIMENSIONS },
-  { table: "day_model", span: DAY_MS, dimensions: MODEL_DIMENSIONS },
-  { table: "half_key", span: HALF_HOUR_MS, dimensions: KEY_DIMENSIONS },
-  { table: "half_model", span: HALF_HOUR_MS, dimensions: MODEL_DIMENSIONS },
-  { table: "day", span: DAY_MS, dimensions: ALL_DIMENSIONS, includesVoid: true },
+  { table: "rollup_day_key", span: DAY_MS, dimensions: KEY_DIMENSIONS },
+  { table: "rollup_day_model", span: DAY_MS, dimensions: MODEL_DIMENSIONS },
+  { table: "rollup_half_key", span: HALF_HOUR_MS, dimensions: KEY_DIMENSIONS },
+  { table: "rollup_half_model", span: HALF_HOUR_MS, dimensions: MODEL_DIMENSIONS },
+  { table: "rollup_day", span: DAY_MS, dimensions: ALL_DIMENSIONS, includesVoid: true },
 ];
 
 /** Of those that say all that is asked, the one that says the least of each span; longer spans first. */
@@ -128,7 +128,7 @@ export const UNIT_SUMS_SQL = UNIT_COLUMNS.map((unit) => `sum(e.${unit}) AS ${uni
 export const addToRollupsSql = (schema: string, batches: string, sign: "+" | "-"): string => `
   WITH fresh AS MATERIALIZED (
     SELECT e.*, ${floorToSpanSql("e.at", HALF_HOUR_MS)} AS half
-      FROM ${schema}.batch b JOIN ${schema}.booked e ON e.node = b.node AND e.n = b.n WHERE ${batches} AND e.kind <> 0),
+      FROM ${schema}.batch b JOIN ${schema}.ledger_row e ON e.node = b.node AND e.n = b.n WHERE ${batches} AND e.kind <> 0),
   bare AS MATERIALIZED (
     SELECT e.half, e.node, e.terms, ${STATE_SQL} AS state, e.outcome, count(*) AS rows, ${SUM_EXPRESSIONS.calls} AS calls,
       ${SUM_EXPRESSIONS.unpriced} AS unpriced, ${SUM_EXPRESSIONS.estimated} AS estimated, ${SUM_EXPRESSIONS.nano} AS nano, ${UNIT_SUMS_SQL.join(", ")}
@@ -186,17 +186,17 @@ export const deleteEmptyRollupsSql = (schema: string): string =>
 
 /** `s`: the schema. */
 export const updateRollupsSql = (schema: string): string => `
-CREATE FUNCTION ${schema}.sum_1(p_most bigint) RETURNS bigint LANGUAGE plpgsql SECURITY DEFINER AS $sum$
+CREATE FUNCTION ${schema}.update_rollups_1(p_most bigint) RETURNS bigint LANGUAGE plpgsql SECURITY DEFINER AS $sum$
 DECLARE low bigint; high bigint; many bigint;
 BEGIN
   PERFORM set_config('synchronous_commit', 'off', true), set_config('jit', 'off', true);
-  SELECT upto INTO low FROM ${schema}.summed FOR UPDATE SKIP LOCKED;
+  SELECT up_to INTO low FROM ${schema}.rollup_position FOR UPDATE SKIP LOCKED;
   IF low IS NULL THEN RETURN 0; END IF;
-  SELECT max(pos + entries) INTO high FROM
-    (SELECT b.pos, b.entries FROM ${schema}.batch b WHERE b.pos >= low AND b.entries > 0 ORDER BY b.pos LIMIT p_most) picked;
+  SELECT max(seq + entries) INTO high FROM
+    (SELECT b.seq, b.entries FROM ${schema}.batch b WHERE b.seq >= low AND b.entries > 0 ORDER BY b.seq LIMIT p_most) picked;
   IF high IS NULL THEN RETURN 0; END IF;
-  ${addToRollupsSql(schema, "b.pos >= low AND b.pos < high", "+")}
-  UPDATE ${schema}.summed SET upto = high;
+  ${addToRollupsSql(schema, "b.seq >= low AND b.seq < high", "+")}
+  UPDATE ${schema}.rollup_position SET up_to = high;
   RETURN high - low;
 END $sum$;
 `;

@@ -7,39 +7,39 @@ const SEQUENCE_INTERVAL = "200 milliseconds";
 /** `s`: the schema. */
 export const sequencerSql = (schema: string): string => `
 -- Nothing: another gateway does it just now, or did a moment ago.
-CREATE FUNCTION ${schema}.close_1(p_most int, p_wait boolean) RETURNS bigint LANGUAGE plpgsql SECURITY DEFINER AS $close$
+CREATE FUNCTION ${schema}.assign_sequence_1(p_most int, p_wait boolean) RETURNS bigint LANGUAGE plpgsql SECURITY DEFINER AS $close$
 #variable_conflict use_column
-DECLARE last record; b record; number bigint; head bytea; many bigint := 0;
+DECLARE last record; b record; number bigint; link bytea; many bigint := 0;
 BEGIN
   PERFORM set_config('synchronous_commit', 'off', true);
   IF p_wait THEN
-    IF NOT EXISTS (SELECT 1 FROM ${schema}.batch WHERE pos IS NULL) THEN RETURN 0; END IF;
-    SELECT pos, link INTO last FROM ${schema}.chain FOR UPDATE;
+    IF NOT EXISTS (SELECT 1 FROM ${schema}.batch WHERE seq IS NULL) THEN RETURN 0; END IF;
+    SELECT next_seq, head INTO last FROM ${schema}.chain FOR UPDATE;
   ELSE
-    SELECT pos, link INTO last FROM ${schema}.chain WHERE closed NOT BETWEEN clock_timestamp() - interval '${SEQUENCE_INTERVAL}' AND clock_timestamp() FOR UPDATE SKIP LOCKED;
+    SELECT next_seq, head INTO last FROM ${schema}.chain WHERE sequenced_at NOT BETWEEN clock_timestamp() - interval '${SEQUENCE_INTERVAL}' AND clock_timestamp() FOR UPDATE SKIP LOCKED;
     IF NOT FOUND THEN RETURN NULL; END IF;
   END IF;
-  number := last.pos; head := last.link;
+  number := last.next_seq; link := last.head;
   -- A node's batches stay in its own order, whatever the clock has done in between.
   FOR b IN SELECT node, n, at, hash, entries FROM
-      (SELECT *, max(at) OVER (PARTITION BY node ORDER BY n) AS late FROM ${schema}.batch WHERE pos IS NULL) fresh
+      (SELECT *, max(at) OVER (PARTITION BY node ORDER BY n) AS late FROM ${schema}.batch WHERE seq IS NULL) fresh
       ORDER BY late, node, n LIMIT p_most LOOP
-    head := sha256(head || int4send(b.node) || int8send(b.n) || b.hash);
-    UPDATE ${schema}.batch SET pos = number, link = head WHERE node = b.node AND n = b.n AND at = b.at;
+    link := sha256(link || int4send(b.node) || int8send(b.n) || b.hash);
+    UPDATE ${schema}.batch SET seq = number, chain_hash = link WHERE node = b.node AND n = b.n AND at = b.at;
     number := number + b.entries; many := many + 1;
   END LOOP;
-  UPDATE ${schema}.chain SET pos = number, link = head, closed = clock_timestamp();
+  UPDATE ${schema}.chain SET next_seq = number, head = link, sequenced_at = clock_timestamp();
   RETURN many;
 END $close$;
 
 -- The month that a moment is in: its partitions, where they are not there.
-CREATE FUNCTION ${schema}.month_1(p_at timestamptz) RETURNS void LANGUAGE plpgsql SECURITY DEFINER AS $month$
+CREATE FUNCTION ${schema}.create_partition_1(p_at timestamptz) RETURNS void LANGUAGE plpgsql SECURITY DEFINER AS $month$
 DECLARE month timestamptz := date_trunc('month', p_at, 'UTC'); next timestamptz; name text;
 BEGIN
   next := date_trunc('month', month + interval '32 days', 'UTC');
   name := to_char(month AT TIME ZONE 'UTC', '"_"YYYY_MM');
-  IF to_regclass('${schema}.booked' || name) IS NOT NULL THEN RETURN; END IF;
-  EXECUTE format('CREATE TABLE ${schema}.%I PARTITION OF ${schema}.booked FOR VALUES FROM (%s) TO (%s)', 'booked' || name,
+  IF to_regclass('${schema}.ledger_row' || name) IS NOT NULL THEN RETURN; END IF;
+  EXECUTE format('CREATE TABLE ${schema}.%I PARTITION OF ${schema}.ledger_row FOR VALUES FROM (%s) TO (%s)', 'ledger_row' || name,
     extract(epoch FROM month)::bigint * 1000, extract(epoch FROM next)::bigint * 1000);
   EXECUTE format('CREATE TABLE ${schema}.%I PARTITION OF ${schema}.batch FOR VALUES FROM (%L) TO (%L)', 'batch' || name, month, next);
 EXCEPTION
@@ -47,11 +47,11 @@ EXCEPTION
   WHEN check_violation OR duplicate_table OR lock_not_available THEN NULL;
 END $month$;
 
-CREATE FUNCTION ${schema}.months_1(p_ahead int) RETURNS void LANGUAGE plpgsql SECURITY DEFINER AS $months$
+CREATE FUNCTION ${schema}.create_partitions_1(p_ahead int) RETURNS void LANGUAGE plpgsql SECURITY DEFINER AS $months$
 BEGIN
   FOR i IN 0..p_ahead LOOP
     -- Added where no zone is: west of Greenwich a month's last evening and one month are the same month once more.
-    PERFORM ${schema}.month_1((date_trunc('month', clock_timestamp() AT TIME ZONE 'UTC') + make_interval(months => i)) AT TIME ZONE 'UTC');
+    PERFORM ${schema}.create_partition_1((date_trunc('month', clock_timestamp() AT TIME ZONE 'UTC') + make_interval(months => i)) AT TIME ZONE 'UTC');
   END LOOP;
 END $months$;
 `;

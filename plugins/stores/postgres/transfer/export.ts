@@ -37,7 +37,7 @@ export function openExport(sql: RunSql, schema: string, end: () => Promise<void>
       // A gateway that begins makes a row there, and waits.
       await sql({ text: `LOCK TABLE ${schema}.node IN SHARE MODE` });
       const [row] = await sql({
-        text: `SELECT count(*) AS many FROM ${schema}.node WHERE state = 'live' AND alive + lease > clock_timestamp()`,
+        text: `SELECT count(*) AS many FROM ${schema}.node WHERE state = 'live' AND last_heartbeat + lease > clock_timestamp()`,
       });
       if (row!["many"] === "0") return;
       await sql({ text: "ROLLBACK" });
@@ -53,9 +53,9 @@ async function readRowsAfter(sql: RunSql, schema: string, after: number): Promis
     await assignNumbers(sql, schema);
     // Reserves that stayed when rows were pruned, of calls that are settled in rows which are there.
     const stayed = await sql({
-      text: `SELECT ${ROW_SELECT_SQL} FROM ${schema}.base o, json_array_elements(o.text::json -> 'carried') k
+      text: `SELECT ${ROW_SELECT_SQL} FROM ${schema}.checkpoint o, json_array_elements(o.text::json -> 'retainedReserves') k
         JOIN ${schema}.entry e ON e.node = (k ->> 0)::int AND e.n = (k ->> 1)::bigint AND e.i = (k ->> 2)::int ${nodeJoinSql(schema)}
-        WHERE EXISTS (SELECT 1 FROM ${schema}.entry l WHERE l.attempt = e.attempt AND l.began = e.began AND l.kind = 1)`,
+        WHERE EXISTS (SELECT 1 FROM ${schema}.entry l WHERE l.attempt = e.attempt AND l.started_at = e.started_at AND l.kind = 1)`,
     });
     const next = ((await readCheckpoint(sql, schema))?.nextSeq ?? 1) - 1;
     if (stayed.length > 0)
@@ -66,9 +66,9 @@ async function readRowsAfter(sql: RunSql, schema: string, after: number): Promis
       };
   }
   const rows = await sql({
-    text: `SELECT b.pos + e.i AS seq, ${ROW_SELECT_SQL} FROM ${schema}.batch b JOIN ${schema}.entry e ON e.node = b.node AND e.n = b.n ${nodeJoinSql(schema)}
-      WHERE b.pos >= coalesce((SELECT max(pos) FROM ${schema}.batch WHERE pos <= $1::bigint + 1), 0)
-        AND b.pos + e.i > $1::bigint ORDER BY b.pos + e.i LIMIT $2`,
+    text: `SELECT b.seq + e.i AS seq, ${ROW_SELECT_SQL} FROM ${schema}.batch b JOIN ${schema}.entry e ON e.node = b.node AND e.n = b.n ${nodeJoinSql(schema)}
+      WHERE b.seq >= coalesce((SELECT max(seq) FROM ${schema}.batch WHERE seq <= $1::bigint + 1), 0)
+        AND b.seq + e.i > $1::bigint ORDER BY b.seq + e.i LIMIT $2`,
     values: [after, PAGE_ROWS],
   });
   return {
@@ -86,17 +86,17 @@ async function readMetadata(sql: RunSql, schema: string): Promise<TransferredRem
     );
   const prices = await sql({ text: `SELECT hash, price FROM ${schema}.price ORDER BY hash` });
   const meters = await sql({
-    text: `SELECT id, level + ${unreportedSpendSql(schema)} AS level, at, max, told FROM ${schema}.meter m ORDER BY id`,
+    text: `SELECT id, level + ${unreportedSpendSql(schema)} AS level, at, max, notified_level FROM ${schema}.meter m ORDER BY id`,
   });
   const open = await sql({
-    text: `SELECT attempt, usage, cost FROM ${schema}.open WHERE usage IS NOT NULL ORDER BY attempt`,
+    text: `SELECT attempt, usage, cost FROM ${schema}.open_call WHERE usage IS NOT NULL ORDER BY attempt`,
   });
   const shared = await sql({
     text: `SELECT name, encode(value, 'base64') AS value FROM ${schema}.shared ORDER BY name`,
   });
-  const [chain] = await sql({ text: `SELECT encode(link, 'hex') AS link FROM ${schema}.chain` });
+  const [chain] = await sql({ text: `SELECT encode(head, 'hex') AS head FROM ${schema}.chain` });
   return {
-    keys: await records<KeyRecord>("key", "place"),
+    keys: await records<KeyRecord>("key", "sort_key"),
     accounts: await records<AccountRecord>("account", "id"),
     prices: prices.map(({ hash, price }) => [hash!, fromJson<Price>(price!)] as const),
     audit: await readAudit(sql, schema),
@@ -105,7 +105,7 @@ async function readMetadata(sql: RunSql, schema: string): Promise<TransferredRem
       level: BigInt(row["level"]!),
       at: Number(row["at"]),
       max: BigInt(row["max"]!),
-      notifiedLevel: BigInt(row["told"]!),
+      notifiedLevel: BigInt(row["notified_level"]!),
     })),
     lastProgress: open.map(
       ({ attempt, usage, cost }) =>
@@ -119,7 +119,7 @@ async function readMetadata(sql: RunSql, schema: string): Promise<TransferredRem
       ({ name, value }) => [name!, Uint8Array.from(Buffer.from(value!, "base64"))] as const,
     ),
     rollups: await readCheckpointSums(sql, schema),
-    head: chain!["link"]!,
+    head: chain!["head"]!,
     totals: await readTotals(sql, schema, { by: COMPARED_TOTALS }),
   };
 }
@@ -142,7 +142,7 @@ async function readCheckpointSums(
   const base = await readCheckpoint(sql, schema);
   if (!base) return undefined;
   const sums = await sql({
-    text: `SELECT quarter, text FROM ${schema}.sums WHERE n <= $1 ORDER BY n`,
+    text: `SELECT quarter, text FROM ${schema}.checkpoint_rollup WHERE n <= $1 ORDER BY n`,
     values: [base.rollups],
   });
   return {

@@ -94,9 +94,9 @@ export class ImportMetadata {
       ...accounts.map((text, i) => ["account", rest.accounts[i]!.id, text] as const),
       ...audit.map(([id, text]) => ["audit", id, text] as const),
       ...audit.flatMap(([id, , text]) =>
-        text === undefined ? [] : [["ended", id, text] as const],
+        text === undefined ? [] : [["audit_end", id, text] as const],
       ),
-      ["moved", rest.head ?? "", toJson({ head: rest.head, sums })],
+      ["imported", rest.head ?? "", toJson({ head: rest.head, sums })],
     ]);
   }
 
@@ -135,7 +135,7 @@ export class ImportMetadata {
     const schema = this.#schema;
     const held = new Map<string, bigint>();
     const open = await sql({
-      text: `SELECT e.rest FROM ${schema}.open o JOIN ${schema}.booked e ON e.attempt = o.attempt AND e.began = o.began AND e.kind = 0`,
+      text: `SELECT e.rest FROM ${schema}.open_call o JOIN ${schema}.ledger_row e ON e.attempt = o.attempt AND e.started_at = o.started_at AND e.kind = 0`,
     });
     for (const { rest } of open)
       for (const [id, amount] of decodeMeterAmounts(rest ?? null))
@@ -148,7 +148,7 @@ export class ImportMetadata {
         .map((id) => ({ id, level: 0n, at: 0, max: 0n, notifiedLevel: 0n })),
     ];
     await sql({
-      text: `INSERT INTO ${schema}.meter (id, level, held, at, max, peak, told)
+      text: `INSERT INTO ${schema}.meter (id, level, reserved, at, max, peak, notified_level)
         SELECT * FROM unnest($1::text[], $2::numeric[], $3::numeric[], $4::bigint[], $5::numeric[], $6::numeric[], $7::numeric[])`,
       values: [
         textArray(all.map(({ id }) => id)),
@@ -162,7 +162,7 @@ export class ImportMetadata {
     });
     for (const [attempt, usage, costNano] of lastProgress)
       await sql({
-        text: `UPDATE ${schema}.open SET usage = $2, cost = $3::text::bigint WHERE attempt = $1`,
+        text: `UPDATE ${schema}.open_call SET usage = $2, cost = $3::text::bigint WHERE attempt = $1`,
         values: [attempt, JSON.stringify(usage), costNano === null ? null : String(costNano)],
       });
   }
@@ -176,7 +176,7 @@ export class ImportMetadata {
       return [i + 1, quarter, text, last] as const;
     });
     await sql({
-      text: `INSERT INTO ${schema}.sums SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::text[], $4::text[])`,
+      text: `INSERT INTO ${schema}.checkpoint_rollup SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::text[], $4::text[])`,
       values: [
         numberArray(sums.map(([n]) => n)),
         numberArray(sums.map(([, quarter]) => quarter)),
@@ -198,10 +198,10 @@ export class ImportMetadata {
     };
     const text = JSON.stringify(base);
     await sql({
-      text: `INSERT INTO ${schema}.base (pos, sums, text) VALUES (1, $1, $2)`,
+      text: `INSERT INTO ${schema}.checkpoint (next_seq, rollups, text) VALUES (1, $1, $2)`,
       values: [sums.length, text],
     });
     const note = { nextSeq: 1, checkpoint: hashText(text), rollups: last } satisfies CompactionNote;
-    await this.#writeNotes(sql, [["pruned", "1", JSON.stringify(note)]]);
+    await this.#writeNotes(sql, [["compacted", "1", JSON.stringify(note)]]);
   }
 }

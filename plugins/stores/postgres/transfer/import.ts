@@ -74,7 +74,7 @@ class LedgerImporter implements LedgerImport {
   async begin(): Promise<void> {
     const [sql, schema] = [this.#sql, this.#schema];
     const nodes = await sql({
-      text: `SELECT epoch, id, about, state, n, head,
+      text: `SELECT epoch, id, info, state, n, head,
         (SELECT coalesce(max(t.id), 0) FROM ${schema}.terms t WHERE t.node = w.epoch) AS last FROM ${schema}.node w`,
     });
     const mover = nodes.find(({ id, state }) => id === IMPORT_NODE && state === "live");
@@ -82,12 +82,12 @@ class LedgerImporter implements LedgerImport {
       fail("conflict", "There is a ledger in this database already.", { code: "not_empty" });
     if (!mover) {
       await sql({
-        text: `INSERT INTO ${schema}.node (id, about, lease) VALUES ($1, '{"after":0}', '1000 years')`,
+        text: `INSERT INTO ${schema}.node (id, info, lease) VALUES ($1, '{"after":0}', '1000 years')`,
         values: [IMPORT_NODE],
       });
       return this.begin();
     }
-    this.after = (JSON.parse(mover["about"]!) as { after: number }).after;
+    this.after = (JSON.parse(mover["info"]!) as { after: number }).after;
     for (const node of nodes)
       this.#chains.set(node["id"]!, {
         epoch: Number(node["epoch"]),
@@ -95,8 +95,8 @@ class LedgerImporter implements LedgerImport {
         head: parseBytea(node["head"]!),
         terms: new TermsCache(Number(node["last"])),
       });
-    for (const row of await sql({ text: `SELECT attempt, began FROM ${schema}.open` }))
-      this.#openCalls.set(row["attempt"]!, Number(row["began"]));
+    for (const row of await sql({ text: `SELECT attempt, started_at FROM ${schema}.open_call` }))
+      this.#openCalls.set(row["attempt"]!, Number(row["started_at"]));
   }
 
   async writeRows({ rows, next }: TransferredRows): Promise<void> {
@@ -104,22 +104,22 @@ class LedgerImporter implements LedgerImport {
     await this.#inTransaction(async (sql) => {
       const began = await this.#callStarts(sql, rows.map(fromMovedRow));
       for (const month of new Set([...began.values()].map(monthStart)))
-        await sql({ text: `SELECT ${schema}.month_1($1)`, values: [month] });
+        await sql({ text: `SELECT ${schema}.create_partition_1($1)`, values: [month] });
       for (const some of splitByInstance(rows.map(fromMovedRow)))
         await this.#writeBatch(sql, some, began);
       const open = rows.filter(({ kind }) => kind === "reserve").map(({ attempt }) => attempt);
       const over = rows.filter(({ kind }) => kind === "settle").map(({ attempt }) => attempt);
       await sql({
-        text: `INSERT INTO ${schema}.open (attempt, node, began)
-          SELECT e.attempt, e.node, e.began FROM ${schema}.booked e WHERE e.attempt = ANY ($1::text[]) AND e.kind = 0`,
+        text: `INSERT INTO ${schema}.open_call (attempt, node, started_at)
+          SELECT e.attempt, e.node, e.started_at FROM ${schema}.ledger_row e WHERE e.attempt = ANY ($1::text[]) AND e.kind = 0`,
         values: [textArray(open)],
       });
       await sql({
-        text: `DELETE FROM ${schema}.open WHERE attempt = ANY ($1::text[])`,
+        text: `DELETE FROM ${schema}.open_call WHERE attempt = ANY ($1::text[])`,
         values: [textArray(over)],
       });
       await sql({
-        text: `UPDATE ${schema}.node SET about = $2 WHERE id = $1`,
+        text: `UPDATE ${schema}.node SET info = $2 WHERE id = $1`,
         values: [IMPORT_NODE, JSON.stringify({ after: next })],
       });
       for (const attempt of over) this.#openCalls.delete(attempt);
@@ -146,16 +146,16 @@ class LedgerImporter implements LedgerImport {
         values: [IMPORT_NODE],
       });
       await sql({
-        text: `UPDATE ${schema}.fleet SET keys = keys + 1, accounts = accounts + 1, changed = clock_timestamp()`,
+        text: `UPDATE ${schema}.change_counter SET keys = keys + 1, accounts = accounts + 1, changed = clock_timestamp()`,
       });
       return all;
     });
     await assignNumbers(this.#sql, schema);
     await updateRollups(this.#sql, schema);
     const [chain] = await this.#sql({
-      text: `SELECT encode(link, 'hex') AS link FROM ${schema}.chain`,
+      text: `SELECT encode(head, 'hex') AS head FROM ${schema}.chain`,
     });
-    return { head: chain!["link"]!, totals };
+    return { head: chain!["head"]!, totals };
   }
 
   /** One transaction; what it fails with has not happened, and it begins anew then. */
@@ -188,10 +188,10 @@ class LedgerImporter implements LedgerImport {
     const unknown = others.filter(({ attempt }) => !began.has(attempt));
     for (const { attempt, at } of unknown) began.set(attempt, at);
     for (const row of await sql({
-      text: `SELECT attempt, began FROM ${this.#schema}.booked WHERE attempt = ANY ($1::text[]) AND kind = 0`,
+      text: `SELECT attempt, started_at FROM ${this.#schema}.ledger_row WHERE attempt = ANY ($1::text[]) AND kind = 0`,
       values: [textArray(unknown.map(({ attempt }) => attempt))],
     }))
-      began.set(row["attempt"]!, Number(row["began"]));
+      began.set(row["attempt"]!, Number(row["started_at"]));
     return began;
   }
 
@@ -222,7 +222,7 @@ class LedgerImporter implements LedgerImport {
     let chain = this.#chains.get(id);
     if (!chain) {
       const [row] = await sql({
-        text: `INSERT INTO ${this.#schema}.node (id, state, alive, lease) VALUES ($1, 'left', '-infinity', '0') RETURNING epoch`,
+        text: `INSERT INTO ${this.#schema}.node (id, state, last_heartbeat, lease) VALUES ($1, 'left', '-infinity', '0') RETURNING epoch`,
         values: [id],
       });
       chain = {

@@ -68,7 +68,7 @@ export async function callApplyBatch(
   const { meterDeltas, closedAttempts, progress, rows } = plan;
   const { fresh, known } = position.terms.partition(rows);
   const [gate, casts] =
-    leased.length > 0 ? ["apply_sliced_1", LEASED_CASTS] : ["apply_1", APPLY_CASTS];
+    leased.length > 0 ? ["apply_leased_batch_1", LEASED_CASTS] : ["apply_batch_1", APPLY_CASTS];
   const text = `SELECT ${schema}.${gate}(${casts}) AS said`;
   const values = [
     position.epoch,

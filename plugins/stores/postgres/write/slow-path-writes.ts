@@ -63,7 +63,7 @@ export function writeBatch(
   const say: AddStatement = (text, values) => void asked.push(sql({ text, values }));
   if (chain) {
     say(
-      `UPDATE ${schema}.node SET n = $2, head = $3, alive = clock_timestamp() WHERE epoch = $1 AND state = 'live'`,
+      `UPDATE ${schema}.node SET n = $2, head = $3, last_heartbeat = clock_timestamp() WHERE epoch = $1 AND state = 'live'`,
       [epoch, chain.n, chain.head],
     );
     say(
@@ -77,7 +77,7 @@ export function writeBatch(
     writeOpenCalls(of, epoch, schema, say);
   }
   for (const [attempt, { usage, costNano }] of of.progress)
-    say(`UPDATE ${schema}.open SET usage = $2, cost = $3::text::bigint WHERE attempt = $1`, [
+    say(`UPDATE ${schema}.open_call SET usage = $2, cost = $3::text::bigint WHERE attempt = $1`, [
       attempt,
       JSON.stringify(usage),
       costNano === null ? null : String(costNano),
@@ -102,10 +102,12 @@ function writeOpenCalls(
   const settled = new Set(rows.filter(({ kind }) => kind === "settle").map((row) => row.attempt));
   const begun = rows.filter(({ kind, attempt }) => kind === "reserve" && !settled.has(attempt));
   if (settled.size > 0)
-    say(`DELETE FROM ${schema}.open WHERE attempt = ANY ($1::text[])`, [textArray([...settled])]);
+    say(`DELETE FROM ${schema}.open_call WHERE attempt = ANY ($1::text[])`, [
+      textArray([...settled]),
+    ]);
   if (begun.length > 0)
     say(
-      `INSERT INTO ${schema}.open (attempt, node, began) SELECT a, $1::int, b FROM unnest($2::text[], $3::bigint[]) AS o(a, b)`,
+      `INSERT INTO ${schema}.open_call (attempt, node, started_at) SELECT a, $1::int, b FROM unnest($2::text[], $3::bigint[]) AS o(a, b)`,
       [
         epoch,
         textArray(begun.map((row) => row.attempt)),
@@ -137,15 +139,18 @@ function writeNotes(
       say(`INSERT INTO ${schema}.key VALUES ($1, $2, $3)`, [id, keyCursor(fromJson(text)), text]);
     else say(`INSERT INTO ${schema}.account VALUES ($1, $2)`, [id, text]);
   for (const kind of new Set(notes.map(([kind]) => kind)))
-    say(`UPDATE ${schema}.fleet SET ${kind}s = ${kind}s + 1, changed = clock_timestamp()`, []);
+    say(
+      `UPDATE ${schema}.change_counter SET ${kind}s = ${kind}s + 1, changed = clock_timestamp()`,
+      [],
+    );
 }
 
 function writeMeters(changed: readonly Meter[], schema: string, say: AddStatement): void {
   const of = (pick: (meter: Meter) => bigint | number) => numberArray(changed.map(pick));
   say(
-    `UPDATE ${schema}.meter m SET level = x.level, held = x.held, at = x.at, max = x.max, peak = x.peak
+    `UPDATE ${schema}.meter m SET level = x.level, reserved = x.reserved, at = x.at, max = x.max, peak = x.peak
      FROM unnest($1::text[], $2::numeric[], $3::numeric[], $4::bigint[], $5::numeric[], $6::numeric[])
-       AS x(id, level, held, at, max, peak) WHERE m.id = x.id`,
+       AS x(id, level, reserved, at, max, peak) WHERE m.id = x.id`,
     [
       textArray(changed.map(({ id }) => id)),
       of(({ level }) => level),

@@ -139,7 +139,7 @@ async function readBatchState(
     }),
     sql({ text: CLOCK_SQL }),
     sql({
-      text: `SELECT attempt, usage, cost FROM ${schema}.open WHERE attempt = ANY ($1::text[]) ORDER BY attempt FOR UPDATE`,
+      text: `SELECT attempt, usage, cost FROM ${schema}.open_call WHERE attempt = ANY ($1::text[]) ORDER BY attempt FOR UPDATE`,
       values: [attempts],
     }),
     sql({
@@ -222,11 +222,11 @@ async function lockMeters(
   const list = textArray(ids);
   const [, rows, clock] = await awaitAll([
     sql({
-      text: `SELECT ${schema}.lock_1($1::text[])`,
+      text: `SELECT ${schema}.lock_meters_1($1::text[])`,
       values: [list],
     }),
     sql({
-      text: `SELECT id, level, held, at, max, peak, told FROM ${schema}.meter WHERE id = ANY ($1::text[])`,
+      text: `SELECT id, level, reserved, at, max, peak, notified_level FROM ${schema}.meter WHERE id = ANY ($1::text[])`,
       values: [list],
     }),
     sql({ text: CLOCK_SQL }),
@@ -248,9 +248,9 @@ async function lockMeters(
 export function parseMeter(row: Row): { meter: Meter; peak: bigint } {
   const meter = createMeter(row["id"]!);
   meter.level = BigInt(row["level"]!);
-  meter.reserved = BigInt(row["held"]!);
+  meter.reserved = BigInt(row["reserved"]!);
   meter.at = Number(row["at"]);
   meter.max = BigInt(row["max"]!);
-  meter.notifiedLevel = BigInt(row["told"]!);
+  meter.notifiedLevel = BigInt(row["notified_level"]!);
   return { meter, peak: BigInt(row["peak"]!) };
 }

@@ -13,7 +13,9 @@ import { extended, messagesIn, simple, type Statement } from "./protocol.ts";
 
 /** Tables that a gateway's calls change. */
 const CHANGED =
-  "fleet node meter open batch booked terms note price chain summed slice recall touch".split(" ");
+  "change_counter node meter open_call batch ledger_row terms note price chain rollup_position budget_lease lease_recall lease_use".split(
+    " ",
+  );
 
 /** Helpers of the simulator. `between` runs another batch where the gate has looked at meters and not locked them yet; `locked` reports each lock. */
 const HELPERS = `
@@ -38,7 +40,7 @@ END $$;`;
 
 /** Where the gate is changed to call the helpers. */
 const HOOKS = [
-  [/IF fresh THEN PERFORM \w+\.lock_1\(m_id\); END IF;/g, "PERFORM sim.between(); $&"],
+  [/IF fresh THEN PERFORM \w+\.lock_meters_1\(m_id\); END IF;/g, "PERFORM sim.between(); $&"],
   [
     /SELECT \*, ctid AS place FROM (\w+\.meter WHERE id = x\.id OFFSET 0 FOR NO KEY UPDATE)/g,
     "SELECT *, ctid AS place, sim.locked(id) FROM $1",
@@ -72,12 +74,12 @@ export class SimulatedDatabase {
     await migrate(made.ask, "tollgate", {});
     made.rows(HELPERS);
     made.#sound = made.rows(
-      "SELECT pg_get_functiondef(oid) AS text FROM pg_proc WHERE proname IN ('apply_1', 'unslice_dead_1', 'beat_1')",
+      "SELECT pg_get_functiondef(oid) AS text FROM pg_proc WHERE proname IN ('apply_batch_1', 'return_dead_leases_1', 'heartbeat_1')",
     );
     await made.plant("");
     made.#clean = `BEGIN; SET LOCAL session_replication_role = replica;
       ${CHANGED.map((table) => `DELETE FROM tollgate.${table};`).join(" ")}
-      INSERT INTO tollgate.fleet DEFAULT VALUES; INSERT INTO tollgate.chain DEFAULT VALUES; INSERT INTO tollgate.summed DEFAULT VALUES;
+      INSERT INTO tollgate.change_counter DEFAULT VALUES; INSERT INTO tollgate.chain DEFAULT VALUES; INSERT INTO tollgate.rollup_position DEFAULT VALUES;
       SELECT setval(pg_get_serial_sequence('tollgate.node', 'epoch'), 1, false), set_config('sim.other', '', false); COMMIT`;
     return made;
   }
@@ -87,7 +89,7 @@ export class SimulatedDatabase {
     for (const { text } of this.#sound) this.rows(text!);
     await planted(name, async (text) => Object.values(this.rows(text)[0] ?? {})[0] ?? "");
     const [gate] = this.rows(
-      "SELECT pg_get_functiondef(oid) AS text FROM pg_proc WHERE proname = 'apply_1'",
+      "SELECT pg_get_functiondef(oid) AS text FROM pg_proc WHERE proname = 'apply_batch_1'",
     );
     let text = gate!["text"]!;
     for (const [line, instead] of HOOKS) {
@@ -166,7 +168,7 @@ export class SimulatedDatabase {
   /** Whether this node's lease is over, as the database has it. */
   isSilent(epoch: string): boolean {
     const [row] = this.rows(
-      `SELECT (alive + lease < clock_timestamp())::text AS silent FROM tollgate.node WHERE epoch = ${Number(epoch)}`,
+      `SELECT (last_heartbeat + lease < clock_timestamp())::text AS silent FROM tollgate.node WHERE epoch = ${Number(epoch)}`,
     );
     return row?.["silent"] === "true";
   }

@@ -23,9 +23,9 @@ export function stepLaws(
   const died: string[] = [];
   const ids = budgets.map((budget) => `"${idOf(budget)}"`).join(",");
   const rows =
-    database.rows(`SELECT 'meter' AS kind, id, level::text AS a, held::text AS b FROM tollgate.meter WHERE id = ANY ('{${ids}}')
+    database.rows(`SELECT 'meter' AS kind, id, level::text AS a, reserved::text AS b FROM tollgate.meter WHERE id = ANY ('{${ids}}')
     UNION ALL SELECT 'node', epoch::text, state, n::text FROM tollgate.node WHERE state <> 'live'
-    UNION ALL SELECT 'slice', meter, node, '' FROM tollgate.slice WHERE apart`);
+    UNION ALL SELECT 'slice', meter, node, '' FROM tollgate.budget_lease WHERE is_offline`);
   const slices = new Map<string, string>();
   for (const { kind, id, a, b } of rows)
     if (kind === "meter") {
@@ -54,10 +54,10 @@ export function gateLaws(database: SimulatedDatabase): string[] {
   );
   if (!node) return [];
   const others = database.rows(
-    `SELECT attempt FROM tollgate.open WHERE node <> ${node["epoch"]} ORDER BY attempt LIMIT 1`,
+    `SELECT attempt FROM tollgate.open_call WHERE node <> ${node["epoch"]} ORDER BY attempt LIMIT 1`,
   );
   const over = database.rows(
-    "SELECT b.attempt FROM tollgate.booked b WHERE b.kind = 1 ORDER BY b.attempt LIMIT 1",
+    "SELECT b.attempt FROM tollgate.ledger_row b WHERE b.kind = 1 ORDER BY b.attempt LIMIT 1",
   );
   const wrong: string[] = [];
   for (const { attempt } of [...others, ...over])
@@ -88,7 +88,9 @@ function asked(database: SimulatedDatabase, node: Row, step: number, attempt?: s
   const casts = values.map((value, i) => `${value}::${APPLY_BATCH_ARGUMENTS[i]![1]}`).join(", ");
   database.rows("BEGIN");
   try {
-    return database.rows(`SELECT tollgate.apply_1(${casts}) AS said`)[0]!["said"]!.split(";")[0]!;
+    return database
+      .rows(`SELECT tollgate.apply_batch_1(${casts}) AS said`)[0]!
+      ["said"]!.split(";")[0]!;
   } catch (error) {
     return (error as { code?: string }).code ?? String(error);
   } finally {
@@ -129,15 +131,15 @@ export function endLaws(
   for (const { attempt, state } of truth.calls.values())
     if (state === "sent" && !found.has(attempt)) wrong.push(`${attempt} was sent and has no row`);
   const meters = new Map(
-    database.rows("SELECT id, level, held FROM tollgate.meter").map((row) => [row["id"]!, row]),
+    database.rows("SELECT id, level, reserved FROM tollgate.meter").map((row) => [row["id"]!, row]),
   );
   for (const [budget, sum] of sums) {
-    const { level = "0", held = "0" } = meters.get(idOf(budget)) ?? {};
-    if (BigInt(level!) !== sum || held !== "0")
-      wrong.push(`${budget.scope} has ${level} used and ${held} held; its rows come to ${sum}`);
+    const { level = "0", reserved = "0" } = meters.get(idOf(budget)) ?? {};
+    if (BigInt(level!) !== sum || reserved !== "0")
+      wrong.push(`${budget.scope} has ${level} used and ${reserved} held; its rows come to ${sum}`);
   }
   const [left] =
-    database.rows(`SELECT (SELECT count(*) FROM tollgate.open) AS open, (SELECT count(*) FROM tollgate.slice) AS slices,
+    database.rows(`SELECT (SELECT count(*) FROM tollgate.open_call) AS open, (SELECT count(*) FROM tollgate.budget_lease) AS slices,
     (SELECT count(*) FROM (SELECT 1 FROM tollgate.batch GROUP BY node, n HAVING count(*) > 1) x) AS twice,
     (SELECT count(*) FROM tollgate.node w WHERE w.n <> (SELECT count(*) FROM tollgate.batch b WHERE b.node = w.epoch)) AS gaps`);
   for (const [what, words] of Object.entries({

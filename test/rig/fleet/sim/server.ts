@@ -22,15 +22,15 @@ interface Question {
 /** As the store's own settings of a connection. */
 const LOCK_MS = 700;
 const IDLE_IN_TRANSACTION_MS = 2_000;
-const GATE = /^SELECT \w+\.apply_(?:1|sliced_1)\(/;
+const GATE = /^SELECT \w+\.apply_(?:batch_1|leased_batch_1)\(/;
 /** The driver's first question. It also makes the server's process ask for memory, which is no concern of a simulation. */
 const GREETING = /^SELECT pg_is_in_recovery\(\)/;
 const GREETED = simple("SELECT 'false' AS there, 0 AS length");
-const BEAT = /\bbeat_1\(/;
-const GIVES = /\bunslice_1\(/;
+const HEARTBEAT = /\bheartbeat_1\(/;
+const GIVES = /\breturn_lease_1\(/;
 /** A batch that is counted in slices. */
-const SLICED = /\bapply_sliced_1\(/;
-const WRITES = /apply_|slice_1\(|INSERT|UPDATE|DELETE|^COMMIT/;
+const SLICED = /\bapply_leased_batch_1\(/;
+const WRITES = /apply_|(?:take|return)_lease_1\(|INSERT|UPDATE|DELETE|^COMMIT/;
 
 export class Server {
   readonly time: VirtualTime;
@@ -280,7 +280,7 @@ export class Server {
 
   #serve(question: Question): void {
     const { asked, session } = question;
-    if (this.isFull && WRITES.test(asked.text) && !BEAT.test(asked.text)) {
+    if (this.isFull && WRITES.test(asked.text) && !HEARTBEAT.test(asked.text)) {
       this.#count("full");
       return this.#done(
         question,
@@ -289,7 +289,7 @@ export class Server {
     }
     if (SLICED.test(asked.text)) this.#count("sliced");
     if (GIVES.test(asked.text)) this.gaveBack.add(String(asked.values?.[0]));
-    if (BEAT.test(asked.text) && asked.values?.[1] === "true") return this.#beat(question);
+    if (HEARTBEAT.test(asked.text) && asked.values?.[1] === "true") return this.#beat(question);
     if (GATE.test(asked.text) && !this.#owner) {
       const looking = this.#looking;
       if (looking && looking.session.socket.link !== session.socket.link)

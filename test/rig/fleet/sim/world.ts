@@ -335,4 +335,4 @@ class World {
 
 /** Nothing is open, and no transaction is. */
 const isQuiet = (database: SimulatedDatabase, { isBusy }: Server): boolean =>
-  !isBusy && database.rows("SELECT 1 FROM tollgate.open").length === 0;
+  !isBusy && database.rows("SELECT 1 FROM tollgate.open_call").length === 0;
