@@ -86,7 +86,7 @@ export function createLoader(options: LoaderOptions): LoadPlugin {
           : undefined;
       if (!other) return remark ? { ...result, warning: remark } : result;
       return trust?.lock === "warn"
-        ? { ...result, remark: { ...other, severity: "warning" as const } }
+        ? { ...result, warning: { ...other, severity: "warning" as const } }
         : { problem: other, files: result.files };
     };
     const where = isolate ?? "";

@@ -115,10 +115,10 @@ describe("tollgate check-plugin", () => {
       const ran = await at.tollgate(args, { env: { ACME_API_KEY: "" } });
       expect(ran.code).toBe(1);
       expect(live(ran)).toEqual([
-        { check: "live: acme: models", wrong: expect.stringContaining('"live": [{ "model"') },
+        { check: "live: acme: models", problem: expect.stringContaining('"live": [{ "model"') },
         {
           check: "live: acme: credential",
-          wrong: "nothing was asked: set ACME_API_KEY in the environment",
+          problem: "nothing was asked: set ACME_API_KEY in the environment",
         },
       ]);
       expect(up.requests).toEqual([]);
@@ -129,7 +129,7 @@ describe("tollgate check-plugin", () => {
         [
           {
             check: "live: a provider",
-            wrong: "it has no provider, and nothing else is asked",
+            problem: "it has no provider, and nothing else is asked",
           },
         ],
       ]);
@@ -143,8 +143,8 @@ describe("tollgate check-plugin", () => {
       const ran = await at.tollgate(args, { env: { ACME_API_KEY: KEY } });
       expect(ran.code).toBe(1);
       const [refused, dear] = live(ran).slice(2);
-      expect(refused.wrong).toContain("answered with 401");
-      expect(dear.wrong).toContain("the cap is 0.000001");
+      expect(refused.problem).toContain("answered with 401");
+      expect(dear.problem).toContain("the cap is 0.000001");
       expect(up.requests).toHaveLength(2);
     });
   });

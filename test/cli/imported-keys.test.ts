@@ -50,7 +50,7 @@ it("a table of hashed keys with budgets and rates, as JSON", async () => {
   expect(keys).toEqual([
     {
       digest: HASH,
-      action: "ci",
+      name: "ci",
       models: ["gpt-5", "claude-*"],
       account: "acme",
       expires: Date.UTC(2027, 0, 31),

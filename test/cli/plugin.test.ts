@@ -6,7 +6,7 @@ import { startDaemon } from "../kit/daemon.ts";
 
 const OWN = `export default { "~tollgate": "middleware", api: 1, name: "own", summary: "Our own", sends: "nowhere",
   setup(_, ctx) {
-    const ask = ctx.peers(() => process.pid);
+    const ask = ctx.createPeerQuery(() => process.pid);
     const properties = {
       count: { type: "integer", minimum: 1, description: "How many" },
       unit: { enum: ["tokens", "requests"], description: "Of what" },
@@ -35,11 +35,13 @@ test("what is mounted, and what each brings, without a gateway", async () => {
   await using here = await createTestFolder(FILES);
   const all = await here.tollgate(["plugin"]);
   expect([all.code, all.err]).toEqual([0, ""]);
-  expect(all.out).toMatch(/^store +sqlite +head, holds$/m);
+  expect(all.out).toMatch(/^store +sqlite +head, contains$/m);
   expect(all.out).toMatch(/^middleware\.own +\.\/own\.mjs +add, boom, where$/m);
   expect(all.out).toMatch(/^providers\.demo +demo +no commands$/m);
   const one = await here.tollgate(["plugin", "store"]);
-  expect(one.out).toMatch(/tollgate plugin store holds --hash <text>\n.+\n +--hash <text>  From/);
+  expect(one.out).toMatch(
+    /tollgate plugin store contains --hash <text>\n.+\n +--hash <text>  From/,
+  );
   const help = await here.tollgate([...ADD, "--help"]);
   expect([help.code, help.err]).toEqual([0, ""]);
   expect(help.out).toMatch(/^Usage: tollgate plugin middleware\.own add --count <number> --unit/);
@@ -84,7 +86,7 @@ test("options become what the schema wants, or an error says which one is wrong,
   await says([...ADD, "--input", "{"], "--input is no JSON");
   await says(["plugin", "usage", "today"], 'Did you mean "middleware.usage"?');
   await says(["plugin", "usage"], 'Did you mean "middleware.usage"?');
-  await says(["plugin", "store", "hols"], 'Did you mean "holds"? It has head, holds.');
+  await says(["plugin", "store", "contians"], 'Did you mean "contains"? It has head, contains.');
   await says(["plugin", "providers.demo", "x"], "providers.demo has no commands");
   await says(["plugin", "middleware.own", "boom"], "middleware.own boom failed: no such luck");
 });
@@ -126,8 +128,8 @@ test.each([1, 2])("in a running gateway of %s, and on what it left", async (work
   expect(words.out).toMatch(/^key +calls +nano_usd +unpriced\n\S+ +1 +0 +0\n$/);
 
   const { hash } = (await gateway.ask("store/head")) as { hash: string };
-  expect(await gateway.ask("store/holds", { hash })).toBe(true);
-  await expect(gateway.ask("store/holds", { hash: 1 })).rejects.toThrow("/hash: expected text");
+  expect(await gateway.ask("store/contains", { hash })).toBe(true);
+  await expect(gateway.ask("store/contains", { hash: 1 })).rejects.toThrow("/hash: expected text");
   const where = (await gateway.ask("middleware.own/where")) as {
     here: number;
     twin: number | null;
@@ -138,6 +140,6 @@ test.each([1, 2])("in a running gateway of %s, and on what it left", async (work
 
   await gateway.stop();
   expect(await today()).toEqual(rows);
-  const held = await runTollgate(gateway, ["plugin", "store", "holds", "--hash", hash]);
+  const held = await runTollgate(gateway, ["plugin", "store", "contains", "--hash", hash]);
   expect([held.code, held.out]).toEqual([0, "yes\n"]);
 });

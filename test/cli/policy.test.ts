@@ -71,10 +71,10 @@ test("policy explain: the running gateway says the same", async () => {
     gateway.stateDir,
   ]);
   expect(code).toBe(0);
-  const { ways } = JSON.parse(out) as any;
-  expect(ways[0]).toMatchObject({
+  const { routes } = JSON.parse(out) as any;
+  expect(routes[0]).toMatchObject({
     id: "demo/echo",
-    would: { required: true, strict: true },
+    satisfies: { required: true, strict: true },
     policy: { retention: { kind: "zero" }, basis: "published" },
   });
 });

@@ -45,9 +45,9 @@ test("a fresh machine: what is left out is said with its variable, and the shipp
   expect((await here.tollgate(["check"])).out).toContain(`left out: ${said}`);
   const check = JSON.parse((await here.tollgate(["check", "--json"], { env })).out) as unknown;
   expect(check).toMatchObject({
-    leftOut: [
-      { provider: "openai", why: "OPENAI_API_KEY is not set" },
-      { provider: "anthropic", why: "ANTHROPIC_API_KEY is empty" },
+    unmountedProviders: [
+      { provider: "openai", reason: "OPENAI_API_KEY is not set" },
+      { provider: "anthropic", reason: "ANTHROPIC_API_KEY is empty" },
     ],
   });
   const { url, line } = await here.serve();

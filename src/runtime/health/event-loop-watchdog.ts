@@ -7,8 +7,10 @@ import { Worker } from "node:worker_threads";
 /** Shared with the thread; all of it counts up but the flags. */
 export const SHARED_CELLS = {
   heartbeats: 0,
-  /** A debugger is attached: it stands because it was told to. */ isDebugged: 1,
-  /** Seconds left, once an end was announced. */ secondsLeft: 2,
+  /** A debugger is attached: it stands because it was told to. */
+  isDebugged: 1,
+  /** Seconds left, once an end was announced. */
+  secondsLeft: 2,
 } as const;
 
 export interface WatchdogOptions {
@@ -39,7 +41,7 @@ export function startEventLoopWatchdog(
   const timer = setInterval(beat, intervalMs).unref();
   const thread = new Worker(THREAD_FILE, {
     name: "pulse",
-    workerData: { cells, pretty: options.isPretty, standMs: maxBlockedMs, everyMs: intervalMs },
+    workerData: { cells, isPretty: options.isPretty, maxBlockedMs, intervalMs },
     resourceLimits: { maxOldGenerationSizeMb: 16, maxYoungGenerationSizeMb: 2 },
   });
   // A gateway that cannot be watched still serves.

@@ -38,12 +38,11 @@ export const command: CliCommand = {
       if (!("problems" in rehearsed)) await rehearsed[Symbol.asyncDispose]();
     }
     const bad = problems.some(({ severity }) => given.has("strict") && severity === "warning");
-    const leftOut = [...(config?.unmountedProviders ?? [])].map(([provider, why]) => ({
-      provider,
-      reason: why,
-    }));
+    const unmountedProviders = [...(config?.unmountedProviders ?? [])].map(
+      ([provider, reason]) => ({ provider, reason }),
+    );
     const ok = countErrors(problems) === 0 && !bad;
-    if (given.json) printJson({ ok, file: file ?? null, problems, leftOut });
+    if (given.json) printJson({ ok, file: file ?? null, problems, unmountedProviders });
     else {
       if (problems.length > 0) print(`${formatProblems(problems, paint)}\n`);
       const name = file === undefined ? configName(file) : shortPath(file);
@@ -56,7 +55,8 @@ export const command: CliCommand = {
           plural(config.models.size, "model name"),
         ];
         print(`${name} is fine: ${parts.join(", ")}${found === "" ? "" : ` (${found})`}`);
-        if (leftOut.length > 0) print(`left out: ${formatUnmounted(leftOut)}`);
+        if (unmountedProviders.length > 0)
+          print(`left out: ${formatUnmounted(unmountedProviders)}`);
       }
     }
     return ok ? EXIT_CODES.ok : EXIT_CODES.failed;

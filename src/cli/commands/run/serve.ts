@@ -234,7 +234,7 @@ async function logStarted(gateway: Gateway, file: string | undefined, log: Log):
   }
   const { generation, stateDir, unmountedProviders, urls } = await gateway.status();
   if (unmountedProviders.length > 0)
-    log.info({ leftOut: unmountedProviders }, `left out: ${formatUnmounted(unmountedProviders)}`);
+    log.info({ unmountedProviders }, `left out: ${formatUnmounted(unmountedProviders)}`);
   log.info(
     {
       url: gateway.url,
