@@ -78,7 +78,7 @@ export async function errorTexts(browser: Browser, wrong: Wrong): Promise<void> 
   try {
     const ids = await asked(gateway);
     const { url } = (await gateway.ask("console")) as { url: string };
-    const { admin } = (await gateway.ask("status")) as { admin: string };
+    const { adminUrl: admin } = (await gateway.ask("status")) as { adminUrl: string };
     const page = await context.newPage();
     page.setDefaultTimeout(10_000);
     await page.goto(url);

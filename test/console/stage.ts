@@ -88,7 +88,7 @@ export async function openStage(): Promise<Stage> {
   })) as { secret: string };
   for (let i = 0; i < 4; i++)
     await ask(gateway.url, evals.secret, { model: "acme/echo", messages: said("Hello") });
-  const { admin } = (await gateway.ask("status")) as { admin: string };
+  const { adminUrl: admin } = (await gateway.ask("status")) as { adminUrl: string };
   const secrets = [before.key, ...made.map(({ secret }) => secret)];
   return {
     gateway,

@@ -26,7 +26,7 @@ let gateway: InProcessGateway;
 let admin: string;
 beforeAll(async () => {
   gateway = await startInProcess({ yaml, env: { T_OWNER: OWNER } });
-  admin = ((await gateway.ask("status")) as { admin: string }).admin;
+  admin = ((await gateway.ask("status")) as { adminUrl: string }).adminUrl;
 });
 afterAll(() => gateway?.[Symbol.asyncDispose]());
 
@@ -567,7 +567,7 @@ describe("requests that are not over", () => {
 
 it("ten wrong tries a minute from one address, and then right ones are not looked at either", async () => {
   await using other = await startInProcess({ yaml, env: { T_OWNER: OWNER } });
-  const at = ((await other.ask("status")) as { admin: string }).admin;
+  const at = ((await other.ask("status")) as { adminUrl: string }).adminUrl;
   const tried = async (token: string) => {
     const res = await fetch(`${at}/admin/v1/status`, {
       headers: { authorization: `Bearer ${token}` },

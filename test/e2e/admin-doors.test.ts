@@ -34,7 +34,7 @@ const page = () => ({ origin: admin, "x-tollgate-console": "1" });
 beforeAll(async () => {
   gateway = await startDaemon({ yaml });
   secrets.push(gateway.key);
-  admin = ((await gateway.ask("status")) as { admin: string }).admin;
+  admin = ((await gateway.ask("status")) as { adminUrl: string }).adminUrl;
   for (const role of ROLES) {
     const made = (await gateway.ask("admins.create", { name: `a-${role}`, role })) as any;
     const { headers } = await post("session", { token: made.secret }, page());

@@ -56,7 +56,7 @@ const files = {
 };
 
 const adminOf = async (gateway: Daemon) =>
-  ((await gateway.ask("status")) as { admin: string }).admin;
+  ((await gateway.ask("status")) as { adminUrl: string }).adminUrl;
 const bearer = (secret: string) => ({ authorization: `Bearer ${secret}` });
 const chat = (gateway: Daemon, key = gateway.key) =>
   fetch(`${gateway.url}/v1/chat/completions`, {
@@ -304,7 +304,7 @@ describe("over TLS", () => {
 it("without admin: nothing of it listens, and check says what is not served", async () => {
   const bare = `frontends: [chat-completions]\nmiddleware: [auth, ./receipts.ts]\nobservers: [./counter.ts]\nproviders: { demo: { use: demo } }\n`;
   await using gateway = await startDaemon({ yaml: bare, files });
-  expect(((await gateway.ask("status")) as { admin?: string }).admin).toBeUndefined();
+  expect(((await gateway.ask("status")) as { adminUrl?: string }).adminUrl).toBeUndefined();
   const { code, out } = await runTollgate(gateway, ["check"]);
   expect(code).toBe(0);
   expect(out).toMatch(/receipts.*GET \/receipts on the admin listener, and there is none/);

@@ -16,7 +16,7 @@ accounts: { web: {} }
 providers: { demo: { use: demo } }
 `,
   });
-  admin = ((await gateway.ask("status")) as { admin: string }).admin;
+  admin = ((await gateway.ask("status")) as { adminUrl: string }).adminUrl;
 });
 afterAll(() => gateway?.[Symbol.asyncDispose]());
 

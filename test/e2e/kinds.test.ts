@@ -143,7 +143,7 @@ providers:
   cohere: { use: cohere, with: { base_url: "http://127.0.0.1:9/v1", api_key: k } }
 `,
   });
-  admin = ((await at.ask("status")) as { admin: string }).admin;
+  admin = ((await at.ask("status")) as { adminUrl: string }).adminUrl;
   const asked = { model: "demo/speech", input: "Hello", voice: "any", response_format: "wav" };
   const said = await send("/v1/audio/speech", JSON.stringify(asked), keys.alice);
   spoken = Buffer.from(await said.arrayBuffer());

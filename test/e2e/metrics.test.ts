@@ -31,7 +31,7 @@ let admin: string;
 beforeAll(async () => {
   up = await startUpstream(scriptedModel(say("Hello")));
   at = await startDaemon({ yaml: yaml(up.url), env: { T: TOKEN } });
-  admin = ((await at.ask("status")) as { admin: string }).admin;
+  admin = ((await at.ask("status")) as { adminUrl: string }).adminUrl;
 });
 afterAll(async () => {
   await at?.[Symbol.asyncDispose]();

@@ -51,7 +51,7 @@ providers: { demo: { use: demo } }
 `,
     files,
   });
-  const { admin } = (await gateway.ask("status")) as { admin: string };
+  const { adminUrl: admin } = (await gateway.ask("status")) as { adminUrl: string };
   const { code } = (await gateway.ask("console")) as { code: string };
   expect(await asked(admin, code, gateway.key)).toMatchObject({
     status: 200,

@@ -36,7 +36,7 @@ async function principals(chance: Chance, rounds: number): Promise<string[]> {
 accounts: { acme: {}, research: { parent: acme }, sales: { parent: acme } }
 ${PROVIDERS}`,
   });
-  const { admin } = (await at.ask("status")) as { admin: string };
+  const { adminUrl: admin } = (await at.ask("status")) as { adminUrl: string };
   for (const name of ["ann", "ANN", "\uff41nn", "oidc:ann", "file:ann"])
     if (await create(at, name, { role: "owner" })) wrong.push(`a second admin is named ${name}`);
   const people: Person[] = [{ token: FILE_TOKEN, account: undefined }];

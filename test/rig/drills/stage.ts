@@ -57,7 +57,7 @@ export async function stage(
     throw error;
   });
   const admin = async (path: string) => {
-    const { admin: at } = (await gateway.ask("status")) as { admin: string };
+    const { adminUrl: at } = (await gateway.ask("status")) as { adminUrl: string };
     const res = await fetch(`${at}${path}`, { headers: { authorization: `Bearer ${TOKEN}` } });
     return res.text();
   };

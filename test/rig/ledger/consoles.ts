@@ -101,7 +101,7 @@ async function pages(
   const browser = await openBrowser();
   const context = await browser.newContext();
   const { url } = (await gateway.ask("console")) as { url: string };
-  const { admin } = (await gateway.ask("status")) as { admin: string };
+  const { adminUrl: admin } = (await gateway.ask("status")) as { adminUrl: string };
   const page = await context.newPage();
   await page.goto(url);
   await page.getByRole("navigation", { name: "Pages" }).waitFor({ state: "attached" });
@@ -163,7 +163,7 @@ async function timed(page: Page, address: string) {
 
 /** A console: all that pages ask, again and again. */
 async function poll(gateway: Daemon, asked: readonly Asked[], over: AbortSignal): Promise<number> {
-  const { admin } = (await gateway.ask("status")) as { admin: string };
+  const { adminUrl: admin } = (await gateway.ask("status")) as { adminUrl: string };
   let sent = 0;
   while (!over.aborted) {
     for (const { command, body } of asked) {

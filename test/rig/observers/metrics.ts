@@ -185,7 +185,7 @@ export async function metrics(of: MetricsOptions, say: (line: string) => void): 
   await using up = await provider();
   const env = { T: TOKEN, ...(of.mutant && preloaded(MUTANTS[of.mutant])) };
   await using at = await startDaemon({ yaml: yaml(up.url), env });
-  const { admin } = (await at.ask("status")) as { admin: string };
+  const { adminUrl: admin } = (await at.ask("status")) as { adminUrl: string };
   const counts: Record<string, number> = {};
   try {
     await using prom = await tools.prometheus(dir, new URL(admin).host, TOKEN);

@@ -288,7 +288,7 @@ ${providersOf({ keeps: up, clean: up } as never, '"${env:CANARY_KEY}"').replaceA
       headers: headersOf("chat", made.secret),
     });
     look("GET /v1/usage", await usage.text());
-    const { admin } = (await gateway.ask("status")) as { admin: string };
+    const { adminUrl: admin } = (await gateway.ask("status")) as { adminUrl: string };
     for (const accept of ["text/plain", "application/openmetrics-text"]) {
       const headers = { authorization: `Bearer ${SCRAPER}`, accept };
       const scrape = await (await fetch(`${admin}/metrics`, { headers })).text();
