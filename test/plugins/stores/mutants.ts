@@ -27,14 +27,14 @@ const of = (
 /** Named by their file, and by what the store does then. */
 export const MUTANTS: Readonly<Record<string, Mutant>> = {
   // Budgets that all draw on.
-  ...of("slicing", ["slices", "postgres-hot", "postgres-apart"], {
+  ...of("schema/budget-lease-sql", ["slices", "postgres-hot", "postgres-apart"], {
     "what a slice has spent is not added to its meter": [
-      "SET level = m.level + p.spent, held",
-      "SET level = m.level, held",
+      "SET level = m.level + p.spent, reserved",
+      "SET level = m.level, reserved",
     ],
     "what is set aside is not held": [
-      "held = m.held - p.spent + p.part, peak",
-      "held = m.held - p.spent, peak",
+      "reserved = m.reserved - p.spent + p.part, peak",
+      "reserved = m.reserved - p.spent, peak",
     ],
     "a slice is all that is left": ["r.room / (2 * live)", "r.room"],
     "a budget is sliced to its very end": ["r.room < 4 * live * r.take OR ", ""],
@@ -43,8 +43,8 @@ export const MUTANTS: Readonly<Record<string, Mutant>> = {
       "SET amount = i.amount + excluded.amount",
     ],
     "what goes back is held still": [
-      "SET held = m.held - g.held, level",
-      "SET held = m.held, level",
+      "SET reserved = m.reserved - g.reserved, level",
+      "SET reserved = m.reserved, level",
     ],
     "what was spent of it goes back too": [
       "level = m.level + g.spent, peak = greatest(m.peak, m.level + g.spent)\n      FROM gone",
@@ -61,56 +61,71 @@ export const MUTANTS: Readonly<Record<string, Mutant>> = {
       "greatest(CASE WHEN",
     ],
   }),
-  ...of("slices", ["slices", "postgres-hot", "postgres-apart"], {
-    "a slice of a higher limit is spent": ["sum.max < own.of.max", "false"],
+  ...of("offline/budget-leases", ["slices", "postgres-hot", "postgres-apart"], {
+    "a slice of a higher limit is spent": ["sum.max < own.hot.max", "false"],
     "a call that does not fit is counted there": [
-      "own.amount < sum.run || own.amount < (sum.need ?? 0n)",
+      "own.amount < sum.running || own.amount < (sum.required ?? 0n)",
       "false",
     ],
     "what is sent is there to be spent twice": ["own.amount -= taken(sum);", ";"],
     "a batch that failed was spent": [
-      "own.amount += taken(sum) - (happened ? sum.run : 0n);",
-      "own.amount += taken(sum) - sum.run;",
+      "own.amount += taken(sum) - (happened ? sum.running : 0n);",
+      "own.amount += taken(sum) - sum.running;",
     ],
-    "what others hold is room": ["held - spent - amount, 0", "-amount, 0"],
-    "a slice that was spent apart is spent again": ["this.#spent ? undefined : ", ""],
+    "what others hold is room": ["reserved - spent - amount, 0", "-amount, 0"],
+    "a slice that was spent apart is spent again": ["this.#wasSpentOffline ? undefined : ", ""],
     "a new connection believes the old slices": [
-      "if (made !== this.#made && this.#made !== 0) await this.#read(ask, node);",
+      "if (made !== this.#connectionId && this.#connectionId !== 0) await this.#reloadOwn(sql, node);",
       "",
     ],
-    "no one is asked for theirs": ["(await recall(ask, this.#of.schema, fresh)) > 0", "false"],
+    "no one is asked for theirs": [
+      "(await recallLeases(sql, this.#options.schema, fresh)) > 0",
+      "false",
+    ],
     "its own does not go back to who is refused": [
       '      return "own";',
       "      return undefined;",
     ],
     "what another one needs is kept": ["new Set([...needed.back, ...gone])", "new Set(gone)"],
     "a lowered limit is not seen": ["if (touched && touched.max < max) return true;", ""],
-    "what it has spent is never told": ["    await this.#tell(ask, node);", ""],
-    "what is crossed by it is not said": ["this.#of.crossed(crossedIn(rows));", ""],
-    "an idle one keeps it": ["!this.#of.apart && (!touched || touched.calls < 1)", "false"],
+    "what it has spent is never told": ["    await this.#reportSpent(sql, node);", ""],
+    "what is crossed by it is not said": [
+      "this.#options.onThresholdsReached(reachedThresholdsIn(rows));",
+      "",
+    ],
+    "an idle one keeps it": [
+      "!this.#options.offline && (!touched || touched.expectedCalls < 1)",
+      "false",
+    ],
   }),
-  ...of("passing", ["postgres-hot"], {
-    "what is sent is not counted": ['counted?.(said.how === "ok");', "counted?.(false);"],
+  ...of("write/batch-submit", ["postgres-hot"], {
+    "what is sent is not counted": [
+      'confirmLeases?.(result.status === "ok");',
+      "confirmLeases?.(false);",
+    ],
   }),
-  ...of("busy", ["slices", "postgres-hot"], {
+  ...of("offline/budget-activity", ["slices", "postgres-hot"], {
     "rates are sliced": [
-      "if (max === null || !isCalendar(kindOf(id).per)) continue;",
+      "if (max === null || !isCalendarPeriod(parseMeterId(id).per)) continue;",
       "if (max === null) continue;",
     ],
-    "a budget that nobody draws on is hot": [".filter(([, { calls }]) => calls >= LEAST)", ""],
+    "a budget that nobody draws on is hot": [
+      ".filter(([, { expectedCalls }]) => expectedCalls >= MIN_CALLS)",
+      "",
+    ],
   }),
-  ...of("denials", ["postgres-flood"], {
-    "nothing is remembered": ["last.many < FLOOD ||", "last.many > 0 ||"],
-    "a limit that was raised is spent": ["last.most !== most || take", "take"],
+  ...of("write/denial-cache", ["postgres-flood"], {
+    "nothing is remembered": ["last.count < FLOOD_DENIALS ||", "last.count > 0 ||"],
+    "a limit that was raised is spent": ["last.limit !== limit || take", "take"],
     "less does not fit either": [" || take < last.take) continue;", ") continue;"],
-    "a few are a flood": ["const FLOOD = 20;", "const FLOOD = 1;"],
-    "a moment is a minute": ["const MOMENT_MS = 250;", "const MOMENT_MS = 60_000;"],
+    "a few are a flood": ["const FLOOD_DENIALS = 20;", "const FLOOD_DENIALS = 1;"],
+    "a moment is a minute": ["const CACHE_TTL_MS = 250;", "const CACHE_TTL_MS = 60_000;"],
     "what has ended makes no room": [
-      "if (unhold > 0n) this.#last.delete(id);",
-      "void [id, unhold];",
+      "if (released > 0n) this.#byMeter.delete(id);",
+      "void [id, released];",
     ],
     "nor in its own batch": [
-      'if (c.do === "settle") this.#givenBack(mine.get(c.attempt)?.row.taken ?? []);',
+      'if (c.do === "settle") this.#dropReleased(mine.get(c.attempt)?.row.meterAmounts ?? []);',
       "",
     ],
     "a call that was let through is refused when it is told again": [
@@ -119,78 +134,90 @@ export const MUTANTS: Readonly<Record<string, Mutant>> = {
     ],
   }),
   // While the database is away.
-  ...of("apart", ["reuniting", "postgres-apart", "tape"], {
+  ...of("offline/offline-mode", ["reuniting", "postgres-apart", "tape"], {
     "a budget without a slice is spent": [
       "if (part === undefined ||",
       "if (part === undefined) continue;\n        if (",
     ],
     "a slice that is spent lets nothing through but what takes nothing": [
-      " || (here && here.level + here.held >= part)",
+      " || (here && here.level + here.reserved >= part)",
       "",
     ],
-    "keys without a budget go on": ["return budgets > 0 ? parts : undefined;", "return parts;"],
-    "it goes on for ever": [" || performance.now() - this.#since! > this.#of.forMs", ""],
+    "keys without a budget go on": ["return budgets > 0 ? shares : undefined;", "return shares;"],
+    "it goes on for ever": [" || performance.now() - this.#startedAt! > this.#settings.maxMs", ""],
     "what is on no disk has happened": [
-      "await this.#tape()!.owe(facts);",
-      "void this.#tape()!.owe(facts).catch(() => {});",
+      "await this.#spool()!.appendUnsent(toSpool);",
+      "void this.#spool()!.appendUnsent(toSpool).catch(() => {});",
     ],
-    "what could not be written stays taken": ["this.#book.undo();", ""],
-    "it is not owed": ["if (facts.length > 0) this.#owed.push(facts);", ""],
-    "a call that is told twice is two": ["if (this.#book.open.get(c.attempt)) return OK;", ""],
+    "what could not be written stays taken": ["this.#rules.rollback();", ""],
+    "it is not owed": ["if (toSpool.length > 0) this.#spooled.push(toSpool);", ""],
+    "a call that is told twice is two": [
+      "if (this.#rules.openCalls.get(c.attempt)) return ALLOWED;",
+      "",
+    ],
     "its end gives no room": [
-      "if (this.#book.open.get(c.attempt)) this.#book.apply({ ...c, at: now(c.at) });",
+      "if (this.#rules.openCalls.get(c.attempt)) this.#rules.apply({ ...c, at: now(c.at) });",
       "",
     ],
     "a lost batch stays open": [
-      'for (const c of sent) if (c.do === "reserve") this.#doubtful.add(c.attempt);',
+      'for (const c of sent) if (c.do === "reserve") this.#uncertainAttempts.add(c.attempt);',
       "",
     ],
     "rates are whole": [
-      "let max = most > 0n && most < live ? 1n : most / live;",
-      "let max = most;",
+      "let max = limit > 0n && limit < live ? 1n : limit / live;",
+      "let max = limit;",
     ],
-    "what was spent may be spent in the next": ["if (this.goesOn) this.#slices?.spent();", ""],
-    "what is paid is owed still": ["await this.#inTurn(() => this.#tape()!.paid());", ""],
+    "what was spent may be spent in the next": [
+      "if (this.acceptsNewCalls) this.#budgetLeases?.markSpentOffline();",
+      "",
+    ],
+    "what is paid is owed still": [
+      "await this.#serialQueue(() => this.#spool()!.clearUnsent());",
+      "",
+    ],
     "what is decided is decided beside the rest": [
-      "this.#inTurn(() => this.#decide(batch, now));",
+      "this.#serialQueue(() => this.#decide(batch, now));",
       "this.#decide(batch, now);",
     ],
     "the disk is cleared beside what it is to keep": [
-      "this.#inTurn(() => this.#tape()!.paid())",
-      "this.#tape()!.paid()",
+      "this.#serialQueue(() => this.#spool()!.clearUnsent())",
+      "this.#spool()!.clearUnsent()",
     ],
     "what is being decided is forgotten": ["return this.#deciding;", "return undefined;"],
   }),
-  ...of("apart", ["postgres-apart"], {
+  ...of("offline/offline-mode", ["postgres-apart"], {
     "where it refuses what is new it says that there is room": [
-      "return this.goesOn ? OK : this.away();",
-      "return OK;",
+      "return this.acceptsNewCalls ? ALLOWED : this.failUnavailable();",
+      "return ALLOWED;",
     ],
-    "where it refuses what is new it begins all the same": ["if (!this.#of ||", "if (this.#of &&"],
+    "where it refuses what is new it begins all the same": [
+      "if (!this.#settings ||",
+      "if (this.#settings &&",
+    ],
   }),
   ...of("writer", ["postgres-apart"], {
     "what ends where new calls are refused is on no disk": [
-      "if (folder) this.#outage",
-      "if (folder && away) this.#outage",
+      "if (spoolDir)\n      this.#offlineMode",
+      "if (spoolDir && away) this.#offlineMode",
     ],
   }),
   ...of("writer", ["postgres-named"], {
     "what is lost is looked for with a sign of life alone": [
-      "      if (this.#node.doubts) await this.#node.doubt(ask);\n",
+      "      if (this.#node.needsPeerCheck) await this.#node.checkPeers(sql);\n      ",
       "",
     ],
     "one that is busy does not look": [
-      "if (!quiet && !this.#slices && !this.#node.doubts) return;",
-      "if (!quiet && !this.#slices) return;",
+      "if (!quiet && !this.#budgetLeases && !this.#node.needsPeerCheck) return;",
+      "if (!quiet && !this.#budgetLeases) return;",
     ],
   }),
-  ...of("tape", ["tape", "postgres-apart", "postgres-failover"], {
-    "the ring is no file": ["await ring.file.write(line);", ""],
+  ...of("offline/spool", ["tape", "postgres-apart", "postgres-failover"], {
+    "the ring is no file": ["await segment.file.write(line);", ""],
     "what is owed is no file": ["await file.write(`${toJson(batch)}\\n`);", ""],
     "the oldest file stays": ["await this.#disk.remove(name(this.#segment - SEGMENTS));", ""],
     "a ring is two files": ["const SEGMENTS = 3;", "const SEGMENTS = 1;"],
     "files are read as their names sort": [
-      ".toSorted((a, b) => Number(a.slice(5)) - Number(b.slice(5)));",
+      ".toSorted(\n        (a, b) => Number(a.slice(REPLAY_PREFIX.length)) - Number(b.slice(REPLAY_PREFIX.length)),\n      );",
       ".toSorted();",
     ],
     "it reads its own": ['if (of === "" || of === instance) continue;', 'if (of === "") continue;'],
@@ -202,53 +229,56 @@ export const MUTANTS: Readonly<Record<string, Mutant>> = {
       "if (whole) await this.#disk.remove(",
       "if (!whole) await this.#disk.remove(",
     ],
-    "each line is complained of": ["this.#broken = true;", ""],
+    "each line is complained of": ["this.#isBroken = true;", ""],
   }),
-  ...of("reuniting", ["reuniting", "postgres-failover"], {
+  ...of("resync", ["reuniting", "postgres-failover"], {
     "a key that was revoked meanwhile is good for its first call": [
-      "    await node.lives(ask);\n  }",
+      "    await node.heartbeat(sql);\n  }",
       "  }",
     ],
   }),
-  ...of("reuniting", ["reuniting", "postgres-apart"], {
-    "it goes on as one that is dead": ["if (!(await node.goesOn(ask, about))) {", "if (false) {"],
+  ...of("resync", ["reuniting", "postgres-apart"], {
+    "it goes on as one that is dead": ["if (!(await node.resume(sql, about))) {", "if (false) {"],
     "what is being decided meanwhile is not told": [
       "else if (outage.deciding) await outage.deciding;",
       "",
     ],
   }),
-  ...of("retelling", ["postgres-apart", "postgres-failover", "tape"], {
+  ...of("spool-replay", ["postgres-apart", "postgres-failover", "tape"], {
     "what the database has is told again as missing": [
       "n > (known.get(epoch) ?? -1)",
       "n >= 0 && epoch >= 0",
     ],
     "what it owes is not told": [
-      "const batches = [...missing.map(({ batch }) => batch), ...owed];",
+      "const batches = [...missing.map(({ batch }) => batch), ...unsent];",
       "const batches = missing.map(({ batch }) => batch);",
     ],
     "the ring is not told": [
-      "const batches = [...missing.map(({ batch }) => batch), ...owed];",
-      "const batches = [...owed];",
+      "const batches = [...missing.map(({ batch }) => batch), ...unsent];",
+      "const batches = [...unsent];",
     ],
-    "it lives on": ["    await leave(ask, s, epoch);", ""],
-    "what it had set aside stays": ["  await give(ask, s, instance);", ""],
+    "it lives on": ["    await markNodeLeft(sql, schema, epoch);", ""],
+    "what it had set aside stays": ["  await returnLeases(sql, schema, instance);", ""],
   }),
   // A database that was set back.
-  ...of("ring", ["postgres-failover", "postgres-doubt", "ring"], {
+  ...of("offline/replay-buffer", ["postgres-failover", "postgres-doubt", "ring"], {
     "what was refused is a fact": ["&& verdicts[i]?.ok !== false", ""],
-    "nothing is kept": ["this.#told.push({ at, n, batch: facts });", ""],
-    "it is kept for ever": ["oldest.at < at - KEPT_MS || this.#many > MOST;", "false;"],
+    "nothing is kept": ["this.#entries.push({ at, n, batch: facts });", ""],
+    "it is kept for ever": [
+      "oldest.at < at - MAX_AGE_MS || this.#commandCount > MAX_COMMANDS;",
+      "false;",
+    ],
     "the last batch is not told": [
       "told.n > n ? [told.batch] : []",
       "told.n > n + 1 ? [told.batch] : []",
     ],
-    "what is forgotten is whole": ["const whole = n >= this.#forgotten;", "const whole = true;"],
+    "what is forgotten is whole": ["const whole = n >= this.#droppedUpTo;", "const whole = true;"],
     "a call that was let through is denied": [
-      "if (denied.length > 0) await exactly(denied.map(asFact));",
+      "if (denied.length > 0) await exactly(denied.map(toFact));",
       "",
     ],
     "one that cannot be keeps the others away": [
-      'if (faultOf(error)?.kind !== "invalid") throw error;\n    for',
+      'if (getFault(error)?.kind !== "invalid") throw error;\n    for',
       "throw error;\n    for",
     ],
     "it is told, and owed still": [
@@ -256,85 +286,97 @@ export const MUTANTS: Readonly<Record<string, Mutant>> = {
       "    owed.push(owed.shift()!);\n    if (owed.length > 0) return;",
     ],
   }),
-  ...of("this-node", ["this-node", "postgres-failover", "postgres-doubt"], {
+  ...of("local-node", ["this-node", "postgres-failover", "postgres-doubt"], {
     "one that is taken for dead tries for ever": [
-      "    await this.#know(ask);\n    if (this.lost ||",
-      "    await this.catchUp(ask);\n    if (this.lost ||",
+      "    await this.#ensureSynced(sql);\n    if (this.isUnknownToDatabase ||",
+      "    await this.catchUp(sql);\n    if (this.isUnknownToDatabase ||",
     ],
     "it ends before it has told all": [
-      "    await this.catchUp(ask);\n    return this.lost ? fenced() : ask;",
-      "    return ask;",
+      "    await this.catchUp(sql);\n    return this.isUnknownToDatabase ? failFenced() : sql;",
+      "    return sql;",
     ],
-    "it is another one where a telling broke": ["        this.me = before;\n", ""],
+    "it is another one where a telling broke": ["        this.position = before;\n        ", ""],
     "a database that was set back is not seen": ["if (n >= before) return;", "return;"],
     "a batch that happened is told again": ["if (pending?.head.equals(head)) pending.done();", ""],
-    "a new connection is the old one": ["this.known !== this.#line.made", "false"],
-    "what is gone is not said": ["if (!whole) this.sight.hear(", "if (false) this.sight.hear("],
+    "a new connection is the old one": [
+      "this.syncedConnection !== this.#connection.connectionCount",
+      "false",
+    ],
+    "what is gone is not said": [
+      "if (!whole)\n      this.serverState.onEvent(",
+      "if (false) this.serverState.onEvent(",
+    ],
     "its disk is not asked": [
-      'for (const left of await leftIn(folder(), own ? instance : "", disk)) {',
-      "for (const left of [] as Awaited<ReturnType<typeof leftIn>>) {",
+      'for (const left of await readLeftSpools(spoolDir(), own ? instance : "", disk)) {',
+      "for (const left of [] as Awaited<ReturnType<typeof readLeftSpools>>) {",
     ],
     "a node that is gone begins with nothing": [
-      "if (this.lost) this.owed.push(...this.ring.after(-1).batches);",
+      "if (this.isUnknownToDatabase)\n      this.unsentBatches.push(...this.replayBuffer.takeAfter(-1).batches);",
       "",
     ],
     "what was told under another row is kept no longer": [
-      "this.ring.begin();",
-      "this.ring.after(-1);",
+      "this.replayBuffer.onNewNode();",
+      "this.replayBuffer.takeAfter(-1);",
     ],
   }),
-  ...of("heads", ["postgres-failover", "heads"], {
+  ...of("membership/peer-positions", ["postgres-failover", "heads"], {
     "a node that is told of late is named at once": [
       "else if (!head.behind || head.behind.alive !== alive) head.behind = { alive };\n    else {",
       "else {",
     ],
     "a head that went back is believed": ["if (row && n >= head.n) {", "if (row) {"],
-    "one that has told all is named": ["if (later) this.#seen.delete(epoch);\n    else if", "if"],
-    "it is named again and again": ["    else {\n      this.#seen.delete(epoch);", "    else {"],
+    "one that has told all is named": [
+      "if (later) this.#byEpoch.delete(epoch);\n    else if",
+      "if",
+    ],
+    "it is named again and again": ["    else {\n      this.#byEpoch.delete(epoch);", "    else {"],
     "one more is missing than is": ["from: n + 1, to: head.n", "from: n, to: head.n"],
-    "how far it came is forgotten": ["      head.n = n;\n", ""],
+    "how far it came is forgotten": ["      head.n = n;\n      ", ""],
   }),
   // By whose clock, and how often.
   ...of(
-    "passing",
+    "write/batch-submit",
     ["on-postgres"],
     {
       "rates count by the moments of commands": [
-        'settings.clock === "command" ? (batch.find((c) => c.do !== "alive")?.at ?? null) : null;',
-        '(batch.find((c) => c.do !== "alive")?.at ?? null);',
+        'settings.clock === "command" ? (batch.find((c) => c.do !== "heartbeat")?.at ?? null) : null;',
+        '(batch.find((c) => c.do !== "heartbeat")?.at ?? null);',
       ],
     },
     "an hour off",
   ),
-  ...of("exact", ["postgres-once"], {
+  ...of("write/slow-path", ["postgres-once"], {
     "two gateways end a dead one's call": [
       "WHERE attempt = ANY ($1::text[]) ORDER BY attempt FOR UPDATE",
       "WHERE attempt = ANY ($1::text[]) ORDER BY attempt",
     ],
   }),
   // What is kept, and what goes.
-  ...of("pruning", ["on-postgres", "postgres-keeping"], {
-    "sums of days keep what is gone": ['${adding(s, "b.pos >= p_from AND b.pos < p_to", "-")}', ""],
-    "sums of nothing stay": ["${swept(s)}", ""],
+  ...of("schema/compaction-sql", ["on-postgres", "postgres-keeping"], {
+    "sums of days keep what is gone": [
+      '${addToRollupsSql(schema, "b.seq >= p_from AND b.seq < p_to", "-")}',
+      "",
+    ],
+    "sums of nothing stay": ["${deleteEmptyRollupsSql(schema)}", ""],
     "a reserve that is spoken of goes": [
       "AND (e.kind <> 0 OR strpos(' ' || kept",
       "AND (true OR strpos(' ' || kept",
     ],
     "an open call goes": [
-      "JOIN ${s}.batch b ON b.node = e.node AND b.n = e.n WHERE b.pos < p_to) THEN RETURN 'again'",
-      "JOIN ${s}.batch b ON b.node = e.node AND b.n = e.n WHERE false) THEN RETURN 'again'",
+      "JOIN ${schema}.batch b ON b.node = e.node AND b.n = e.n WHERE b.seq < p_to) THEN RETURN 'again'",
+      "JOIN ${schema}.batch b ON b.node = e.node AND b.n = e.n WHERE false) THEN RETURN 'again'",
     ],
     "no note says so": [
-      "INSERT INTO ${s}.note VALUES (p_node, p_n, 0, 'pruned'",
-      "INSERT INTO ${s}.note VALUES (p_node, p_n, 0, 'other'",
+      "INSERT INTO ${schema}.note VALUES (p_node, p_n, 0, 'compacted'",
+      "INSERT INTO ${schema}.note VALUES (p_node, p_n, 0, 'other'",
     ],
     "a reserve that stayed stays for ever": [
       "WHERE e.node = (k ->> 0)::int AND e.n = (k ->> 1)::bigint AND e.i = (k ->> 2)::int\n      AND strpos",
       "WHERE false\n      AND strpos",
     ],
   }),
-  ...of("summing", ["on-postgres", "postgres-keeping", "postgres-rules"], {
-    "void calls are counted": ['${voids ? "" : " WHERE x.state <> \'void\'"}', ""],
+  ...of("schema/rollup-sql", ["on-postgres", "postgres-keeping", "postgres-rules"], {
+    "void calls are counted": ['x${includesVoid ? "" : " WHERE x.state <> \'void\'"}', ""],
     "what was used at other times is counted": [
       "ON u.half = x.half AND u.name = x.name",
       "ON u.name = x.name",
@@ -349,35 +391,35 @@ export const MUTANTS: Readonly<Record<string, Mutant>> = {
       "AND false GROUP BY",
     ],
   }),
-  ...of("rows", ["postgres-rules"], {
+  ...of("rows/row-codec", ["postgres-rules"], {
     "what a correction says of units is counted": ['kind !== "adjust" && ', ""],
   }),
-  ...of("terms", ["rows", "postgres-terms"], {
-    "all are written with each row": ["this.#there.add(terms);", ";"],
-    "they are remembered for ever": ["if (this.#by.size >= MOST) this.forget();", ""],
+  ...of("rows/call-terms", ["rows", "postgres-terms"], {
+    "all are written with each row": ["this.#stored.add(terms);", ";"],
+    "they are remembered for ever": ["if (this.#byName.size >= MAX_TERMS) this.invalidate();", ""],
   }),
-  ...of("gate", ["postgres-terms"], {
+  ...of("schema/apply-batch", ["postgres-terms"], {
     "terms that are gone are named": ["IF cardinality(k_terms) > 0 AND", "IF false AND"],
     "terms that were erased are named": ["id = k.id AND live OFFSET", "id = k.id OFFSET"],
   }),
-  ...of("erasing", ["postgres-terms"], {
+  ...of("retention/erasure", ["postgres-terms"], {
     "what ends in the old words stays": [
-      "await heard(ask, s);\n    await once();",
-      "await heard(ask, s);",
+      "await waitForPropagation(sql, schema);\n    await once();",
+      "await waitForPropagation(sql, schema);",
     ],
   }),
-  ...of("verify", ["postgres-terms"], {
+  ...of("audit/verify", ["postgres-terms"], {
     "labels pass that have no salt": ['row["labels"] !== null && row["salt"] === null', "false"],
   }),
-  ...of("this-node", ["postgres-terms"], {
-    "terms are written anew after a lost answer": ["    this.terms.wrote(booked);\n", ""],
+  ...of("local-node", ["postgres-terms"], {
+    "terms are written anew after a lost answer": ["    this.terms.markStored(booked);\n    ", ""],
   }),
-  ...of("erased", ["postgres-terms"], {
+  ...of("schema/erased-hashes", ["postgres-terms"], {
     "erased terms are named still": [", live = false FROM", " FROM"],
   }),
-  ...of("pruning", ["postgres-terms"], {
+  ...of("schema/compaction-sql", ["postgres-terms"], {
     "terms go while their node writes": [
-      "IF part.lives THEN PERFORM 1 FROM ${s}.node WHERE epoch = part.node FOR UPDATE; END IF;",
+      "IF part.lives THEN PERFORM 1 FROM ${schema}.node WHERE epoch = part.node FOR UPDATE; END IF;",
       "",
     ],
     "one node that writes stops it all": [
@@ -385,114 +427,123 @@ export const MUTANTS: Readonly<Record<string, Mutant>> = {
       "END;\n  END LOOP;\n  p_node",
     ],
   }),
-  ...of("prune", ["postgres-terms"], {
-    "terms stay": ["  await swept(ask, s);\n", ""],
+  ...of("retention/compaction-run", ["postgres-terms"], {
+    "terms stay": ["  await deleteUnusedTerms(sql, schema);\n  ", ""],
   }),
-  ...of("gate", ["postgres-ample"], {
+  ...of("schema/apply-batch", ["postgres-ample"], {
     "a clock that was set back is not seen without a look": ["IF back OR fits", "IF fits"],
   }),
-  ...of("reads", ["postgres-rules"], {
-    "the oldest entry is looked for in all": ["entries > 0 AND pos IS NOT NULL", "entries > 0"],
+  ...of("read/store-reads", ["postgres-rules"], {
+    "the oldest entry is looked for in all": ["entries > 0 AND seq IS NOT NULL", "entries > 0"],
   }),
   ...of("writer", ["postgres-idle"], {
     "its own answer keeps it from the next sign of life": [
-      "#node.wrote >= LATELY_MS",
-      "#node.wrote >= BEAT_MS",
+      "#node.lastWriteAt >= FRESH_MS",
+      "#node.lastWriteAt >= HEARTBEAT_INTERVAL_MS",
     ],
   }),
-  ...of("ample", ["postgres-ample"], {
+  ...of("write/headroom-cache", ["postgres-ample"], {
     "room is for ever": ["now < room.until && ", ""],
     "a meter that is not known has room": ["room !== undefined && ", "room === undefined || "],
     "what the batch took is room": ["max! - take -", "max! -"],
-    "it outlives its connection": ["if (made !== this.#made) this.clear();", ""],
+    "it outlives its connection": ["if (made !== this.#connectionId) this.clear();", ""],
   }),
-  ...of("literal", ["literal"], {
+  ...of("connection/array-literal", ["literal"], {
     "names are in the order of strings": [
       "unit < 0xd800 ? unit : unit < 0xe000 ? unit + 0x2000 : unit - 0x800",
       "unit",
     ],
   }),
-  ...of("closer", ["postgres-closer"], {
+  ...of("schema/sequencer", ["postgres-closer"], {
     "each gateway waits for its turn": ["FOR UPDATE SKIP LOCKED", "FOR UPDATE"],
     "each look numbers at once": [
-      "closed NOT BETWEEN clock_timestamp() - interval '${PACE}' AND clock_timestamp()",
+      "sequenced_at NOT BETWEEN clock_timestamp() - interval '${SEQUENCE_INTERVAL}' AND clock_timestamp()",
       "true",
     ],
     "a clock that was set back stops it": [
-      "closed NOT BETWEEN clock_timestamp() - interval '${PACE}' AND clock_timestamp()",
-      "closed < clock_timestamp() - interval '${PACE}'",
+      "sequenced_at NOT BETWEEN clock_timestamp() - interval '${SEQUENCE_INTERVAL}' AND clock_timestamp()",
+      "sequenced_at < clock_timestamp() - interval '${SEQUENCE_INTERVAL}'",
     ],
   }),
-  ...of("upkeep", ["postgres-closer"], {
+  ...of("membership/periodic-maintenance", ["postgres-closer"], {
     "what another one did not see is forgotten": [
-      "if (!done && timers.length > 0) written(LATER_MS);",
+      "if (!done && timers.length > 0) written(NUMBERING_RETRY_MS);",
       "",
     ],
   }),
-  ...of("closer", ["postgres-months"], {
+  ...of("schema/sequencer", ["postgres-months"], {
     "the next month has no place": ["FOR i IN 0..p_ahead LOOP", "FOR i IN 0..0 LOOP"],
     "months are those of the server's zone": [
       "make_interval(months => i)) AT TIME ZONE 'UTC');",
       "make_interval(months => i))::timestamptz);",
     ],
   }),
-  ...of("pruning", ["postgres-months"], {
+  ...of("schema/compaction-sql", ["postgres-months"], {
     "an empty month stays": ["EXECUTE format('DROP TABLE %s', part.name);", "NULL;"],
     "a month that is to come goes": [
       "AND right(c.relname, 7) < to_char(clock_timestamp() AT TIME ZONE 'UTC', 'YYYY_MM')",
       "",
     ],
   }),
-  ...of("upkeep", ["postgres-months"], {
+  ...of("membership/periodic-maintenance", ["postgres-months"], {
     "nobody looks for the next month": [
-      "every(MONTHS_MS, () => ask({ text: `SELECT ${s}.months_1(1)` }));",
+      "every(PARTITION_INTERVAL_MS, () => sql({ text: `SELECT ${schema}.create_partitions_1(1)` }));",
       "",
     ],
   }),
-  ...of("prune", ["on-postgres", "postgres-keeping"], {
-    "an open call is no limit": ["(await oldestOpen(ask, s))?.pos ?? Infinity", "Infinity"],
-    "it has no hash": ["base: textHash(text),", 'base: "",'],
+  ...of("retention/compaction-run", ["on-postgres", "postgres-keeping"], {
+    "an open call is no limit": [
+      "(await oldestOpenCall(sql, schema))?.seq ?? Infinity",
+      "Infinity",
+    ],
+    "it has no hash": ["checkpoint: hashText(text),", 'checkpoint: "",'],
   }),
-  ...of("fold", ["on-postgres", "postgres-keeping"], {
+  ...of("retention/compaction", ["on-postgres", "postgres-keeping"], {
     "a row of that very moment goes": [
-      "if (till >= before || pos >= limit) return cut;",
-      "if (till > before || pos >= limit) return cut;",
+      "if (till >= before || seq >= limit) return cut;",
+      "if (till > before || seq >= limit) return cut;",
     ],
     "the batch of the limit goes": [
-      "if (till >= before || pos >= limit) return cut;",
-      "if (till >= before || pos > limit) return cut;",
+      "if (till >= before || seq >= limit) return cut;",
+      "if (till >= before || seq > limit) return cut;",
     ],
   }),
-  ...of("pruned", ["on-postgres", "postgres-keeping"], {
-    "a changed base is not found": ['textHash(found["text"]!) !== said.base ||', ""],
+  ...of("retention/checkpoint", ["on-postgres", "postgres-keeping"], {
+    "a changed base is not found": ['hashText(found["text"]!) !== said.checkpoint ||', ""],
     "changed sums are not found": [
-      'if (sumsLink(before, Number(row["quarter"]), row["text"]!) !== row["hash"])',
+      'if (rollupHash(before, Number(row["quarter"]), row["text"]!) !== row["hash"])',
       "if (false)",
     ],
     "missing sums are not found": [
-      'if (before !== said.sums || n !== base.sums || more!["are"] === "true")',
+      'if (before !== said.rollups || n !== base.rollups || more!["are"] === "true")',
       "if (false)",
     ],
     "changed notes are not found": [
-      "if ((await notesHash(ask, s, node, n)) !== notes)",
+      "if ((await hashNotes(sql, schema, node, n)) !== notes)",
       "if (false)",
     ],
-    "a changed reserve is not found": ["if (named.get(id) !== carriedHash(row))", "if (false)"],
+    "a changed reserve is not found": [
+      "if (named.get(id) !== retainedReserveHash(row))",
+      "if (false)",
+    ],
     "a missing reserve is not found": [
       "for (const id of named.keys())\n    yield",
       "for (const id of [])\n    yield",
     ],
   }),
-  ...of("archive", ["on-postgres", "postgres-keeping"], {
+  ...of("retention/archive", ["on-postgres", "postgres-keeping"], {
     "labels are there": ["labels ? row : withoutLabels(row)", "row"],
-    "a batch more is there": ['if (Number(batch["pos"]) >= to) break;', ""],
-    "it does not say where it ends": ['end = bytes(batch["link"]!).toString("hex");', ""],
+    "a batch more is there": ['if (Number(batch["seq"]) >= to) break;', ""],
+    "it does not say where it ends": [
+      'end = parseBytea(batch["chain_hash"]!).toString("hex");',
+      "",
+    ],
   }),
-  ...of("connecting", ["postgres-tls"], {
+  ...of("connection/connection-config", ["postgres-tls"], {
     "any server is believed": ["rejectUnauthorized: true", "rejectUnauthorized: false"],
     "its authority is not asked": ["...(caPem && { ca: caPem }),", ""],
     "it does not prove itself": ["...(certPem && { cert: certPem }),", ""],
-    "a connection that leaves is plain": ['(tls === "auto" && isNear(url))', '(tls === "auto")'],
+    "a connection that leaves is plain": ['(tls === "auto" && isLocal(url))', '(tls === "auto")'],
     "a password in a file is not read": ["if (file === undefined) return url;", "return url;"],
     "the end of a line is part of it": [".toString().trimEnd()", ".toString()"],
   }),
