@@ -1,6 +1,7 @@
-// A client's key: tg_<id, 10><secret, 43><crc32, 6>, base62. The id is public, the secret is 256 random bits,
-// and the check sum lets every reader refuse a mistyped key, or find a leaked one, without asking a store. An admin token is
-// made the same way and begins with ta_.
+// Creates and parses client keys: `tg_<id, 10><secret, 43><crc32, 6>` in base62. The id is public
+// and the secret is 256 random bits. The checksum lets any reader reject a mistyped key, or
+// recognize a leaked one, without a store lookup. Admin tokens have the same form with the prefix
+// `ta_`.
 import { createHash, randomBytes, randomInt, timingSafeEqual } from "node:crypto";
 import { crc32 } from "node:zlib";
 
@@ -8,15 +9,15 @@ const ALPHABET = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz
 const FORM = /^(tg|ta)_([0-9A-Za-z]{10})([0-9A-Za-z]{43})([0-9A-Za-z]{6})$/;
 
 export interface MintedKey {
-  /** Public: what lists and logs show. */
+  /** Public id, shown in lists and logs. */
   id: string;
-  /** Shown once. */
+  /** Full key. Shown once. */
   secret: string;
-  /** What is stored. */
+  /** Stored form of the key. */
   digest: string;
 }
 
-/** With an id, a new secret for a key that is known already. */
+/** Creates a key. Pass an existing id to create a new secret for that key. */
 export function mintKey(id = newKeyId(), as: "tg" | "ta" = "tg"): MintedKey {
   const stem = `${as}_${id}${base62(BigInt(`0x${randomBytes(32).toString("hex")}`), 43)}`;
   const secret = stem + checksum(stem);
@@ -26,7 +27,7 @@ export function mintKey(id = newKeyId(), as: "tg" | "ta" = "tg"): MintedKey {
 export const newKeyId = (): string =>
   Array.from({ length: 10 }, () => ALPHABET[randomInt(62)]).join("");
 
-/** The public id, or undefined for what cannot be a key of ours. */
+/** Returns the public id, or undefined if the text cannot be a Tollgate key. */
 export function parseKey(secret: string, as: "tg" | "ta" = "tg"): { id: string } | undefined {
   const [, begins, id, , sum] = FORM.exec(secret) ?? [];
   return id !== undefined && begins === as && sum === checksum(secret.slice(0, -6))
@@ -34,11 +35,14 @@ export function parseKey(secret: string, as: "tg" | "ta" = "tg"): { id: string }
     : undefined;
 }
 
-/** SHA-256 of the whole key, hex: a key has 256 random bits, so a slow hash would only serve a flood of invented keys. */
+/**
+ * SHA-256 of the whole key, in hex. A key has 256 random bits, so a slow hash would add no security
+ * and would help a flood of invented keys.
+ */
 export const digestKey = (secret: string): string =>
   createHash("sha256").update(secret, "utf8").digest("hex");
 
-/** In constant time for digests of equal length. */
+/** Compares two digests, in constant time if their lengths are equal. */
 export function equalDigests(a: string, b: string): boolean {
   const [x, y] = [Buffer.from(a), Buffer.from(b)];
   return x.length === y.length && timingSafeEqual(x, y);

@@ -1,10 +1,13 @@
-// Group commit, self-clocking: one batch is in flight, and what was queued meanwhile is the next one. Nothing lingers:
-// under load batches grow, alone an item goes at once.
+// Group commit without a timer: one batch is in flight, and the items that are queued during it
+// form the next batch. Batches grow under load, and a single item is processed immediately.
 
-/** Lets all sockets and processes that are ready now add their commands first. It takes no time when there are none. */
+/**
+ * Resolves after all sockets and processes that are ready now have added their commands. Takes no
+ * time if none are ready.
+ */
 export const afterPendingIo = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
-/** Runs steps one after the other while there is work. A step never throws. */
+/** Runs steps one after another while there is work. A step must not throw. */
 export class BatchLoop {
   #running = false;
   readonly #isIdle: () => boolean;
@@ -15,7 +18,7 @@ export class BatchLoop {
     this.#step = step;
   }
 
-  /** There may be work now. */
+  /** Starts the loop if it is not running. Call it after adding work. */
   wake(): void {
     if (this.#running) return;
     this.#running = true;

@@ -1,4 +1,4 @@
-// A map with a bound on its entries: the one that was written longest ago goes first.
+// A map with a limited number of entries. The entry that was written longest ago is evicted first.
 
 export class BoundedMap<K, V> {
   readonly #maxEntries: number;
@@ -16,7 +16,7 @@ export class BoundedMap<K, V> {
     return this.#entries.get(key);
   }
 
-  /** What is written anew is the newest again. */
+  /** Writes an entry. Rewriting an existing key makes it the newest entry. */
   set(key: K, value: V): void {
     this.#entries.delete(key);
     this.#entries.set(key, value);

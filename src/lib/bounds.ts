@@ -1,21 +1,28 @@
-// How much there may be of anything that a client or an upstream sends, by name, and what happens beyond it. One list: what
-// stands nowhere in it has no bound. Each is driven to its limit and one beyond (test/pipeline/admission), and an attacker drives the
-// running daemon to them (test/rig/attack).
+// The bounds on everything that a client or an upstream sends, by name, and what happens beyond
+// them. The list is complete: anything not listed here has no bound. Tests send exactly the limit
+// and one more for each bound (`test/pipeline/admission`), and an attack test drives a running
+// daemon to them (`test/rig/attack`).
 
 export interface Bound {
   readonly max: number;
-  /** What is counted. */
+  /** The thing that is counted, with its unit. */
   readonly description: string;
-  /** The kind and code of the error beyond it; `null`: it ends without one, as `beyond` says. */
+  /**
+   * Kind and code of the error beyond the bound. `null`: no error is raised, and `message`
+   * describes what happens instead.
+   */
   readonly error:
     | readonly [
         kind: "invalid" | "unsupported" | "too_large" | "upstream" | "overloaded" | "rate_limited",
         code: string,
       ]
     | null;
-  /** For a client, or for the reader of the list: what happens, and what to do. `#` is the number. */
+  /**
+   * Message for the client or the reader of the list: what happens and what to do. `#` is replaced
+   * by the bound.
+   */
   readonly message: string;
-  /** Where an operator may set another one. */
+  /** Configuration key that overrides the bound. */
   readonly configKey?: string;
 }
 
@@ -23,7 +30,7 @@ const KIB = 1024;
 const MIB = 1024 * KIB;
 
 export const BOUNDS = {
-  // Of a request.
+  // Bounds on a request.
   body: {
     max: 32 * MIB,
     description: "bytes of a body",
@@ -95,13 +102,13 @@ export const BOUNDS = {
     message: "The body has more than # tools.",
   },
   envelope: {
-    // Larger than any provider's own proof.
+    // Larger than any provider's own reasoning proof.
     max: 4 * MIB,
     description: "characters of one proof that a client brings back, as it was sealed",
     error: null,
     message: "It is none of ours, and is not opened.",
   },
-  // Of the schemas in a request to a model that reads a part of JSON Schema only.
+  // Bounds on the schemas in a request to a model that supports only part of JSON Schema.
   schemaLevels: {
     max: 64,
     description: "levels of a schema, references followed",
@@ -121,7 +128,7 @@ export const BOUNDS = {
     error: ["unsupported", "unsupported_schema"],
     message: "references that spell more than # letters",
   },
-  // Of all requests of a process together.
+  // Bounds on all requests of a process together.
   inFlight: {
     max: 256 * MIB,
     description: "bytes of bodies and of whole answers that are held at once",
@@ -129,7 +136,7 @@ export const BOUNDS = {
     message: "The gateway holds as many bytes as it may.",
     configKey: "bounds.in_flight",
   },
-  // Of an answer.
+  // Bounds on a response.
   response: {
     max: 64 * MIB,
     description: "bytes of an answer that is held or written anew",
@@ -156,7 +163,7 @@ export const BOUNDS = {
     message: "One event of the provider's stream is larger than # bytes.",
   },
   imageEvent: {
-    // One picture of 4096 × 4096 pixels, uncompressed and in base64, fits.
+    // Fits one image of 4096 × 4096 pixels, uncompressed and in base64.
     max: 96 * MIB,
     description: "bytes of one event on a wire whose events hold pictures",
     error: ["upstream", "event_too_large"],
@@ -193,7 +200,7 @@ export const BOUNDS = {
     message: "The provider's answer is larger than # bytes.",
   },
   modelList: {
-    // The longest list known is a tenth of it.
+    // Ten times the longest list that is known.
     max: 16 * MIB,
     description: "bytes of a provider's answer to a question for its models",
     error: ["upstream", "too_large"],
@@ -218,7 +225,7 @@ export const BOUNDS = {
     error: null,
     message: "They are not looked for: the citation is left out.",
   },
-  // Of the ledger.
+  // Bounds on ledger queries.
   usageQueries: {
     max: 256,
     description: "reports that wait for the ledger",
@@ -231,7 +238,7 @@ export const BOUNDS = {
     error: ["rate_limited", "too_many_reports"],
     message: "This key has # reports waiting. Wait for one of them.",
   },
-  // Of sockets.
+  // Bounds on sockets.
   connections: {
     max: 10_000,
     description: "open connections of a process",

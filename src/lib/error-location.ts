@@ -1,6 +1,9 @@
-// Where in a plugin's files something was thrown, for its author to mend.
+// Finds the place in a plugin's files where an error was thrown, for the plugin's author.
 
-/** "file:line:column": of a syntax error it stands in the message, of a throw in the first frame that is a file's. */
+/**
+ * Returns "file:line:column" of an error, or undefined. For a syntax error, the location is in the
+ * message. For other errors, it is in the first stack frame that names a file.
+ */
 export function errorLocationOf(error: unknown): string | undefined {
   const { message = "", stack = "" } = error instanceof Error ? error : {};
   const locationInMessage = /^\s*((?:[A-Za-z]:)?[/\\][^\n:?]+:\d+(?::\d+)?)\s*$/m.exec(
@@ -15,7 +18,7 @@ export function errorLocationOf(error: unknown): string | undefined {
     : undefined;
 }
 
-/** Of an error that was not written to be read: its kind, and where to look. */
+/** Describes an error that was not written for a reader: its type, and where it was thrown. */
 export function describeUnexpectedError(error: unknown): string {
   const what = error instanceof Error ? error.name : typeof error;
   const place = errorLocationOf(error);

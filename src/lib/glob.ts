@@ -1,4 +1,4 @@
-/** Whether a text fits a pattern, in which each `*` stands for any run of characters, slashes included. */
+/** Whether a text matches a pattern. Each `*` matches any run of characters, including slashes. */
 export function matchesGlob(pattern: string, text: string): boolean {
   const first = pattern.indexOf("*");
   if (first < 0) return pattern === text;

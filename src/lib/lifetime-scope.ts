@@ -1,4 +1,5 @@
-// Owners of everything that ends. A scope ends what it owns in reverse order, whatever fails on the way.
+// Owns resources and releases them in reverse order. An error in one release does not stop the
+// others.
 
 export class LifetimeScope implements AsyncDisposable {
   readonly #undo: (() => unknown)[] = [];
@@ -6,12 +7,15 @@ export class LifetimeScope implements AsyncDisposable {
   readonly #closed = new AbortController();
   #ended: Promise<void> | undefined;
 
-  /** Aborted when this scope begins to end. */
+  /** Aborted when this scope begins to close. */
   get signal(): AbortSignal {
     return this.#end.signal;
   }
 
-  /** Aborted when it has left and is taken apart: requests that it still has under way ask others until then. */
+  /**
+   * Aborted when the scope is disposed, after `signal`. Requests that are still open in the scope
+   * may call upstreams until then.
+   */
   get closed(): AbortSignal {
     return this.#closed.signal;
   }
@@ -23,13 +27,19 @@ export class LifetimeScope implements AsyncDisposable {
     return thing;
   }
 
-  /** Calls `undo` at the end. After the end it is called at once, so that nothing stays open. */
+  /**
+   * Calls `undo` when the scope is disposed. If the scope is already disposed, `undo` is called
+   * immediately, so that nothing stays open.
+   */
   defer(undo: () => unknown): void {
     if (this.#ended) void Promise.resolve().then(undo);
     else this.#undo.push(undo);
   }
 
-  /** Calls `tick` again and again. It keeps no process alive and never overlaps itself; what it throws goes to `failed`. */
+  /**
+   * Calls `tick` every `ms` milliseconds. The timer does not keep the process alive, calls never
+   * overlap, and errors go to `failed`.
+   */
   every(
     ms: number,
     tick: (signal: AbortSignal) => unknown,
@@ -48,7 +58,7 @@ export class LifetimeScope implements AsyncDisposable {
     this.defer(() => clearInterval(timer));
   }
 
-  /** Fires the signal of leaving. Nothing is ended yet. */
+  /** Aborts `signal`. Nothing is released yet. */
   beginClose(): void {
     this.#end.abort();
   }
@@ -73,8 +83,9 @@ export class LifetimeScope implements AsyncDisposable {
 }
 
 /**
- * What outlives a generation: made once, ended by the last one that holds it. Nothing else of any of them is kept: a function that a
- * generation hands over names all that its plugin had there.
+ * Resources that outlive a config generation: created once, released by the last holder. Only the
+ * resource itself is kept. A function that a generation passed in would keep that generation's
+ * plugin and all its data alive.
  */
 export class SharedResources {
   readonly #resources = new Map<string, { readonly thing: object; holders: number }>();

@@ -3,8 +3,9 @@ const STREAM =
   /^(?:text\/event-stream|application\/(?:(?:x-)?(?:nd-?json|json-?l(?:ines)?)|(?:[^/]+\+)?json-seq|(?:x-)?stream\+json|vnd\.amazon\.eventstream))$/;
 
 /**
- * What a media type says of a body: one JSON document, or a stream of events or lines. Undefined: it says neither, and the
- * body is what was asked for. A word such as "json" somewhere in the name decides nothing: lines of JSON have it too.
+ * Returns whether a media type means one JSON document or a stream of events or lines. Undefined:
+ * neither, so the body has the form that was requested. The word "json" in the name is not enough,
+ * because types for lines of JSON contain it too.
  */
 export function bodyFormOf(type: string | undefined): "document" | "stream" | undefined {
   if (type === "application/json") return "document";

@@ -1,4 +1,5 @@
-// Plugins that run in another process report here whether they can be reached, by the object that their setup returned.
+// Registry of outages. Plugins that run in another process register here how to read whether they
+// can be reached. The key is the object that the plugin's setup returned.
 /** A period in which a plugin in another process cannot be reached. Times are Unix milliseconds. */
 export interface PluginOutage {
   /** When its connection was lost. */

@@ -1,12 +1,15 @@
-// What comes and soon goes again, found by a name: requests, calls. A Map makes its table anew after so many changes, and each table
-// that it leaves behind has grown old and keeps all that it named until a full collection; this one stays where it is.
+// A hash map for short-lived entries such as requests and calls. A `Map` allocates a new table
+// after a number of changes. Each discarded table is in the old heap by then and keeps its entries
+// alive until a full collection. This map reuses its table.
 
 const INITIAL_CAPACITY = 256;
-/** Characters from the end of a name that say where it is looked for first. */
+/** Number of characters from the end of a name that are hashed. */
 const HASHED_CHARS = 16;
 
 export class ProbingMap<V, Name extends string | number = string> {
-  /** A name, what it names, and free places between them; at least half of all places are free. */
+  /**
+   * Names, with their values at the same index in `#values`. At least half of the slots are free.
+   */
   #keys: (Name | undefined)[] = createSlots(INITIAL_CAPACITY);
   #values: (V | undefined)[] = createSlots(INITIAL_CAPACITY);
   #size = 0;
@@ -28,12 +31,12 @@ export class ProbingMap<V, Name extends string | number = string> {
     return this.#values[this.#slotOf(name)];
   }
 
-  /** All that are here, in no order. */
+  /** Returns all values in no particular order. */
   values(): V[] {
     return this.#values.filter((_value, at) => this.#keys[at] !== undefined) as V[];
   }
 
-  /** It is here no longer. */
+  /** Removes an entry and returns its value. */
   remove(name: Name): V | undefined {
     if (this.#size === 0) return undefined;
     const at = this.#slotOf(name);
@@ -44,7 +47,7 @@ export class ProbingMap<V, Name extends string | number = string> {
     return value;
   }
 
-  /** Where it is, or the free place where it would be. */
+  /** Returns the slot of a name, or the free slot where it would be inserted. */
   #slotOf(name: Name): number {
     const names = this.#keys;
     const last = names.length - 1;
@@ -54,7 +57,7 @@ export class ProbingMap<V, Name extends string | number = string> {
     return at;
   }
 
-  /** Those behind a free place that would be found no more move up. */
+  /** Moves entries behind a freed slot up if a lookup would no longer find them. */
   #closeGap(free: number): void {
     const names = this.#keys;
     const last = names.length - 1;
@@ -90,7 +93,7 @@ export class ProbingMap<V, Name extends string | number = string> {
 const createSlots = <T>(count: number): (T | undefined)[] =>
   Array.from<T | undefined>({ length: count }).fill(undefined);
 
-/** Numbers follow each other, and so do their places. */
+/** Returns the first slot to probe. Consecutive numbers get consecutive slots. */
 function homeSlot(name: string | number, last: number): number {
   if (typeof name === "number") return name & last;
   let hash = name.length;

@@ -1,19 +1,19 @@
-// Keys that stand in an address. They are taken out of it when a request comes in: what is left is what routes, plugins,
-// providers and logs see.
+// Removes API keys from the query of a request's URL when the request arrives. Routes, plugins,
+// providers, and logs see only the cleaned URL.
 import type { IncomingMessage } from "node:http";
 
-/** By any of these names, in any case: what clients call a key where they cannot set a header. */
+/** Query parameters, in any case, in which clients send a key if they cannot set a header. */
 const SECRET_PARAMS: ReadonlySet<string> = new Set(["key", "api_key", "access_token"]);
 
 type Query = Pick<URLSearchParams, "get" | "getAll" | "has">;
 
-/** One for all requests without a query; nothing can be put into it. */
+/** Shared by all requests without a query. Immutable. */
 const EMPTY: Query = Object.freeze({ get: () => null, getAll: () => [], has: () => false });
 
-/** As it came, where something was taken out. */
+/** Original queries of requests from which a secret was removed. */
 const originalQueries = new WeakMap<IncomingMessage, string>();
 
-/** Once, before anything else looks at the address. */
+/** Removes secrets from the request's URL. Called once, before any other code reads the URL. */
 export function stripQuerySecrets(req: IncomingMessage): void {
   const url = req.url ?? "";
   const mark = url.indexOf("?");
@@ -26,13 +26,15 @@ export function stripQuerySecrets(req: IncomingMessage): void {
   req.url = left.length === 0 ? url.slice(0, mark) : `${url.slice(0, mark)}?${left.join("&")}`;
 }
 
-/** The query as the client wrote it, for the one look at secrets. */
+/** Returns the query as the client sent it, for the code that reads the client's key. */
 export function originalQueryOf(req: IncomingMessage): Query {
   const text = originalQueryTextOf(req);
   return text === "" ? EMPTY : new URLSearchParams(text);
 }
 
-/** The same as text, for an address in which no name means a secret. */
+/**
+ * Returns the query as the client sent it, as text, for a route on which no parameter is a secret.
+ */
 export function originalQueryTextOf(req: IncomingMessage): string {
   const taken = originalQueries.get(req);
   if (taken !== undefined) return taken;
@@ -41,7 +43,7 @@ export function originalQueryTextOf(req: IncomingMessage): string {
   return mark < 0 ? "" : url.slice(mark + 1);
 }
 
-/** The names that were taken out, each as often as it stood there. */
+/** Returns the names of the removed parameters, once per occurrence. */
 export function querySecretNamesOf(req: IncomingMessage): readonly string[] {
   const taken = originalQueries.get(req);
   if (taken === undefined) return [];
@@ -51,7 +53,10 @@ export function querySecretNamesOf(req: IncomingMessage): readonly string[] {
     .filter((name) => SECRET_PARAMS.has(name));
 }
 
-/** As a reader of forms understands it: escapes are undone once, and one that is none stands for itself. */
+/**
+ * Returns the decoded parameter name, as a form parser reads it. Escapes are decoded once, and an
+ * invalid escape is kept as it is.
+ */
 function nameOf(pair: string): string {
   const end = pair.indexOf("=");
   const name = end < 0 ? pair : pair.slice(0, end);

@@ -1,14 +1,15 @@
-// Files in one stream, in the form that every system's tar reads (POSIX ustar). Plain files alone, and short names.
+// Reads and writes tar streams in the POSIX ustar format. Supports only plain files with names of
+// up to 100 bytes.
 
 const BLOCK = 512;
 const EMPTY = Buffer.alloc(BLOCK);
-/** What eleven octal digits hold; larger ones are said in bytes. */
+/** First size that 11 octal digits cannot hold. Such sizes are written in binary. */
 const OCTAL = 8 ** 11;
 const LONGEST_NAME = 100;
 
 const padding = (size: number): Buffer => EMPTY.subarray(0, (BLOCK - (size % BLOCK)) % BLOCK);
 
-/** The head of a file, which its bytes follow. */
+/** Returns the header that precedes a file's bytes. */
 export function createTarHeader(name: string, size: number, at: number): Buffer {
   const head = Buffer.alloc(BLOCK);
   if (Buffer.byteLength(name) > LONGEST_NAME) throw new RangeError(`${name} is too long a name.`);
@@ -32,12 +33,12 @@ export function createTarHeader(name: string, size: number, at: number): Buffer 
   return head;
 }
 
-/** What follows a file's bytes. */
+/** Returns the padding that follows a file's bytes. */
 export const tarPadding = padding;
-/** What follows the last file. */
+/** The end of the archive, after the last file. */
 export const TAR_END: Buffer = Buffer.alloc(2 * BLOCK);
 
-/** One file of a stream; its bytes are read, or passed over, before the next one comes. */
+/** One file of a stream. Its bytes must be read or skipped before the next file is available. */
 export interface TarFile {
   readonly name: string;
   readonly size: number;
@@ -45,8 +46,9 @@ export interface TarFile {
 }
 
 /**
- * The files of a stream, in order. Throws for what is no tar, for what is no plain file, and where it breaks off. However it ends,
- * the stream is let go of: a file that it comes from would stay open.
+ * Returns the files of a tar stream in order. Throws if the stream is not a tar archive, contains
+ * anything but plain files, or is truncated. Always closes the stream, because the source file
+ * would otherwise stay open.
  */
 export async function* readTar(stream: AsyncIterable<Uint8Array>): AsyncGenerator<TarFile, void> {
   const source = new ByteReader(stream);
@@ -95,7 +97,7 @@ function parseHeader(head: Buffer): { name: string; size: number } {
   return { name: text(0, LONGEST_NAME), size };
 }
 
-/** A stream, read in pieces of one's own choosing. */
+/** Reads a stream in pieces of a chosen size. */
 class ByteReader {
   readonly #chunks: AsyncIterator<Uint8Array>;
   #rest: Buffer = Buffer.alloc(0);
@@ -108,7 +110,7 @@ class ByteReader {
     await this.#chunks.return?.();
   }
 
-  /** As much as there is, and at most so much. */
+  /** Returns the bytes that are available, up to `most`. */
   async some(most: number): Promise<Buffer> {
     while (this.#rest.length === 0) {
       const { value, done } = await this.#chunks.next();

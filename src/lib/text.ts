@@ -1,9 +1,10 @@
-// Words for people: the nearest word, a piece of source with a caret, plurals. Knows nothing of what the words mean.
+// Formats text for people: plurals, the nearest word, source excerpts with a caret. Independent of
+// what the words mean.
 
 export const plural = (n: number, one: string, many = `${one}s`): string =>
   `${n} ${n === 1 ? one : many}`;
 
-/** "a", "a or b", "a, b or c". */
+/** Joins words: "a", "a or b", "a, b or c". */
 export const joinWords = (words: readonly string[], last = "or"): string =>
   words.length < 2
     ? (words[0] ?? "")
@@ -11,23 +12,30 @@ export const joinWords = (words: readonly string[], last = "or"): string =>
 
 const escaped = (c: string): string => `\\u${c.charCodeAt(0).toString(16).padStart(4, "0")}`;
 
-/** Control characters from outside must not steer the terminal, nor what turns the direction of writing. */
+/**
+ * Escapes control characters and bidirectional marks, so that text from outside cannot control the
+ * terminal or reverse the writing direction.
+ */
 export const escapeControls = (text: string): string =>
   text.replace(/[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}]/gu, escaped);
 
-/** The same for text of many lines: line ends and tabs stay. */
+/** Escapes like `escapeControls`, but keeps line ends and tabs. */
 export const escapeControlsInLines = (text: string): string =>
   text.replace(/(?![\n\t])[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}]/gu, escaped);
 
-/** What a slip of the finger or another product's spelling does not change. */
+/** Removes differences that come from typing or another product's spelling. */
 const normalizeWord = (word: string) => word.toLowerCase().replace(/[^\p{L}\p{N}]/gu, "");
 
-/** Longer words are no typing errors, and the distance is quadratic. */
+/**
+ * Longest word, in characters, that is compared. Longer words are not typing errors, and the
+ * distance takes quadratic time.
+ */
 const MAX_WORD = 80;
 
 /**
- * The word that was probably meant: one in three letters may be wrong, spelling (`apiKey`, `api_key`) does not count, and
- * the beginning or end of a longer word will do. The first of equally near ones.
+ * Returns the word that was probably meant, or undefined. One in three letters may be wrong,
+ * spelling (`apiKey`, `api_key`) is ignored, and the beginning or end of a longer word matches. If
+ * several words are equally near, returns the first.
  */
 export function nearest(word: string, words: Iterable<string>): string | undefined {
   const wanted = normalizeWord(word);
@@ -47,7 +55,10 @@ export function nearest(word: string, words: Iterable<string>): string | undefin
   return best;
 }
 
-/** Letters inserted, dropped, replaced, or two neighbours swapped (optimal string alignment). */
+/**
+ * Returns the number of letters inserted, deleted, replaced, or swapped with a neighbor (optimal
+ * string alignment).
+ */
 export function editDistance(a: string, b: string): number {
   let before: number[] = [];
   let row = Array.from({ length: b.length + 1 }, (_, j) => j);
@@ -65,12 +76,15 @@ export function editDistance(a: string, b: string): number {
   return row[b.length]!;
 }
 
-/** Two lines of what comes before, the line itself, and carets under what is meant. Lines and columns count from 1. */
+/**
+ * Returns up to two preceding lines, the line itself, and carets under the marked text. Lines and
+ * columns count from 1.
+ */
 export function codeFrame(
   lines: readonly string[],
   at: { readonly line: number; readonly column: number; readonly length: number },
 ): string {
-  // A tab as wide as every other character, or the caret misses.
+  // Tabs are shown one character wide, so that the caret is at the right column.
   const shown = (n: number) => (lines[n - 1] ?? "").replaceAll("\t", " ");
   const first = Math.max(1, at.line - 2);
   const width = String(at.line).length;

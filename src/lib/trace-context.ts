@@ -1,6 +1,7 @@
-// W3C Trace Context, level 1: which trace a request is a part of. A header that cannot be read is as if it had not come.
+// Parses and creates W3C Trace Context headers, level 1. A header that cannot be parsed is treated
+// as missing.
 
-/** What a `traceparent` says. The ids are hex, in lower case. */
+/** A parsed `traceparent`. Ids are lowercase hex. */
 export interface TraceParent {
   readonly traceId: string;
   readonly spanId: string;
@@ -11,7 +12,7 @@ const PARENT = /^([\da-f]{2})-([\da-f]{32})-([\da-f]{16})-([\da-f]{2})(-.*)?$/;
 const NO_TRACE = "0".repeat(32);
 const NO_SPAN = "0".repeat(16);
 
-/** A later version may say more behind what the first one says, and is read as that. */
+/** Parses a `traceparent`. A later version may append fields, which are ignored. */
 export function parseTraceparent(header: unknown): TraceParent | undefined {
   if (typeof header !== "string") return undefined;
   const [, version, traceId, spanId, flags, more] = PARENT.exec(header) ?? [];
@@ -27,10 +28,13 @@ export const formatTraceparent = ({ traceId, spanId, sampled }: TraceParent): st
 const MEMBER =
   /^[a-z\d][a-z\d_\-*/@]{0,255}=[\x20-\x2b\x2d-\x3c\x3e-\x7e]{0,255}[\x21-\x2b\x2d-\x3c\x3e-\x7e]$/;
 const MOST_MEMBERS = 32;
-/** Every reader has to take so many characters. */
+/** Number of characters of `tracestate` that every implementation must accept. */
 const MOST_STATE = 512;
 
-/** The members of a `tracestate`, as many as every reader takes; undefined where one of them cannot be read. */
+/**
+ * Returns the members of a `tracestate` that fit into the length that every implementation accepts.
+ * Undefined: a member is invalid or there are more than 32.
+ */
 export function parseTracestate(header: unknown): string | undefined {
   if (typeof header !== "string" || header === "") return undefined;
   let state = "";
@@ -44,12 +48,15 @@ export function parseTracestate(header: unknown): string | undefined {
   return state === "" ? undefined : state;
 }
 
-// Ids have to differ, and need not be secret: they are cut from long texts of random digits, since a text costs more to make than to cut.
+// Bytes of random hex digits that are generated at a time. Ids must be unique but need not be
+// secret, and slicing a long string is cheaper than generating each id.
 const POOL_BYTES = 4096;
 let pool = "";
 let at = 0;
 
-/** So many digits, of which the first eight are not all zero: an id of zeros is none. */
+/**
+ * Returns `count` digits of which the first 8 are not all zero, because an id of zeros is invalid.
+ */
 function takeHexDigits(count: number): string {
   for (;;) {
     if (at + count > pool.length) {
@@ -66,7 +73,10 @@ export const newSpanId = (): string => takeHexDigits(16);
 
 const DIGITS = "0123456789abcdef";
 
-/** Of the nth child of a span of ours: nothing has to be kept of it between its beginning and its record. */
+/**
+ * Returns the id of the nth child of a span. Derived from the parent's id, so nothing has to be
+ * stored between the start of the child and its record.
+ */
 export function childSpanId(spanId: string, n: number): string {
   if (n < 16) {
     const code = spanId.charCodeAt(15);

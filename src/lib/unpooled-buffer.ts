@@ -1,6 +1,6 @@
-// Buffers that last as long as an answer. Node cuts small buffers, one after the other, out of blocks of 64 KB, and one that lasts holds
-// its whole block: a thousand open streams would hold 64 MB of what is long over. These are cut out of small blocks, beside
-// their like.
+// Allocates buffers that live as long as a response. Node cuts small buffers from shared blocks of
+// 64 KB, and one live buffer keeps its whole block. 1,000 open streams would thus retain 64 MB of
+// data that is no longer needed. These buffers are cut from small blocks of their own.
 const BLOCK = 8 * 1024;
 
 let block = Buffer.allocUnsafeSlow(BLOCK);
@@ -21,7 +21,7 @@ export function unpooledFromText(text: string): Buffer {
   return out;
 }
 
-/** All of them in one piece. */
+/** Concatenates the parts in one buffer. */
 export function unpooledConcat(parts: readonly Buffer[]): Buffer {
   let size = 0;
   for (const part of parts) size += part.length;
@@ -31,10 +31,13 @@ export function unpooledConcat(parts: readonly Buffer[]): Buffer {
   return out;
 }
 
-/** So large a read is not held for a few of its bytes. */
+/** Size in bytes from which a read is not retained for a small part of it. */
 const LARGE_READ = 8 * 1024;
 
-/** A part of what was read that is kept when the rest has gone: a copy, where it would hold much more than itself. */
+/**
+ * Returns a part of a read that outlives the read. Copies it if a view would retain more than twice
+ * its size.
+ */
 export function unpooledSlice(bytes: Buffer, from: number, to = bytes.length): Buffer {
   const held = bytes.buffer.byteLength;
   if (held < LARGE_READ || to - from > held / 2) return bytes.subarray(from, to);

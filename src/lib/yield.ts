@@ -1,12 +1,12 @@
-// A large body is worked on in turns: what has to be done with it at once is short, and between two of its steps other
-// requests have their turn.
+// Yields to the event loop while a large body is processed. Each step is short, and other requests
+// run between two steps.
 
-/** A body of this size is worked on in turns. */
+/** Size in bytes from which a body is processed in steps. */
 export const LARGE_BODY_BYTES = 1024 * 1024;
 
 export const yieldToEventLoop = (): Promise<void> =>
   new Promise((resolve) => void setImmediate(resolve));
 
-/** A turn for the other requests; nothing for a small body, which costs no promise. */
+/** Lets other requests run. Returns undefined for a small body, which saves a promise. */
 export const yieldForLargeBody = (bytes: number): Promise<void> | undefined =>
   bytes < LARGE_BODY_BYTES ? undefined : yieldToEventLoop();

@@ -1,36 +1,40 @@
-// One look over the bytes of a JSON object on its way to the parser: where its top-level members stand (so that edits
-// can be spliced in without writing the rest again), whether another parser could read it differently than we did, and
-// whether there is more in it than there may be. It is taken before the object is parsed, for a few bytes make a large
-// object: what it finds in a text that is no JSON counts for nothing.
+// Scans the bytes of a JSON object once before it is parsed. It finds the top-level members, so
+// that edits can be spliced in without rewriting the rest. It detects keys that another parser
+// could read differently, and it checks the bounds. It runs before parsing because a few bytes can
+// describe a large object. If the text is not valid JSON, its findings are ignored.
 import { BOUNDS, boundMessage, type BoundName } from "../bounds.ts";
 import { MAX_ESCAPES, StringScanner } from "./json-strings.ts";
 
-/** Offsets of one top-level member: its key's opening quote, and its value. */
+/** Offsets of one top-level member: the opening quote of its key, and its value. */
 export interface Span {
   key: number;
   from: number;
   to: number;
 }
 
-/** Why a body cannot be trusted to mean one thing. */
+/** Why the body is rejected, for example because parsers could disagree on its meaning. */
 export interface JsonFlaw {
   code: string;
   message: string;
-  /** There is more than there may be: not to be parsed. */
+  /** Bound that the body exceeds. Such a body must not be parsed. */
   bound?: BoundName;
 }
 
-/** `odd`: some key has capitals, escapes or letters beyond ASCII, so that a parser that folds case could take it for another. */
+/**
+ * `hasCaseVariants`: some key has capitals, escapes, or non-ASCII letters, so a parser that folds
+ * case could confuse it with another key.
+ */
 export type Scan =
   | { spans: Map<string, Span>; hasCaseVariants: boolean; flaw?: undefined }
   | { flaw: JsonFlaw };
 
-/** So short a text has no depth to speak of. */
+/** Length in characters up to which a text is not checked for depth. */
 const SHALLOW = 1024;
 
 /**
- * A JSON text's value. Texts that came as a string inside of something else have no scan behind them: one that is nested
- * without end is no JSON to us, because everything that walks a value needs a stack for its levels.
+ * Parses JSON that arrived as a string inside another value and was therefore not scanned. Throws a
+ * SyntaxError if it is nested too deeply, because code that walks a value needs stack space for
+ * each level.
  */
 export function parseShallow(text: string, reviver?: (key: string, value: unknown) => unknown) {
   if (text.length > SHALLOW && isDeep(text)) throw new SyntaxError("nested too deeply");
@@ -61,7 +65,10 @@ function isEscaped(text: string, quote: number): boolean {
 const MAX_DEPTH = BOUNDS.depth.max;
 const MAX_ELEMENTS = BOUNDS.elements.max;
 
-/** Numbers of a list take a fraction of what other values take once they are parsed: the ids of a text's tokens are many. */
+/**
+ * Numbers in a list that count as one value. Parsed numbers take a fraction of the memory of other
+ * values, and lists of token ids are long.
+ */
 const NUMBERS_PER_VALUE = 4;
 
 function beginsNumber(b: Buffer, from: number): boolean {
@@ -71,28 +78,35 @@ function beginsNumber(b: Buffer, from: number): boolean {
   return c === 45 || (c !== undefined && c >= 48 && c <= 57);
 }
 
-/** As much of a key as an error quotes. */
+/** Number of characters of a key that an error quotes. */
 const MAX_QUOTED_NAME = 100;
 
 /**
- * An escape that no serialiser needs: what names are made of, hidden from a reader that compares bytes. Some escape the signs
- * that mean something in HTML.
+ * Escapes of characters that names are made of. No serializer needs them, and they hide a name from
+ * code that compares bytes. Escapes of HTML's special characters are not included, because some
+ * serializers write them.
  */
 const SUSPICIOUS_ESCAPE = /\\u00(?:2[de]|3\d|[46][1-9a-f]|[57][\da]|5f)/i;
 
 const HAS_ESCAPES = 1;
 const HAS_CAPITALS = 2;
 
-/** The keys of one open object: hashes first, so that most objects never make a string. */
+/** Keys of one open object. Hashes are compared first, so most objects never create a string. */
 interface Keys {
   hashes: number[];
   starts: number[];
   ends: number[];
-  /** Only for wide objects, where comparing pairwise would be quadratic. */
+  /**
+   * Set only for objects with many or escaped keys. Comparing many keys pairwise would take
+   * quadratic time.
+   */
   names: Set<string> | undefined;
 }
 
-/** Of objects that were closed, for the next ones: small, for a wide object keeps its keys elsewhere. */
+/**
+ * Key lists of closed objects, for reuse. They stay small, because a wide object keeps its keys in
+ * `names`.
+ */
 const keyPool: Keys[] = [];
 
 const acquireKeys = (): Keys =>
@@ -106,11 +120,11 @@ function releaseKeys(keys: Keys): void {
 
 export const scan = (b: Buffer, most?: number): Scan => new Scanner(b, most).scanTo(b.length)!;
 
-/** The same look, in as many steps as a caller likes. */
+/** Scans in as many steps as the caller chooses. */
 export class Scanner {
   readonly #b: Buffer;
   readonly #most: number;
-  /** Bytes of a name. */
+  /** Longest allowed name, in bytes. */
   readonly #longest: number;
   readonly #strings: StringScanner;
   readonly #spans = new Map<string, Span>();
@@ -125,7 +139,10 @@ export class Scanner {
   #numbers = 0;
   #i = 0;
 
-  /** `most`: values that there may be. Absent: it is no client's body, and has as many as it has, by names of any length. */
+  /**
+   * `most`: maximum number of values. If unset, the body is not from a client, and the number of
+   * values and the length of names are unlimited.
+   */
   constructor(b: Buffer, most = Infinity) {
     this.#b = b;
     this.#most = most;
@@ -133,7 +150,10 @@ export class Scanner {
     this.#strings = new StringScanner(b);
   }
 
-  /** So many bytes further, and to the end of the string there; undefined: there is more to look at. */
+  /**
+   * Scans `bytes` more bytes, and on to the end of a string that it is in. Returns undefined if
+   * there is more to scan.
+   */
   scanTo(bytes: number): Scan | undefined {
     const b = this.#b;
     const spans = this.#spans;
@@ -240,7 +260,7 @@ function classifyKey(b: Buffer, from: number, to: number): number {
 const nameOf = (b: Buffer, i: number, end: number, escaped: boolean): string =>
   escaped ? unescaped(b.toString("utf8", i, end + 1)) : b.toString("utf8", i + 1, end);
 
-/** One that is no JSON is told by the parser. */
+/** Text that is not valid JSON is returned unchanged. The parser reports it later. */
 function unescaped(text: string): string {
   try {
     return JSON.parse(text) as string;
@@ -254,7 +274,7 @@ function trimmed(b: Buffer, to: number): number {
   return to;
 }
 
-/** Notes a key; true when the object has it already, whichever way it was written. */
+/** Adds a key. Returns whether the object already has it in any spelling. */
 function addKey(
   b: Buffer,
   keys: Keys,
@@ -263,7 +283,8 @@ function addKey(
   escaped: boolean,
   name: string | undefined,
 ): boolean {
-  // From the first escaped key on, names are compared; those before it have none.
+  // From the first escaped key or the 24th key on, names are compared. Keys before the first
+  // escaped one have no escapes, so their bytes are their names.
   if (keys.names === undefined && (keys.hashes.length >= 24 || escaped))
     keys.names = new Set(keys.starts.map((start, k) => b.toString("utf8", start, keys.ends[k])));
   if (keys.names) {

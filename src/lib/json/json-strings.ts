@@ -1,17 +1,22 @@
-// Where the strings in the bytes of a JSON text end, in time that is linear in their length whatever stands in them.
+// Finds the ends of strings in the bytes of a JSON text, in time that is linear in its length for
+// any input.
 import { BOUNDS } from "../bounds.ts";
 
 export const MAX_ESCAPES = BOUNDS.jsonEscapes.max;
 
-/** Above this many bytes without a quote, the native search is cheaper than our loop. */
+/** Bytes without a quote from which the native search is faster than this loop. */
 const LONG = 32;
 
-/** Where there was an escape there are more: so far our loop goes before it asks for the next one. */
+/**
+ * Bytes that the loop scans after an escape before it uses the native search again. Escapes tend to
+ * occur in groups.
+ */
 const AMONG_ESCAPES = 256;
 
 /**
- * Where strings end, and how many escapes they have. What native searches found is remembered until it is behind: a text
- * with an escape every so many bytes is looked through once, not once for each.
+ * Finds the ends of strings and counts their escapes. The positions that native searches return are
+ * kept until they are passed, so a text with many escapes is searched once in total and not once
+ * per escape.
  */
 export class StringScanner {
   escapes = 0;
@@ -23,7 +28,10 @@ export class StringScanner {
     this.#b = b;
   }
 
-  /** The closing quote of the string that opens at `i`; the text's end where it does not close. */
+  /**
+   * Returns the offset of the closing quote of the string that opens at `i`, or the length of the
+   * text if it does not close.
+   */
   end(i: number): number {
     const b = this.#b;
     let j = i + 1;
@@ -49,7 +57,10 @@ export class StringScanner {
 
 const orNever = (at: number): number => (at < 0 ? Infinity : at);
 
-/** The closing quote of the string that opens at `i`. */
+/**
+ * Returns the offset of the closing quote of the string that opens at `i`, or the length of the
+ * text if it does not close.
+ */
 export function endOfString(b: Buffer, i: number): number {
   let j = i + 1;
   while (j < b.length) {

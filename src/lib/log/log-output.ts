@@ -1,10 +1,11 @@
-// Lines to a file descriptor that nothing may depend on: a terminal may be gone, a disk full, a reader slow. A line that cannot be written
-// is lost. Nothing throws, and nothing waits for longer than a second.
+// Writes log lines to a file descriptor without affecting the gateway. A terminal may be closed, a
+// disk full, a reader slow. A line that cannot be written is lost. No method throws, and none
+// blocks for more than 1 s.
 import { write, writeSync } from "node:fs";
 
-/** Characters that wait for a reader; lines beyond that are dropped. */
+/** Maximum number of queued characters. Further lines are dropped. */
 const MAX_QUEUED_CHARS = 4 << 20;
-/** How often a write that would block is tried again, and after how long. */
+/** How often a synchronous write that would block is retried, every `RETRY_MS` milliseconds. */
 const MAX_RETRIES = 100;
 const RETRY_MS = 10;
 
@@ -18,7 +19,10 @@ export class LogOutput {
   #length = 0;
   #writing = false;
 
-  /** `sync`: each line is written before `write` returns. Otherwise in the background, in order. */
+  /**
+   * `sync`: each line is written before `write` returns. Otherwise, lines are written in the
+   * background, in order.
+   */
   constructor(fd: number, { sync }: { readonly sync: boolean }) {
     this.#fd = fd;
     this.#sync = sync;
@@ -33,7 +37,7 @@ export class LogOutput {
     if (!this.#writing) this.#next();
   }
 
-  /** Writes what waits, unless that fails. */
+  /** Writes the queued lines synchronously. They are lost if that fails. */
   flush(): void {
     const text = this.#take();
     if (text !== "") this.#writeSync(text);

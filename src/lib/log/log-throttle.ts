@@ -1,18 +1,19 @@
-// Lines that would come again and again: the first one is written at once, what follows within a minute as one, with its number.
+// Throttles log lines that repeat. The first line is written immediately. Repetitions within 60 s
+// are written as one line with their number.
 
-/** Writes the line; `times`: how many it stands for. */
+/** Writes the line. `times`: how many occurrences it represents. */
 export type WriteRepeated = (times: number) => void;
 
 interface ThrottleWindow {
   timer: NodeJS.Timeout;
-  /** Since the last line. */
+  /** Occurrences since the last written line. */
   times: number;
-  /** The latest of them. */
+  /** Writes the latest occurrence. */
   write: WriteRepeated;
 }
 
 const WINDOW_MS = 60_000;
-/** More kinds of lines at one time share one window. */
+/** Maximum number of windows. Further kinds of lines share one window. */
 const MAX_WINDOWS = 1_000;
 
 export class LogThrottle implements Disposable {
@@ -23,7 +24,7 @@ export class LogThrottle implements Disposable {
     this.#everyMs = everyMs;
   }
 
-  /** `what`: the same for lines that say the same. */
+  /** Logs one occurrence. `name`: identifies lines with the same meaning. */
   log(name: string, write: WriteRepeated): void {
     const key = this.#windows.size < MAX_WINDOWS || this.#windows.has(name) ? name : "";
     const window = this.#windows.get(key);
@@ -40,7 +41,7 @@ export class LogThrottle implements Disposable {
     return setTimeout(() => this.#close(key), this.#everyMs).unref();
   }
 
-  /** Nothing came meanwhile: the next one is a first one again. */
+  /** Ends a window. If nothing occurred in it, the next occurrence is written immediately again. */
   #close(key: string): void {
     const window = this.#windows.get(key)!;
     const { times, write } = window;
@@ -50,7 +51,7 @@ export class LogThrottle implements Disposable {
     write(times);
   }
 
-  /** What was counted is told. */
+  /** Writes the lines that were only counted so far. */
   [Symbol.dispose](): void {
     for (const { timer, times, write } of this.#windows.values()) {
       clearTimeout(timer);

@@ -1,5 +1,6 @@
-// One line for each thing that an operator should know: JSON to a pipe, words to a terminal. Never a body, never a secret.
-// Like every file of this floor it knows nothing of models, and imports nothing of ours but its neighbours.
+// The gateway's log: JSON to a pipe, readable text to a terminal. One line per event that concerns
+// an operator. It never contains bodies or secrets. Like every file in `src/lib`, it does not
+// depend on models and imports only other files of `src/lib`.
 import pino from "pino";
 import { SecretMask } from "./secret-mask.ts";
 import { isSystemdJournal } from "./systemd-journal.ts";
@@ -10,26 +11,26 @@ const LEVELS = ["debug", "info", "warn", "error"] as const;
 export type Level = (typeof LEVELS)[number];
 type Write = (fields: Readonly<Record<string, unknown>>, message: string) => void;
 
-/** What the contract calls a Logger, and a little more for the host. */
+/** The contract's Logger with additions for the host. */
 export interface Log extends Readonly<Record<Level, Write>> {
-  /** The same log with these fields on every line. */
+  /** Returns a logger that adds these fields to every line. */
   child(fields: Readonly<Record<string, unknown>>): Log;
-  /** From now on, here and in every child. */
+  /** Sets the level of this log and all its children. */
   setLevel(level: Level): void;
-  /** Values that no line may show from now on. */
+  /** Adds values that are masked in all later lines. */
   addSecrets(values: Iterable<string>): void;
-  /** Writes out what is buffered. At exit it happens by itself. */
+  /** Writes buffered lines. Done automatically at exit. */
   flush(): void;
 }
 
 export interface LogOptions {
-  /** Until told otherwise. */
+  /** Initial level. `setLevel` changes it. */
   readonly level: Level;
-  /** Words and colours instead of JSON. */
+  /** Whether to write readable text with colors instead of JSON. */
   readonly pretty: boolean;
-  /** Shared with all that must not show a secret. */
+  /** Mask that is shared with other outputs that must not show secrets. Default: a new one. */
   readonly mask?: SecretMask;
-  /** Absent: stdout. */
+  /** Receives each line. Default: write to stdout. */
   readonly write?: (line: string) => void;
 }
 
@@ -85,19 +86,31 @@ const PRIORITY: Readonly<Record<Level, string>> = {
   error: "<3>",
 };
 
-/** The journal takes a line's level from its beginning; a line's first member says it. */
+/**
+ * Returns the priority prefix from which the systemd journal takes a line's level. The level is the
+ * first member of the line.
+ */
 function journalPriorityOf(line: string): string {
   const level = /^\{"level":"(\w+)"/.exec(line)?.[1];
   return PRIORITY[level as Level] ?? "";
 }
 
-/** Written in the background, except on a terminal, where lines must not overtake what is printed beside them. */
+/**
+ * Lines are written in the background, except on a terminal, where they must stay in order with
+ * other printed text.
+ */
 const stdout = (sync: boolean) => new LogOutput(1, { sync });
 
-/** By which Node tells a plugin's edited file from the one before: no editor opens it by that name. */
+/**
+ * Version suffix with which Node distinguishes an edited plugin file from the previous one. It is
+ * removed, because no editor opens a file by that name.
+ */
 const VERSION = /\?version=[0-9a-f]+(?=:\d)/;
 
-/** The parts of an error that hold no request and no header: other properties of foreign errors often do. */
+/**
+ * Keeps only the parts of an error that contain no request and no headers. Other properties of
+ * third-party errors often do.
+ */
 function serializeError(error: unknown): unknown {
   if (!(error instanceof Error)) return error;
   const { name, message, stack, cause } = error;

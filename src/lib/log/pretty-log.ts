@@ -1,4 +1,4 @@
-// A JSON log line as words for a terminal.
+// Formats JSON log lines as text for a terminal.
 import { styleText } from "node:util";
 import { escapeControls } from "../text.ts";
 
@@ -7,7 +7,7 @@ const LEVEL_COLOR = { debug: "gray", info: "green", warn: "yellow", error: "red"
 const paint = (style: Parameters<typeof styleText>[0], text: string) =>
   styleText(style, text, { stream: process.stdout });
 
-/** A line that is not ours passes as it is. */
+/** Formats one line. A line that is not JSON is returned unchanged. */
 export function formatLogLine(line: string): string {
   let entry: Record<string, unknown>;
   try {
@@ -28,7 +28,7 @@ export function formatLogLine(line: string): string {
   return `${words.join(" ")}\n${below}${error === undefined ? "" : formatError(error)}`;
 }
 
-/** A list of sentences reads best with a line for each. */
+/** Separates fields that are lists of sentences. Each sentence gets a line of its own. */
 function splitSentences(entries: readonly [string, unknown][]): [string[], [string, unknown][]] {
   const isSentence = (value: unknown) => typeof value === "string" && value.includes(" ");
   const isSentences = ([, value]: [string, unknown]) =>

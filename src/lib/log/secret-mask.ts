@@ -1,16 +1,18 @@
-// What must never be read in a log line, an error or a terminal: registered values in every spelling they travel in,
-// and anything that looks like a key. The second wall; the first is not to write secrets at all.
+// Masks secrets in log lines, errors, and terminal output: registered values in every encoding, and
+// anything that looks like a key. This is the second line of defense. The first is not to write
+// secrets.
 
 const MASKED = "[secret]";
 
-/** Shorter ones would blot out ordinary words. */
+/** Minimum length, in characters, of a masked value. Shorter values would mask ordinary words. */
 const MIN_SECRET_LENGTH = 6;
 
 const notAfterWord = (pattern: string) => `(?<![0-9A-Za-z])${pattern}`;
 
 /**
- * Shapes of keys: ours, bearer and basic tokens (a word of prose has no digit), the usual `sk-`. What looks back is bounded:
- * an upstream that writes nothing but blanks must not cost a look back from each of them to the first.
+ * Shapes of keys: Tollgate keys, bearer and basic tokens (with a digit or at least 20 characters,
+ * unlike prose), and `sk-` keys. Lookbehinds are bounded. Otherwise, a long run of blanks from an
+ * upstream would take quadratic time.
  */
 const KEY_PATTERNS = [
   notAfterWord(String.raw`tg_[0-9A-Za-z_-]{12,}`),
@@ -19,7 +21,10 @@ const KEY_PATTERNS = [
   notAfterWord(String.raw`sk-[0-9A-Za-z_-]{8,}`),
 ];
 
-/** Base64 of something that contains the value, wherever in the three-byte rhythm it falls. */
+/**
+ * Returns the Base64 text that any string containing the value has, at each of the three byte
+ * alignments.
+ */
 function base64Cores(value: string): string[] {
   return [0, 1, 2].map((shift) => {
     const bytes = Buffer.concat([Buffer.alloc(shift), Buffer.from(value)]);
@@ -33,7 +38,7 @@ const escapeRegExp = (text: string) => text.replace(/[\\^$.*+?()[\]{}|/-]/g, Str
 
 const jsonEscape = (value: string) => JSON.stringify(value).slice(1, -1);
 
-/** Every form of a value that is worth looking for. */
+/** Returns all encodings of a value to search for. */
 function encodingsOf(value: string): string[] {
   const whole = Buffer.from(value).toString("base64");
   const base64 = [whole, ...base64Cores(value)];
@@ -41,7 +46,7 @@ function encodingsOf(value: string): string[] {
   return [
     value,
     jsonEscape(value),
-    // A string that holds JSON that holds a string of JSON, as it stands in a line.
+    // JSON within JSON strings, up to two levels, as it appears in a line.
     jsonEscape(jsonEscape(value)),
     jsonEscape(jsonEscape(jsonEscape(value))),
     uri,
@@ -57,10 +62,16 @@ function encodingsOf(value: string): string[] {
 export class SecretMask {
   readonly #spellings = new Set<string>();
   #pattern: RegExp | undefined;
-  /** What is shorter than this holds none; the shortest shape of a key has eleven letters. */
+  /**
+   * Length of the shortest match, in characters. Shorter texts are not searched. The shortest key
+   * shape has 11.
+   */
   #least = 11;
 
-  /** A value of several lines (a private key) also counts line by line. */
+  /**
+   * Registers values to mask. The lines of a multi-line value, such as a private key, are also
+   * masked one by one.
+   */
   add(values: Iterable<string>): void {
     for (const value of values) {
       const parts = value.includes("\n")
@@ -77,21 +88,23 @@ export class SecretMask {
     this.#pattern = undefined;
   }
 
-  /** The text with every secret replaced; the same string when there is none. */
+  /** Returns the text with every secret replaced. Returns the same string if there is none. */
   maskText(text: string): string {
     return text.length < this.#least ? text : text.replace(this.#compiled(), MASKED);
   }
 
-  /** A serialised line. Masked value by value, so that what comes out parses. */
+  /** Masks a serialized line value by value, so that the result is valid JSON. */
   maskJsonLine(line: string): string {
     if (line.search(this.#compiled()) < 0) return line;
     return JSON.stringify(this.maskValue(JSON.parse(line)));
   }
 
-  /** What a JSON text said, with every secret replaced, however the text spelled it. */
+  /**
+   * Returns a parsed JSON value with every secret replaced, regardless of how the text escaped it.
+   */
   maskValue(value: unknown): unknown {
     if (typeof value === "string") return this.maskText(value);
-    // A secret of digits alone may travel as a number.
+    // A secret that consists of digits can be sent as a number.
     if (typeof value === "number") return this.maskText(`${value}`) === `${value}` ? value : MASKED;
     if (typeof value !== "object" || value === null) return value;
     if (Array.isArray(value)) return value.map((each) => this.maskValue(each));
@@ -103,7 +116,7 @@ export class SecretMask {
   #compiled(): RegExp {
     return (this.#pattern ??= new RegExp(
       [
-        // Longest first: what contains another goes whole.
+        // Longest first, so that a value that contains another one is masked whole.
         ...[...this.#spellings].sort((a, b) => b.length - a.length).map(escapeRegExp),
         ...KEY_PATTERNS,
       ].join("|"),

@@ -1,10 +1,12 @@
-// systemd's journal, where standard output leads there.
+// Detects whether output goes to systemd's journal.
 import { fstatSync } from "node:fs";
 
 /**
- * Whether a file that is open, standard output unless told, leads to systemd's journal, which takes a line's level from its beginning
- * ("<4>"). `said`: JOURNAL_STREAM, the device and the inode of what leads there; undefined: nothing does. A plugin that writes lines asks
- * once, in its setup, with what `ctx.env` says. It never throws: what cannot be looked at leads nowhere.
+ * Whether an open file descriptor is connected to systemd's journal, which takes a line's level
+ * from its prefix ("<4>"). `journalStream` is the value of JOURNAL_STREAM: device and inode of the
+ * journal's stream. Undefined: not run by systemd. Plugins that write lines call this once in their
+ * setup with the value from `ctx.env`. Never throws: returns false for a descriptor that cannot be
+ * inspected.
  */
 export function isSystemdJournal(journalStream: string | undefined, fd = 1): boolean {
   if (journalStream === undefined) return false;

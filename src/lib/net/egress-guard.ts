@@ -1,12 +1,13 @@
-// The guard for addresses that a client or an upstream can influence: only the public internet, checked at the moment
-// of dialling, so that a name that changes its mind between two look-ups gains nothing. What an operator wrote
-// (base_url, a local model server) does not come through here.
+// Restricts addresses that a client or an upstream can influence to the public internet. Addresses
+// are checked when the connection is made, so a DNS name that changes between two lookups gains
+// nothing. Addresses that the operator configured (`base_url`, a local model server) do not pass
+// this guard.
 import { lookup as resolve, type LookupAddress, type LookupOptions } from "node:dns";
 import { BlockList, isIP, type LookupFunction } from "node:net";
 import { buildConnector } from "undici";
 import { isMetadataAddress } from "./metadata-service.ts";
 
-/** Networks that are private, or not assigned for use (IANA special-purpose registries). */
+/** IPv4 networks that are private or unassigned (IANA special-purpose registries). */
 const CLOSED_4 = [
   "0.0.0.0/8",
   "10.0.0.0/8",
@@ -25,12 +26,15 @@ const CLOSED_4 = [
   "240.0.0.0/4",
 ];
 
-/** Of what is global unicast, the parts that carry an IPv4 address inside (Teredo, 6to4), or are set aside. */
+/**
+ * Parts of the IPv6 global unicast range that embed an IPv4 address (Teredo, 6to4) or are reserved.
+ */
 const CLOSED_6 = ["2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20"];
 
 /**
- * Global unicast is the only IPv6 that leads to the internet. All else is closed by not being listed: ::, ::1,
- * v4-mapped and v4-compatible, NAT64 (64:ff9b::/96, 64:ff9b:1::/48), fc00::/7, fe80::/10, ff00::/8.
+ * IPv6 global unicast, the only range that leads to the internet. All other ranges are closed
+ * because they are not listed: ::, ::1, v4-mapped and v4-compatible, NAT64 (64:ff9b::/96,
+ * 64:ff9b:1::/48), fc00::/7, fe80::/10, ff00::/8.
  */
 const OPEN_6 = ["2000::/3"];
 
@@ -46,27 +50,42 @@ const closed4 = toBlockList(CLOSED_4, "ipv4");
 const closed6 = toBlockList(CLOSED_6, "ipv6");
 const open6 = toBlockList(OPEN_6, "ipv6");
 
-/** Whether a numeric address is on the public internet. What is not a numeric address, or has a zone, is not. */
+/**
+ * Whether a numeric address is on the public internet. False for a name and for an address with a
+ * zone.
+ */
 export function isPublicAddress(address: string): boolean {
   const family = address.includes("%") ? 0 : isIP(address);
   if (family === 4) return !closed4.check(address, "ipv4");
   return family === 6 && open6.check(address, "ipv6") && !closed6.check(address, "ipv6");
 }
 
-/** Reached from this machine alone. */
+/** Whether the host is reachable only from this machine. */
 export const isLoopback = (host: string): boolean =>
   host === "localhost" || host === "::1" || (isIP(host) === 4 && host.startsWith("127."));
 
 export interface EgressGuard {
-  /** For net.connect and undici: resolves a name and refuses it when any of its addresses is closed. */
+  /**
+   * Lookup function for `net.connect` and undici. Resolves a name, and fails if any of its
+   * addresses is closed.
+   */
   lookup: LookupFunction;
-  /** For undici. Numeric hosts never reach a look-up, so they are checked here; and what was reached is checked again. */
+  /**
+   * Connector for undici. Checks numeric hosts, which are never looked up, and checks the address
+   * that was actually reached.
+   */
   connect: buildConnector.connector;
-  /** An address worth dialling, or a Refused that says why not. Names are checked when they are dialled. */
+  /**
+   * Returns the parsed URL, or throws an `AddressError`. Names are checked only when the connection
+   * is made.
+   */
   check(url: string | URL): URL;
 }
 
-/** An address that is not dialled. The message may be told to the author of the address. */
+/**
+ * Thrown for an address that must not be connected to. The message may be shown to the client or
+ * upstream that supplied the address.
+ */
 export interface AddressError extends Error {
   code:
     | "address_not_public"
@@ -84,7 +103,10 @@ const notPublicError = (host: string): AddressError =>
 
 const withoutBrackets = (host: string): string => host.replace(/^\[|\]$/g, "");
 
-/** `open` decides over a numeric address: an operator may let a network in, a test its own loopback. */
+/**
+ * Creates a guard. `open` decides whether a numeric address is allowed. An operator can allow a
+ * network, and a test its own loopback address.
+ */
 export function createEgressGuard(
   open: (address: string) => boolean = isPublicAddress,
   timeoutMs = 5_000,
@@ -147,7 +169,10 @@ export function createEgressGuard(
   };
 }
 
-/** Dials everything but a cloud's metadata service, also when a name turns out to mean it. */
+/**
+ * Creates a guard that allows everything except a cloud's metadata service, including names that
+ * resolve to it.
+ */
 export const createMetadataGuard = (timeoutMs?: number): EgressGuard =>
   createEgressGuard(
     (address) => !isMetadataAddress(address),

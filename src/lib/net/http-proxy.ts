@@ -1,5 +1,5 @@
-// Dials through an HTTP proxy: a tunnel (CONNECT), in which TLS is the provider's own. Nothing of a request is readable to the proxy but the
-// host of an https address.
+// Connects through an HTTP proxy with a CONNECT tunnel. TLS is established with the provider inside
+// the tunnel, so the proxy sees only the host of an https URL.
 import { request as plain, type IncomingMessage } from "node:http";
 import { request as secure } from "node:https";
 import { isIP, type Socket } from "node:net";
@@ -10,11 +10,11 @@ import { isMetadataAddress } from "./metadata-service.ts";
 
 export interface ProxyConfig {
   readonly url: string;
-  /** Hosts that are reached straight, with one star each. */
+  /** Patterns of hosts that are reached without the proxy. Each may contain one `*`. */
   readonly bypassHosts: readonly string[];
 }
 
-/** What `connect` of undici takes; hosts that are excepted go through `straight`. */
+/** Creates a connector for undici. Hosts that bypass the proxy are connected with `straight`. */
 export function createTunnelConnector(
   { url, bypassHosts }: ProxyConfig,
   straight: buildConnector.connector,
@@ -25,7 +25,8 @@ export function createTunnelConnector(
   const within = buildConnector({ ...tls, timeout: timeoutMs, allowH2: false });
   return (options, done) => {
     const host = options.hostname.replace(/^\[|\]$/g, "");
-    // The service that hands out credentials is this machine's own: no proxy is asked for it.
+    // Loopback and the metadata service belong to this machine and are never reached through a
+    // proxy.
     const here = isLoopback(host) || (isIP(host) !== 0 && isMetadataAddress(host));
     if (here || excepted.some((fits) => fits(host))) return straight(options, done);
     const port = options.port || (options.protocol === "https:" ? "443" : "80");
@@ -38,7 +39,7 @@ export function createTunnelConnector(
   };
 }
 
-/** Said of the proxy, and not of the provider behind it. */
+/** Creates an error of the proxy, as opposed to one of the provider behind it. */
 const createProxyError = (message: string, cause?: unknown): Error =>
   Object.assign(new Error(message, { cause }), { code: "proxy_refused" });
 
@@ -62,7 +63,7 @@ function openTunnel(
     const why = answer.statusCode === 200 ? "spoke too early" : `answered ${answer.statusCode}`;
     return done(createProxyError(`The proxy ${why}.`));
   });
-  // A proxy that does not tunnel answers as any server does.
+  // A proxy that refuses to tunnel sends an ordinary HTTP response.
   asked.once("response", (answer) => {
     answer.destroy();
     done(createProxyError(`The proxy answered ${answer.statusCode}.`));

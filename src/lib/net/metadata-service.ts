@@ -1,8 +1,12 @@
-// The addresses at which a cloud tells a machine what it is and gives it its credentials. A request that reaches one of them has
-// the machine's own rights, so it is dialled for plugins that declare it, and for nothing else.
+// Addresses of cloud metadata services, which return a machine's identity and credentials. A
+// request to one of them has the machine's own rights, so only plugins that declare it may connect
+// to it.
 import { BlockList, isIP } from "node:net";
 
-/** AWS, Azure, Google, Oracle and others; containers on AWS; Tencent; Alibaba; Azure's wire server; Oracle's second. */
+/**
+ * AWS, Azure, Google, Oracle, and others; containers on AWS (two addresses); Tencent; Alibaba;
+ * Azure's wire server; Oracle's second address.
+ */
 const ADDRESSES_4 = [
   "169.254.169.254",
   "169.254.170.2",
@@ -14,7 +18,7 @@ const ADDRESSES_4 = [
 ];
 /** AWS, containers on AWS, Google. */
 const ADDRESSES_6 = ["fd00:ec2::254", "fd00:ec2::23", "fd20:ce::254"];
-/** Names that clouds give them. Any other name is looked at when it is dialled. */
+/** Host names that clouds use for the service. Other names are checked when they are resolved. */
 const NAMES = new Set([
   "metadata",
   "metadata.google.internal",
@@ -27,13 +31,16 @@ const list = new BlockList();
 for (const address of ADDRESSES_4) list.addAddress(address, "ipv4");
 for (const address of ADDRESSES_6) list.addAddress(address, "ipv6");
 
-/** A numeric address; one of the fourth kind may stand inside one of the sixth. */
+/**
+ * Whether a numeric address is a metadata service. Includes IPv4 addresses that are embedded in
+ * IPv6.
+ */
 export function isMetadataAddress(address: string): boolean {
   const family = isIP(address);
   return family !== 0 && list.check(address, family === 4 ? "ipv4" : "ipv6");
 }
 
-/** The host of an address says that it is meant. */
+/** Whether the host of a URL is a metadata service, by name or numeric address. */
 export function isMetadataUrl({ hostname }: URL): boolean {
   const host = hostname
     .replace(/^\[|\]$/g, "")

@@ -1,5 +1,5 @@
-// How long a sound is, by its own file. Pure, and bounded in what it looks at. A file comes from a client: a duration in its header is
-// believed only where the frames that follow bear it out.
+// Measures the duration of an audio file, without side effects and with bounded work. Files come
+// from clients, so a duration in a header is trusted only if the frames that follow confirm it.
 import { readFlac } from "./flac.ts";
 import { readMp3 } from "./mp3.ts";
 import { readMp4 } from "./mp4.ts";
@@ -10,24 +10,33 @@ import { readWav } from "./wav.ts";
 import { readWebm } from "./webm.ts";
 
 export interface AudioDuration {
-  /** Seconds. Undefined: not known. */
+  /** Duration in seconds. Undefined: not known. */
   readonly seconds: number | undefined;
-  /** Seconds where `seconds` is not known: by the frames that were found, or by the bytes. */
+  /**
+   * Estimate in seconds, for use if `seconds` is undefined. Derived from the frames that were
+   * found, or from the file size.
+   */
   readonly estimatedSeconds: number;
-  /** Seconds that these bytes can hold, whatever the header states. */
+  /** Maximum duration in seconds that the file can contain, regardless of its header. */
   readonly maxSeconds: number;
 }
 
-/** No recording is longer than a year. */
+/** Longest plausible recording, in seconds (1 year). */
 const MAX_SECONDS = 366 * 24 * 3600;
-/** Bytes per second of the most compressed speech. Frames of silence are smaller: formats that have them count their frames. */
+/**
+ * Bytes per second of the most compressed speech. Silent frames are smaller, but in formats that
+ * have them the frames are counted.
+ */
 const MIN_BYTES_PER_SECOND = 750;
-/** In a format that is not read here, any second may be silence. AAC writes 79 bytes for one. */
+/**
+ * Minimum bytes per second for formats that are not parsed. Any second can be silence, for which
+ * AAC writes 79 bytes.
+ */
 const MIN_BYTES_PER_SECOND_UNKNOWN = 50;
-/** A header and the frames may differ by so much: encoders add silence at both ends. */
+/** Allowed relative difference between header and frames. Encoders add silence at both ends. */
 const TOLERANCE = 0.1;
 const TOLERANCE_SECONDS = 0.25;
-/** Bytes of titles and of the container. */
+/** Bytes allowed for titles and for the container. */
 const FRAMING_BYTES = 4_096;
 
 export function measureAudio(file: Buffer): AudioDuration {
@@ -55,7 +64,9 @@ export function measureAudio(file: Buffer): AudioDuration {
 const plausibleSeconds = (seconds: number | undefined): number | undefined =>
   seconds !== undefined && seconds > 0 && seconds <= MAX_SECONDS ? seconds : undefined;
 
-/** The frames are as long as the header states, and the bytes are a bitrate of the codec. */
+/**
+ * Whether the frames are as long as the header states and the size matches a bit rate of the codec.
+ */
 function isConfirmed(
   statedSeconds: number,
   { decodedSeconds: [least, most], bytes, rates }: AudioStructure,

@@ -1,12 +1,18 @@
-/** What the structure of a sound file shows. No number in it rests on a header alone. */
+/**
+ * Measurements of an audio file's structure. Only `statedSeconds` and `maxStatedSeconds` are taken
+ * from headers.
+ */
 export interface AudioStructure {
-  /** Seconds that the header states. Undefined: it states none, or the structure is not that of one plain sound. */
+  /**
+   * Duration in seconds that the header states. Undefined: none is stated, or the file is not a
+   * single plain audio stream.
+   */
   readonly statedSeconds: number | undefined;
-  /** The longest that any header in it states, for a hold. */
+  /** Longest duration in seconds that any header in the file states, for a reservation. */
   readonly maxStatedSeconds?: number | undefined;
-  /** Seconds that a decoder gets out of the frames in the file: at least, and at most. */
+  /** Minimum and maximum duration in seconds that a decoder gets from the frames in the file. */
   readonly decodedSeconds: readonly [least: number, most: number];
-  /** Bytes of sound, and how many of them this codec may need per second. */
+  /** Bytes of audio. `rates` is how many bytes per second the codec can use. */
   readonly bytes: number;
   readonly rates: readonly [least: number, most: number];
 }

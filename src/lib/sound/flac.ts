@@ -1,5 +1,6 @@
-// The first block states the rate in 20 bits and the samples in 36. Each frame of sound states its own number of samples and has a
-// checksum over its header, so frames can be counted without decoding.
+// Measures FLAC files. The first block states the sample rate in 20 bits and the number of samples
+// in 36 bits. Each audio frame states its number of samples and has a checksum over its header, so
+// frames can be counted without decoding.
 import type { AudioStructure } from "./audio-structure.ts";
 
 const MOST_SAMPLES = 65_536;
@@ -17,12 +18,15 @@ export function readFlac(file: Buffer, from: number): AudioStructure | undefined
     statedSeconds: samples === 0 ? undefined : samples / rate,
     decodedSeconds: [found, found],
     bytes: file.length,
-    // Silence takes a few bytes. What cannot be compressed is stored as it is.
+    // Silence takes a few bytes per frame. Audio that cannot be compressed is stored uncompressed.
     rates: [0, Math.max((rate * channels * bits) / 8, 1)],
   };
 }
 
-/** Samples of all frames, from the byte `at` on: an encoder that did not know the end has them too. */
+/**
+ * Returns the number of samples in all frames from byte `at` on. Frames have this number even if
+ * the encoder did not know the total length.
+ */
 function framesIn(file: Buffer, at: number): number {
   let samples = 0;
   for (let next = file.indexOf(0xff, at); next >= 0; next = file.indexOf(0xff, next + 1))
@@ -30,7 +34,10 @@ function framesIn(file: Buffer, at: number): number {
   return samples;
 }
 
-/** Samples of the frame whose header begins here; 0: none does. */
+/**
+ * Returns the number of samples of the frame whose header begins at `at`, or 0 if there is no
+ * frame.
+ */
 function frameAt(file: Buffer, at: number): number {
   const size = (file[at + 2] ?? 0) >> 4;
   const rate = (file[at + 2] ?? 0) & 15;
@@ -47,7 +54,7 @@ function frameAt(file: Buffer, at: number): number {
   return Math.min(256 << (size - 8), MOST_SAMPLES);
 }
 
-/** Bytes of the frame's number, written as UTF-8 writes a character. */
+/** Returns the length in bytes of the frame's number, which is encoded like a UTF-8 character. */
 const numberLength = (first: number): number =>
   first < 0x80 ? 1 : Math.min(Math.max(Math.clz32(~first << 24), 1), 7);
 

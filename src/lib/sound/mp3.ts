@@ -1,10 +1,13 @@
-// MP3 has no header for the whole: each frame states what it is. A count of frames may stand in the first one, but a decoder plays the
-// frames that are there, so they are counted.
+// Measures MP3 files. MP3 has no file header: each frame describes itself. The first frame may
+// contain a frame count, but a decoder plays the frames that are present, so they are counted.
 import type { AudioStructure } from "./audio-structure.ts";
 
-/** Bytes between frames that are no frame, all together: more than that, and it is not known what a decoder makes of the file. */
+/**
+ * Maximum bytes between frames that do not belong to a frame, in total. Beyond that, it is unknown
+ * how a decoder reads the file.
+ */
 const MOST_JUNK = 4_096;
-/** From 8 to 448 kilobits per second. */
+/** Bytes per second: 8 to 448 kilobits per second. */
 const RATES = [1_000, 56_000] as const;
 
 interface Frame {
@@ -12,7 +15,7 @@ interface Frame {
   readonly seconds: number;
 }
 
-/** `from`: where titles and pictures end, which decoders step over. */
+/** Reads the frames. `from`: end of the titles and images, which decoders skip. */
 export function readMp3(file: Buffer, from: number): AudioStructure | undefined {
   let seconds = 0;
   let frames = 0;
@@ -40,7 +43,10 @@ export function readMp3(file: Buffer, from: number): AudioStructure | undefined 
     rates: RATES,
   };
 }
-/** In kilobits a second, by layer; the first row is MPEG 1, the second all later ones. */
+/**
+ * Bit rates in kilobits per second, by layer. The first row is MPEG 1, the second all later
+ * versions.
+ */
 const BITRATES: readonly (readonly (readonly number[])[])[] = [
   [
     [32, 64, 96, 128, 160, 192, 224, 256, 288, 320, 352, 384, 416, 448],

@@ -1,25 +1,30 @@
-// MP4 is boxes in boxes. How long the film is stands in several of them, which may each state anything: the samples of its sound are
-// counted too.
+// Measures MP4 files, which are nested boxes. Several boxes state the duration, and each can state
+// anything, so the audio samples are counted too.
 import type { AudioStructure } from "./audio-structure.ts";
 import { hasTagAt } from "./tags.ts";
 
-/** In one file. */
+/** Maximum number of boxes in one file. */
 const MOST_BOXES = 200_000;
-/** Boxes that hold boxes. */
+/** Boxes that contain other boxes. */
 const CONTAINERS: ReadonlySet<string> = new Set(
   "moov trak mdia minf stbl mvex moof traf edts".split(" "),
 );
-/** Samples of one frame of AAC: the second where half of the band is made up. */
+/**
+ * Samples in one AAC frame. The second value applies if the upper half of the band is synthesized.
+ */
 const AAC_FRAME = [1_024, 2_048] as const;
 const AAC_RATES = [
   96_000, 88_200, 64_000, 48_000, 44_100, 32_000, 24_000, 22_050, 16_000, 12_000, 11_025, 8_000,
   7_350,
 ] as const;
-/** Where its rate is not known. */
+/** Sample rate in Hz that is assumed if the rate is not known. */
 const LEAST_RATE = 7_350;
-/** Bytes per second of AAC at most: 6,144 bits of each channel in a frame, of two channels. */
+/** Maximum bytes per second of AAC: 6,144 bits per channel and frame, two channels. */
 const FASTEST = 96_000;
-/** A list of edits may play a part several times: one part, behind some silence, is plain. */
+/**
+ * Edits up to which a track counts as plain: one segment after some silence. A longer edit list can
+ * play a segment several times.
+ */
 const MOST_EDITS = 2;
 
 export function readMp4(file: Buffer): AudioStructure | undefined {
@@ -41,16 +46,16 @@ export function readMp4(file: Buffer): AudioStructure | undefined {
 
 class Boxes {
   readonly #file: Buffer;
-  /** The longest that a box states, in seconds. */
+  /** Longest duration in seconds that a box states. */
   said = 0;
-  /** Frames of sound, and their bytes where the file lists them. */
+  /** Number of audio frames. `bytes` is their total size if the file lists sizes. */
   frames = 0;
   bytes = 0;
   rate: number | undefined;
-  /** Tracks of sound. */
+  /** Number of audio tracks. */
   tracks = 0;
   plain = true;
-  /** Of the film: what its pieces are counted in. */
+  /** Time units per second of the movie. */
   #scale = 0;
   #isSound = true;
   #left = MOST_BOXES;
@@ -59,7 +64,7 @@ class Boxes {
     this.#file = file;
   }
 
-  /** It has more boxes than any film. */
+  /** Whether the file has more boxes than any real recording. */
   get lost(): boolean {
     return this.#left < 0;
   }
@@ -79,7 +84,7 @@ class Boxes {
       this.#box(name, at + head, to);
       at = CONTAINERS.has(name) ? at + head : at + size;
     }
-    // A box that ends elsewhere than the file does.
+    // A file whose last box does not end at the end of the file is not plain.
     this.plain &&= at === file.length;
   }
 
@@ -96,7 +101,7 @@ class Boxes {
       this.frames += Math.min(this.#number(from + 4, to), this.#file.length);
   }
 
-  /** Of a film or a track. Returns what it is counted in. */
+  /** Reads the duration of a movie or a track. Returns its time units per second. */
   #stated(from: number, to: number): number {
     const file = this.#file;
     const wide = file[from] === 1;
@@ -109,7 +114,7 @@ class Boxes {
     return scale;
   }
 
-  /** Of a film that came in pieces. */
+  /** Reads the duration of a fragmented movie. */
   #pieces(from: number, to: number): void {
     const file = this.#file;
     const wide = file[from] === 1;
@@ -118,7 +123,7 @@ class Boxes {
     this.said = Math.max(this.said, length / this.#scale);
   }
 
-  /** Which parts are played, one after the other. */
+  /** Reads the edit list: the segments that are played one after another. */
   #edits(from: number, to: number): void {
     const file = this.#file;
     const count = this.#number(from + 4, to);
@@ -131,7 +136,10 @@ class Boxes {
     if (this.#scale > 0) this.said = Math.max(this.said, sum / this.#scale);
   }
 
-  /** The rate stands in the codec's own configuration: the one in the box is for players. */
+  /**
+   * Reads the sample rate from the codec's own configuration, which decoders use. The rate in the
+   * box is only informative.
+   */
   #format(from: number, to: number): void {
     const file = this.#file;
     this.tracks++;

@@ -1,28 +1,30 @@
-// Each page of an Ogg file states how far the sound is: the last page states how long it is. The packets in the pages are counted, because
-// a page may state anything.
+// Measures Ogg files. Each page states its position, so the last page states the duration. The
+// packets in the pages are counted, because a page can state anything.
 import { opusPacketSeconds } from "./opus.ts";
 import type { AudioStructure } from "./audio-structure.ts";
 import { hasTagAt } from "./tags.ts";
 
-/** The name of a page, and its version. */
+/** Marker of a page and its version. */
 const PAGE = Buffer.from("OggS\0");
 const OPUS_RATE = 48_000;
 const HEAD = 27;
-/** Samples of a packet where its codec does not bound them. */
+/** Maximum samples in a packet if the codec does not limit them. */
 const MOST_SAMPLES = 65_536;
-/** A decoder starts late by so many seconds at most. */
+/** Maximum number of seconds that a decoder skips at the start. */
 const MOST_SKIPPED = 2;
-/** Pieces of packets in one file: no sound of the size of a request has more. */
+/**
+ * Maximum number of packet segments in one file. No audio file of the size of a request has more.
+ */
 const MOST_PIECES = 2_000_000;
 const MOST_HEADERS = 3;
 
 interface Codec {
   readonly rate: number;
-  /** Samples before the sound, which are not heard. */
+  /** Samples before the audio that are not played. */
   readonly skip: number;
-  /** Seconds of one packet, at least and at most; of Opus each packet states it. */
+  /** Minimum and maximum seconds in a packet. Each Opus packet states its own duration. */
   readonly packet: readonly [least: number, most: number] | "opus";
-  /** Bytes per second at most. */
+  /** Maximum bytes per second. */
   readonly fastest: number;
 }
 
@@ -44,10 +46,13 @@ export function readOgg(file: Buffer): AudioStructure | undefined {
 
 class Pages {
   readonly #file: Buffer;
-  /** Of the first stream, or of the one with the longest packets. */
+  /**
+   * Codec of the first stream. If it is Opus, the codec of a later stream replaces it, because that
+   * stream's packets can be longer.
+   */
   codec: Codec | undefined;
   samples = 0;
-  /** One stream, page after page. */
+  /** Whether the file is a single stream of consecutive pages. */
   single = true;
   found: [least: number, most: number] = [0, 0];
   #stream: number | undefined;
@@ -58,7 +63,7 @@ class Pages {
     this.#file = file;
   }
 
-  /** It has more pieces than any sound. */
+  /** Whether the file has more segments than any real recording. */
   get lost(): boolean {
     return this.#left < 0;
   }
@@ -73,13 +78,13 @@ class Pages {
       const from = table + file[at + 26]!;
       if (from > file.length) break;
       end = this.#page(at, table, from);
-      // Where the next page is not, a decoder searches for one.
+      // If the next page is not at the expected offset, a decoder searches for one.
       at = file.indexOf(PAGE, end) === end ? end : at + 4;
     }
     if (end !== file.length) this.single &&= end > file.length;
   }
 
-  /** Returns where the page ends. */
+  /** Reads a page. Returns the offset of its end. */
   #page(at: number, table: number, from: number): number {
     const file = this.#file;
     this.#left -= from - table + 1;
@@ -100,7 +105,7 @@ class Pages {
       continued = false;
       packet = next;
     }
-    // Its last packet goes on in the next page: it is counted where it begins.
+    // The last packet continues in the next page. It is counted on the page where it begins.
     if (from > table && file[from - 1] === 255 && !continued) this.#packet(packet);
     return next;
   }
@@ -145,7 +150,7 @@ function codecAt(file: Buffer, at: number): Codec | undefined {
   }
   if (hasTagAt(file, at, "\x01vorbis") && at + 30 <= file.length) {
     const rate = file.readUInt32LE(at + 12);
-    // Two packets overlap by half of a block; a sound has a few short blocks.
+    // Two Vorbis packets overlap by half a block, and a file has only a few short blocks.
     const most = 2 ** (file[at + 28]! >> 4) / 2 / rate;
     return plain(rate, [most * 0.4, most], 64_000);
   }

@@ -1,11 +1,17 @@
-/** Seconds of one frame, by the low bits of the configuration: of speech, of both, of music. */
+/**
+ * Seconds of one frame, by the low bits of the configuration. One list each for speech, hybrid, and
+ * music.
+ */
 const SPEECH = [0.01, 0.02, 0.04, 0.06] as const;
 const HYBRID = [0.01, 0.02] as const;
 const MUSIC = [0.0025, 0.005, 0.01, 0.02] as const;
-/** No packet is longer. */
+/** Maximum seconds in a packet. */
 const MOST_SECONDS = 0.12;
 
-/** How long an Opus packet is: its first byte states the length of a frame and how many there are. */
+/**
+ * Returns the duration of an Opus packet in seconds. Its first byte states the frame duration and
+ * how the frames are counted.
+ */
 export function opusPacketSeconds(file: Buffer, at: number): number {
   const head = file[at];
   if (head === undefined) return 0;

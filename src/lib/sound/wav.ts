@@ -1,9 +1,9 @@
 import type { AudioStructure } from "./audio-structure.ts";
 import { hasTagAt } from "./tags.ts";
 
-/** No encoder writes more chunks before the sound. */
+/** Maximum number of chunks that are read. No encoder writes more before the audio. */
 const MOST_CHUNKS = 1_000;
-/** Codecs that are not compressed, each with its bits per sample. */
+/** Uncompressed codecs with their bits per sample. */
 const PLAIN: ReadonlyMap<number, readonly number[]> = new Map([
   [1, [8, 16, 24, 32]],
   [3, [32, 64]],
@@ -15,8 +15,9 @@ const RATES = { least: 4_000, most: 384_000 } as const;
 const MOST_CHANNELS = 32;
 
 /**
- * A header that was written before the sound states no length, or the longest: then the sound is all that follows. Two sounds, two
- * formats, and a format that is no plain one make a file whose length is not known.
+ * Measures WAV files. A header that was written before the audio states a length of zero or the
+ * maximum. In that case, the audio is the rest of the file. The duration is not known if the file
+ * has two data chunks, two formats, or a format that is not plain.
  */
 export function readWav(file: Buffer): AudioStructure {
   const rates: (number | undefined)[] = [];
@@ -51,7 +52,10 @@ export function readWav(file: Buffer): AudioStructure {
   };
 }
 
-/** Bytes per second, by whichever of its fields makes the sound longest: for a hold, a header is believed in what it makes dearer. */
+/**
+ * Returns the lowest bytes per second that any header field implies. A reservation trusts the field
+ * that makes the audio longest and thus most expensive.
+ */
 function slowestOf(file: Buffer, at: number): number {
   if (at + 16 > file.length) return Infinity;
   const rate = file.readUInt32LE(at + 4);
@@ -60,7 +64,7 @@ function slowestOf(file: Buffer, at: number): number {
   return Math.min(...each.filter((bytes) => bytes > 0), Infinity);
 }
 
-/** Of a plain format whose fields agree with each other. */
+/** Returns the bytes per second of a plain format whose fields agree, or undefined. */
 function bytesPerSecond(file: Buffer, at: number, size: number): number | undefined {
   if (size < 16 || at + size > file.length) return undefined;
   const named = file.readUInt16LE(at);

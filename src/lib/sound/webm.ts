@@ -1,5 +1,6 @@
-// WebM is elements in elements. A recording that a browser makes states no length: then the last piece of sound states when it is
-// heard. The frames of Opus are counted, because both may state anything.
+// Measures WebM files, which are nested elements. A recording made by a browser states no duration.
+// In that case, the timestamp of the last block gives it. Opus frames are counted, because both
+// values can be wrong.
 import { opusPacketSeconds } from "./opus.ts";
 import type { AudioStructure } from "./audio-structure.ts";
 import { hasTagAt } from "./tags.ts";
@@ -11,7 +12,7 @@ const TIME = 0xe7;
 const PIECE = 0xa3;
 const PIECE_IN_GROUP = 0xa1;
 const CODEC = 0x86;
-/** Segment, Info, Tracks, TrackEntry, Cluster, BlockGroup: what is inside is read. */
+/** Elements whose content is read: Segment, Info, Tracks, TrackEntry, Cluster, BlockGroup. */
 const CONTAINERS: ReadonlySet<number> = new Set([
   0x18538067,
   0x1549a966,
@@ -22,13 +23,16 @@ const CONTAINERS: ReadonlySet<number> = new Set([
 ]);
 
 const CLUSTER_BYTES = Buffer.from([0x1f, 0x43, 0xb6, 0x75]);
-/** Nanoseconds of one unit of time, where none is stated. */
+/** Nanoseconds per time unit if none is stated. */
 const USUAL_SCALE = 1_000_000;
-/** Seconds of one frame where it is not Opus: no codec of this container has longer ones. */
+/** Maximum seconds of one frame that is not Opus. No codec in this container has longer frames. */
 const MOST_SECONDS = 1;
-/** In one file: a day of frames of 20 ms is four million, and takes more bytes than a request has. */
+/**
+ * Maximum number of elements in one file. A day of 20 ms frames is about 4 million elements, which
+ * is larger than any request.
+ */
 const MOST_ELEMENTS = 1_000_000;
-/** Opus at its fastest. */
+/** Maximum bytes per second of Opus. */
 const FASTEST = 64_000;
 
 export function readWebm(file: Buffer): AudioStructure | undefined {
@@ -51,15 +55,15 @@ class Elements {
   readonly #file: Buffer;
   scale = USUAL_SCALE;
   duration: number | undefined;
-  /** When the last piece is heard. */
+  /** Timestamp of the last block, in time units. */
   last = 0;
-  /** Tracks, and whether they are Opus. */
+  /** Number of tracks. `opus` is whether all of them are Opus. */
   codecs = 0;
   opus = true;
   found = 0;
-  /** It was read to its end. */
+  /** Whether the file was read to its end without gaps. */
   whole = true;
-  /** It has more elements than any sound. */
+  /** Whether the file has more elements than any real recording. */
   lost = false;
   #cluster = 0;
 
@@ -81,7 +85,7 @@ class Elements {
         at = CONTAINERS.has(one.id) ? one.from : one.to;
         continue;
       }
-      // A decoder that is lost searches for the next cluster.
+      // A decoder that finds no element searches for the next cluster.
       this.whole = false;
       const next = file.indexOf(CLUSTER_BYTES, at + 1);
       if (next < 0) break;
@@ -100,7 +104,7 @@ class Elements {
     } else if ((id === PIECE || id === PIECE_IN_GROUP) && from + 4 <= to) this.#piece(from);
   }
 
-  /** Behind the number of its track: when it is heard, and how many frames it has. */
+  /** Reads a block: the track number, the timestamp, and the number of frames. */
   #piece(at: number): void {
     const file = this.#file;
     const track = lengthAt(file, at, 8) ?? 1;
@@ -109,7 +113,7 @@ class Elements {
     this.last = Math.max(this.last, this.#cluster + file.readInt16BE(time));
     const laced = (file[time + 2]! & 6) !== 0;
     const frames = laced ? (file[time + 3] ?? 0) + 1 : 1;
-    // Frames that are laced are of one length, or it is not known.
+    // Laced frames can have different durations, so the total is not exact.
     if (laced) this.whole = false;
     const each =
       this.opus && !laced ? opusPacketSeconds(file, time + 3) : this.opus ? 0.12 : MOST_SECONDS;
@@ -123,7 +127,7 @@ interface Element {
   readonly to: number;
 }
 
-/** One whose size is not known goes on to the end. */
+/** Returns the element at an offset. An element of unknown size extends to the end of the file. */
 function elementAt(file: Buffer, at: number): Element | undefined {
   const end = file.length;
   const idLength = lengthAt(file, at, 4);
@@ -145,7 +149,10 @@ function elementAt(file: Buffer, at: number): Element | undefined {
   };
 }
 
-/** A number's first byte says how many it has: one for each zero before its first bit that is set. */
+/**
+ * Returns the length in bytes of a number. The leading zero bits of its first byte, plus one, give
+ * the length.
+ */
 function lengthAt(file: Buffer, at: number, most: number): number | undefined {
   const first = file[at];
   if (first === undefined || first === 0) return undefined;

@@ -1,36 +1,43 @@
-// Days and hours of a time zone, exactly: a day on which clocks are put forward has 23 hours, and an hour that comes twice is two.
+// Computes exact days and hours of a time zone. A day on which clocks are set forward has 23 hours,
+// and an hour that occurs twice counts as two hours.
 
-/** Every change of clocks of our time is at a multiple of it. */
+/** 15 minutes in milliseconds. Every modern clock change occurs at a multiple of it. */
 const QUARTER = 900_000;
 const HOUR = 3_600_000;
-/** Before and after them years are written otherwise; a zone is what it was, or will be, then. */
+/**
+ * Limits of the times whose offset is computed. Years outside of them are formatted differently, so
+ * the offset at the nearest limit is used.
+ */
 const EARLIEST = Date.UTC(100, 0, 2);
 const LATEST = Date.UTC(9999, 11, 30);
-/** What a Date can say. */
+/** Largest absolute time that a Date can hold, in milliseconds. */
 const FARTHEST = 8.64e15;
 const DAY = 86_400_000;
-/** A day, or a moment of it, as a clock on the wall shows it. */
+/** A local day, or a local day with a time. */
 const WALL = /^\d{4}-\d\d-\d\d(?:T\d\d:\d\d(?::\d\d(?:\.\d{1,3})?)?)?$/;
-/** Quarters that are remembered: eleven years of them. */
+/** Maximum number of cached quarter hours (11 years). */
 const MAX_CACHED_QUARTERS = 400_000;
 
-/** The clock on the wall of a zone. */
+/** Local time in a time zone. All moments are Unix milliseconds. */
 export interface ZoneClock {
-  /** Milliseconds ahead of UTC at that moment. */
+  /** Returns the offset from UTC at that moment, in milliseconds. Positive: ahead of UTC. */
   offset(at: number): number;
   /** "2026-03-29" */
   day(at: number): string;
-  /** "2026-03-29T01:00Z", or with what the zone is ahead: "2026-03-29T01:00+01:00". */
+  /** Returns the hour with its offset: "2026-03-29T01:00Z" or "2026-03-29T01:00+01:00". */
   hour(at: number): string;
-  /** When that hour began. */
+  /** Returns the start of the hour that contains the moment. */
   hourStart(at: number): number;
-  /** When a day of this zone begins, or another moment that its clock shows: "2026-03-29", "2026-03-29T12:30". NaN: it is no moment. */
+  /**
+   * Returns the moment of a local day or time, such as "2026-03-29" or "2026-03-29T12:30". NaN if
+   * the text is not a valid time.
+   */
   parseLocalTime(text: string): number;
-  /** Whether all moments of a stretch are of one day, or of one hour. `end` is no part of it. */
+  /** Whether the whole interval is in one day or one hour. `end` is exclusive. */
   isWithin(unit: "day" | "hour", start: number, end: number): boolean;
 }
 
-/** Whether it is a time zone: a name such as "Europe/Berlin", or an offset such as "+05:30". */
+/** Whether a text is a time zone: a name such as "Europe/Berlin", or an offset such as "+05:30". */
 export function isTimeZone(zone: string): boolean {
   try {
     return new Intl.DateTimeFormat("en", { timeZone: zone }).format(0) !== "";
@@ -42,7 +49,7 @@ export function isTimeZone(zone: string): boolean {
 const clocks = new Map<string, ZoneClock>();
 const CLOCKS = 16;
 
-/** Throws a RangeError for a name that is none. */
+/** Returns the clock of a time zone. Throws a RangeError if the zone does not exist. */
 export function zoneClock(zone = "UTC"): ZoneClock {
   let clock = clocks.get(zone);
   if (!clock) {
@@ -79,7 +86,8 @@ function createZoneClock(zone: string): ZoneClock {
       const wall = Date.parse(`${text.length === 10 ? `${text}T00:00` : text}Z`);
       if (Number.isNaN(wall)) return wall;
       const [before, after] = [wall - ahead(wall - DAY), wall - ahead(wall + DAY)];
-      // Of a time that comes twice the first one; a time that is left out is as long after midnight as it would have been.
+      // If a local time occurs twice, the first occurrence is returned. A time that is skipped is
+      // as long after midnight as it would have been without the change.
       return local(before) !== wall && local(after) === wall ? after : before;
     },
     isWithin(unit, start, end) {
@@ -98,7 +106,10 @@ function formatOffset(offset: number): string {
   return `${offset < 0 ? "-" : "+"}${two(Math.floor(minutes / 60))}:${two(minutes % 60)}`;
 }
 
-/** Asked of the system once a quarter of an hour, and for every moment of a quarter in which clocks are changed. */
+/**
+ * Returns a function that computes the zone's offset at a moment. Results are cached per quarter
+ * hour. In a quarter hour with a clock change, each moment is computed.
+ */
 function offsets(zone: string): (at: number) => number {
   const format = new Intl.DateTimeFormat("en-US", {
     timeZone: zone,

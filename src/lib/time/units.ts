@@ -1,4 +1,5 @@
-// Spans of time and sizes as people write them, and back. A time is never a bare number: its unit would be a guess.
+// Parses and formats durations and sizes. A duration always has a unit, because its unit would
+// otherwise be a guess.
 
 const TIME = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const;
 const SIZE = {
@@ -13,22 +14,28 @@ const SIZE = {
 
 const NUMBER = String.raw`\d{1,12}(?:\.\d{1,3})?`;
 
-/** For JSON Schema: what `parseDuration` and `parseSize` accept. Bytes need no unit: they have no other. */
+/**
+ * JSON Schema patterns for the input of `parseDuration` and `parseSize`. A size without a unit is
+ * in bytes.
+ */
 export const DURATION_PATTERN = String.raw`^${NUMBER}(?:ms|s|m|h|d)$`;
 export const SIZE_PATTERN = String.raw`^(?:${NUMBER} ?(?:B|[KMG]i?B)|\d{1,12})$`;
 
-/** A timer set for longer fires at once: Node keeps delays in 32 bits. */
+/**
+ * Longest timer in milliseconds. Node stores delays in 32 bits, and a longer timer fires
+ * immediately.
+ */
 export const MAX_TIMER_MS = 2 ** 31 - 1;
 
-/** "250ms", "5s", "1.5m", "2h", "1d" → milliseconds. */
+/** Converts "250ms", "5s", "1.5m", "2h", "1d" to milliseconds. Undefined if the text is invalid. */
 export const parseDuration = (text: string): number | undefined =>
   parseWithUnit(text, DURATION_PATTERN, TIME);
 
-/** "512KiB", "32 MiB", "1GB", "4096" → bytes. */
+/** Converts "512KiB", "32 MiB", "1GB", "4096" to bytes. Undefined if the text is invalid. */
 export const parseSize = (text: string): number | undefined =>
   parseWithUnit(text, SIZE_PATTERN, SIZE);
 
-/** The largest unit that says it exactly. */
+/** Formats a duration in the largest unit that divides it exactly. */
 export const formatDuration = (ms: number): string => formatWithUnit(ms, TIME);
 export const formatSize = (bytes: number): string => formatWithUnit(bytes, SIZE);
 

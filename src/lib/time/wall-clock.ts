@@ -1,5 +1,6 @@
-// The only place where the wall clock is read: for moments that people and other machines name, such as the end of a key, a row's
-// time or a window of the calendar. It may jump, so no wait goes by it.
+// The only place that reads the wall clock. It is for moments that people and other machines name,
+// such as the expiry of a key, the time of a row, or a calendar window. The wall clock can jump, so
+// waits never use it.
 
-/** Unix milliseconds. */
+/** Returns the current time in Unix milliseconds. */
 export const wallClock = (): number => Date.now();
