@@ -235,7 +235,7 @@ describe("the catalog", () => {
       for await (const model of client(key).models.list({ query })) all.push(model.id);
       return all;
     };
-    expect(await ids(KEY, { kind: "image" })).toEqual(
+    expect(await ids(KEY, { operation: "image" })).toEqual(
       expect.arrayContaining([
         "demo/image",
         "openai/gpt-image-2",
@@ -259,7 +259,7 @@ describe("the catalog", () => {
       "demo/tools",
       "demo/transcribe",
     ]);
-    expect(await ids(KEY, { zdr: "required", kind: "image" })).toEqual(["demo/image"]);
+    expect(await ids(KEY, { zdr: "required", operation: "image" })).toEqual(["demo/image"]);
     expect((await client().models.retrieve("together/flux/schnell")).id).toBe(
       "together/flux/schnell",
     );

@@ -188,12 +188,12 @@ it("each kind that the gateway speaks by itself stands here", () => {
 
 describe.each(EACH)("%s", (kind, { path, model, frontend, schema, operation, priced }) => {
   it("is listed by its kind, and by no other", async () => {
-    const own = await listed(`?kind=${kind}`);
-    expect(own.find(({ id }) => id === model)).toMatchObject({ kind });
-    expect(new Set(own.map((row) => row.kind))).toEqual(new Set([kind]));
+    const own = await listed(`?operation=${kind}`);
+    expect(own.find(({ id }) => id === model)).toMatchObject({ operation: kind });
+    expect(new Set(own.map((row) => row.operation))).toEqual(new Set([kind]));
     for (const other of BUILT_IN_OPERATIONS.keys())
       if (other !== kind)
-        expect((await listed(`?kind=${other}`)).map(({ id }) => id)).not.toContain(model);
+        expect((await listed(`?operation=${other}`)).map(({ id }) => id)).not.toContain(model);
   });
 
   it("is answered by the demo, under Service-ZDR too, and booked as exact", async () => {
@@ -227,7 +227,8 @@ describe.each(EACH)("%s", (kind, { path, model, frontend, schema, operation, pri
     await (await ask(kind)).arrayBuffer();
     await until(
       async () =>
-        sumSamples(await scraped(), "tollgate_requests_total", `kind="${kind}",outcome="ok"`) > 0,
+        sumSamples(await scraped(), "tollgate_requests_total", `operation="${kind}",outcome="ok"`) >
+        0,
     );
     // A list of models is of the kind that it is mostly asked for: the call itself may be counted a little later.
     await until(async () => (await scraped()).includes(`gen_ai_operation_name="${operation}"`));
@@ -247,6 +248,6 @@ describe.each(EACH)("%s", (kind, { path, model, frontend, schema, operation, pri
 
   it.skipIf(priced === null)("is in the catalog with a price", async () => {
     const { models } = (await at.ask("models.explain", { model: priced! })) as any;
-    expect(models).toMatchObject([{ kind, example: { usd: expect.any(String) } }]);
+    expect(models).toMatchObject([{ operation: kind, example: { usd: expect.any(String) } }]);
   });
 });

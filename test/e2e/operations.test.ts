@@ -123,11 +123,13 @@ describe.each(Object.entries(OPERATIONS))("%s", (name, operation) => {
 
   it("model lists have its kind, and errors name its endpoint", async () => {
     const headers = { authorization: `Bearer ${keyOf("alice")}` };
-    const list = await fetch(`${at.gateway.url}/v1/models?kind=${operation.kind}`, { headers });
+    const list = await fetch(`${at.gateway.url}/v1/models?operation=${operation.kind}`, {
+      headers,
+    });
     const { data } = (await list.json()) as any;
     const ids = data.map(({ id }: any) => id);
     expect(ids).toEqual(expect.arrayContaining([demo, sound, ...priced.map((of) => of.model)]));
-    expect(data.find(({ id }: any) => id === demo)).toMatchObject({ kind: operation.kind });
+    expect(data.find(({ id }: any) => id === demo)).toMatchObject({ operation: operation.kind });
     const chat = await at.ask(
       { path: "/v1/chat/completions" },
       { model: demo, messages: [{ role: "user", content: "x" }] },

@@ -131,7 +131,7 @@ beforeAll(async () => {
   const providers = ALL_ROWS.map((row) => {
     const known = Object.keys(row.protocols).flatMap((protocol) => {
       const [kind] = KIND[protocol] ?? [];
-      return kind ? [`"${modelOf(row, protocol)}": { kind: ${kind} }`] : [];
+      return kind ? [`"${modelOf(row, protocol)}": { operation: ${kind} }`] : [];
     });
     const listed = known.length > 0 ? `, models: { ${known.join(", ")} }` : "";
     return `  ${row.name}: { use: ${row.name}, with: { api_key: key-of-${row.name}, base_url: "${up.url}/${row.name}${pathOf(row)}" }${listed} }`;
@@ -239,9 +239,9 @@ const LISTS: { readonly [row: string]: { body: Json; models: readonly object[] }
       { id: "BAAI/bge", type: "embedding" },
     ],
     models: [
-      { model: "Qwen/Qwen3", kind: "chat", limits: { context: 262_144 } },
-      { model: "black-forest-labs/FLUX.2", kind: "image" },
-      { model: "BAAI/bge", kind: "embedding" },
+      { model: "Qwen/Qwen3", operation: "chat", limits: { context: 262_144 } },
+      { model: "black-forest-labs/FLUX.2", operation: "image" },
+      { model: "BAAI/bge", operation: "embedding" },
     ],
   },
   openrouter: {
@@ -273,7 +273,7 @@ const LISTS: { readonly [row: string]: { body: Json; models: readonly object[] }
     },
     models: [
       { model: "mistral-large-4", limits: { context: 262_144 } },
-      { model: "mistral-embed", kind: "embedding" },
+      { model: "mistral-embed", operation: "embedding" },
     ],
   },
   cohere: {
@@ -286,10 +286,10 @@ const LISTS: { readonly [row: string]: { body: Json; models: readonly object[] }
       ],
     },
     models: [
-      { model: "command-a", kind: "chat", limits: { context: 256_000 } },
-      { model: "c4ai-aya", kind: "chat" },
-      { model: "embed-v4.0", kind: "embedding" },
-      { model: "rerank-v3.5", kind: "rerank" },
+      { model: "command-a", operation: "chat", limits: { context: 256_000 } },
+      { model: "c4ai-aya", operation: "chat" },
+      { model: "embed-v4.0", operation: "embedding" },
+      { model: "rerank-v3.5", operation: "rerank" },
     ],
   },
   vllm: {
@@ -298,7 +298,7 @@ const LISTS: { readonly [row: string]: { body: Json; models: readonly object[] }
   },
   ollama: {
     body: { object: "list", data: [{ id: "qwen3:8b", owned_by: "library" }] },
-    models: [{ model: "qwen3:8b", kind: "chat" }],
+    models: [{ model: "qwen3:8b", operation: "chat" }],
   },
   "lm-studio": {
     body: {
@@ -306,7 +306,7 @@ const LISTS: { readonly [row: string]: { body: Json; models: readonly object[] }
     },
     models: [
       { model: "qwen3-8b", limits: { context: 32_768 } },
-      { model: "text-embedding-nomic", kind: "embedding" },
+      { model: "text-embedding-nomic", operation: "embedding" },
     ],
   },
   sambanova: {
@@ -326,7 +326,7 @@ const LISTS: { readonly [row: string]: { body: Json; models: readonly object[] }
     body: {
       data: [{ id: "zai-org/GLM-5.2", providers: [{ provider: "novita", status: "live" }] }],
     },
-    models: [{ model: "zai-org/GLM-5.2", kind: "chat" }],
+    models: [{ model: "zai-org/GLM-5.2", operation: "chat" }],
   },
 };
 

@@ -22,7 +22,7 @@ for (const [name, load] of Object.entries(builtin.provider)) {
     else if (definition.options.required?.includes(key))
       options[key] = /url|endpoint|base/.test(key) ? "https://models.test/v1" : "x";
   const made = await definition.setup(options, { log: { warn() {}, info() {} } });
-  if (made.models) asking.push([name, made.models.bind(made)]);
+  if (made.listModels) asking.push([name, made.listModels.bind(made)]);
 }
 
 const answering = (body: string) => ({

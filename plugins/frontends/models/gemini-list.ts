@@ -4,8 +4,8 @@ import { fail, type JsonObject, type ListedModel } from "tollgate/plugin";
 const DEFAULT_PAGE_SIZE = 50;
 const MAX_PAGE_SIZE = 1_000;
 
-/** What may be asked of a model of each kind. */
-const METHODS: { readonly [kind: string]: readonly string[] } = {
+/** What may be asked of a model of each operation. */
+const METHODS: { readonly [operation: string]: readonly string[] } = {
   chat: ["generateContent", "countTokens"],
   embedding: ["embedContent", "batchEmbedContents"],
 };

@@ -30,7 +30,7 @@ export function toModelEntry(
     deprecated_at: null,
     retires_at: moment(model.retires) ?? null,
     capabilities: null,
-    kind: model.operation,
+    operation: model.operation,
     context_length: context,
     top_provider: {
       context_length: context ?? null,

@@ -26,14 +26,16 @@ const PRIVACY_BY_VALUE: Readonly<Record<string, Privacy>> = {
   "0": "off",
 };
 
-/** ?kind=, ?provider=, ?zdr=. A filter can only narrow what the key and its privacy leave. */
+/** ?operation=, ?provider=, ?zdr=. A filter can only narrow what the key and its privacy leave. */
 export function readModelFilter(
   x: RequestHead,
   works: ReadonlyMap<string, OperationSpec>,
 ): ModelFilter {
-  const kind = x.query.get("kind") ?? undefined;
-  if (kind !== undefined && !works.has(kind))
-    fail("invalid", `kind is one of: ${[...works.keys()].join(", ")}.`, { param: "kind" });
+  const operation = x.query.get("operation") ?? undefined;
+  if (operation !== undefined && !works.has(operation))
+    fail("invalid", `operation is one of: ${[...works.keys()].join(", ")}.`, {
+      param: "operation",
+    });
   const zdr = x.query.get("zdr")?.toLowerCase();
   const asked: Privacy =
     zdr === undefined
@@ -44,7 +46,7 @@ export function readModelFilter(
   const privacy =
     PRIVACY_LEVELS.indexOf(asked) > PRIVACY_LEVELS.indexOf(x.privacy) ? asked : x.privacy;
   return {
-    operation: kind as Operation | undefined,
+    operation: operation as Operation | undefined,
     provider: x.query.get("provider") ?? undefined,
     privacy,
   };

@@ -53,7 +53,7 @@ const limitsOf = (id: string) => {
 
 const TOKENS = { input: "2.5", audio_in: "6", output: "10" };
 
-const priced = (kind: string, price: object | string) => ({ kind, price });
+const priced = (operation: string, price: object | string) => ({ operation, price });
 const completion = priced("completion", { input: "1", output: "2" });
 const vector = priced("embedding", { input: "0.10" });
 
@@ -70,7 +70,7 @@ const PROVIDERS: Readonly<
       "gpt-4o-transcribe-diarize": { price: TOKENS },
       "tts-1": { price: { characters: "0.000015" } },
       "omni-moderation-latest": priced("moderation", "free"),
-      "bare-moderation": { kind: "moderation" },
+      "bare-moderation": { operation: "moderation" },
     },
   },
   groq: {
@@ -90,7 +90,7 @@ const PROVIDERS: Readonly<
   cohere: {
     use: "cohere",
     at: "cohere/compatibility/v1",
-    models: { "rerank-v3.5": { kind: "rerank" } },
+    models: { "rerank-v3.5": { operation: "rerank" } },
   },
   voyage: { use: "voyage", at: "voyage/v1" },
   vllm: {

@@ -78,7 +78,7 @@ export const OPERATIONS: Readonly<Record<string, Operation>> = {
     host: {
       ...compatible({ embeddings: ["*"] }),
       model: "text-embedding-3-small",
-      about: { kind: "embedding", price: { input: "0.10" } },
+      about: { operation: "embedding", price: { input: "0.10" } },
       path: "/embeddings",
       answer: embedding(),
     },
@@ -105,7 +105,7 @@ export const OPERATIONS: Readonly<Record<string, Operation>> = {
       use: "vllm",
       with: {},
       model: "bge-reranker",
-      about: { kind: "rerank", price: { searches: "0.001" } },
+      about: { operation: "rerank", price: { searches: "0.001" } },
       path: "/rerank",
       answer: silentRanking,
     },
@@ -131,7 +131,7 @@ export const OPERATIONS: Readonly<Record<string, Operation>> = {
       use: "mistral",
       with: { api_key: "k" },
       model: "mistral-moderation-latest",
-      about: { kind: "moderation", price: { input: "0.10" } },
+      about: { operation: "moderation", price: { input: "0.10" } },
       path: "/moderations",
       answer: moderating,
     },
@@ -155,7 +155,7 @@ export const OPERATIONS: Readonly<Record<string, Operation>> = {
       use: "vllm",
       with: {},
       model: "base",
-      about: { kind: "completion", price: { input: "1", output: "2" } },
+      about: { operation: "completion", price: { input: "1", output: "2" } },
       path: "/completions",
       answer: completing,
     },
@@ -182,7 +182,7 @@ export const OPERATIONS: Readonly<Record<string, Operation>> = {
     host: {
       ...compatible({ speech: ["*tts"], speech_events: false }),
       model: "my-tts",
-      about: { kind: "speech", price: { characters: "0.000015" } },
+      about: { operation: "speech", price: { characters: "0.000015" } },
       path: "/audio/speech",
       answer: speaking("characters"),
     },
@@ -214,7 +214,7 @@ export const OPERATIONS: Readonly<Record<string, Operation>> = {
     host: {
       ...compatible({ transcriptions: ["*whisper"] }),
       model: "my-whisper",
-      about: { kind: "transcript", price: { seconds: "0.0001" } },
+      about: { operation: "transcript", price: { seconds: "0.0001" } },
       path: "/audio/transcriptions",
       answer: hearing({
         formats: ["json", "text"],
@@ -246,7 +246,7 @@ export const OPERATIONS: Readonly<Record<string, Operation>> = {
     host: {
       ...compatible({ images: ["*"] }),
       model: "painter",
-      about: { kind: "image", price: { images: "0.01" } },
+      about: { operation: "image", price: { images: "0.01" } },
       path: "/images/generations",
       answer: (asked) => {
         const { n = 1 } = asked.json();

@@ -27,7 +27,7 @@ export const RANKERS = ["cohere/rerank-v3.5", "voyage/rerank-2.5", "vllm/bge-rer
 export const JUDGES = ["mistral/mistral-moderation-latest"] as const;
 export const BASES = ["deepseek/base"] as const;
 
-const priced = (kind: string, line: string) => `{ kind: ${kind}, price: { ${line} } }`;
+const priced = (kind: string, line: string) => `{ operation: ${kind}, price: { ${line} } }`;
 const DRAWN = priced("image", "images: 0.04");
 const READ = priced("embedding", "input: 3");
 
