@@ -1,7 +1,11 @@
-// Decimal strings and integers, exactly. No float stands between a price list and a bill.
+// Exact arithmetic on decimal strings and integers. No floating-point number is used between a
+// price list and a bill.
 import { fail } from "../model/error.ts";
 
-/** A decimal string as a whole number of 10^-places. */
+/**
+ * Parses a decimal string as an integer multiple of 10^-`places`. Throws if it has more decimal
+ * places.
+ */
 export function parseDecimal(text: string, places: number): bigint {
   const [, sign, whole, fraction = ""] =
     /^(-?)(\d+)(?:\.(\d+))?$/.exec(text) ??
@@ -15,7 +19,9 @@ export function parseDecimal(text: string, places: number): bigint {
   return sign ? -value : value;
 }
 
-/** The inverse: no trailing zeros beyond `least` decimal places. */
+/**
+ * Formats the result of `parseDecimal`, without trailing zeros beyond `minPlaces` decimal places.
+ */
 export function formatDecimal(value: bigint, places: number, minPlaces = 0): string {
   const digits = (value < 0n ? -value : value).toString().padStart(places + 1, "0");
   const fraction = digits
@@ -26,16 +32,19 @@ export function formatDecimal(value: bigint, places: number, minPlaces = 0): str
   return (value < 0n ? "-" : "") + whole + (fraction && `.${fraction}`);
 }
 
-/** A JavaScript number as a whole number of millionths: pixels over a million and half seconds are exact. */
+/**
+ * Converts a JavaScript number to an integer number of millionths. Megapixels and half seconds are
+ * exact.
+ */
 export function toMillionths(count: number): bigint {
   if (Number.isSafeInteger(count) && count >= 0) return BigInt(count) * 1_000_000n;
   if (!Number.isFinite(count) || count < 0)
     return fail("invalid", `${count} is not a count.`, { code: "bad_count" });
-  // toFixed is exact on the number's binary value; beyond it only integers are left.
+  // `toFixed` is exact on the number's binary value. From 1e15 on, counts are treated as integers.
   return count < 1e15 ? BigInt(count.toFixed(6).replace(".", "")) : BigInt(count) * 1_000_000n;
 }
 
-/** A sum on its way to be rounded, once. */
+/** An exact intermediate sum that is rounded only once. */
 export interface Fraction {
   readonly n: bigint;
   readonly d: bigint;
@@ -54,7 +63,10 @@ export const compareFractions = (a: Fraction, b: Fraction): number => {
   return difference < 0n ? -1 : difference > 0n ? 1 : 0;
 };
 
-/** To the nearest whole, ties to the even one: over many rows the sum neither gains nor loses. Of amounts that are not negative. */
+/**
+ * Rounds to the nearest integer, and ties to the even one, so that the error does not accumulate
+ * over many rows. Only for amounts that are not negative.
+ */
 export function roundHalfEven({ n, d }: Fraction): bigint {
   const whole = n / d;
   const twice = (n % d) * 2n;

@@ -1,14 +1,14 @@
-// What a call may cost, before it is sent: the estimate of its input and the hold on its budget.
+// Estimates a call's cost before it is sent: the expected input and the reservation on its budget.
 //
-//   hard      the worst case: dearest input unit and one byte a token, every output token up to the cap that the host
-//             sets, of every model that the request names, under the dearer of the terms that were asked for and plain
-//             ones. A budget cannot be overrun by an upstream that keeps to the cap.
-//   expected  input as estimated, output as this key and model usually write, at least 1,024 tokens.
-//             Overrun is at most concurrency × (cap − usual).
-//   soft      takes one nano-dollar: a spent budget refuses, nothing else does.
+//   hard      the worst case: the most expensive input unit at one byte per token, and every output token up to the cap
+//             that the host sets. It covers every model that the request names, under the requested or the plain terms,
+//             whichever cost more. An upstream that respects the cap cannot overrun a budget.
+//   expected  input as estimated, and output as this key and model usually produce, at least 1,024 tokens.
+//             The overrun is at most concurrency × (cap − usual).
+//   soft      reserves 1 nano-dollar. A request is rejected only if the budget is used up.
 //
-// `claim` is what budgets take. `nano` is the row's hold, the worst case whatever the mode: a crash of which nothing is
-// known is presumed to have cost that, because an estimate below the bill would be a lost bill.
+// `claim` is the amount that budgets reserve. `nano` is the amount in the reservation's row: the worst case in every mode.
+// After a crash with an unknown outcome, the call is assumed to have cost `nano`, because a lower estimate could lose a bill.
 import type { Price } from "../model/facts.ts";
 import { chatOperation } from "../model/operations/chat-operation.ts";
 import type { Unit, Usage } from "../model/usage.ts";
@@ -22,80 +22,92 @@ import { calculateBill, mostExpensiveUnit, type Bill, type PricingContext } from
 
 export interface HoldRequest extends PricingContext {
   budgetMode: "hard" | "expected" | "soft";
-  /** null: unpriced. */
+  /** Price of the model. `null`: unpriced. */
   price: Price | null;
-  /** Tokens, from `inputUpTo`. */
+  /** Estimated input tokens, from `estimateInputTokens`. */
   input: number;
-  /** What the input can be at most, from `inputAtMost`. */
+  /** Maximum input tokens, from `maxInputTokens`. */
   maxInput?: Opt<number>;
-  /** How often tools that upstream runs may run: after each run it reads all of its input again. */
+  /**
+   * Maximum number of runs of upstream's hosted tools. After each run, the model reads its whole
+   * input again.
+   */
   toolRuns?: Opt<number>;
-  /** Units that providers bill such tools by. */
+  /** Units in which providers bill such tools. */
   tools?: Opt<readonly Unit[]>;
-  /** Other models that may be asked as well. */
+  /** Other models that may also be called. */
   additionalModels?: Opt<readonly AdditionalModel[]>;
-  /** The client's own cap on one answer. */
+  /** The client's own cap on the output tokens of one response. */
   output?: Opt<number>;
-  /** The model's cap. */
+  /** The model's output cap, in tokens. */
   modelMaxOutput?: Opt<number>;
-  /** What this key and model usually write: a p95. */
+  /** Usual output of this key and model, in tokens (p95). */
   typicalOutput?: Opt<number>;
-  /** Answers, or images. */
+  /** Number of responses or images. */
   n?: Opt<number>;
-  /** Pictures or sound may go in or come out: the worst case counts them. */
+  /** Whether images or audio may be in the input or output. The worst case includes them. */
   hasMedia?: Opt<boolean>;
-  /** What the request alone decides, makes likely, and can come to at most. */
+  /** Usage that the request alone determines, makes likely, and limits. */
   exactUsage?: Opt<Usage>;
   expectedUsage?: Opt<Usage>;
   maxUsage?: Opt<Usage>;
-  /** Pixels of the largest picture that the model draws, where that is known. */
+  /** Pixels of the largest image that the model generates, if known. */
   maxPixels?: Opt<number>;
-  /** Absent: a chat. */
+  /** Default: chat. */
   operationSpec?: Opt<OperationSpec>;
 }
 
-/** A model that a request names beside the one that it calls. */
+/** A model that a request names in addition to the one that it calls. */
 export interface AdditionalModel {
   price: Price;
-  /** Its cap. */
+  /** Output cap of the model, in tokens. */
   maxOutput?: Opt<number>;
-  /** What it can read. */
+  /** Context window of the model, in tokens. */
   context?: Opt<number>;
   maxUses?: Opt<number>;
 }
 
 export interface HoldEstimate {
-  /** Null where no price holds. */
+  /** Amount for the ledger row. `null` if no price applies. */
   nano: bigint | null;
   claim: bigint | null;
-  /** Units that it may come to and that the price has no line for: its amounts are guesses. */
+  /**
+   * Units that the call may use and that the price has no line for. Their amounts are estimates.
+   */
   unpricedUnits: readonly Unit[];
-  /** A service tier that it asks for and that the price does not list. */
+  /** Requested service tier that the price does not list. */
   unknownTier: string | undefined;
-  /** Output tokens of one answer that the claim pays for. */
+  /** Output tokens of one response that the claim covers. */
   outputPerResponse: number | undefined;
-  /** Output tokens that all its answers can have. */
+  /** Maximum output tokens of all responses together. */
   maxOutput: number;
 }
 
 const MIN_HELD_OUTPUT = 1_024;
-/** Where neither client nor model says: what no answer of today exceeds. */
+/**
+ * Output tokens assumed if neither the client nor the model states a cap. No current model exceeds
+ * it.
+ */
 const DEFAULT_MAX_OUTPUT = 131_072;
 const TOKENS_PER_MEDIA = 1_600;
-/** What a provider tells its models of tools is billed as input: Anthropic documents up to 804 tokens of it. */
+/**
+ * Input tokens that a provider adds to describe hosted tools to the model. Anthropic documents up
+ * to 804.
+ */
 const TOOL_PROMPT_TOKENS = 1_024;
-/** Where nothing says how much a model reads: no model of today reads more. */
+/** Context window that is assumed if it is not known. No current model has a larger one. */
 const DEFAULT_MAX_CONTEXT = 2_097_152;
-/** More than any request means, and small enough for every sum. */
+/** Upper limit in tokens: above any real request, and small enough for all sums. */
 const MAX_TOKENS = 1e9;
 const MAX_RESPONSES = 1e6;
-/** A billion dollars: more than any budget has left, and a number that every ledger holds. */
+/** 1 billion US dollars: above any budget, and representable in every ledger. */
 const MAX_NANO = 10n ** 18n;
 
 /**
- * An estimate: three bytes a token, no tokenizer asked (English has four, CJK three, code about three; but single letters with
- * spaces have two, and letters and digits in turn one). Media are counted by the piece, their bytes left out. Never more
- * than the model can read.
+ * Estimates the input tokens at 3 bytes per token, without a tokenizer. English has about 4 bytes
+ * per token, CJK and code about 3. Single letters with spaces have 2, and alternating letters and
+ * digits 1. Media count per piece, and their bytes are excluded. The result never exceeds the
+ * context window.
  */
 export function estimateInputTokens(of: {
   bytes: number;
@@ -108,8 +120,9 @@ export function estimateInputTokens(of: {
 }
 
 /**
- * The bound: a tokenizer that falls back on bytes makes at most one token of each. What is no text (a video's address, a page, a
- * conversation that upstream keeps) is bounded by what the model can read.
+ * Returns an upper bound on the input tokens. A tokenizer that falls back to bytes produces at most
+ * one token per byte. Input that is not text in the request (a video's URL, a page, a conversation
+ * stored upstream) is bounded by the context window.
  */
 export function maxInputTokens(of: {
   bytes: number;
@@ -138,7 +151,7 @@ export function estimateHold(request: HoldRequest): HoldEstimate {
   };
 }
 
-/** What it costs if its answer is as long as usual; null: that is not known. */
+/** Returns the cost if the response has its usual length, or null if that is not known. */
 export const expectedCost = (ask: HoldRequest): bigint | null =>
   ask.price &&
   mostExpensiveModelCost(ask, operationSpecOf(ask).generatesTokens ? heldOutput(ask) : 0);
@@ -151,7 +164,10 @@ const responseCount = ({ n }: HoldRequest): number => Math.min(Math.ceil(n ?? 1)
 const capNano = (nano: bigint | null): bigint | null =>
   nano !== null && nano > MAX_NANO ? MAX_NANO : nano;
 
-/** Every model that is named may be asked, each as often as it may; upstream may grant the terms or not. */
+/**
+ * Computes the worst case. Every named model may be called up to its maximum number of uses, and
+ * upstream may or may not grant the requested terms.
+ */
 function worstCaseBill(ask: HoldRequest, price: Price, most: number): Omit<Bill, "lines"> | null {
   const own = { ...ask, budgetMode: "hard" } as const;
   const bill = billAtMostExpensiveTerms(own, price, most);
@@ -170,7 +186,10 @@ function worstCaseBill(ask: HoldRequest, price: Price, most: number): Omit<Bill,
   return { ...bill, nano };
 }
 
-/** Under the terms that were asked for, at what the most expensive of the terms cost that upstream may grant instead. */
+/**
+ * Returns the bill under the requested terms, with the amount of the most expensive terms that
+ * upstream may grant instead.
+ */
 function billAtMostExpensiveTerms(ask: HoldRequest, price: Price, output: number): Bill | null {
   const bill = estimateBill(ask, price, output);
   if (!bill || (ask.tier === undefined && !ask.pricingAttributes)) return bill;
@@ -187,7 +206,10 @@ function billAtMostExpensiveTerms(ask: HoldRequest, price: Price, output: number
   return { ...bill, nano };
 }
 
-/** Of the models that are named, the one that costs most: which of them answers, upstream decides. */
+/**
+ * Returns the estimate for the most expensive of the named models, because upstream decides which
+ * one responds.
+ */
 function mostExpensiveModelCost(ask: HoldRequest, output: number): bigint | null {
   let most = estimatedCost(ask, ask.price!, output);
   for (const { price } of ask.additionalModels ?? []) {
@@ -198,7 +220,10 @@ function mostExpensiveModelCost(ask: HoldRequest, output: number): bigint | null
   return most;
 }
 
-/** The largest cap whose hold a budget still has room for; 0: none. What a refusal recommends. */
+/**
+ * Returns the largest output cap whose reservation fits the remaining budget, or 0. A rejection
+ * recommends this value.
+ */
 export function maxOutputForBudget(left: bigint, ask: HoldRequest): number {
   if (!ask.price || !operationSpecOf(ask).generatesTokens) return 0;
   const fits = (output: number): boolean => {
@@ -215,7 +240,7 @@ export function maxOutputForBudget(left: bigint, ask: HoldRequest): number {
   return low;
 }
 
-/** What one answer can have at most: the cap to set upstream, under `hard`. */
+/** Maximum output tokens of one response. In `hard` mode, this cap is sent upstream. */
 export const outputCap = ({
   output,
   modelMaxOutput,
@@ -229,7 +254,10 @@ function heldOutput(ask: HoldRequest): number {
     : Math.min(cap, Math.max(MIN_HELD_OUTPUT, ask.typicalOutput ?? 0));
 }
 
-/** How much of a piece it is likely to come to, whatever it costs; 0 where this work is not measured so. */
+/**
+ * Returns the expected count of a unit, regardless of its cost, or 0 if the operation is not
+ * measured in this unit.
+ */
 export function estimatedUnits(ask: HoldRequest, unit: Unit): number {
   const extent = toEstimateInput(ask, ask.input, 0);
   for (const measure of operationSpecOf(ask).estimateUsage(extent))
@@ -259,8 +287,9 @@ const estimatedCost = (ask: HoldRequest, price: Price, output: number): bigint |
   estimateBill(ask, price, output)?.nano ?? null;
 
 /**
- * By the first of the work's measures that the price has lines for; without one, the most that any of them is estimated at.
- * What upstream chooses is taken to be the dearest.
+ * Bills by the first of the operation's measures for which the price has all lines. If there is
+ * none, returns the most expensive estimate of all measures. For choices that upstream makes, the
+ * most expensive option is assumed.
  */
 function estimateBill(ask: HoldRequest, price: Price, output: number): Bill | null {
   const worst = ask.budgetMode === "hard";
@@ -276,7 +305,10 @@ function estimateBill(ask: HoldRequest, price: Price, output: number): Bill | nu
   return most;
 }
 
-/** What of a request nothing that is sent bounds, by the measure that it is held by. Undefined: all of it is bounded. */
+/**
+ * Returns the part of a request's usage that no sent field limits, in the measure that the
+ * reservation uses. Undefined: everything is limited.
+ */
 export function findUnboundedUsage(ask: HoldRequest): UsageEstimate["unbounded"] {
   const { price } = ask;
   if (!price) return undefined;
@@ -295,7 +327,7 @@ function billForMeasure(
   ask: HoldRequest,
 ): Bill | null {
   const usage: { [unit in Unit]?: number } = {};
-  // Brackets go by all that is read.
+  // Price brackets depend on all input.
   const read = measure.find(({ units }) => units[0] === "input")?.count ?? 0;
   for (const { units, count, optional } of measure) {
     const [plain, ...others] = units;
@@ -304,7 +336,7 @@ function billForMeasure(
     if (found === undefined && optional) continue;
     const unit = found ?? plain;
     usage[unit] = (usage[unit] ?? 0) + count;
-    // Reasoning lies inside the output.
+    // Reasoning tokens are included in the output.
     if (unit === "reasoning") usage.output = (usage.output ?? 0) + count;
   }
   const round = { ...ask, round: "ceil" } as const;

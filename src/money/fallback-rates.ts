@@ -1,8 +1,8 @@
-// Stand-in rates: what a counted unit is estimated at when its price has no line for it.
+// Fallback rates: the estimated cost of a counted unit for which the price has no line.
 import type { Unit } from "../model/usage.ts";
 import { compareFractions, multiplyFractions, type Fraction } from "./decimal.ts";
 
-/** A unit whose line may stand in, and how many of it one unit is taken to be. */
+/** A unit whose line can be used instead, and how many of it are assumed per original unit. */
 type FallbackUnit = readonly [unit: Unit, count: number];
 
 const oneForOne = (...units: Unit[]): readonly FallbackUnit[] =>
@@ -17,10 +17,10 @@ const CACHE_WRITE_UNITS = [
 const INPUT_FALLBACKS = oneForOne("input", "audio_in", "image_in", ...CACHE_WRITE_UNITS);
 const OUTPUT_FALLBACKS = oneForOne("output", "reasoning", "audio_out", "image_out");
 
-/** Tokens that one piece is taken to be. Providers that bill these pieces in tokens count fewer. */
+/** Tokens that are assumed per piece. Providers that bill these pieces in tokens count fewer. */
 const TOKENS_PER_PIECE = {
   picture: 8_192,
-  /** Reading results: OpenAI bills some models 8,000 tokens for each search. */
+  /** Includes reading the results. OpenAI bills 8,000 tokens per search for some models. */
   run: 10_000,
   second: 50,
   character: 16,
@@ -47,10 +47,13 @@ const IMAGE_FALLBACKS: readonly FallbackUnit[] = [
   ["output", TOKENS_PER_PIECE.picture],
 ];
 
-/** Tokens never become pieces: a price without any token line is not a price of tokens. */
+/**
+ * Fallback units by unit. Tokens never fall back to pieces: a price without any token line is not a
+ * price of tokens.
+ */
 const FALLBACKS: { readonly [U in Unit]: readonly FallbackUnit[] } = {
   input: INPUT_FALLBACKS,
-  // A read of the cache is no write to it.
+  // Cache-write lines are excluded, because reading a cache does not write it.
   cache_read: oneForOne("input", "audio_in", "image_in"),
   cache_write_5m: INPUT_FALLBACKS,
   cache_write_30m: INPUT_FALLBACKS,
@@ -80,7 +83,10 @@ const FALLBACKS: { readonly [U in Unit]: readonly FallbackUnit[] } = {
   requests: [],
 };
 
-/** The highest rate that may stand in for one of this unit. Undefined: the price has no line that could. */
+/**
+ * Returns the highest rate that can replace the rate of this unit. Undefined: the price has no such
+ * line.
+ */
 export function fallbackRate(
   unit: Unit,
   rate: (unit: Unit) => Fraction | undefined,

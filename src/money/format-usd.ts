@@ -1,12 +1,15 @@
-// Nano-dollars in words, and back.
+// Formats and parses amounts in nano-dollars.
 import { formatDecimal, parseDecimal } from "./decimal.ts";
 
-/** "$0.001234", "$1.50", "-$3.00": never fewer than two decimal places, never a rounded one. */
+/**
+ * Formats an amount: "$0.001234", "$1.50", "-$3.00". Has at least two decimal places and is never
+ * rounded.
+ */
 export const formatUsd = (nano: bigint): string =>
   `${nano < 0n ? "-" : ""}$${formatDecimal(nano < 0n ? -nano : nano, 9, 2)}`;
 
-/** "0.001234": what JSON carries. */
+/** Formats an amount for JSON: "0.001234". */
 export const nanoToDecimal = (nano: bigint): string => formatDecimal(nano, 9);
 
-/** "1.50" or "$1.50": a budget as a person writes it. */
+/** Parses an amount that a person wrote: "1.50" or "$1.50". */
 export const parseUsd = (text: string): bigint => parseDecimal(text.replace(/^\$/, ""), 9);

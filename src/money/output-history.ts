@@ -1,22 +1,25 @@
-// What a key usually gets out of a model: the p95 of its last answers. Bounded; a guess, not a record.
+// Tracks the usual output of each key and model: the p95 of the last responses. Bounded in memory.
+// A forecast, not a record.
 import { BoundedMap } from "../lib/bounded-map.ts";
 
-/** Answers remembered for each key and model. */
+/** Number of responses that are kept per key and model. */
 const SAMPLES_PER_KEY = 64;
-/** So many answers more, and it is reckoned again: a guess need not be newer. */
+/**
+ * Number of new responses after which the p95 is recomputed. The forecast need not be more recent.
+ */
 const RECOMPUTE_AFTER = 8;
 
 interface SampleRing {
   readonly samples: number[];
   next: number;
   p95: number | undefined;
-  /** What `next` was when the guess was made. */
+  /** Value of `next` when the p95 was computed. */
   computedAt: number;
 }
 
 export interface OutputHistory {
   record(key: string, output: number): void;
-  /** Undefined until there is something to go by. */
+  /** Returns the p95, or undefined until 8 responses are recorded. */
   p95(key: string): number | undefined;
 }
 
@@ -28,7 +31,8 @@ export function createOutputHistory(maxKeys = 4_096): OutputHistory {
       const ring = known ?? { samples: [], next: 0, p95: undefined, computedAt: 0 };
       ring.samples[ring.next % SAMPLES_PER_KEY] = output;
       ring.next++;
-      // Written anew, so that others go first; as long as there is plenty of room, it need not be.
+      // Rewriting the entry makes others be evicted first. It is skipped while the map is less than
+      // half full.
       if (known && seen.size * 2 < maxKeys) return;
       seen.set(key, ring);
     },

@@ -1,4 +1,4 @@
-// What a plain request costs: a figure that people can compare, with the lines of its bill.
+// Prices a typical request: a comparable amount with the lines of its bill.
 import type { Price } from "../model/facts.ts";
 import type { Unit, Usage } from "../model/usage.ts";
 import type { OperationSpec } from "../model/operations/operation-spec.ts";
@@ -6,15 +6,15 @@ import { roundHalfEven } from "./decimal.ts";
 import { calculateBill, isExact } from "./price.ts";
 
 export interface PricedExample {
-  /** In words: "10,000 tokens in, 1,000 out". */
+  /** Description for people: "10,000 tokens in, 1,000 out". */
   readonly description: string;
   readonly usage: Usage;
-  /** null: the price is not known. */
+  /** Cost in nano-dollars. `null`: the price is not known. */
   readonly nano: bigint | null;
   readonly lines: readonly { readonly unit: Unit; readonly count: number; readonly nano: bigint }[];
 }
 
-/** `at`: the moment whose price it is, in Unix milliseconds. */
+/** Computes the example. `at`: the time for which the price is taken, in Unix milliseconds. */
 export function createPricedExample(
   operationSpec: OperationSpec,
   price: Price | undefined,

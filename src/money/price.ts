@@ -1,19 +1,19 @@
-// Money: counts and a price in, nano-dollars out. May import: model, lib. Knows no clock, no request, no provider.
+// Computes cost in nano-dollars from counts and a price. May import model and lib. Does not depend on a clock, a request, or a provider.
 //
-// Each unit that was counted is charged by exactly one line. The rules:
-//   reasoning      lies inside output. With a line of its own it is charged by that and taken out of output;
-//                  without one it is output like the rest. Never twice.
-//   cache writes   without a line for their lifetime take the nearest listed lifetime (of two, the longer).
-//   pictures       images, megapixels and image_out measure the same goods: one of them that is both counted
-//                  and listed covers those without a line. So do seconds and audio_in, seconds_out and audio_out.
+// Each counted unit is charged by exactly one line. The rules:
+//   reasoning      is included in output. With a line of its own, it is charged by that line and deducted from output.
+//                  Without one, it is charged as output. It is never charged twice.
+//   cache writes   without a line for their lifetime use the nearest listed lifetime (of two, the longer).
+//   images         images, megapixels, and image_out measure the same goods. One of them that is both counted and
+//                  listed covers the others. The same applies to seconds and audio_in, and to seconds_out and audio_out.
 //   pieces         a price that lists pieces and no tokens charges no tokens.
-//   requests       a fee per call where the price lists one; nothing where it does not.
-//   tier, bracket  see Price.
-//   no line        the highest-priced line that could stand for it (stand-in.ts), and the bill is an estimate.
-//                  So cost(usage) is never below the cost of a part of that usage.
-//   no tier        of a tier that the price does not list, each unit at its highest rate in any tier, and the
+//   requests       a fee per call if the price lists one.
+//   tier, bracket  see `Price`.
+//   no line        the highest rate that could apply (`fallback-rates.ts`) is charged, and the bill is an estimate.
+//                  So the cost of a usage is never below the cost of a part of it.
+//   unknown tier   if the price does not list the tier, each unit is charged at its highest rate in any tier, and the
 //                  bill is an estimate.
-// Rounding happens once, at the end of a sum: half to even on a bill, up on a hold.
+// Rounding happens once, at the end of a sum: half to even for a bill, up for a reservation.
 import { createHash } from "node:crypto";
 import type { Price, PriceLine } from "../model/facts.ts";
 import { inputTokens, PIECE_UNITS, UNITS, type Unit, type Usage } from "../model/usage.ts";
@@ -30,7 +30,7 @@ import {
 } from "./decimal.ts";
 import { fallbackRate } from "./fallback-rates.ts";
 
-// Which row of a price holds at a moment: dates, hours, and what holds otherwise.
+// Returns the row of a price that applies at a moment: by date, by hour, or the fallback row.
 function activePrice(price: Price, at: Opt<number>): Price | undefined {
   if (at === undefined) return price;
   let row: Price | undefined = price;
@@ -47,39 +47,45 @@ function isActive({ from, until, hours }: Price, at: number): boolean {
   const weekday = new Date(at).getUTCDay();
   const on = (d: number): boolean => !hours.days || hours.days.includes(d);
   if (hours.from <= hours.to) return on(weekday) && time >= hours.from && time < hours.to;
-  // Over midnight: the morning belongs to the evening before.
+  // Hours that span midnight: the morning belongs to the previous day.
   return time >= hours.from ? on(weekday) : time < hours.to && on((weekday + 6) % 7);
 }
 
-/** What else decides a price, beside the counts. */
+/** Inputs to a price other than the counts. */
 export interface PricingContext {
-  /** As upstream billed it, not as the client asked. */
+  /** Service tier as upstream billed it, not as the client requested it. */
   tier?: Opt<string>;
-  /** Unix milliseconds of the reserve, for prices with dates or hours; without it their first row is taken. */
+  /**
+   * Time of the reservation in Unix milliseconds, for prices with dates or hours. If unset, the
+   * first row applies.
+   */
   at?: Opt<number>;
   quality?: Opt<string>;
   size?: Opt<string>;
-  /** Whatever is not known of size and quality is the dearest there is: for holds. */
+  /**
+   * Whether to assume the most expensive size and quality if they are not known. Used for
+   * reservations.
+   */
   assumeHighest?: Opt<boolean>;
-  /** What multipliers ask for: region, speed… */
+  /** Attributes that multipliers match: region, speed, and so on. */
   pricingAttributes?: Opt<{ readonly [fact: string]: Opt<string> }>;
   round?: Opt<"half-even" | "ceil">;
 }
 
-/** One unit's share, exact, in nano-dollars. */
+/** The exact share of one unit, in nano-dollars. */
 export interface ChargeLine {
   unit: Unit;
   count: number;
   nano: Fraction;
 }
 
-/** Zero, said on purpose. */
+/** An explicit price of zero. */
 export const FREE: Price = {
   lines: UNITS.map((unit) => ({ unit, usd: "0", per: 1 })),
   tiers: { "*": [] },
 };
 
-/** The names that mean: no service tier. */
+/** Names that mean no particular service tier. */
 const DEFAULT_TIERS = new Set(["default", "standard", "standard_only", "auto", "on_demand"]);
 const CACHE_WRITE_UNITS = [
   "cache_write_5m",
@@ -87,38 +93,44 @@ const CACHE_WRITE_UNITS = [
   "cache_write_1h",
   "cache_write_12h",
 ] as const;
-/** Units that measure the same goods. */
+/** Groups of units that measure the same goods. */
 export const EQUIVALENT_UNITS: readonly (readonly Unit[])[] = [
   ["images", "megapixels", "image_out"],
   ["seconds", "audio_in"],
   ["seconds_out", "audio_out"],
 ];
-/** Whichever quality and size it was: the dearest. */
+/** Selects the most expensive line of any quality and size. */
 const ANY_VARIANT = { assumeHighest: true, size: undefined, quality: undefined } as const;
-/** Multipliers leave them alone. */
+/** Multipliers do not apply to these units. */
 const PIECE_UNIT_SET = new Set<Unit>(PIECE_UNITS);
 const ONE: Fraction = { n: 1n, d: 1n };
-/** Millionths of a unit times pico-dollars a unit, in one nano-dollar. */
+/** Divisor from millionths of a unit times pico-dollars per unit to nano-dollars. */
 const UNITS_PER_NANO = 1_000_000_000n;
 
 export interface Bill {
   readonly nano: bigint;
   readonly lines: readonly ChargeLine[];
-  /** Units that were counted and have no line: they are charged by a stand-in. */
+  /** Counted units without a price line. They are charged at a fallback rate. */
   readonly unpricedUnits: readonly Unit[];
-  /** A service tier that the price does not list. */
+  /** Service tier that the price does not list. */
   readonly unknownTier: string | undefined;
 }
 
-/** Whether each count was charged at a rate that the price lists for it. */
+/** Whether every count was charged at a rate that the price lists for it. */
 export const isExact = ({ unpricedUnits, unknownTier }: Bill): boolean =>
   unpricedUnits.length === 0 && unknownTier === undefined;
 
-/** Nano-dollars, stand-ins included; null where no price holds at that moment. */
+/**
+ * Returns the cost in nano-dollars, including fallback rates. `null` if no price applies at that
+ * time.
+ */
 export const calculateCost = (usage: Usage, price: Price, c: PricingContext = {}): bigint | null =>
   calculateBill(usage, price, c)?.nano ?? null;
 
-/** Null where no price holds at that moment, or a count is not a number. */
+/**
+ * Returns the bill. `null` if no price applies at that time, or a count is not a finite number of
+ * at least 0.
+ */
 export function calculateBill(usage: Usage, price: Price, c: PricingContext = {}): Bill | null {
   const row = activePrice(price, c.at);
   if (!row) return null;
@@ -137,7 +149,7 @@ export function calculateBill(usage: Usage, price: Price, c: PricingContext = {}
   for (const unit of UNITS) {
     let count = usage[unit] ?? 0;
     if (!(count >= 0 && count < Infinity)) return null;
-    // Most units are not counted: looking up a rate costs more than all the rest.
+    // Most units have a count of 0. Looking up a rate costs more than everything else here.
     if (count === 0 && unit !== "requests") continue;
     const at = rate(unit);
     if (unit === "requests") {
@@ -161,7 +173,8 @@ export function calculateBill(usage: Usage, price: Price, c: PricingContext = {}
       add(unit, count, loose(unit) ?? loose(unit, true) ?? fallbackRate(unit, loose));
     }
   }
-  // Nothing stood in for its tokens: such a price is one of pieces alone.
+  // Token counts without a line do not make this bill an estimate, because the price charges pieces
+  // only.
   if (lines.length > 0 && row.lines.every((line) => PIECE_UNIT_SET.has(line.unit)))
     lacks = lacks.filter((unit) => PIECE_UNIT_SET.has(unit));
   const sum = lines.reduce((sum, { nano }) => addFractions(sum, nano), {
@@ -176,7 +189,7 @@ export function calculateBill(usage: Usage, price: Price, c: PricingContext = {}
   };
 }
 
-/** Of these units the one that costs most, this much input given: what a worst case is made of. */
+/** Returns the unit that costs most at this input size, for worst-case estimates. */
 export function mostExpensiveUnit(
   price: Price,
   units: readonly Unit[],
@@ -198,14 +211,17 @@ type RateLookup = (unit: Unit, first?: boolean) => Fraction | undefined;
 
 interface TierRates {
   readonly rate: RateLookup;
-  /** A service tier that the price does not list: its rates are the highest of all tiers, the plain one included. */
+  /**
+   * Service tier that the price does not list. Its rates are the highest of all tiers, including
+   * the plain one.
+   */
   readonly unknownTier: string | undefined;
 }
 
-/** Pico-dollars a unit, under these circumstances. */
+/** Creates a lookup of rates in pico-dollars per unit for this usage and context. */
 function createRates(price: Price, usage: Usage, c: PricingContext): TierRates {
   const named = c.tier !== undefined && !DEFAULT_TIERS.has(c.tier) ? c.tier : undefined;
-  // The name is a client's word.
+  // The name comes from a client.
   const tiers = price.tiers ?? {};
   const listed = named && tiers[Object.hasOwn(tiers, named) ? named : "*"];
   const facts = { ...c.pricingAttributes, tier: named };
@@ -238,13 +254,19 @@ function createRates(price: Price, usage: Usage, c: PricingContext): TierRates {
   return { rate, unknownTier: unknown };
 }
 
-/** The tier's rate, raised as the bracket raises the plain one; where that says nothing, the dearer of the two. */
+/**
+ * Returns the tier's rate, raised in proportion as the bracket raises the plain rate. Without a
+ * plain rate, returns the higher of the tier's and the bracket's rate.
+ */
 function applyBracket(tiered: Fraction, plain: Fraction | undefined, raised: Fraction): Fraction {
   if (plain && plain.n > 0n) return { n: tiered.n * raised.n, d: plain.n };
   return compareFractions(tiered, raised) > 0 ? tiered : raised;
 }
 
-/** The line whose variant fits best: every field it names must match, and more fields are better. */
+/**
+ * Returns the rate of the line whose variant fits best. Every field that the variant names must
+ * match, and more matching fields are better.
+ */
 function selectRate(
   lines: readonly PriceLine[],
   unit: Unit,
@@ -274,13 +296,16 @@ function selectRate(
   return best && { n: picoDollarsPerUnit(best), d: 1n };
 }
 
-/** Left to upstream, it may turn out to be any. */
+/** A value that is left to upstream can match any variant. */
 const couldMatch = (listed: Opt<string>, asked: Opt<string>): boolean =>
   listed === undefined || asked === undefined || asked === "auto" || listed === asked;
 
 const picoCache = new WeakMap<PriceLine, bigint>();
 
-/** Pico-dollars a unit: "0.0025" a million is 2,500 of them, and not a whole number of nano-dollars. */
+/**
+ * Pico-dollars per unit. A price of "0.0025" per million is 2,500 pico-dollars, which is not an
+ * integer number of nano-dollars.
+ */
 export function picoDollarsPerUnit(line: PriceLine): bigint {
   let value = picoCache.get(line);
   if (value === undefined)
@@ -307,7 +332,9 @@ function isCoveredByEquivalent(unit: Unit, usage: Usage, rate: RateLookup): bool
 
 const hashCache = new WeakMap<Price, string>();
 
-/** The content of a price row: equal prices, equal hashes, whatever the order of their fields. */
+/**
+ * Returns a hash of a price's content. Equal prices have equal hashes, regardless of field order.
+ */
 export function priceHash(price: Price): string {
   let hash = hashCache.get(price);
   if (hash === undefined) {
