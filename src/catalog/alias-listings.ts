@@ -5,8 +5,9 @@ import type { Listing } from "./listing.ts";
 const MAX_DEPTH = 16;
 
 /**
- * An alias as a model of its own: it knows what all the models behind it agree on, since any of them may answer. Its
- * policy is the first one's, which is the first to be tried.
+ * Lists each alias as a model of its own. It has the metadata on which all models behind it agree,
+ * because any of them may respond. Its data policy is that of the first model, which is tried
+ * first.
  */
 export function aliasListings(
   aliases: ReadonlyMap<string, readonly string[]>,
@@ -37,7 +38,7 @@ function resolveCandidates(
   return candidates.flatMap((id) => {
     const next = aliases.get(id);
     const listing = listings.get(id);
-    // An alias may have the name of the model it stands for.
+    // An alias may have the same name as its target model.
     if (listing) return [listing];
     return next ? resolveCandidates(next, aliases, listings, depth + 1) : [];
   });

@@ -1,6 +1,7 @@
-// The catalog: which models exist right now, and what is known of each, with the source of it and since when.
-// May import: lib, model, money. Makes no call: lists are brought by refresh.ts, facts are handed in as data. A question
-// is a Map lookup; whatever changes is worked out when it changes, off the path of any request.
+// The catalog: the models that currently exist and their metadata, with the source and age of each
+// fact. May import lib, model, and money. It makes no calls: `list-refresher.ts` delivers live
+// lists, and other facts are passed in as data. Lookups are map lookups. Derived data is computed
+// when a source changes, not during a request.
 import { wallClock } from "../lib/time/wall-clock.ts";
 import { chatOperation } from "../model/operations/chat-operation.ts";
 import { BUILT_IN_OPERATIONS } from "../model/operations/built-in-operations.ts";
@@ -15,24 +16,33 @@ import { mergeFacts, type FactLayer, type StatedFacts, type FactSources } from "
 import { suggestNames } from "./suggest-names.ts";
 import { effectivePolicy, satisfies } from "./data-policy.ts";
 
-/** One provider, as a config mounts it. */
+/** Facts about one provider in the configuration. */
 export interface ProviderFacts {
-  /** The operator's own facts, by upstream model name: they win. One that states a `kind` says that the model exists. */
+  /**
+   * The operator's facts by upstream model name. They override all other sources. An entry with
+   * `operation` asserts that the model exists.
+   */
   operator?: Opt<ReadonlyMap<string, StatedFacts>>;
-  /** What ships beside the provider's code. */
+  /** Facts that ship with the provider's code. */
   shipped?: Opt<Facts>;
-  /** Whether it can be asked what exists. Otherwise what is known of it is what exists. */
+  /**
+   * Whether the provider can be queried for its models. Otherwise, the known models are the
+   * existing ones.
+   */
   hasLiveList?: Opt<boolean>;
 }
 
 export interface CatalogEntry {
   readonly info: ModelInfo;
-  /** It exists, as far as is known. A chat model that does not is forwarded all the same, an image model is not. */
+  /**
+   * Whether the model is known to exist. A request for an unlisted chat model is forwarded, one for
+   * an unlisted image model is not.
+   */
   readonly listed: boolean;
   readonly sources: FactSources;
 }
 
-/** Which listings are wanted. */
+/** Filter for listings. */
 export interface CatalogQuery {
   operation?: Opt<Operation>;
   provider?: Opt<string>;
@@ -41,38 +51,44 @@ export interface CatalogQuery {
 }
 
 export interface Catalog {
-  /** Every kind that a model may have here. A model of another kind is listed, and no frontend asks for it. */
+  /**
+   * All operations that models may have. A model with any other operation is listed, but no
+   * frontend serves it.
+   */
   readonly operations: ReadonlyMap<string, OperationSpec>;
-  /** Moves whenever anything here changes. */
+  /** Increases whenever the catalog changes. */
   readonly version: number;
   find(provider: string, model: string): CatalogEntry;
-  /** Of one provider, as it is known now: what is learned later makes another one. */
+  /** Returns the current entries of one provider. A later update creates a new map. */
   entriesOf(provider: string): ReadonlyMap<string, CatalogEntry>;
-  /** Everything that exists: aliases first, then by provider as the config has them, by name. */
+  /**
+   * Returns all existing models. Aliases come first, then models by provider in configuration order
+   * and by name.
+   */
   list(of?: CatalogQuery): readonly Listing[];
   listing(id: string): Listing | undefined;
-  /** For a name that is not known: at most three that are, nearest first. */
+  /** Returns up to three known names that are similar to an unknown name, nearest first. */
   suggest(id: string, kind?: Operation, may?: (id: string) => boolean): readonly string[];
 }
 
 export interface CatalogSources {
   providers?: Opt<ReadonlyMap<string, ProviderFacts>>;
-  /** Names that stand for others; patterns are left out. */
+  /** Aliases with their candidates. Patterns are ignored. */
   aliases?: Opt<ReadonlyMap<string, readonly string[]>>;
   lists?: Opt<ModelLists>;
-  /** Every kind that is mounted, or that the gateway knows by itself. */
+  /** All operations that are mounted or built in. */
   operations?: Opt<ReadonlyMap<string, OperationSpec>>;
   policyOf?: Opt<(provider: string, info: ModelInfo) => EffectivePolicy>;
   now?: Opt<() => number>;
 }
 
-/** Policies carry dates, so nothing computed from them is kept for longer. */
+/** Data policies depend on the date, so results derived from them are cached only for this time. */
 const CACHE_TTL_MS = 60_000;
 const MAX_PRICE_REFERENCES = 4;
 const NO_SOURCES: FactSources = {};
 const NO_ENTRIES: ReadonlyMap<string, CatalogEntry> = new Map();
 
-/** Disposed with its generation: until then it follows the live lists. */
+/** Creates the catalog of a config generation. It follows the live lists until it is disposed. */
 export function createCatalog(parts: CatalogSources = {}): Catalog & Disposable {
   const {
     providers = new Map<string, ProviderFacts>(),
@@ -93,7 +109,7 @@ export function createCatalog(parts: CatalogSources = {}): Catalog & Disposable 
     const stock = providers.get(name);
     if (!stock) return;
     stated.set(name, collectEntries(stock, lists.of(name), operations));
-    // A price may be borrowed across providers, so models that borrow are worked out again.
+    // Prices can refer to other providers' models, so models with a reference are recomputed.
     for (const [other, models] of stated)
       if (other === name || [...models.values()].some((f) => f.info.pricedAs !== undefined))
         known.set(other, withReferencedPrices(other, stated));
@@ -156,7 +172,7 @@ export function createCatalog(parts: CatalogSources = {}): Catalog & Disposable 
 const compareByModel = (a: CatalogEntry, b: CatalogEntry): number =>
   a.info.model < b.info.model ? -1 : 1;
 
-/** All that the sources say of one provider's models. */
+/** Merges all facts about one provider's models. */
 function collectEntries(
   facts: ProviderFacts,
   liveLists: ReturnType<ModelLists["of"]>,
@@ -185,7 +201,8 @@ function collectEntries(
     const { info, sources } = mergeFacts(model, said);
     const named = operator?.get(model)?.operation !== undefined;
     const ships = said.some((l) => l.from === "shipped");
-    // Until a list was ever heard, shipped facts stand in for it, but for kinds whose models must stand in a list.
+    // Until a live list has arrived, shipped facts replace it. Exception: operations whose models
+    // must be in a list.
     const waits = hasLiveList && (operations.get(info.operation)?.requiresCatalogEntry ?? true);
     const assumed = liveLists === undefined && ships && !waits;
     found.set(model, { info, sources, listed: named || live.has(model) || assumed });
@@ -193,7 +210,7 @@ function collectEntries(
   return found;
 }
 
-/** The same, with prices that are stated as another model's. */
+/** Returns the provider's entries with referenced prices resolved. */
 function withReferencedPrices(
   provider: string,
   stated: ReadonlyMap<string, ReadonlyMap<string, CatalogEntry>>,

@@ -1,13 +1,13 @@
 import { BoundedMap } from "../lib/bounded-map.ts";
 import type { HeadersOut } from "../model/values.ts";
 
-/** How a provider's code reaches its upstream: the contract's Line has it. */
+/** Sends a request from provider code to its upstream. Exposed by `Line` in the plugin contract. */
 export type ProviderFetch = (
   url: string | URL,
   init?: { method?: string; headers?: HeadersOut; body?: string | Buffer; signal?: AbortSignal },
 ) => Promise<Response>;
 
-/** Answers are remembered by address. */
+/** Maximum number of responses that are cached, by URL. */
 const MAX_CACHED = 8;
 
 interface CachedResponse {
@@ -17,8 +17,9 @@ interface CachedResponse {
 }
 
 /**
- * A memory for one line. Each time the line is asked, its fetch of the day goes through it and asks only for what is
- * new: an answer with an ETag is remembered, and given again when upstream says that it has not changed.
+ * Creates a cache for one line and returns a wrapper for its fetch function. Responses with an ETag
+ * are cached and returned again when upstream replies that they have not changed. The wrapper is
+ * applied to a new fetch function each time the line is queried.
  */
 export function createConditionalFetch(): (fetch: ProviderFetch) => ProviderFetch {
   const cache = new BoundedMap<string, CachedResponse>(MAX_CACHED);

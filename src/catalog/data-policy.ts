@@ -1,19 +1,23 @@
-// What becomes of what people wrote, for one candidate: a pure function of facts, the worst of them winning.
-// Its law: worse information never turns a refusal into acceptance, and unknown never passes.
+// Computes the effective data policy of one candidate: a pure function of facts, of which the worst
+// wins. Invariants: worse information never turns a rejection into acceptance, and an unknown
+// policy never qualifies.
 import type { DataPolicy, EffectivePolicy, Feature, Privacy, Retention } from "../model/facts.ts";
 
 export interface PolicyInputs {
   provider: DataPolicy | undefined;
   endpoint?: Partial<DataPolicy> | undefined;
   model?: Partial<DataPolicy> | undefined;
-  /** More levels: what a provider says of this protocol or of models like this one. */
+  /** More levels: the provider's statements about this protocol or about models like this one. */
   exceptions?: readonly Partial<DataPolicy>[] | undefined;
-  /** The operator's own word about this credential. */
+  /** The operator's own statement about this credential. */
   credential?: { declared: boolean; note?: string; until?: string } | undefined;
   features?: readonly Feature[] | undefined;
-  /** What is spoken there: what is to be set in another protocol is never sent. null: native, and what is sent is not known. */
+  /**
+   * Protocol of the call. Controls that must be set in another protocol are not sent. `null`:
+   * native, so it is not known which controls are sent.
+   */
   protocol?: string | null | undefined;
-  /** Shipped with the gateway, or vouched for by the operator. */
+  /** Whether the facts ship with the gateway or are confirmed by the operator. */
   trusted: boolean;
   now: number;
 }
@@ -77,7 +81,10 @@ export function effectivePolicy(of: PolicyInputs): EffectivePolicy {
   return { ...mergeLevels(levels), stateful, retention, trains, basis, reasons: because };
 }
 
-/** What is not a promise is told by the most particular level; what must be sent, by all of them. */
+/**
+ * Merges fields that are not promises. The most specific level wins, except that controls and
+ * evidence are collected from all levels.
+ */
 function mergeLevels(levels: readonly Partial<DataPolicy>[]): Partial<DataPolicy> {
   const all: Partial<DataPolicy> = Object.assign({}, ...levels);
   const controls = levels.flatMap((l) => l.controls ?? []);
@@ -91,24 +98,30 @@ function mergeLevels(levels: readonly Partial<DataPolicy>[]): Partial<DataPolicy
   };
 }
 
-/** Zero by what is sent along: only where it is really sent. */
+/** Whether the control that makes retention zero is actually sent. */
 const isControlSent = (level: Partial<DataPolicy>, protocol: string | null | undefined): boolean =>
   level.zeroWhen === "control" &&
   protocol !== null &&
   (level.controls ?? []).some((c) => c.protocol === undefined || c.protocol === protocol);
 
-/** A provider that keeps nothing learns from nothing; one that says that it does learn is believed. */
+/**
+ * A provider that retains nothing cannot train on it, but a provider's statement that it trains is
+ * believed.
+ */
 const trainingUnderZeroRetention = (trains: DataPolicy["trains"]): DataPolicy["trains"] =>
   trains === "yes" ? "yes" : "no";
 
-/** State is what lasts. Of tools that run elsewhere and of caches that outlive the day only those are known not to keep that a policy leaves out of its list. */
+/**
+ * Whether a feature keeps state. If the policy lists its stateful features, that list decides.
+ * Otherwise, hosted tools and extended caches are assumed to keep state.
+ */
 export function isStateful(feature: Feature, stateful: readonly Feature[] | undefined): boolean {
   if (feature.startsWith("state.")) return true;
   if (stateful) return stateful.includes(feature);
   return feature.startsWith("hosted.") || feature === "cache.extended";
 }
 
-/** Whether a policy is good enough for what a request asks. */
+/** Whether a policy satisfies the privacy that a request requires. */
 export function satisfies(wanted: Privacy, policy: EffectivePolicy): boolean {
   if (wanted === "off") return true;
   if (policy.trains !== "no") return false;
@@ -118,7 +131,10 @@ export function satisfies(wanted: Privacy, policy: EffectivePolicy): boolean {
   );
 }
 
-/** What a level says, less what is not to be believed: expired claims, and zero without evidence or without trust. */
+/**
+ * Returns a level without the claims that must not be trusted: expired claims, and zero retention
+ * without evidence or trust.
+ */
 function discountUntrusted(
   level: Partial<DataPolicy>,
   of: PolicyInputs,
@@ -126,7 +142,7 @@ function discountUntrusted(
 ): Partial<DataPolicy> {
   if (!isPolicyCurrent(level.expires, of.now)) {
     because.push("policy_expired");
-    // What was bad news is not forgotten by getting old.
+    // A known negative statement remains valid after the policy expires.
     const trains = worseTraining(level.trains, "unknown");
     return { ...level, retention: UNKNOWN, trains, zeroWhen: undefined };
   }
@@ -150,7 +166,7 @@ function discountUntrusted(
   return level;
 }
 
-/** A full address, not a mention of one. */
+/** Requires a full URL, not just a host name. */
 const hasEvidenceUrl = (level: Partial<DataPolicy>): boolean =>
   (level.evidence ?? []).some((e) => /^https:\/\/[^/]+\/.+/.test(e) || e.startsWith("in-process:"));
 
@@ -172,13 +188,13 @@ const worseTraining = (
   return rank(a) >= rank(b) ? a : b;
 };
 
-/** A last day is a whole one. */
+/** The last day is included completely. */
 const isDeclarationValid = (until: string | undefined, now: number): boolean =>
   until === undefined || Date.parse(until) + (/^\d{4}-\d\d-\d\d$/.test(until) ? DAY_MS : 0) > now;
 
 const DAY_MS = 86_400_000;
 
-/** A date that cannot be read has passed. */
+/** A date that cannot be parsed counts as past. */
 function isPolicyCurrent(until: string | undefined, now: number): boolean {
   return until === undefined || Date.parse(until) > now;
 }

@@ -1,32 +1,33 @@
-// When live lists are asked for: at once when a line is new, then now and again, sooner after a failure, never twice at
-// the same time, never on the way of a request. What asking means is handed in; the clock may be too.
+// Schedules requests for live model lists. A new line is queried immediately, then periodically,
+// and sooner after a failure. The same line is never queried twice at the same time, and never
+// during a request. The query function is passed in, and the clock can be.
 import { wallClock } from "../lib/time/wall-clock.ts";
 import { publicErrorText } from "../model/error.ts";
 import type { ModelLists } from "./model-lists.ts";
 
-/** One credential of one provider, and how to ask for its list. */
+/** One credential of one provider, and the function that fetches its model list. */
 export interface ListSource {
   readonly provider: string;
   readonly credential: string;
   fetchModels(signal: AbortSignal): Promise<unknown>;
 }
 
-/** Plain data, for `tollgate status`. Times are Unix milliseconds. */
+/** Plain data for `tollgate status`. Times are Unix milliseconds. */
 export interface ListStatus {
   readonly provider: string;
   readonly credential: string;
-  /** Models in the list that is in force; undefined: never heard. */
+  /** Number of models in the current list. Undefined: no list was ever received. */
   readonly modelCount: number | undefined;
-  /** When upstream last said so, this process or an earlier one. */
+  /** When upstream last returned the list, to this process or an earlier one. */
   readonly lastSuccessAt: number | undefined;
   readonly ageMs: number | undefined;
-  /** Since the last success. */
+  /** Failures since the last success. */
   readonly failures: number;
   readonly lastError: { readonly at: number; readonly message: string } | undefined;
   readonly nextRefreshAt: number | undefined;
 }
 
-/** For people and logs: moments as dates. */
+/** Converts times to ISO dates for people and logs. */
 export const withIsoDates = ({ lastSuccessAt, lastError, nextRefreshAt, ...line }: ListStatus) => ({
   ...line,
   lastSuccessAt: isoDateOf(lastSuccessAt),
@@ -38,18 +39,22 @@ const isoDateOf = (at: number | undefined): string | undefined =>
 
 export interface ListRefresher extends Disposable {
   /**
-   * These lines from now on, at this pace. One that was there before keeps its rhythm unless that is too slow now; one
-   * that is not here any more is let go.
+   * Follows exactly these lines from now on, at this interval. A line that is already followed
+   * keeps its schedule unless its next refresh is later than the new interval. A line that is no
+   * longer included is dropped.
    */
   follow(lines: readonly ListSource[], everyMs?: number): void;
-  /** Asks now, all or one provider's; resolves when all have answered or failed. */
+  /** Queries all lines, or one provider's, now. Resolves when all have responded or failed. */
   refreshNow(provider?: string): Promise<void>;
   status(): readonly ListStatus[];
 }
 
 export interface Clock {
   now(): number;
-  /** Calls back once, later; returns the undo. Must not keep the process alive. */
+  /**
+   * Calls back once after a delay. Returns a function that cancels. Must not keep the process
+   * alive.
+   */
   after(ms: number, call: () => void): () => void;
   random(): number;
 }
@@ -60,9 +65,15 @@ export interface RefreshTimes {
 }
 
 const DEFAULT_TIMES: RefreshTimes = { everyMs: 10 * 60_000, deadlineMs: 30_000 };
-/** A quick pace has a quick deadline too, but none shorter than this. */
+/**
+ * Minimum deadline in milliseconds. The deadline is shortened to the interval, but not below this
+ * value.
+ */
 const MIN_DEADLINE_MS = 1_000;
-/** After a first failure; doubles with each one more, up to the usual pace. */
+/**
+ * Backoff in milliseconds after the first failure. Doubles with each further failure, up to the
+ * usual interval.
+ */
 const FIRST_RETRY_MS = 5_000;
 
 const SYSTEM_CLOCK: Clock = {
@@ -75,8 +86,8 @@ const SYSTEM_CLOCK: Clock = {
 };
 
 /**
- * How long to wait. Jitter, so that many gateways, or many lines of one, do not ask in step: ±10 % of the usual pace,
- * between half and all of a pause after failures.
+ * Returns how long to wait, in milliseconds. Jitter prevents gateways, or lines of one gateway,
+ * from querying in step: ±10% of the usual interval, and 50% to 100% of the backoff after failures.
  */
 export function refreshDelay(failures: number, everyMs: number, random: number): number {
   if (failures === 0) return everyMs * (0.9 + 0.2 * random);
@@ -97,7 +108,7 @@ interface TrackedList {
 export interface RefresherOptions {
   readonly times?: Partial<RefreshTimes>;
   readonly clock?: Clock;
-  /** A line fails that did not, or works again. */
+  /** Called when a line starts to fail or recovers. */
   readonly onStatusChange?: (status: ListStatus, error?: unknown) => void;
 }
 
@@ -162,7 +173,7 @@ class PeriodicListRefresher implements ListRefresher {
     this.#tracked = new Map();
   }
 
-  /** At its own rhythm, unless that is too slow now. */
+  /** Updates a followed line. Its schedule is kept unless the next refresh is too late now. */
   #reschedule(f: TrackedList, line: ListSource, quicker: boolean): void {
     f.source = line;
     if (quicker && f.nextAt !== undefined)
@@ -241,7 +252,7 @@ function release({ cancel, abort }: TrackedList): void {
   abort.abort();
 }
 
-/** The deadline holds even for code that does not listen to its signal. */
+/** Enforces the deadline even if the plugin's code ignores its signal. */
 function withDeadline(f: TrackedList, clock: Clock, deadlineMs: number): Promise<unknown> {
   const { abort, source } = f;
   const timeout = new AbortController();
@@ -262,7 +273,10 @@ function withDeadline(f: TrackedList, clock: Clock, deadlineMs: number): Promise
   });
 }
 
-/** The engine's own words say nothing to an operator; they go to the log, with the place that they come from. */
+/**
+ * Returns an error text for operators. Internal messages of the JavaScript engine go to the log
+ * instead, with their location.
+ */
 const errorTextOf = (error: unknown): string =>
   publicErrorText(
     error,

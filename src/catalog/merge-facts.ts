@@ -3,21 +3,27 @@ import type { ModelInfo, Price } from "../model/facts.ts";
 import type { Opt } from "../model/values.ts";
 import { FREE } from "../money/price.ts";
 
-/** The source that says so. */
+/** The source of a fact. */
 export interface FactSource {
   from: "operator" | "live" | "shipped";
-  /** ISO. For a live list, when it was heard; for shipped facts, when the source was last read. */
+  /**
+   * ISO date. For a live list, when it was received. For shipped facts, when their source was last
+   * read.
+   */
   at?: Opt<string>;
-  /** Whose list. */
+  /** Credential whose list contains the fact. */
   credential?: Opt<string>;
-  /** The model whose price this is. */
+  /** Model from which the price was taken. */
   pricedAs?: Opt<string>;
 }
 
-/** Field → the source that says so. Of what is a set of facts itself, each fact: "limits.context". */
+/** Source by field. Nested facts are listed one by one, for example "limits.context". */
 export type FactSources = { readonly [field: string]: FactSource };
 
-/** `free` says that zero is the price; an absent price is unknown, never zero. */
+/**
+ * Facts that one source states. `free` means a price of zero. A missing price is unknown, never
+ * zero.
+ */
 export type StatedFacts = Partial<Omit<ModelInfo, "price">> & {
   readonly price?: Opt<Price | "free">;
 };
@@ -26,7 +32,10 @@ export interface FactLayer extends FactSource {
   facts: StatedFacts;
 }
 
-/** Taken whole: half a price from one list and half from another is no price, and a promise goes with its evidence. */
+/**
+ * Fields that are taken whole from one layer. Halves of two prices do not make a price, and a
+ * promise needs its own evidence.
+ */
 const ATOMIC_FIELDS = [
   "name",
   "protocols",
@@ -35,12 +44,13 @@ const ATOMIC_FIELDS = [
   "released",
   "retires",
 ] as const;
-/** Sets of facts, each fact by itself. */
+/** Fields that are merged fact by fact. */
 const NESTED_FIELDS = ["can", "limits", "image"] as const;
 
 /**
- * What is known of one model. Layers stand strongest first, and a fact is taken from the first layer that states it.
- * The law: a weaker layer never changes what a stronger one says, and what no layer says stays absent.
+ * Merges what is known about one model. Layers are ordered by strength, and each fact is taken from
+ * the first layer that states it. Invariant: a weaker layer never changes a stronger layer's fact,
+ * and a fact that no layer states stays absent.
  */
 export function mergeFacts(
   model: string,
@@ -83,8 +93,9 @@ export function mergeFacts(
 }
 
 /**
- * "chat" is also what a list says that does not tell kinds apart, so below the operator's word any other kind counts for
- * more, whichever layer says it.
+ * Returns the layer that determines the operation. Lists that do not distinguish operations also
+ * report "chat". So unless the operator states the operation, any other operation in any layer
+ * takes precedence over "chat".
  */
 function operationLayerOf(layers: readonly FactLayer[]): FactLayer | undefined {
   return (

@@ -1,53 +1,63 @@
-// The live lists: what each credential of each provider was last told it may call. They outlive generations of the
-// config and, on disk, the process, so that an upstream which is down takes nothing away.
+// Live model lists: the models that each credential may call, as the provider last reported them.
+// They outlive config generations and, on disk, the process, so an unavailable upstream does not
+// remove models.
 import { mkdir, open, readdir, readFile, rename, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { wallClock } from "../lib/time/wall-clock.ts";
 import type { ModelInfo } from "../model/facts.ts";
 import { parseModelList } from "./parse-model-list.ts";
 
-/** One credential's list. */
+/** The model list of one credential. */
 export interface ModelList {
   readonly credential: string;
-  /** Unix milliseconds: when upstream last said so. */
+  /** Unix milliseconds when upstream last reported the list. */
   readonly at: number;
   readonly models: readonly ModelInfo[];
 }
 
 export interface ModelLists {
-  /** Moves whenever a list changes. */
+  /** Increases whenever a list changes. */
   readonly version: number;
-  /** In the order in which credentials were first heard; undefined: never heard. */
+  /**
+   * Returns a provider's lists in the order in which their credentials first reported. Undefined:
+   * none was ever received.
+   */
   of(provider: string): readonly ModelList[] | undefined;
-  /** Those that were heard. */
+  /** Returns the providers that have a list. */
   providers(): readonly string[];
-  /** Takes a new list in place of the old one, or throws and keeps the old one. Says whether anything differs. */
+  /**
+   * Replaces a list. Throws and keeps the old list if the new one is invalid. Returns whether the
+   * content changed.
+   */
   update(provider: string, credential: string, models: unknown, at: number): boolean;
-  /** Forgets the lists of credentials that are not among these. */
+  /** Removes the lists of all other credentials. */
   retainCredentials(provider: string, credentials: readonly string[]): void;
-  /** Called after a change, with the provider's name. Returns the undo. */
+  /**
+   * Calls the listener with the provider's name after a change. Returns a function that unregisters
+   * it.
+   */
   onChange(tell: (provider: string) => void): () => void;
-  /** The same, also where a list is what it was and only of a later moment. */
+  /** Like `onChange`, but also calls the listener if only the list's time changed. */
   onRefresh(tell: (provider: string) => void): () => void;
-  /** Resolves when everything is on disk that will be. */
+  /** Resolves when all pending writes have finished. */
   whenSaved(): Promise<void>;
-  /** Files that were not taken when the gateway started, and writes that failed. */
+  /** Errors of files that were rejected at startup and of writes that failed. */
   readonly errors: readonly string[];
 }
 
-/** A file beyond this is not ours. */
+/** Maximum file size in bytes. The gateway does not write larger files. */
 const MAX_FILE_BYTES = 32 * 1024 * 1024;
 const FORMAT_VERSION = 1;
 const MAX_ERRORS = 20;
 
-/** Without a folder, in memory only. */
+/** Opens the lists that are stored in a directory. Without one, lists are kept only in memory. */
 export async function openModelLists(dir?: string): Promise<ModelLists> {
   const lists = new PersistedModelLists(dir);
   await lists.load();
   return lists;
 }
 
-/** In memory only, and at once. */
+/** Creates lists that are kept only in memory, synchronously. */
 export const createInMemoryModelLists = (): ModelLists => new PersistedModelLists(undefined);
 
 class PersistedModelLists implements ModelLists {
@@ -109,7 +119,7 @@ class PersistedModelLists implements ModelLists {
     if (this.#dir === undefined) return;
     await mkdir(this.#dir, { recursive: true, mode: 0o700 });
     for (const name of await readdir(this.#dir)) {
-      // What a crash left half written.
+      // Left over from a write that a crash interrupted.
       if (name.endsWith(".tmp")) await rm(join(this.#dir, name), { force: true });
       if (!name.endsWith(".json")) continue;
       try {
@@ -143,7 +153,7 @@ class PersistedModelLists implements ModelLists {
     this.#save(provider);
   }
 
-  /** One writer a provider; what changes while it writes is written after it. */
+  /** One writer per provider. Changes that occur during a write are written after it. */
   #save(provider: string): void {
     if (this.#dir === undefined) return;
     this.#dirty.add(provider);
@@ -162,7 +172,7 @@ class PersistedModelLists implements ModelLists {
     const path = join(this.#dir!, fileNameOf(provider));
     const lists = this.#lists.get(provider);
     if (!lists) return rm(path, { force: true });
-    // Never in place: a reader, or a crash, sees the old file or the new one.
+    // Never written in place: a reader, or a crash, finds either the old or the new file.
     const half = `${path}.${process.pid}.tmp`;
     const file = await open(half, "w", 0o600);
     try {
@@ -180,7 +190,7 @@ class PersistedModelLists implements ModelLists {
   }
 }
 
-/** A provider's name is the operator's; a file's name must not lead anywhere. */
+/** A provider's name comes from the operator and must not become a path. */
 const fileNameOf = (provider: string): string =>
   `${encodeURIComponent(provider).replaceAll(".", "%2E")}.json`;
 const providerOfFile = (file: string): string => decodeURIComponent(file.slice(0, -".json".length));

@@ -3,16 +3,19 @@ import type { ModelInfo } from "../model/facts.ts";
 import { UNITS } from "../model/usage.ts";
 import { parseDecimal } from "../money/decimal.ts";
 
-/** More is not a list of models. */
+/** Maximum number of models in a list. */
 const MAX_MODELS = 20_000;
-/** What can stand behind the slash of a model id; a name that no request can carry is left out. */
+/**
+ * Characters and length allowed after the slash of a model id. Models whose name no request could
+ * carry are omitted.
+ */
 const MODEL_NAME = /^[!#-~]{1,255}$/;
 const DATE_PREFIX = /^\d{4}-\d\d-\d\d/;
 
 /**
- * A list of models as we trust it: only fields we know, each of its type. What a provider's code made of an upstream's
- * answer comes through here, and what was kept on disk. One entry that cannot be read refuses the whole, so that a
- * list which is garbage never stands in for a good one.
+ * Validates a model list and keeps only known fields of the right type. Used for lists from
+ * provider plugins and for lists stored on disk. One invalid entry rejects the whole list, so that
+ * garbage never replaces a good list.
  */
 export function parseModelList(value: unknown): readonly ModelInfo[] {
   if (!Array.isArray(value)) return rejectList("it is not a list");
@@ -71,7 +74,10 @@ const isShape =
     required.every((field) => v[field] !== undefined) &&
     Object.entries(v).every(([field, x]) => x === undefined || (fields[field]?.(x) ?? false));
 
-/** What money can calculate with: a decimal that is exact in so many places. */
+/**
+ * Whether a value is a non-negative decimal with at most `places` decimal places, so that costs are
+ * exact.
+ */
 const isDecimal =
   (places: number): Check =>
   (v) => {
@@ -107,11 +113,11 @@ const isPrice: Check = isShape(
   "lines",
 );
 
-/** A kind, as packages name them. */
+/** Form of operation names. */
 const OPERATION_NAME = /^[a-z][a-z0-9_-]{0,31}$/;
 
 const FIELD_CHECKS: { readonly [field in Exclude<keyof ModelInfo, "model">]: Check } = {
-  // Which of them are known depends on what is mounted.
+  // The set of known operations depends on what is mounted.
   operation: (v) => typeof v === "string" && OPERATION_NAME.test(v),
   name: isText,
   protocols: isListOf(isText),

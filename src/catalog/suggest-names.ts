@@ -1,16 +1,21 @@
 import { editDistance } from "../lib/text.ts";
 
-/** How many names a person wants to read. */
+/** Maximum number of suggestions. */
 const MAX_SUGGESTIONS = 3;
-/** Beyond this, two names are not a slip of the finger apart; and what is longer is not compared. */
+/**
+ * Maximum length in characters of the names that are compared. Longer names are not typing errors.
+ */
 const MAX_LENGTH = 80;
-/** Letters are compared one by one with this many: those that begin and end most like what is wanted. */
+/**
+ * Maximum number of candidates whose edit distance is computed: those with the most similar start
+ * and end.
+ */
 const MAX_COMPARED = 64;
 
 /**
- * The ids that were probably meant, nearest first: the same name with another provider, then a letter or two of
- * difference (at most one in three), or a name inside one that is a little longer. Runs on the way to a 404, so it looks
- * at lengths first.
+ * Returns the ids that were probably meant, nearest first: the same name at another provider, a
+ * name with a few different letters (at most one in three), or a name that contains the other. Runs
+ * before each 404 response, so it filters by length first.
  */
 export function suggestNames(wanted: string, ids: Iterable<string>): readonly string[] {
   if (wanted === "" || wanted.length > MAX_LENGTH) return [];
@@ -37,7 +42,7 @@ export function suggestNames(wanted: string, ids: Iterable<string>): readonly st
 
 const withoutProvider = (id: string): string => id.slice(id.indexOf("/") + 1);
 
-/** The same name, or one inside the other. */
+/** Scores equal names, and names of which one contains the other. Undefined: neither. */
 function scoreSameName(name: string, other: string): number | undefined {
   if (other === name || other.endsWith(`/${name}`)) return 0;
   if (Math.min(name.length, other.length) < 4) return undefined;
@@ -46,12 +51,12 @@ function scoreSameName(name: string, other: string): number | undefined {
     : undefined;
 }
 
-/** One letter in three may be wrong. */
+/** Maximum edit distance: one letter in three. */
 const maxTypos = (a: string, b: string): number => Math.floor(Math.max(a.length, b.length) / 3);
 const isPlausible = (a: string, b: string): boolean =>
   Math.abs(a.length - b.length) <= maxTypos(a, b);
 
-/** How many letters two names share at their beginning and end. */
+/** Returns the number of letters that two names share at their start and end. */
 function commonEndsLength(a: string, b: string): number {
   const maxLength = Math.min(a.length, b.length);
   let first = 0;
