@@ -86,8 +86,8 @@ function callOf(
   const costNano = BigInt(input * 2_500 + output * 9_000);
   const failed = luck.often(0.015);
   const ms = {
-    head: 90 + luck.below(200),
-    content: 120 + luck.below(420),
+    headers: 90 + luck.below(200),
+    firstToken: 120 + luck.below(420),
     total: 500 + luck.below(2_600),
   };
   const attempt = `${request}.1`;
@@ -137,7 +137,7 @@ function callOf(
     cached: false,
     privacy: "off",
     ms: ms.total,
-    firstTokenMs: failed ? undefined : ms.content,
+    firstTokenMs: failed ? undefined : ms.firstToken,
     overheadMs: 0.6 + luck.below(120) / 100,
     labels: {},
     status: failed ? 502 : 200,

@@ -105,7 +105,7 @@ describe("timeout and on_error", () => {
     }
     expect(it.states()).toHaveLength(4);
     expect(
-      it.at.logs.filter(({ message }) => message.includes("passed over")).length,
+      it.at.logs.filter(({ fields }) => fields.action === "skipped").length,
     ).toBeGreaterThanOrEqual(4);
   });
 });

@@ -127,7 +127,7 @@ describe("the health of providers", () => {
     expect(one!.pools.length).toBeGreaterThan(0);
     expect(one!.credentials.find(({ name }) => name === "second")!.cooldowns[0]).toMatchObject({
       state: "credential_rejected",
-      why: "upstream_auth",
+      reason: "upstream_auth",
     });
     expect(unmountedProviders).toMatchObject([{ provider: "left" }]);
     expect(JSON.stringify(providers)).not.toContain(BAD);
@@ -158,21 +158,21 @@ describe("the config that runs", () => {
     expect(of("workers")).toEqual({
       path: "workers",
       value: 2,
-      from: "file",
-      at: `${at.file}:1:10`,
+      source: "file",
+      location: `${at.file}:1:10`,
     });
-    expect(of("listen.port")).toMatchObject({ from: "command line" });
-    expect(of("request_history")).toMatchObject({ from: "default" });
+    expect(of("listen.port")).toMatchObject({ source: "command line" });
+    expect(of("request_history")).toMatchObject({ source: "default" });
     expect(of("frontends.chat-completions.use")).toMatchObject({
-      from: "file",
+      source: "file",
       at: `${at.file}:2:13`,
     });
     expect(of("providers.up.with.base_url")).toMatchObject({
-      from: "variable",
+      source: "variable",
       value: "${env:UP_URL}",
     });
     expect(of("providers.up.credentials.first.with.api_key")).toMatchObject({
-      from: "variable",
+      source: "variable",
       value: "${env:UP_KEY}",
     });
     for (const secret of [GOOD, BAD])
@@ -191,14 +191,19 @@ describe("a check of another config", () => {
     expect(fine.problems).toEqual([]);
     expect(fine).toMatchObject({
       ok: true,
-      restart: ["workers"],
-      assumed: ["UP_KEY", "UP_BAD"],
+      restartKeys: ["workers"],
+      assumedVariables: ["UP_KEY", "UP_BAD"],
       changes: expect.arrayContaining([
-        { path: "strict", was: false, becomes: true },
-        { path: "workers", was: 2, becomes: 3 },
+        { path: "strict", before: false, after: true },
+        { path: "workers", before: 2, after: 3 },
       ]),
     });
-    expect(await check(yaml())).toMatchObject({ ok: true, changes: [], more: 0, restart: [] });
+    expect(await check(yaml())).toMatchObject({
+      ok: true,
+      changes: [],
+      omittedChanges: 0,
+      restartKeys: [],
+    });
   });
 
   // Each quotes, in a sentence of the config's, what a variable or a file says.

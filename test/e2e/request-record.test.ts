@@ -69,7 +69,7 @@ const moody = defineMiddleware({
       const said = JSON.stringify(call.exchange.body["messages"]);
       if (!said.includes("answer")) return next();
       return {
-        answer: { blocks: [{ type: "text", text: "Mine." }], finish: { reason: "stop" } },
+        response: { blocks: [{ type: "text", text: "Mine." }], finish: { reason: "stop" } },
       } as never;
     },
   }),
@@ -134,7 +134,7 @@ describe("a record", () => {
       model: "fast",
       alias: "fast",
       served: "up/m",
-      pinned: false,
+      isPinned: false,
       bytesIn: body.length,
       client: "127.0.0.0/24",
       lossCodes: {},

@@ -34,11 +34,17 @@ function candidate(provider: string): HostCandidate {
 function attemptsOf(
   candidates: readonly HostCandidate[],
   on: readonly ErrorKind[],
-  most = { target: 1, all: 5 },
+  most = { perTarget: 1, total: 5 },
 ): AttemptScheduler {
-  const gen = { attempts: most, rests, timeouts: {} };
+  const gen = { retries: most, targetHealth: rests, timeouts: {} };
   const x = { "~": { gen, req: { headers: {} } } };
-  const plan = { candidates, others: [], on: new Set(on), out: [], resolution: {} };
+  const plan = {
+    candidates,
+    otherEndpoints: [],
+    failoverOn: new Set(on),
+    excluded: [],
+    resolution: {},
+  };
   return new AttemptScheduler(x as never, plan as never);
 }
 
@@ -47,8 +53,8 @@ function next(stage: FailurePoint, kind: ErrorKind, on: readonly ErrorKind[]) {
   const attempts = attemptsOf([candidate("a"), candidate("b")], on);
   const first = attempts.first()!.candidate;
   const failure = getFault(attributeFault(createFault(kind, "No."), "target", "a"))!;
-  return attempts.nextAfter({ candidate: first, startedAt: 0 } as never, stage, failure)?.candidate
-    .id;
+  return attempts.nextAfter({ candidate: first, requestFirstCallAt: 0 } as never, stage, failure)
+    ?.candidate.id;
 }
 
 it.each(Object.keys(FAILURE_POINTS) as FailurePoint[])(
@@ -80,11 +86,11 @@ describe("of a and b, where a says how long it refuses and b is in cooldown", ()
     for (let i = 0; i < 5; i++)
       rests.recordFailure(b, { kind: "overloaded", message: "No." }, of(`r${i}`));
     if (spent) while (rests.retryBudget("").takeRetry(false));
-    const attempts = attemptsOf([a, b], KINDS, { target: 2, all: 3 });
+    const attempts = attemptsOf([a, b], KINDS, { perTarget: 2, total: 3 });
     expect(attempts.first()!.candidate).toBe(a);
     const failure = getFault(attributeFault(TOLD, "target", "a"))!;
     rests.recordFailure(a, failure, of("own"));
-    const call = { candidate: a, began: clock() } as never;
+    const call = { candidate: a, requestFirstCallAt: clock() } as never;
     return { a, b, attempts, turn: attempts.nextAfter(call, "rejected", failure) };
   }
 

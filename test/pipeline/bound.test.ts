@@ -53,7 +53,7 @@ async function accounts(of: { down?: string; stubborn?: true; state?: "relay"; t
           },
         ],
         credentials: [credential("a"), credential("b")],
-        ...(of.state && { state: of.state }),
+        ...(of.state && { stateMode: of.state }),
       } as never,
     },
     models: { any: ["p/m"] },

@@ -11,7 +11,7 @@ beforeAll(async () => {
 });
 afterAll(() => all[Symbol.asyncDispose]());
 
-const data = {
+const dataPolicy = {
   retention: { kind: "days", days: 30 },
   trains: "no",
   zeroWhen: "credential",
@@ -37,7 +37,7 @@ const headsOf = (): string =>
 
 describe.each(ROADS)("from %s to %s", (from, into) => {
   it("nothing of the client's head leaves under `required`", async () => {
-    await using road = await all.open(from, { data });
+    await using road = await all.open(from, { dataPolicy });
     const fields = { model: `${into}/m` };
     const plain = await road.send(into, fields, marked, `/toy?beta=true&q=${MARK}`);
     const secret = await road.send(
@@ -53,7 +53,7 @@ describe.each(ROADS)("from %s to %s", (from, into) => {
 
 describe("what a review names", () => {
   it("leaves, word by word, and the others are told", async () => {
-    await using road = await all.open("messages", { data });
+    await using road = await all.open("messages", { dataPolicy });
     const beta = `interleaved-thinking-2025-05-14, ${MARK}-2026, claude-code-20250219`;
     const sent = await road.send(
       "messages",
@@ -74,7 +74,7 @@ describe("what a review names", () => {
   });
 
   it("is asked of no request that is not private", async () => {
-    await using road = await all.open("messages", { data });
+    await using road = await all.open("messages", { dataPolicy });
     await road.send("messages", {}, { "anthropic-beta": `${MARK}-2026`, "x-app": "cli" });
     expect(headsOf()).toContain(MARK);
   });

@@ -28,7 +28,7 @@ afterAll(() => all[Symbol.asyncDispose]());
 
 const required = { "service-zdr": "required" };
 /** Of an endpoint whose policy was read, what its provider lists is what keeps. */
-const data = {
+const dataPolicy = {
   retention: { kind: "days", days: 30 },
   trains: "no",
   zeroWhen: "credential",
@@ -39,7 +39,7 @@ describe.each(SENT)("%s", (_name, from, body) => {
   // A knob that another wire has not heard of leaves for it no more than any other stranger.
   const roads = ROADS.filter(([a, b]) => a === from && (!("min_p" in body) || a === b));
   it.each(roads)("works under `required`, from %s to %s", async (_from, into) => {
-    await using road = await all.open(from, { data });
+    await using road = await all.open(from, { dataPolicy });
     const plain = await road.send(into, { ...body, model: `${into}/m` });
     const secret = await road.send(into, { ...body, model: `${into}/m` }, required);
     expect(secret.error?.message ?? "").not.toMatch(/Service-ZDR/);
@@ -48,7 +48,7 @@ describe.each(SENT)("%s", (_name, from, body) => {
   });
 
   it("leaves byte for byte where nothing has to be hidden", async () => {
-    await using road = await all.open(from, { data });
+    await using road = await all.open(from, { dataPolicy });
     const { text, status } = await road.send(from, { ...body, model: `${from}/m` }, required);
     expect(status).toBe(200);
     for (const field of Object.keys(body).filter(
@@ -66,7 +66,7 @@ describe("what the operator writes", () => {
     };
     const refused: string[] = [];
     for (let n = 0; n < 5; n++) {
-      await using road = await all.open("chat-completions", { zdrFields: refused });
+      await using road = await all.open("chat-completions", { zdrAllowedFields: refused });
       const { error, text } = await road.send("chat-completions", odd, required);
       if (!error) {
         expect(text).toContain('"newer":1');
@@ -80,9 +80,9 @@ describe("what the operator writes", () => {
   });
 
   it("clears no tool that runs elsewhere, no state and no other model", async () => {
-    const zdrFields = ["tools", "previous_response_id", "models", "mcp_servers", "plugins"];
+    const zdrAllowedFields = ["tools", "previous_response_id", "models", "mcp_servers", "plugins"];
     await using road = await all.open("chat-completions", {
-      zdrFields,
+      zdrAllowedFields,
       identity: { models: ["*/m"] },
     });
     for (const fields of [
@@ -183,7 +183,7 @@ describe("every hosted tool that a review clears is one that each policy has som
   };
   const folder = join(import.meta.dirname, "../../plugins/providers/policy");
   const listed = readdirSync(folder).flatMap((file) => {
-    const { data: said } = JSON.parse(readFileSync(join(folder, file), "utf8"));
+    const { dataPolicy: said } = JSON.parse(readFileSync(join(folder, file), "utf8"));
     return said.stateful ? [[file.replace(".json", ""), said.stateful as string[]] as const] : [];
   });
   it.each(listed)("%s", (name, stateful) => {

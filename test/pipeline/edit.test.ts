@@ -59,7 +59,7 @@ async function sent(from: string, into: string, body: object, edit?: Hooks["edit
     status: got.status,
     asked: up.requests.map((one) => [one.path, one.json()]),
     features,
-    lane: reserve?.asked.lane,
+    lane: reserve?.clientRequest.mode,
     hold: reserve?.limits,
   };
 }

@@ -264,7 +264,7 @@ describe("an answer of a hook's own", () => {
       unit: "requests",
       max: 1,
       per: "minute",
-      left: 0,
+      remaining: 0,
       resetsAt: 1e12,
     };
     const got = await asked({

@@ -198,7 +198,7 @@ it("a hedge that a limit refuses is not made, and the first call answers", async
         unit: "nano_usd",
         per: "total",
         max: 1n,
-        left: 0n,
+        remaining: 0n,
         resetsAt: 0,
       };
       return { ok: false, denied, retryAfterMs: null } as never;

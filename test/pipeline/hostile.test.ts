@@ -373,10 +373,10 @@ describe("a hook", () => {
       res.writeHead(200, SSE).write(HELLO.join(""));
     });
     const cached = {
-      kind: "chat",
+      operation: "chat",
       protocol: "toy",
       stream: true,
-      mime: "text/event-stream",
+      contentType: "text/event-stream",
       body: Buffer.from(line({ say: "cached" })),
       usage: {},
     };

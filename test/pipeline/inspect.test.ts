@@ -41,7 +41,7 @@ describe.each([
       });
       const res = await s.ask({ big: 1, model: "p/m", text: "hi" });
       expect(res.status).toBe(200);
-      expect(reserves(s.journal)[0].asked.lane).toBe(lane);
+      expect(reserves(s.journal)[0].clientRequest.mode).toBe(lane);
     };
     await asked(undefined);
     await asked([{ inspect }]);
@@ -190,6 +190,6 @@ describe.each(Object.keys(CLIENTS).filter((id) => id !== "images"))("a client of
     // On one wire the model stands in the path.
     expect(sent).toMatchObject(from === "gemini" ? rest : { ...rest, model: "m" });
     expect(sent.model).toBe(from === "gemini" ? undefined : "m");
-    expect(reserves(s.journal)[0].asked.lane).toBe("passthrough");
+    expect(reserves(s.journal)[0].clientRequest.mode).toBe("passthrough");
   });
 });

@@ -152,7 +152,7 @@ describe("candidates", () => {
               info: of ? { price: perMillion(`${of[0] / 100}`, `${of[1] / 100}`) } : {},
             }),
           );
-          const x = { ...plain().x, size: { bytes: 0, input } } as never;
+          const x = { ...plain().x, inputSize: { bytes: 0, tokens: input } } as never;
           const survey = { features: [], maxOutput: output };
           const out = applyRoutingRule(seats, ROUTING_RULES.cheapest, plain({ x, facts: survey }));
           const cents = (one: HostCandidate) => {

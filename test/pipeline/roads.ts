@@ -43,19 +43,19 @@ export const columnOf = (from: string, into: string): number =>
   Object.keys(CLIENTS).indexOf(from) + Object.keys(TARGETS).indexOf(into);
 
 export interface Ways {
-  state?: "reject" | "relay";
+  stateMode?: "reject" | "relay";
   identity?: Omit<Identity, "id">;
-  zdrFields?: readonly string[];
+  zdrAllowedFields?: readonly string[];
   /** Where the frontend says that it goes. */
   read?: PipelineRoute["readInput"];
   /** What the provider says of data, beside what the operator has declared of its account. */
-  data?: DataPolicy;
+  dataPolicy?: DataPolicy;
 }
 
 /** Whatever was signed: these are kept, and learnt from. */
 const KEPT = [`*${mark("models")}`, "*:online", "@preset/*"].map((model) => ({
   model,
-  data: { requires: "unavailable" as const, retention: { kind: "unknown" as const } },
+  dataPolicy: { requires: "unavailable" as const, retention: { kind: "unknown" as const } },
 }));
 
 const DECLARED = { declared: true, until: "2099-01-01" };
@@ -100,23 +100,23 @@ function errorOf({ error }: any): any {
   return { ...error, code: reason, param: metadata?.param, details: undefined };
 }
 
-function provider(up: TestUpstream, id: string, { state, zdrFields, data }: Ways) {
+function provider(up: TestUpstream, id: string, { stateMode, zdrAllowedFields, dataPolicy }: Ways) {
   return {
     endpoints: [
       {
         protocol: TARGETS[id]!,
         base: `${up.url}/${id}/v1`,
         auth: "none" as const,
-        ...(data && { data }),
+        ...(dataPolicy && { dataPolicy }),
       },
     ],
-    state: state ?? "refuse",
-    zdrFields: zdrFields ?? [],
+    stateMode: stateMode ?? "reject",
+    zdrAllowedFields: zdrAllowedFields ?? [],
     exceptions: KEPT,
     credentials: [{ name: "main", fields: {}, weight: 1, models: undefined, zdr: DECLARED }],
     ...(isImage(id) && {
-      facts: new Map([["m", { kind: "image" as const }]]),
-      models: async () => [{ model: "m", kind: "image" as const }],
+      facts: new Map([["m", { operation: "image" as const }]]),
+      listModels: async () => [{ model: "m", operation: "image" as const }],
     }),
   };
 }

@@ -62,7 +62,8 @@ describe.each(ROADS.filter(([from]) => !isImage(from)))("from %s into %s", (from
       expect(up.requests.length).toBeGreaterThan(0);
       expect(words(body)).not.toMatch(/tulip|STRANGER/);
       expect(body).toContain("stopped at a word");
-      const lane = (at.journal as readonly any[]).find((row) => row.do === "reserve").asked.lane;
+      const lane = (at.journal as readonly any[]).find((row) => row.do === "reserve").clientRequest
+        .mode;
       expect(lane).toBe(from === into ? "passthrough" : "translated");
     }
   });

@@ -4,7 +4,11 @@ import type { HostCall } from "../../src/pipeline/exchange/call.ts";
 import { timeoutClassOf, timeoutsFor } from "../../src/pipeline/targets/timeouts.ts";
 
 const info = (kind: string, reasoning?: boolean) =>
-  ({ model: "m", kind, can: reasoning === undefined ? undefined : { reasoning } }) as never;
+  ({
+    model: "m",
+    operation: kind,
+    can: reasoning === undefined ? undefined : { reasoning },
+  }) as never;
 
 it("a class is the kind of model; of chats, whether content comes at once", () => {
   expect(timeoutClassOf({ info: info("chat", false), stream: true })).toBe("quick");
@@ -21,7 +25,7 @@ const quick = { ...times, firstByteMs: 60_000 };
 
 function call(headers: object, stream: boolean, reasoning = false): HostCall {
   const provider = { timeouts: { connectMs: 1, ...times, classes: new Map([["quick", quick]]) } };
-  const inner = { req: { headers }, started: performance.now() };
+  const inner = { req: { headers }, startedAt: performance.now() };
   return {
     info: info("chat", reasoning),
     stream,

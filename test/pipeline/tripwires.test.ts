@@ -90,7 +90,7 @@ describe("nor to be counted", () => {
 
 describe("where the operator relays state", () => {
   it.each(ROADS)("none of %s's leaves for %s but in its own protocol", async (from, into) => {
-    await using gate = await all.open(from, { state: "relay" });
+    await using gate = await all.open(from, { stateMode: "relay" });
     const wrong: string[] = [];
     for (const foreign of FOREIGN.filter(({ what }) => what === "state")) {
       const { text } = await gate.send(into, foreign.fields);
@@ -137,7 +137,7 @@ describe("a model that goes on with an answer", () => {
     ["one that the key may not use, by another name", ["responses/other"], "fast", 403],
   ])("is %s", async (_name, models, model, status) => {
     await using gate = await all.open("responses", {
-      state: "relay",
+      stateMode: "relay",
       identity: { models },
       read: () => ({ model: target }),
     });

@@ -69,8 +69,8 @@ function stage() {
     }
   };
   const asks = (key: string) => {
-    const gen = { attempts: { target: 1, all: 5 }, rests, timeouts: {} };
-    const inner = { gen, req: { headers: {} }, rested: undefined as never };
+    const gen = { retries: { perTarget: 1, total: 5 }, targetHealth: rests, timeouts: {} };
+    const inner = { gen, req: { headers: {} }, coolingDown: undefined as never };
     const x = { identity: { id: key }, "~": inner };
     const plan = {
       candidates: rests.inOrder(candidates, key).candidates,
@@ -80,7 +80,7 @@ function stage() {
     };
     const turn = new AttemptScheduler(x as never, { ...plan, resolution: {} } as never).first();
     if (turn?.reason === "probe") turn.candidate["~"].target.releaseProbe(key);
-    const recorded = (inner.rested ?? []) as readonly { candidate: HostCandidate }[];
+    const recorded = (inner.coolingDown ?? []) as readonly { candidate: HostCandidate }[];
     return {
       first: turn?.candidate.provider,
       recorded: recorded.map((one) => one.candidate.provider),
@@ -146,7 +146,7 @@ it.each([
   for (const at of ["a", "b"] as const) happens({ at, key: "anna", does, times: 1 });
   happens({ at: "a", key: "ben", does: "waits", times: 5 });
   happens({ at: "a", key: "anna", does: "fails", times: 5 });
-  const state = { state: "retry_after", refuses: does === "account" };
+  const state = { state: "retry_after", rejectsRequests: does === "account" };
   expect(rests.statusOf(first!, "anna")).toMatchObject(state);
   const all = rests.cooldowns();
   expect(all.find(({ provider }) => provider === "a")).toMatchObject(state);

@@ -85,7 +85,7 @@ beforeAll(async () => {
             identity?.models && ((id) => identity.models!.some((p) => matchesPattern(p, id))),
         }),
       find: (id: string) => catalog.listing(id),
-      works: () => catalog.operations,
+      operations: () => catalog.operations,
     },
   };
   frontend = await models.setup({ accept: ["bearer", "x-api-key"] }, ctx as never);
@@ -97,7 +97,7 @@ beforeAll(async () => {
       id: "r1",
       query: url.searchParams,
       headers: asked.headers,
-      presents: [],
+      credentialSources: [],
       params: id === undefined ? {} : { id: decodeURIComponent(id) },
       privacy: (asked.headers["x-test-privacy"] ?? "off") as Privacy,
     };

@@ -168,7 +168,10 @@ async function long(n: number, lane: Lane, of: Partial<TestServicesOptions>, wor
 const LONG = 3_000_000;
 /** Of an answer that is kept only in numbers. */
 function held(n: number, work: object): Promise<Outcome> {
-  const exchange = { work, "~": { gen: { maxAnswerBytes: 1 }, stay: { hold() {} } } };
+  const exchange = {
+    operationSpec: work,
+    "~": { gen: { maxResponseBytes: 1 }, permit: { reserveMemory() {} } },
+  };
   return faultIn(() => new BufferedBytes({ exchange } as never).add(n));
 }
 
@@ -187,7 +190,7 @@ async function refusal(n: number, again: boolean): Promise<Outcome> {
   };
   const auth = {
     sign: () => ({}),
-    refused: async ({ body }: { body: Buffer }) => {
+    renewToken: async ({ body }: { body: Buffer }) => {
       sizes.push(body.length);
       return again;
     },

@@ -65,7 +65,7 @@ async function fetched(n: number): Promise<Outcome> {
 async function listed(n: number): Promise<Outcome> {
   await using up = await large(n);
   const endpoints = [{ endpoint: { base: up.base }, pool: undefined }];
-  const provider = { endpoints, credentials: [credential], origins: new Set([up.base]) };
+  const provider = { endpoints, credentials: [credential], extraOrigins: new Set([up.base]) };
   const line = createCredentialClient(provider as never, 0, signal);
   return await faultIn(() => line.fetch("/models"));
 }
@@ -160,7 +160,13 @@ const events = (...protocols: readonly Protocol<any>[]): Driver =>
     ]),
   );
 function relayOf(relay: NonNullable<NonNullable<Protocol<any>["client"]>["createPassthrough"]>) {
-  const sink = { bytes() {}, content() {}, start() {}, usage() {}, finish: () => ({}) };
+  const sink = {
+    write() {},
+    reportContent() {},
+    reportStart() {},
+    reportUsage() {},
+    reportFinish: () => ({}),
+  };
   return relay(sink as never, createResponseContext({ stream: true }), {});
 }
 

@@ -14,15 +14,15 @@ export function brittle(
   let over = 0;
   const one = {
     calm: (yes: boolean) => void (calm = yes),
-    get made() {
+    get connectionCount() {
       return line.connectionCount;
     },
-    get there() {
+    get isConnected() {
       return line.isConnected;
     },
-    drop: () => line.disconnect(),
-    end: () => line.close(),
-    async ask() {
+    disconnect: () => line.disconnect(),
+    close: () => line.close(),
+    async connect() {
       const ask = await line.connect();
       const { connectionCount } = line;
       return async (question: Parameters<typeof ask>[0]) => {

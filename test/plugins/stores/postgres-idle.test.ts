@@ -22,7 +22,13 @@ it("with each look, though its own answers come a little later", async () => {
       beats++;
       return [{ said: "true;0 0;0" }];
     };
-    const line = { made: 1, there: true, ask: async () => ask, drop() {}, async end() {} };
+    const line = {
+      connectionCount: 1,
+      isConnected: true,
+      connect: async () => ask,
+      disconnect() {},
+      async close() {},
+    };
     const writer = createWriter(line as unknown as PipelinedConnection, {
       ...settings("postgres://here/none"),
       clock: "database",

@@ -167,7 +167,7 @@ function thunder(res: ServerResponse, chanced: Chance): void {
 
 function fair(req: IncomingMessage, body: Buffer, res: ServerResponse): void {
   const path = req.url!;
-  const asked = { path, body, json: () => JSON.parse(body.toString()) as unknown, n: 1 };
+  const asked = { path, body, json: () => JSON.parse(body.toString()) as unknown, number: 1 };
   const { headers, body: said }: ScriptedResponse = say("Hello")
     .usage({ input: 10, output: 8 })
     .toResponse(asked as never);

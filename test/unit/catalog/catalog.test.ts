@@ -63,7 +63,7 @@ describe("what is known of a model", () => {
     const live = { from: "live", at: "2026-11-20T10:00:00.000Z", credential: "main" };
     const ours = { from: "shipped", at: "2026-11-01" };
     expect(sources).toEqual({
-      kind: live,
+      operation: live,
       name: ours,
       price: { from: "operator", at: undefined },
       "limits.context": live,
@@ -89,10 +89,10 @@ describe("what is known of a model", () => {
     const { lists, catalog } = stock({
       azure: {
         operator: new Map([
-          ["mine", { kind: "chat", pricedAs: "openai/gpt-6" }],
-          ["twice", { kind: "chat", pricedAs: "mine" }],
-          ["round", { kind: "chat", pricedAs: "round" }],
-          ["lost", { kind: "chat", pricedAs: "nobody/none" }],
+          ["mine", { operation: "chat", pricedAs: "openai/gpt-6" }],
+          ["twice", { operation: "chat", pricedAs: "mine" }],
+          ["round", { operation: "chat", pricedAs: "round" }],
+          ["lost", { operation: "chat", pricedAs: "nobody/none" }],
         ]),
       },
       openai: shipped(),

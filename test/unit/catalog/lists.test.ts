@@ -61,13 +61,19 @@ describe("live lists", () => {
       [null],
       [{}],
       [{ model: "x" }],
-      [{ model: "x", kind: "no kind" }],
-      [...one, { model: 7, kind: "chat" }],
-      [{ model: "x", kind: "chat", limits: { context: "many" } }],
-      [{ model: "x", kind: "chat", can: { tools: "yes" } }],
-      [{ model: "x", kind: "chat", price: { lines: [{ unit: "input", usd: 0.5, per: 1 }] } }],
-      [{ model: "x", kind: "chat", price: { lines: [{ unit: "input", usd: "1e-6", per: 1 }] } }],
-      [{ model: "x", kind: "chat", price: { lines: [{ unit: "vibes", usd: "1", per: 1 }] } }],
+      [{ model: "x", operation: "no kind" }],
+      [...one, { model: 7, operation: "chat" }],
+      [{ model: "x", operation: "chat", limits: { context: "many" } }],
+      [{ model: "x", operation: "chat", can: { tools: "yes" } }],
+      [{ model: "x", operation: "chat", price: { lines: [{ unit: "input", usd: 0.5, per: 1 }] } }],
+      [
+        {
+          model: "x",
+          operation: "chat",
+          price: { lines: [{ unit: "input", usd: "1e-6", per: 1 }] },
+        },
+      ],
+      [{ model: "x", operation: "chat", price: { lines: [{ unit: "vibes", usd: "1", per: 1 }] } }],
       Array.from({ length: 20_001 }, (_, i) => ({ model: `m${i}`, kind: "chat" })),
     ])
       expect(() => lists.update("openai", "main", garbage, AT)).toThrowError(/not usable/);
@@ -78,12 +84,12 @@ describe("live lists", () => {
     const info = fc.record(
       {
         model: fc.string({ minLength: 1, maxLength: 20 }),
-        kind: fc.constantFrom("chat", "image"),
+        operation: fc.constantFrom("chat", "image"),
         name: fc.string({ maxLength: 50 }),
         limits: fc.record({ context: fc.nat() }, { requiredKeys: [] }),
         junk: fc.anything(),
       },
-      { requiredKeys: ["model", "kind"] },
+      { requiredKeys: ["model", "operation"] },
     );
     fc.assert(
       fc.property(fc.array(info), (list) => {
@@ -125,7 +131,7 @@ describe("live lists", () => {
     const lists = await openModelLists(dir);
     const path = join(dir, "openai.json");
     for (let i = 0; i < 50; i++) {
-      lists.update("openai", "main", [{ model: `m${i}`, kind: "chat" }], AT + i);
+      lists.update("openai", "main", [{ model: `m${i}`, operation: "chat" }], AT + i);
       if (i % 5 === 0) await new Promise(setImmediate);
       // A reader that comes at any time finds a whole file or none.
       const text = await readFile(path, "utf8").catch(() => "{}");

@@ -53,7 +53,7 @@ describe("merging what is said of a model", () => {
         const now = new Map(facts(after.info));
         for (const [fact, value] of facts(before.info)) {
           // Below the operator's word, "image" says more than "chat".
-          if (fact === "kind" && before.sources["kind"]?.from !== "operator") continue;
+          if (fact === "operation" && before.sources["operation"]?.from !== "operator") continue;
           expect(now.get(fact)).toEqual(value);
         }
       }),
@@ -65,7 +65,8 @@ describe("merging what is said of a model", () => {
       fc.property(layers, (all) => {
         const { info, sources } = mergeFacts("m", all);
         const stated = facts(info).filter(
-          ([f]) => f !== "model" && f !== "pricedAs" && !(f === "kind" && !sources["kind"]),
+          ([f]) =>
+            f !== "model" && f !== "pricedAs" && !(f === "operation" && !sources["operation"]),
         );
         const named = new Set(stated.map(([f]) => f));
         if (info.pricedAs !== undefined) named.add("price");

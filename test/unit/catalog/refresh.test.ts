@@ -74,7 +74,7 @@ describe("refreshing", () => {
     credential,
     fetchModels: models,
   });
-  const list = (...names: string[]) => names.map((model) => ({ model, kind: "chat" }));
+  const list = (...names: string[]) => names.map((model) => ({ model, operation: "chat" }));
 
   it("asks at once, then at its pace; a new model is there within it, a gone one gone", async () => {
     const clock = new Hand();

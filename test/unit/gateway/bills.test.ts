@@ -167,7 +167,7 @@ it("an observer that sends elsewhere gets no labels of a private call", async ()
 
 it("of a call that was denied nothing is kept: it is never settled", () => {
   const calls = new ReservedCalls();
-  const denied = { scope: "none", unit: "requests", max: 0, per: "day", left: 0, resetsAt: 1 };
+  const denied = { scope: "none", unit: "requests", max: 0, per: "day", remaining: 0, resetsAt: 1 };
   const lines: ChargeRecord[] = [];
   calls.add(
     lines,

@@ -19,7 +19,7 @@ it("is closed wherever the program starts another process of Node", () => {
   );
   expect(starts.length).toBeGreaterThan(8);
   const open = starts.filter(
-    (file) => !/NO_DEBUGGER|flagsOfOurs\(|--disable-sigusr1/.test(read(file)),
+    (file) => !/NO_DEBUGGER|childProcessFlags\(|--disable-sigusr1/.test(read(file)),
   );
   expect(open).toEqual([]);
 });

@@ -193,7 +193,7 @@ describe("the log", () => {
 
   test("what was logged right before the process ends is written", async () => {
     const script = `
-      import { createLog } from "./src/lib/log.ts";
+      import { createLog } from "./src/lib/log/log.ts";
       const log = createLog({ level: "info", pretty: false });
       for (let i = 0; i < 2000; i++) log.info({ i }, "line");
       process.exit(3);`;

@@ -34,7 +34,7 @@ describe("requests", () => {
     const body = Buffer.from([0, 255, 13, 10, 128]);
     await request(`${up.url}/v1/x?beta=true`, { method: "PUT", body, headers: { "X-Odd": "1" } });
     const asked = await up.waitForRequest(1);
-    expect(asked).toMatchObject({ n: 1, method: "PUT", path: "/v1/x", state: "complete" });
+    expect(asked).toMatchObject({ number: 1, method: "PUT", path: "/v1/x", state: "complete" });
     expect(asked.query.get("beta")).toBe("true");
     expect(asked.body.equals(body)).toBe(true);
     expect(asked.headers["x-odd"]).toBe("1");
@@ -112,7 +112,11 @@ describe("answers", () => {
       await answering({ body: [piece, piece], truncation: { after: 150, how } });
       const { body } = await post("/");
       await expect(body.text()).rejects.toThrow();
-      expect(up.requests[0]).toMatchObject({ sent: 150, state: "truncated", abortedAt: undefined });
+      expect(up.requests[0]).toMatchObject({
+        bytesSent: 150,
+        state: "truncated",
+        abortedAt: undefined,
+      });
       await up.close();
     }
     await answering({ body: [piece, piece], truncation: { after: { pieces: 1 }, how: "end" } });
@@ -166,7 +170,9 @@ describe("the bill", () => {
       await post("/v1/chat/completions", body, { authorization: "Bearer k1" })
     ).body.text();
     expect(text).toContain("[DONE]");
-    expect(up.bills).toEqual([{ n: 1, key: "k1", model: "m", usage, told: usage }]);
+    expect(up.bills).toEqual([
+      { requestNumber: 1, key: "k1", model: "m", usage, reportedUsage: usage },
+    ]);
   });
 
   it("is owed, untold, by those whose answer was cut before the usage", async () => {
@@ -181,7 +187,9 @@ describe("the bill", () => {
     ).body
       .text()
       .catch(() => {});
-    expect(up.bills).toEqual([{ n: 1, key: "k2", model: "m", usage, told: undefined }]);
+    expect(up.bills).toEqual([
+      { requestNumber: 1, key: "k2", model: "m", usage, reportedUsage: undefined },
+    ]);
   });
 
   it("has no line for an error", async () => {
