@@ -119,7 +119,7 @@ shutdown: { announce: 0s, timeout: 5s }
 frontends: [chat-completions]
 observers:
   - metrics
-  - { use: alerts, with: { to: { ops: { url: "${url}", secret: "${SECRET}" } } } }
+  - { use: alerts, with: { receivers: { ops: { url: "${url}", secret: "${SECRET}" } } } }
 `;
 
 /** What a drill found wrong: pairs of what must hold and whether it does. */
