@@ -10,7 +10,7 @@ import { until } from "../kit/wait.ts";
 
 it.each([1, 2])("nothing that asks hears that none runs: workers: %i", async (workers) => {
   await using gateway = await startDaemon({
-    yaml: `workers: ${workers}\ndrain: { for: 1s }\nproviders: { demo: { use: demo } }\n`,
+    yaml: `workers: ${workers}\nshutdown: { timeout: 1s }\nproviders: { demo: { use: demo } }\n`,
   });
   let next = gateway.pid;
   // The one that came next is gone before its folder is.

@@ -20,7 +20,7 @@ describe("with zero plugins", () => {
     const dir = await mkdtemp(join(tmpdir(), "bare-"));
     await writeFile(
       join(dir, "gateway.yaml"),
-      "frontends: []\nmiddleware: []\nlisten: { port: 0 }\ndrain: { announce: 0s }\n",
+      "frontends: []\nmiddleware: []\nlisten: { port: 0 }\nshutdown: { announce: 0s }\n",
     );
     const mask = new SecretMask();
     // The ledger's place is taken by something that holds nothing: whatever comes with Tollgate stays unloaded.

@@ -16,7 +16,10 @@ const isThere = spawnSync("systemd-socket-activate", ["--version"]).status === 0
 it.skipIf(!isThere)("by systemd, with workers, and over an upgrade", async () => {
   const dir = mkdtempSync(join(tmpdir(), "tollgate-activated-"));
   const file = join(dir, "gateway.yaml");
-  writeFileSync(file, "workers: 2\ndrain: { for: 5s }\nproviders: { demo: { use: demo } }\n");
+  writeFileSync(
+    file,
+    "workers: 2\nshutdown: { timeout: 5s }\nproviders: { demo: { use: demo } }\n",
+  );
   const port = await free();
   const node = join(root, "node_modules/.bin/node");
   const program = [

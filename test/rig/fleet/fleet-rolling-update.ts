@@ -165,11 +165,9 @@ async function replaced(
 
 async function versionsOf(fleet: Fleet): Promise<readonly string[]> {
   const found = (await fleet.any().ask("fleet", {})) as {
-    nodes: { state: string; about?: { version: string } }[];
+    nodes: { state: string; info?: { version: string } }[];
   };
-  return found.nodes.flatMap(({ state, about }) =>
-    state === "live" && about ? [about.version] : [],
-  );
+  return found.nodes.flatMap(({ state, info }) => (state === "live" && info ? [info.version] : []));
 }
 
 export const rig: Rig = {

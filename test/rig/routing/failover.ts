@@ -151,22 +151,22 @@ async function compared(daemon: Daemon, seconds: number, wrong: string[]): Promi
 async function both(
   daemon: Daemon,
 ): Promise<{ readonly status: string; readonly explain: string }> {
-  const { resting } = (await daemon.ask("status")) as unknown as { resting: Said[] };
+  const { cooldowns } = (await daemon.ask("status")) as unknown as { cooldowns: Said[] };
   const { candidates } = (await daemon.ask("explain", { model: "any" })) as unknown as {
-    candidates: { id: string; resting?: Said }[];
+    candidates: { id: string; cooldown?: Said }[];
   };
   const out = (all: readonly string[]) => all.toSorted().join(", ");
   return {
-    status: out(resting.map(({ what, state }) => `${what!.split(" ")[0]} ${state}`)),
+    status: out(cooldowns.map(({ target, state }) => `${target!.split(" ")[0]} ${state}`)),
     explain: out(
-      candidates.flatMap(({ id, resting }) =>
-        resting ? [`${id.split("/")[0]} ${resting.state}`] : [],
+      candidates.flatMap(({ id, cooldown }) =>
+        cooldown ? [`${id.split("/")[0]} ${cooldown.state}`] : [],
       ),
     ),
   };
 }
 interface Said {
-  readonly what?: string;
+  readonly target?: string;
   readonly state: string;
 }
 
