@@ -69,10 +69,10 @@ export const command: CliCommand = {
     ) as Options),
     tz: {
       placeholder: "zone",
-      description: "whose days and hours they are, as in Europe/Berlin; UTC by default",
+      description: "time zone, as in Europe/Berlin (default: UTC)",
     },
     csv: { description: "print a table for spreadsheets, amounts as decimal dollars" },
-    focus: { description: "print charges in the columns of FOCUS 1.2, for finance" },
+    focus: { description: "print charges in FOCUS 1.2 columns" },
     plot: { description: "draw what each row cost" },
   },
   examples: [
