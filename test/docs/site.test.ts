@@ -72,9 +72,13 @@ it("the contract's reference has every value that the contract exports, with a c
   const page = files.get("contract.html") as string;
   const missing = Object.keys(contract).filter((name) => !page.includes(`>${name}</h3>`));
   expect(missing).toEqual([]);
-  for (const name of ["Store", "Middleware", "RequestRecord", "Provider", "LimitCrossing"].filter(
-    (each) => each !== "Middleware",
-  ))
+  for (const name of [
+    "Store",
+    "Middleware",
+    "RequestRecord",
+    "Provider",
+    "ThresholdReached",
+  ].filter((each) => each !== "Middleware"))
     expect(page).toContain(`>${name}</h3>`);
   const schema = JSON.parse(readFileSync(join(ROOT, "schemas/gateway.schema.json"), "utf8")) as {
     properties: object;

@@ -24,7 +24,9 @@ export function guardAttemptHook(
 
 /** A reply, a recording or an answer of its own; what is in it is looked at where it is used. */
 const isAttemptResult = (got: unknown): boolean =>
-  typeof got === "object" && got !== null && ("headers" in got || "answer" in got || "body" in got);
+  typeof got === "object" &&
+  got !== null &&
+  ("headers" in got || "response" in got || "body" in got);
 
 class AttemptHookRun {
   readonly #policy: HookFailurePolicy;
