@@ -1,7 +1,7 @@
 import { boundMessage, BOUNDS, type BoundName } from "../lib/bounds.ts";
 import { createFault, type Fault } from "./error.ts";
 
-/** Throws what `excess` makes. */
+/** Throws the error of `createBoundExceeded`. */
 export function failBoundExceeded(
   bound: BoundName,
   most?: number,
@@ -10,7 +10,7 @@ export function failBoundExceeded(
   throw createBoundExceeded(bound, most, more);
 }
 
-/** The fault of there being more of something than there may be. `most`: an operator's own number. */
+/** Creates the error for a bound that is exceeded. `most`: the limit, if an operator changed it. */
 export function createBoundExceeded(
   bound: BoundName,
   most?: number,
@@ -24,6 +24,6 @@ const BOUND_CODES: ReadonlySet<string> = new Set(
   Object.values(BOUNDS).flatMap((bound) => (bound.error ? [bound.error[1]] : [])),
 );
 
-/** Whether it says that there was more of something than there may be. */
+/** Whether a fault reports that a bound was exceeded. */
 export const isBoundExceeded = ({ code }: Fault): boolean =>
   typeof code === "string" && BOUND_CODES.has(code);

@@ -1,32 +1,39 @@
-// What may be tried again after a failure: data, beside ERRORS. There the kind decides whether another candidate may be asked; here
-// it is how far the call had come that decides, together with the kind, whether the same target may be asked once more, and what
-// the call's row in the ledger is.
+// Retry rules after a failed call, as data. `ERRORS` decides by error kind whether another
+// candidate may be called. This table decides by error kind and progress of the call whether the
+// same target may be called again, and how the call is recorded in the ledger.
 import type { ErrorKind } from "./error.ts";
 
 /**
- * immediate: at once, before any other candidate: the connection was at fault, not the target. backoff: after the others, and after a pause
- * that chance spreads. retry_after: after the others, and after the pause that the provider asked for, where that is short. All of them
- * on a new connection, for which the name is looked up again.
+ * When the same target is called again. Each retry uses a new connection and resolves the host name again.
+ *
+ * - `immediate`: right away, before any other candidate, because the connection failed and not the target.
+ * - `backoff`: after the other candidates and a random backoff.
+ * - `retry_after`: after the other candidates and the wait that the provider requested, if it is short.
  */
 export type RetryMode = "immediate" | "backoff" | "retry_after";
 
 interface FailurePointRule {
-  /** What it means, in the words of the docs. */
+  /** Description for the docs. */
   readonly description: string;
-  /** Whether another candidate may be asked, where ERRORS and the route's `fallback_on` allow it. */
+  /**
+   * Whether another candidate may be called, if `ERRORS` and the route's `fallback_on` allow it.
+   */
   readonly allowsFailover: boolean;
-  /** After which kinds the same target may be asked once more. */
+  /** Error kinds after which the same target may be called again. */
   readonly retries: { readonly [K in ErrorKind]?: RetryMode };
-  /** Whether that costs nothing of the target's budget of retries. */
+  /** Whether the retry does not count toward the target's retry limit. */
   readonly isFree: boolean;
   /**
-   * void: nothing is billed. estimated: its input is billed as if it had been read, with what was seen of an answer. partial: what was
-   * made is billed.
+   * How the failed call is billed. `void`: nothing. `estimated`: its whole input and the part of
+   * the response that was seen. `partial`: the output that was generated.
    */
   readonly ledgerResult: "void" | "estimated" | "partial";
 }
 
-/** How far a call had come when it failed, from nothing sent to something that its client has seen. */
+/**
+ * How far a call had progressed when it failed, from nothing sent to content received by the
+ * client.
+ */
 export const FAILURE_POINTS = {
   unsent: {
     description: "nothing was sent: no address, no connection, no TLS",
@@ -77,9 +84,9 @@ export const FAILURE_POINTS = {
   },
 } as const satisfies Record<string, FailurePointRule>;
 
-/** How far a call had come. */
+/** How far a call had progressed when it failed. */
 export type FailurePoint = keyof typeof FAILURE_POINTS;
 
-/** How the same target may be tried once more; undefined: it may not. */
+/** Returns how the same target may be called again. Undefined: it may not. */
 export const retryModeAfter = (stage: FailurePoint, kind: ErrorKind): RetryMode | undefined =>
   (FAILURE_POINTS[stage] as FailurePointRule).retries[kind];

@@ -1,10 +1,12 @@
-// Whether, and when, a client should send the same request again. One value decides it: `retry-after`, `retry-after-ms`, `x-should-retry`, the
-// sentence at the end of the message, and what a protocol says of it in its body are all made from it, so they cannot disagree.
+// Decides whether and when a client should repeat a request. `retry-after`, `retry-after-ms`,
+// `x-should-retry`, the last sentence of the message, and protocol-specific body fields are all
+// derived from one value, so they cannot disagree.
 import type { ErrorKind, Fault } from "./error.ts";
 
 /**
- * yes: the same request may succeed later. if_retry_after: only where the fault says when. no: it would fail the same way, or only an operator can
- * mend it.
+ * Whether a client should retry, by error kind. `yes`: the same request may succeed later.
+ * `if_retry_after`: only if the fault states a time. `no`: the request would fail in the same way,
+ * or only an operator can fix the cause.
  */
 export const CLIENT_RETRIES = {
   invalid: "no",
@@ -31,13 +33,19 @@ export const CLIENT_RETRIES = {
   internal: "no",
 } as const satisfies Record<ErrorKind, "yes" | "if_retry_after" | "no">;
 
-/** Where it is not known when. */
+/** Delay in milliseconds if the time is not known. */
 const DEFAULT_RETRY_MS = 1_000;
-/** Longer than this a client is not told to retry by itself: one SDK would sleep for all of it, another asks at once and again. */
+/**
+ * Longest delay in milliseconds with `x-should-retry: true`. With a longer one, one SDK would sleep
+ * for all of it, and another would retry immediately and repeatedly.
+ */
 const MAX_CLIENT_WAIT_MS = 60_000;
 const DAY_MS = 24 * 3_600_000;
 
-/** When the same request may succeed, in whole milliseconds from now; undefined: it would fail again. */
+/**
+ * Returns the time from now in whole milliseconds after which the same request may succeed.
+ * Undefined: it would fail again.
+ */
 export function retryAfterMsFor({ kind, retryAfterMs: told }: Fault): number | undefined {
   const when = CLIENT_RETRIES[kind];
   const known = typeof told === "number" && told >= 0;
@@ -47,7 +55,7 @@ export function retryAfterMsFor({ kind, retryAfterMs: told }: Fault): number | u
 
 const seconds = (ms: number): number => Math.ceil(ms / 1_000);
 
-/** The headers of a refusal. `ms`: of `retryAfterOf`. */
+/** Returns the retry headers of an error response. `ms`: the result of `retryAfterMsFor`. */
 export const retryHeaders = (ms: number | undefined): Record<string, string> =>
   ms === undefined
     ? { "x-should-retry": "false" }
@@ -57,7 +65,10 @@ export const retryHeaders = (ms: number | undefined): Record<string, string> =>
         "x-should-retry": String(ms <= MAX_CLIENT_WAIT_MS),
       };
 
-/** A fault as a client is told it: its message ends with when to retry, and `retryAfterMs` is there only if it should. */
+/**
+ * Returns the fault as a client receives it. If the client should retry, `retryAfterMs` is set and
+ * the message ends with the delay.
+ */
 export function withRetryHint(fault: Fault): Fault {
   const { retryAfterMs: _, ...rest } = fault;
   const ms = retryAfterMsFor(fault);
@@ -65,6 +76,6 @@ export function withRetryHint(fault: Fault): Fault {
   return { ...rest, retryAfterMs: ms, message: appendRetryHint(fault.message, ms) };
 }
 
-/** Messages say nothing of it themselves. */
+/** Appends the delay to a message. Messages must not mention it themselves. */
 export const appendRetryHint = (message: string, ms: number): string =>
   `${/[.!?…]$/.test(message) ? message : `${message}.`} Retry after ${seconds(ms)} s.`;

@@ -1,15 +1,21 @@
 import type { Json, JsonObject, Opt } from "./values.ts";
 
-/** What a request of any kind says. The host reads these and nothing else of it. */
+/** Fields that requests of every operation share. The host reads only these fields. */
 export interface CommonRequest {
-  /** Model name, as the client wrote it. */
+  /** Model name, as the client sent it. */
   model: string;
   /** Whether the client requests a streamed response. */
   stream: boolean;
   /** Identifier of the end user, as the client sent it. */
   user?: Opt<string>;
-  /** Top-level fields that the codec does not know. The host sets them upstream unless the model refuses them. */
+  /**
+   * Top-level fields that the codec does not know. The host sends them upstream unless the model
+   * rejects them.
+   */
   rest: JsonObject;
-  /** Known to one protocol only, by its id; only that protocol's codec reads it back, so it cannot leak onto another wire. */
+  /**
+   * Fields of a single protocol, by its id. Only that protocol's codec reads them, so they cannot
+   * appear in another protocol.
+   */
   ext: { readonly [protocol: string]: Json };
 }

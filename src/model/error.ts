@@ -2,41 +2,46 @@ import { describeUnexpectedError } from "../lib/error-location.ts";
 import type { JsonObject, Opt } from "./values.ts";
 
 /**
- * Every way a request can fail: [status, may another candidate be tried, what is rested for a while].
- * The set is closed: a kind decides status, retry and rest, and nothing else does.
+ * All error kinds: [HTTP status, whether another candidate is tried, what is put in cooldown]. The
+ * set is closed. The kind alone decides status, retry, and cooldown.
  *
- * never: what was asked is at fault, and another candidate would say the same. next: another one may mend it, unless the
- * route's `fallback_on` leaves it out. opt_in: another one may mend it, with a larger window or another policy, at another price: it
- * is tried only where the route's `fallback_on` names the kind and the provider itself said so, not a hook.
+ * - `never`: the request is at fault, and another candidate would fail in the same way.
+ * - `next`: another candidate may succeed. It is tried unless the route's `fallback_on` excludes
+ *   the kind.
+ * - `opt_in`: another candidate with a larger window or another policy may succeed, at another
+ *   price. It is tried only if the route's `fallback_on` names the kind and the error came from the
+ *   provider, not from a hook.
  */
 export const ERRORS = {
   invalid: [400, "never"],
   context_length: [400, "opt_in"],
   content_policy: [400, "opt_in"],
-  /** This candidate cannot say it; another may. */
+  /** This candidate does not support the request. Another one may. */
   unsupported: [400, "next"],
   unauthenticated: [401, "never"],
   forbidden: [403, "never"],
   privacy: [403, "never"],
   not_found: [404, "never"],
   conflict: [409, "never"],
-  /** It does not go with what the client said before. */
+  /** The request contradicts an earlier request of the client. */
   mismatch: [422, "never"],
   too_large: [413, "never"],
-  /** The client's own budget. */
+  /** The client's own budget is used up. */
   quota: [429, "never"],
   rate_limited: [429, "next", "credential+model"],
   overloaded: [503, "next", "target"],
   timeout: [504, "next", "target"],
   upstream: [502, "next", "target"],
-  /** Our key, our account: never the client's 401 or 402. */
+  /**
+   * Tollgate's key or account at the provider failed. Never reported as the client's 401 or 402.
+   */
   upstream_auth: [502, "next", "credential"],
   upstream_quota: [502, "next", "credential"],
-  /** Upstream says that it kept what it must not keep. */
+  /** The provider reports that it stored content that it must not store. */
   attestation: [502, "never", "credential"],
   unavailable: [503, "never"],
   canceled: [499, "never"],
-  /** Fixed text and an id; its message is for the log. */
+  /** The client receives a fixed text and an id. The message is only logged. */
   internal: [500, "never"],
 } as const satisfies Record<
   string,
@@ -47,33 +52,37 @@ export const ERRORS = {
   ]
 >;
 
-/** The kinds of failure. A plugin chooses one; the host decides from it what happens next. */
+/** Kind of failure. A plugin chooses the kind, and the host derives the reaction from it. */
 export type ErrorKind = keyof typeof ERRORS;
 
-/** The only error with words for a client. Any other throw is `internal`. */
+/**
+ * An error whose message is shown to the client. Any other thrown value is reported as `internal`.
+ */
 export interface Fault {
   /** Kind of failure, which decides the HTTP status and whether another candidate is tried. */
   kind: ErrorKind;
-  /** Message for the client. Of the kind `internal`, for the log only. */
+  /** Message for the client. For the kind `internal`, it is only logged. */
   message: string;
-  /** From the open, listed vocabulary of codes; the protocol's own where it has one. */
+  /** Error code from the open, documented list, or the protocol's own code if it has one. */
   code?: Opt<string>;
-  /** The field at fault, as a JSON pointer or the protocol's own spelling of a path. */
+  /** The invalid field, as a JSON pointer or in the protocol's own notation. */
   param?: Opt<string>;
   /** Time after which the client may retry, in milliseconds. Sent as `retry-after`, in seconds. */
   retryAfterMs?: Opt<number>;
   /** Facts for programs, returned in the error body next to the message. */
   details?: Opt<JsonObject>;
-  /** For the log only. */
+  /** Cause, for the log only. */
   cause?: Opt<unknown>;
 }
 
-/** A registered symbol, not a class: a second copy of this module changes nothing. */
+/**
+ * A registered symbol instead of a class, so that faults work across several copies of this module.
+ */
 const FAULT = Symbol.for("tollgate.fault");
 
 /**
- * Makes the error that `fail` throws, and throws nothing: for a promise that is rejected with it, or for a failure that is
- * handed on. Called by plugins and by the host alike; has no effect of its own and never throws.
+ * Creates the error that `fail` throws, without throwing it. Use it to reject a promise or to pass
+ * a failure on. Called by plugins and by the host. Has no side effects and never throws.
  */
 export const createFault = (
   kind: ErrorKind,
@@ -84,7 +93,10 @@ export const createFault = (
     [FAULT]: { ...more, kind, message } satisfies Fault,
   });
 
-/** Throws a fault: the one way in which code on the way of a request refuses it with words. */
+/**
+ * Throws a fault. This is the only way for code in the request pipeline to reject a request with a
+ * message.
+ */
 export const fail = (
   kind: ErrorKind,
   message: string,
@@ -93,16 +105,20 @@ export const fail = (
   throw createFault(kind, message, more);
 };
 
-/** The fault that was thrown, or nothing when something else was. */
+/** Returns the fault that was thrown, or undefined for any other value. */
 export const getFault = (error: unknown): Fault | undefined =>
   (error as { [FAULT]?: Fault } | null | undefined)?.[FAULT];
 
-/** Made by V8 for what a program does wrong: their words are about code, and may quote what was sent. */
+/**
+ * Errors that V8 throws for programming errors. Their messages describe code and may quote the
+ * request.
+ */
 const ENGINE_ERRORS = [TypeError, RangeError, SyntaxError, ReferenceError, URIError, EvalError];
 
 /**
- * What may be said of an error where a client, a log's message or a status shows it: a fault's words, or those of an error
- * that was written to be read. The engine's are for the log's `err`, beside the place that they come from.
+ * Returns the part of an error that may be shown to clients, in log messages, and in status output:
+ * the message of a fault, or of an error that was written for readers. Messages of engine errors
+ * are only logged, in `err`, with their location.
  */
 export function publicErrorText(
   error: unknown,
@@ -115,6 +131,6 @@ export function publicErrorText(
   return error.message;
 }
 
-/** By its name as well: of an error of another process only that has come. */
+/** Also compares the name, because only the name of an error in another process is transferred. */
 const isInstanceByName = (error: Error, kind: Function): boolean =>
   error instanceof kind || error.name === kind.name;

@@ -2,7 +2,7 @@ import type { Block, Media, Proof, ResponseItem } from "./request.ts";
 import type { Usage } from "./usage.ts";
 import type { Json, Opt } from "./values.ts";
 
-/** Why an answer ended, in words that every protocol can be mapped to. A reason newer than us is `other`. */
+/** Why a response ended, in terms that map to every protocol. Unknown reasons become `other`. */
 export type FinishReason =
   | "stop"
   | "stop_sequence"
@@ -15,20 +15,24 @@ export type FinishReason =
   | "other";
 
 /**
- * An answer, as it is made. The grammar:
+ * One event of a response. The grammar:
  *
  *     start (open (delta | media | proof | cite)* close | item | usage)* finish
  *
- * A block is opened once and closed once, and blocks may be open together (an encoder that cannot say so, buffers).
- * Usage is cumulative. There is one finish, and a decoder that ends without it throws. Errors are thrown, not emitted.
- * `start` means that upstream has accepted the work: a call that fails after it is estimated, never void.
+ * Each block is opened once and closed once. Several blocks may be open at the same time. An encoder whose protocol does not
+ * support that buffers them. Usage is cumulative. There is exactly one finish, and a decoder that ends without one throws.
+ * Errors are thrown, not emitted. `start` means that upstream accepted the request: a call that fails later is billed as
+ * estimated, never as void.
  */
 export type ModelEvent =
   | UsageReport
   | Finish
-  /** The provider accepted the request. `id` is its ID of the response, `model` the model that answers. */
+  /**
+   * The provider accepted the request. `id` is the provider's ID of the response, and `model` is
+   * the model that responds.
+   */
   | { type: "start"; id?: Opt<string>; model?: Opt<string> }
-  /** A block begins. Later events refer to it by `index`. */
+  /** Start of a block. Later events refer to the block by `index`. */
   | { type: "open"; index: number; block: OpenBlock }
   /** Text, reasoning, or a tool's arguments. */
   | { type: "delta"; index: number; text: string; logprobs?: Opt<readonly Json[]> }
@@ -40,24 +44,27 @@ export type ModelEvent =
   | { type: "cite"; index: number; citation: Json }
   /** A block is complete. */
   | { type: "close"; index: number }
-  /** One whole thing of an answer that is a list of things: a vector, a score. `index` is its place in the list. */
+  /**
+   * One complete item of a response that is a list, such as an embedding or a score. `index` is its
+   * position in the list.
+   */
   | { type: "item"; index: number; item: ResponseItem };
 
-/** What a block is, said when it opens. Its content follows as deltas, media, proofs and citations. */
+/**
+ * Type of a block, sent when the block opens. The content follows as deltas, media, proofs, and
+ * citations.
+ */
 export type OpenBlock =
   /** A block whose type needs no further information. */
   | { type: "text" | "refusal" | "image" | "audio" }
-  /** `summary`: what follows is a digest for people, not the model's own reasoning. */
+  /** With `summary`, the content is a summary for people, not the model's own reasoning. */
   | { type: "reasoning"; summary?: Opt<boolean> }
   /** Content that only the protocol `origin` can read, such as the result of a hosted tool. */
   | { type: "opaque"; origin: string; raw: Json }
   /** A call of a client tool. Its arguments follow as deltas. */
   | { type: "call"; id: string; name: string; tool: "function" | "custom" };
 
-/**
- * The end of an answer. `sequence` is the stop sequence that was met; `detail` is the provider's own word for the
- * reason.
- */
+/** End of a response. */
 export interface Finish {
   /** Marks the last event of a response. */
   type: "finish";
@@ -69,7 +76,10 @@ export interface Finish {
   detail?: Opt<string>;
 }
 
-/** Cumulative: a later one replaces an earlier one unit by unit; one with another `model` is a bill line of its own. */
+/**
+ * Cumulative usage. A later report replaces an earlier one unit by unit. A report with another
+ * `model` is a separate line of the bill.
+ */
 export interface UsageReport {
   /** Marks a usage report. */
   type: "usage";
@@ -79,23 +89,32 @@ export interface UsageReport {
   model?: Opt<string>;
   /** Service tier that is billed, as the provider names it. */
   tier?: Opt<string>;
-  /** Of pictures, as they were made. */
+  /** Size of the images that were made. */
   size?: Opt<string>;
   /** Quality of the images that were made. */
   quality?: Opt<string>;
-  /** What a price's multipliers ask for, as upstream says it was: { speed: "fast" }. */
+  /**
+   * Attributes that price multipliers match, as the provider reports them, such as `{ speed: "fast"
+   * }`.
+   */
   pricingAttributes?: Opt<{ readonly [fact: string]: Opt<string> }>;
-  /** The provider's own price of this answer, kept beside ours. */
+  /**
+   * Price of this response as the provider reports it, in nano-dollars. Stored in addition to the
+   * computed price.
+   */
   costNano?: Opt<bigint>;
 }
 
-/** A whole answer is the fold of its events, so no provider implements two things. */
+/**
+ * A complete response: the result of collecting its events. A provider therefore implements only
+ * the events.
+ */
 export interface ModelResponse {
   /** The provider's ID of the response. */
   id?: Opt<string>;
   /** Content of the response, in order. */
   blocks: readonly Block[];
-  /** By their index. Absent where no item came. */
+  /** Items by index. Absent if there are none. */
   items?: Opt<readonly ResponseItem[]>;
   /** Units that the response used. */
   usage: Usage;

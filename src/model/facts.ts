@@ -2,7 +2,7 @@ import type { Operation } from "./request.ts";
 import type { Unit } from "./usage.ts";
 import type { HeadersOut, Json, JsonObject, Opt } from "./values.ts";
 
-/** What a request may ask for and a model may lack. */
+/** Feature that a request may need and a model may lack. */
 export type Feature =
   | "stream"
   | "tools"
@@ -20,10 +20,16 @@ export type Feature =
   | `hosted.${string}`
   | `cache.${string}`;
 
-/** Three values: true, false, and absent for unknown. Unknown is forwarded. */
+/**
+ * Support by feature: true, false, or absent for unknown. Requests with unknown features are
+ * forwarded.
+ */
 export type FeatureSupport = { readonly [F in Feature]?: Opt<boolean> };
 
-/** What is known of one model of a provider. Every member but the name may be absent, which means unknown. */
+/**
+ * Metadata of one model of a provider. Every field except `model` and `operation` is optional. A
+ * missing field means unknown.
+ */
 export interface ModelInfo {
   /** The provider's name of the model. */
   model: string;
@@ -31,17 +37,20 @@ export interface ModelInfo {
   operation: Operation;
   /** Display name. */
   name?: Opt<string>;
-  /** Which of its provider's protocols serve this model; absent = the endpoints' own `serves`. */
+  /**
+   * Protocols of the provider that serve this model. Default: the `serves` setting of each
+   * endpoint.
+   */
   protocols?: Opt<readonly string[]>;
   /** Features that the model supports or lacks. */
   can?: Opt<FeatureSupport>;
-  /** Top-level fields that this model answers with an error. */
+  /** Top-level fields that make this model return an error. */
   rejectedFields?: Opt<readonly string[]>;
   /** Price of the model. */
   price?: Opt<Price>;
   /** ID of a model whose price applies to this one. */
   pricedAs?: Opt<string>;
-  /** Data policy for this model, where it differs from the provider's. */
+  /** Data policy for this model, if it differs from the provider's. */
   dataPolicy?: Opt<Partial<DataPolicy>>;
   /** Maximum number of context, input, and output tokens, and of images in one request. */
   limits?: Opt<{ [K in "context" | "input" | "output" | "images"]?: Opt<number> }>;
@@ -53,11 +62,11 @@ export interface ModelInfo {
   retires?: Opt<string>;
 }
 
-/** What an image model takes. A list that is absent is unknown: whatever is asked is forwarded. */
+/** Parameters that an image model accepts. If a list is missing, any value is forwarded. */
 export interface ImageFacts {
-  /** As the images protocol writes them: "1024x1024", "auto". */
+  /** Sizes in the format of the images API: "1024x1024", "auto". */
   sizes?: Opt<readonly string[]>;
-  /** Bounds of a free size, in pixels of one side; `step`: both sides are multiples of it. */
+  /** Limits of free sizes, in pixels per side. Both sides must be multiples of `step`. */
   sides?: Opt<{ min: number; max: number; step?: Opt<number> }>;
   /** Accepted values of `quality`. */
   qualities?: Opt<readonly string[]>;
@@ -65,7 +74,7 @@ export interface ImageFacts {
   formats?: Opt<readonly string[]>;
 }
 
-/** What ships beside a provider's code. */
+/** Metadata that ships with a provider's code. */
 export interface Facts {
   /** When the source was last read, as an ISO date. */
   asOf: string;
@@ -74,44 +83,56 @@ export interface Facts {
 }
 
 /**
- * A price is a sum over units. The lines of a service tier or of a bracket replace the lines of the same unit; where
- * both name a unit, the tier's rate is raised as the bracket raises the plain one. A unit that was counted and has no
- * line has no known price.
+ * A price is a sum over units. Lines of a service tier or a bracket replace lines of the same unit.
+ * If both contain a unit, the tier's rate is raised in the same proportion as the bracket raises
+ * the plain rate. The price of a counted unit without a line is unknown.
  */
 export interface Price {
   /** Rates that apply if no bracket or tier overrides them. */
   lines: readonly PriceLine[];
-  /** Brackets: with more input tokens than this (caches included), these lines hold for the whole request. */
+  /**
+   * Brackets. If a request has more input tokens than `input` (including cached ones), these lines
+   * apply to all of it.
+   */
   over?: Opt<readonly { input: number; lines: readonly PriceLine[] }[]>;
-  /** By the name upstream bills; "*" stands for any other. */
+  /** Lines by service tier, as the provider bills it. "*" applies to all other tiers. */
   tiers?: Opt<{ readonly [tier: string]: readonly PriceLine[] }>;
-  /** Factors on every token line, each when all of `when` is so: { region: "eu" }, { speed: "fast" }. */
+  /**
+   * Factors on every token line. Each applies if all attributes in `when` match, such as `{ region:
+   * "eu" }` or `{ speed: "fast" }`.
+   */
   multipliers?: Opt<readonly { when: { readonly [fact: string]: string }; by: string }[]>;
   /** First day of validity, as an ISO date in UTC. Default: no start. */
   from?: Opt<string>;
   /** Last day of validity, included, as an ISO date in UTC. Default: no end. */
   until?: Opt<string>;
-  /** Time of day, UTC, "HH:MM" up to but without "HH:MM", over midnight too; days: 0 = Sunday. */
+  /**
+   * Daily hours in UTC, from "HH:MM" to before "HH:MM". The range may span midnight. `days`: days
+   * of the week, 0 = Sunday.
+   */
   hours?: Opt<{ from: string; to: string; days?: Opt<readonly number[]> }>;
-  /** What holds when this price's dates or hours do not. */
+  /** Price outside of these dates or hours. */
   otherwise?: Opt<Price>;
 }
 /** The rate of one unit. */
 export interface PriceLine {
   /** The unit that the rate is for. */
   unit: Unit;
-  /** A decimal string: money never passes through a float. */
+  /**
+   * Rate in US dollars, as a decimal string, because money is never stored as a floating-point
+   * number.
+   */
   usd: string;
   /** Number of units that `usd` pays for. */
   per: 1 | 1_000_000;
   /**
-   * Only for this quality or size. `first`: only for the first megapixel of each image, and of any other unit for the first one of
-   * a call. The most particular line wins.
+   * Restricts the line to a quality or size. `first`: only for the first megapixel of each image,
+   * or the first unit of a call for any other unit. The most specific line wins.
    */
   variant?: Opt<{ quality?: Opt<string>; size?: Opt<string>; first?: Opt<boolean> }>;
 }
 
-/** How long content stays with a provider. `memory`: never on disk. */
+/** How long content is stored by a provider. `memory`: never on disk. */
 export type Retention =
   /** Nothing is stored, content is stored until the client deletes it, or the retention is not known. */
   | { kind: "zero" | "until_deleted" | "unknown" }
@@ -120,15 +141,24 @@ export type Retention =
   /** Content is stored for up to `days`. */
   | { kind: "days"; days: number };
 
-/** What becomes of what people wrote. Unknown is never good enough; only a row with evidence may say zero. */
+/**
+ * How a provider treats content. Unknown never satisfies a privacy requirement. Only a policy with
+ * evidence may claim zero retention.
+ */
 export interface DataPolicy {
   /** How long the provider stores content. */
   retention: Retention;
   /** Whether the provider trains models on content. `opt_out` means that it does unless the account opts out. */
   trains: "no" | "yes" | "opt_out" | "unknown";
-  /** What the account needs for zero retention: nothing, a console setting, or a contract. `unavailable`: it cannot be had. */
+  /**
+   * Requirement for zero retention: nothing, a console setting, or a contract. `unavailable`: zero
+   * retention is not offered.
+   */
   requires?: Opt<"none" | "console" | "contract" | "unavailable" | "unknown">;
-  /** What makes retention zero: the operator declares it for the credential, or `controls` are sent. */
+  /**
+   * Condition for zero retention: the operator declares it for the credential, or `controls` are
+   * sent.
+   */
   zeroWhen?: Opt<"credential" | "control">;
   /** Fields and headers to send for the policy to apply. */
   controls?: Opt<readonly PolicyControl[]>;
@@ -146,7 +176,10 @@ export interface DataPolicy {
   expires?: Opt<string>;
 }
 
-/** Where another word than the provider's own holds: for a protocol, for what is made, for models (one `*`). Each that fits counts, and the worst wins. */
+/**
+ * An exception to the provider's policy for a protocol, a model type, or models (a name with at
+ * most one `*`). All matching exceptions apply, and the worst wins.
+ */
 export interface PolicyException {
   /** ID of the protocol that the exception is for. Default: all. */
   protocol?: Opt<string>;
@@ -158,30 +191,36 @@ export interface PolicyException {
   dataPolicy: Partial<DataPolicy>;
 }
 
-/** What must be sent for a promise to hold. */
+/** Fields and headers that must be sent for a policy to apply. */
 export interface PolicyControl {
   /** ID of the protocol in which the control is sent. Default: all. */
   protocol?: Opt<string>;
-  /** An object is merged into an object; all else is replaced. */
+  /** Fields to set. An object is merged into an existing object. Any other value is replaced. */
   set?: Opt<JsonObject>;
-  /** Appended to a list, once. */
+  /** Values to append to lists, if they are not yet included. */
   add?: Opt<{ readonly [field: string]: readonly Json[] }>;
   /** Headers to set on the request. */
   headers?: Opt<HeadersOut>;
 }
 
-/** Worst of provider, endpoint, model, credential and the features asked for; the host computes it, with its reasons. */
+/**
+ * The worst of the policies of provider, endpoint, model, credential, and requested features.
+ * Computed by the host, with reasons.
+ */
 export interface EffectivePolicy extends DataPolicy {
-  /** What `retention` is based on: `published`, `control`, `declared`, `excluded`, or `unknown`. */
+  /** Basis of `retention`: `published`, `control`, `declared`, `excluded`, or `unknown`. */
   basis: string;
   /** Codes of the reasons why the policy is not zero retention, such as `credential_not_declared`. */
   reasons: readonly string[];
 }
 
 /**
- * What a request asks about retention. required: nothing is kept and nothing is learnt. strict: no prompt cache
- * either.
+ * Privacy that a request requires. `required`: nothing is stored and nothing is used for training.
+ * `strict`: also no prompt cache.
  */
 export type Privacy = "off" | "required" | "strict";
-/** How a call travels. passthrough: the client's bytes, with recorded edits. translated: through the canonical model. */
+/**
+ * How a call is forwarded. `passthrough`: the client's bytes with recorded edits. `translated`:
+ * decoded into the common form and encoded for the provider.
+ */
 export type ForwardingMode = "passthrough" | "translated";

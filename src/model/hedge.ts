@@ -1,7 +1,10 @@
-/** How long a call may stay without content before the next candidate is called as well, in milliseconds. */
+/**
+ * Delays after which the next candidate is also called if a call has returned no content, in
+ * milliseconds.
+ */
 export interface HedgeDelays {
-  /** For classes that are not in `classes`; undefined: they are not hedged. */
+  /** Delay for classes that are not in `classes`. Undefined: no hedging. */
   readonly allMs: number | undefined;
-  /** By class of call, as in `timeouts.classes`. */
+  /** Delay by class of call, as in `timeouts.classes`. */
   readonly classes: ReadonlyMap<string, number>;
 }

@@ -8,14 +8,14 @@ import type {
 import type { Json, JsonObject, Opt } from "./values.ts";
 
 /**
- * What a model can be asked for, by kind. `request` is what every protocol of that kind decodes to, and `item` one whole thing
- * of its answer, where answers are lists of things and not blocks. A package adds a kind by merging into this interface:
+ * Types by operation. `request` is the type to which every protocol of the operation decodes. `item` is one element of the
+ * response, if responses are lists and not blocks. A package adds an operation by merging into this interface:
  *
  *     declare module "tollgate/plugin" {
- *       interface Works { verdict: { request: VerdictRequest; item: Judgement } }
+ *       interface Operations { verdict: { request: VerdictRequest; item: Judgement } }
  *     }
  *
- * and says in a `Work` what the host must know of it.
+ * and describes it for the host in an `OperationSpec`.
  */
 export interface Operations {
   /** Conversations with a chat model. */
@@ -36,19 +36,19 @@ export interface Operations {
   transcript: { request: TranscriptRequest; item: TranscriptItem };
 }
 export type { CommonRequest } from "./common-request.ts";
-/** A kind of work: the key of its types in `Works`. */
+/** Name of an operation: a key of `Operations`. */
 export type Operation = keyof Operations & string;
-/** A decoded request of that kind. */
+/** A decoded request of an operation. */
 export type ModelRequest<K extends Operation = Operation> = Operations[K]["request"];
-/** One whole thing of an answer of that kind. */
+/** One element of a response that is a list. */
 export type ResponseItem<K extends Operation = Operation> = Operations[K]["item"];
 
-/** A conversation to be continued, in words that no protocol owns. */
+/** A conversation that the model continues, independent of any protocol. */
 export type ChatRequest = Readonly<
   CommonRequest & {
     /** The model type. */
     operation: "chat";
-    /** What stands before the first turn, with its boundaries and cache marks. */
+    /** Instructions before the first turn, with their block boundaries and cache marks. */
     instructions: readonly Block[];
     /** Messages of the conversation, oldest first. */
     turns: readonly Turn[];
@@ -75,13 +75,13 @@ export type ChatRequest = Readonly<
   }
 >;
 
-/** What the answer should be like. */
+/** Properties of the requested response. */
 export interface Output {
-  /** Maximum number of output tokens of one answer. */
+  /** Maximum number of output tokens of one response. */
   maxTokens?: Opt<number>;
   /** Texts that end the response. */
   stop?: Opt<readonly string[]>;
-  /** Length of the answer, such as `low`, `medium`, or `high`. */
+  /** Length of the response, such as `low`, `medium`, or `high`. */
   verbosity?: Opt<string>;
   /** Output types that the client requests, such as `text` and `audio`. */
   modalities?: Opt<readonly string[]>;
@@ -104,14 +104,14 @@ export interface Output {
   >;
 }
 
-/** How tokens are chosen. Absent members are left to the model. */
+/** Sampling parameters. Absent ones are left to the model. */
 export type Sampling = {
   [
     K in "temperature" | "topP" | "topK" | "presence" | "frequency" | "seed" | "n" | "logprobs"
   ]?: Opt<number>;
 } & { logitBias?: Opt<JsonObject> };
 
-/** How much the model should think, and how much of that is shown. */
+/** How much the model reasons, and how much of the reasoning is returned. */
 export interface Reasoning {
   /** Whether reasoning is disabled, left to the model, or controlled by `effort` or by `budget`. */
   mode: "off" | "auto" | "effort" | "budget";
@@ -123,7 +123,7 @@ export interface Reasoning {
   show?: Opt<"none" | "summary" | "full">;
 }
 
-/** What the client asks the provider to keep or to find again. */
+/** Options for content that the provider stores or retrieves. */
 export interface State {
   /** Whether the provider stores the response. Default: the provider's. */
   store?: Opt<boolean>;
@@ -135,7 +135,7 @@ export interface State {
   background?: Opt<boolean>;
 }
 
-/** Pictures to be made or edited. */
+/** Images to generate or edit. */
 export type ImageRequest = Readonly<
   CommonRequest & {
     /** The model type. */
@@ -167,25 +167,25 @@ export type ImageRequest = Readonly<
   }
 >;
 
-/** Texts to be turned into vectors. */
+/** Texts to embed. */
 export type EmbeddingRequest = Readonly<
   CommonRequest & {
     /** The model type. */
     operation: "embedding";
-    /** Texts, or the ids of their tokens by the model's own tokenizer. */
+    /** Texts, or token ids of the model's own tokenizer. */
     inputs: readonly (string | readonly number[])[];
-    /** How many numbers each vector shall have. */
+    /** Number of dimensions of each vector. */
     dimensions?: Opt<number>;
-    /** What the vectors are for: some models make others of a question than of what answers it. */
+    /** Purpose of the embeddings. Some models embed queries differently from documents. */
     task?: Opt<EmbeddingTask>;
-    /** What the numbers are. Absent: float. */
+    /** Data type of the values. Default: `float`. */
     dtype?: Opt<EmbeddingDataType>;
-    /** Which end of a text that is too long may be left out. Absent: as the model has it. */
+    /** End of an overlong text that may be removed. Default: the model's behavior. */
     truncate?: Opt<"none" | "start" | "end">;
   }
 >;
 
-/** The vendors' words for what vectors are for, as one vocabulary. */
+/** Purposes of embeddings, in one vocabulary for all providers. */
 export type EmbeddingTask =
   | "query"
   | "document"
@@ -196,60 +196,73 @@ export type EmbeddingTask =
   | "fact"
   | "code_query";
 
-/** binary and ubinary: eight dimensions in one number, signed or not. */
+/**
+ * Data type of an embedding. `binary` and `ubinary` pack eight dimensions into one signed or
+ * unsigned number.
+ */
 export type EmbeddingDataType = "float" | "int8" | "uint8" | "binary" | "ubinary";
 
-/** One vector of an answer. A text is base64: little-endian floats of 32 bits, or a byte for each number of another type. */
+/**
+ * One embedding of a response. If it is a string, it is base64 of little-endian 32-bit floats, or
+ * of one byte per number for other types.
+ */
 export interface Embedding {
   /** Numbers of the vector, or their bytes in base64. */
   readonly values: readonly number[] | string;
-  /** Absent: float. */
+  /** Data type of the values. Default: `float`. */
   readonly dtype?: Opt<EmbeddingDataType>;
 }
 
-/** Documents to be put in order, the nearest to a query first. */
+/** Documents to order by relevance to a query, the most relevant first. */
 export type RerankRequest = Readonly<
   CommonRequest & {
     /** The model type. */
     operation: "rerank";
     /** Text that the documents are compared with. */
     query: string;
-    /** Texts, or objects with a text or with what else the model reads. */
+    /** Texts, or objects with a text or with other fields that the model reads. */
     documents: readonly (string | JsonObject)[];
-    /** How many of them are wanted. Absent: all. */
+    /** Number of documents to return. Default: all. */
     topN?: Opt<number>;
-    /** Whether each row of the answer repeats its document. */
+    /** Whether each result repeats its document. */
     returnDocuments?: Opt<boolean>;
-    /** Tokens of one document that are read at most. */
+    /** Maximum number of tokens that are read per document. */
     maxTokensPerDocument?: Opt<number>;
-    /** Whether a document that is too long may be cut. Absent: as the model has it. */
+    /** Whether an overlong document may be truncated. Default: the model's behavior. */
     truncate?: Opt<boolean>;
   }
 >;
 
-/** A document of a request, by its place there, and how near it is. */
+/** A document of the request, by its position, with its relevance. */
 export interface RankedDocument {
   /** Zero-based position of the document in the request. */
   readonly index: number;
-  /** Relevance to the query. Higher is more relevant; the scale is the provider's. */
+  /** Relevance to the query. Higher is more relevant. The scale depends on the provider. */
   readonly score: number;
 }
 
-/** Content to be judged, as the client wrote it: a text, several, or parts with text and pictures. */
+/**
+ * Content to classify, as the client sent it: a text, several texts, or parts with text and images.
+ */
 export type ModerationRequest = Readonly<CommonRequest & { operation: "moderation"; input: Json }>;
 
-/** A verdict in its vendor's own words: categories of two vendors are not the same. */
+/**
+ * A moderation result in the provider's own format, because the categories of two providers differ.
+ */
 export interface ModerationResult {
   /** The result for one input, as the provider returned it. */
   readonly raw: JsonObject;
 }
 
-/** A text that goes on, and where it shall lead. Several prompts have as many answers, which no codec but their own writes. */
+/**
+ * Text to continue. Several prompts produce as many responses, which only the client's own protocol
+ * can encode.
+ */
 export type CompletionRequest = Readonly<
   CommonRequest & {
     /** The model type. */
     operation: "completion";
-    /** Texts, or the ids of their tokens by the model's own tokenizer. */
+    /** Texts, or token ids of the model's own tokenizer. */
     prompts: readonly (string | readonly number[])[];
     /** Text after the insertion point, for models that fill in the middle. */
     suffix?: Opt<string>;
@@ -274,7 +287,10 @@ export interface Turn {
   phase?: Opt<string>;
 }
 
-/** A tool that the model may call: the client's own (function, custom) or the provider's (hosted). */
+/**
+ * A tool that the model may call: a tool of the client (`function`, `custom`) or of the provider
+ * (`hosted`).
+ */
 export interface Tool {
   /** Whether the client runs the tool (`function`, `custom`) or the provider does (`hosted`). */
   type: "function" | "custom" | "hosted";
@@ -288,13 +304,16 @@ export interface Tool {
   strict?: Opt<boolean>;
   /** Prompt-cache mark, such as `cache_control`, as the client sent it. */
   cache?: Opt<Json>;
-  /** For a hosted tool: whose it is, and its declaration as it came. */
+  /** ID of the protocol that a hosted tool belongs to. */
   origin?: Opt<string>;
   /** Declaration of a hosted tool, as the client sent it. */
   raw?: Opt<Json>;
 }
 
-/** Bytes stay in the form they came in: base64 is not decoded only to be encoded again. */
+/**
+ * Media content. Bytes stay in the form in which they arrived, so base64 is not decoded and encoded
+ * again.
+ */
 export type Media = { mime?: Opt<string> } & (
   | {
       /** Bytes in base64, as the client sent them. */
@@ -308,7 +327,10 @@ export type Media = { mime?: Opt<string> } & (
   | { fileId: string; origin: string }
 );
 
-/** What a provider signed or encrypted, opaque to all others; it goes back to its origin only. */
+/**
+ * Content that a provider signed or encrypted. Opaque to all others, and sent back only to its
+ * origin.
+ */
 export interface Proof {
   /** ID of the protocol that can read the proof. */
   origin: string;
@@ -322,7 +344,10 @@ export interface Proof {
   model?: Opt<string>;
 }
 
-/** `proof` stands on every kind: some wires sign reasoning, some sign calls, some sign text. */
+/**
+ * A part of a message. Every type can have a `proof`, because some APIs sign reasoning, some sign
+ * calls, and some sign text.
+ */
 export type Block = { cache?: Opt<Json>; proof?: Opt<Proof> } & (
   | {
       /** Text of a message. */
@@ -331,10 +356,10 @@ export type Block = { cache?: Opt<Json>; proof?: Opt<Proof> } & (
       text: string;
       /** Sources of the text, as the provider returned them. */
       citations?: Opt<readonly Json[]>;
-      /** One entry a token, where they were asked for. */
+      /** Log probabilities, one entry per token, if requested. */
       logprobs?: Opt<readonly Json[]>;
     }
-  /** Explanation of the model why it refuses. */
+  /** The model's explanation of why it refuses. */
   | { type: "refusal"; text: string; logprobs?: Opt<readonly Json[]> }
   | {
       /** Reasoning of the model. */
@@ -347,7 +372,7 @@ export type Block = { cache?: Opt<Json>; proof?: Opt<Proof> } & (
   | {
       /** A file for the model, or one that it made. */
       type: "image" | "audio" | "video" | "document";
-      /** Where the bytes are: inline, at a URL, or stored with a provider. */
+      /** Location of the bytes: inline, at a URL, or stored with a provider. */
       media: Media;
       /** Resolution at which the model reads an image, such as `low` or `high`. */
       detail?: Opt<string>;
@@ -357,7 +382,7 @@ export type Block = { cache?: Opt<Json>; proof?: Opt<Proof> } & (
       context?: Opt<string>;
       /** Whether the model may cite the document. */
       cite?: Opt<boolean>;
-      /** What its maker says of it: the prompt as it was revised. */
+      /** Note from the provider, such as the revised prompt. */
       note?: Opt<string>;
     }
   | {
@@ -369,7 +394,7 @@ export type Block = { cache?: Opt<Json>; proof?: Opt<Proof> } & (
       name: string;
       /** Whether the arguments are JSON (`function`) or free text (`custom`). */
       tool: "function" | "custom";
-      /** The model's own string, byte for byte. */
+      /** Arguments exactly as the model wrote them. */
       args: string;
     }
   | {
@@ -384,6 +409,9 @@ export type Block = { cache?: Opt<Json>; proof?: Opt<Proof> } & (
       /** Whether the tool failed. */
       isError: boolean;
     }
-  /** Hosted tools, and whatever is newer than us. `text` is what another protocol may show of it. */
+  /**
+   * Content of hosted tools, and any type that this version does not know. `text` is the part that
+   * other protocols may show.
+   */
   | { type: "opaque"; origin: string; raw: Json; text?: Opt<string> }
 );

@@ -4,7 +4,7 @@ import { mergeUsage, type Usage } from "./usage.ts";
 import type { Json } from "./values.ts";
 import { fail } from "./error.ts";
 
-/** A block while it is being folded. */
+/** A block that is being collected. */
 interface PartialBlock {
   open: Extract<ModelEvent, { type: "open" }>["block"];
   text: string[];
@@ -15,7 +15,10 @@ interface PartialBlock {
   logprobs: Json[];
 }
 
-/** Folds events into the answer they spell. Blocks keep the order in which they were opened. */
+/**
+ * Creates a collector that combines events into a response. Blocks keep the order in which they
+ * were opened.
+ */
 export function createResponseCollector(): { event(e: ModelEvent): void; answer(): ModelResponse } {
   const blocks = new Map<number, PartialBlock>();
   const items = new Map<number, ResponseItem>();
@@ -81,7 +84,7 @@ export function createResponseCollector(): { event(e: ModelEvent): void; answer(
 const inIndexOrder = (items: ReadonlyMap<number, ResponseItem>): readonly ResponseItem[] =>
   [...items].toSorted(([a], [b]) => a - b).map(([, item]) => item);
 
-/** The answer that these events spell. Throws when they end before a finish. */
+/** Combines events into a response. Throws if they end before a finish. */
 export function collectResponse(events: Iterable<ModelEvent>): ModelResponse {
   const f = createResponseCollector();
   for (const e of events) f.event(e);
@@ -90,7 +93,7 @@ export function collectResponse(events: Iterable<ModelEvent>): ModelResponse {
 
 function toBlock(growing: PartialBlock): Block {
   const { open, text, media, note, proof, citations, logprobs } = growing;
-  // A half of a character that came without the other one is no text to readers in other languages.
+  // An unpaired surrogate is not valid text in other languages, so it is replaced.
   const content = text.join("").toWellFormed();
   const signed = proof && { proof };
   const weighed = logprobs.length > 0 && { logprobs };

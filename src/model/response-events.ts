@@ -2,7 +2,7 @@ import { fail } from "./error.ts";
 import type { ModelResponse, ModelEvent, OpenBlock } from "./event.ts";
 import type { Block } from "./request.ts";
 
-/** The events that spell an answer, block after block: what `fold` makes one of again. */
+/** Returns the events of a response, block by block. `collectResponse` is the inverse. */
 export function* responseToEvents(answer: ModelResponse): Generator<ModelEvent> {
   yield { type: "start", id: answer.id };
   for (const [index, block] of answer.blocks.entries()) yield* blockToEvents(index, block);

@@ -1,4 +1,4 @@
-/** What `pick:` of a name under `models:` may say: which of its candidates is asked first. */
+/** Values of `pick:` for a name under `models:`. They decide which candidate is called first. */
 export const ROUTING_STRATEGIES = ["ordered", "weighted", "fastest", "cheapest", "sticky"] as const;
-/** One of them. */
+/** A routing strategy. */
 export type RoutingStrategy = (typeof ROUTING_STRATEGIES)[number];

@@ -1,4 +1,4 @@
-// The one table of tools that providers run, and of the units that they bill their runs by.
+// Tools that providers run, by the unit in which their runs are billed.
 import type { Feature } from "./facts.ts";
 import type { Unit } from "./usage.ts";
 
@@ -26,7 +26,10 @@ const UNIT_TOOLS: { readonly [unit in Unit]?: readonly string[] } = {
   images: ["image_generation"],
 };
 
-/** Billed by their tokens alone, which are in the report, or run by the client. */
+/**
+ * Tools that are billed only by their tokens, which are in the usage report, or that the client
+ * runs.
+ */
 const UNBILLED_TOOLS: readonly string[] = [
   "advisor",
   "apply_patch",
@@ -41,7 +44,7 @@ const UNBILLED_TOOLS: readonly string[] = [
   "tool_search",
   "tool_search_tool_bm25",
   "tool_search_tool_regex",
-  // Filters what a search found, by code that is not billed apart.
+  // Filter search results with code that is not billed separately.
   "web_search_dynamic",
   "web_fetch_dynamic",
 ];
@@ -53,7 +56,10 @@ const TOOL_UNIT: ReadonlyMap<string, Unit | undefined> = new Map([
   ),
 ]);
 
-/** Units that hosted tools among these features are billed by. A tool that is not in the table is billed by `tool_runs`. */
+/**
+ * Returns the units in which the hosted tools among these features are billed. A tool that is not
+ * in the table is billed as `tool_runs`.
+ */
 export function toolUnits(features: readonly Feature[]): readonly Unit[] {
   const units = new Set<Unit>();
   for (const feature of features) {

@@ -1,11 +1,12 @@
 import type { Opt } from "./values.ts";
 
 /**
- * Units do not overlap, so a price is a sum over them; only `reasoning` lies inside `output`
- * and is a count, never a second charge. Absent means not reported; 0 means reported as zero.
+ * Unit of usage. Units do not overlap, so a price is a sum over them. The exception is `reasoning`,
+ * which is included in `output` and never charged in addition. An absent unit was not reported, and
+ * 0 was reported as zero.
  *
  * Tools that the provider runs have units of their own: `searches` of the web, `fetches` of a page,
- * `file_searches`, `map_searches`, `code_sessions` (containers that code ran in), and `tool_runs`
+ * `file_searches`, `map_searches`, `code_sessions` (containers in which code ran), and `tool_runs`
  * for any other tool.
  */
 export type Unit =
@@ -61,7 +62,7 @@ export const UNITS = [
   "requests",
 ] as const satisfies readonly Unit[];
 
-/** What is no token: priced by the piece. */
+/** Units that are not tokens and are priced per piece. */
 export const PIECE_UNITS: readonly Unit[] = [
   "images",
   "megapixels",
@@ -78,17 +79,20 @@ export const PIECE_UNITS: readonly Unit[] = [
   "requests",
 ];
 
-/** How much of each unit was used. */
+/** Amount used, by unit. */
 export type Usage = { readonly [U in Unit]?: Opt<number> };
 
-/** Reports are cumulative: a later one replaces an earlier one, unit by unit. */
+/** Merges cumulative reports. The later report replaces the earlier one unit by unit. */
 export function mergeUsage(earlier: Usage, later: Usage): Usage {
   const merged: { -readonly [U in Unit]?: Opt<number> } = { ...earlier };
   for (const unit of UNITS) if (later[unit] !== undefined) merged[unit] = later[unit];
   return merged;
 }
 
-/** Everything the model read: what the clients' protocols call input or prompt tokens, caches included. */
+/**
+ * Returns all input tokens, including cached ones, as client protocols count input or prompt
+ * tokens.
+ */
 export const inputTokens = (u: Usage): number =>
   (u.input ?? 0) +
   (u.cache_read ?? 0) +
@@ -99,6 +103,6 @@ export const inputTokens = (u: Usage): number =>
   (u.audio_in ?? 0) +
   (u.image_in ?? 0);
 
-/** Everything the model wrote; reasoning lies inside `output`. */
+/** Returns all output tokens. `reasoning` is included in `output`. */
 export const outputTokens = (u: Usage): number =>
   (u.output ?? 0) + (u.audio_out ?? 0) + (u.image_out ?? 0);

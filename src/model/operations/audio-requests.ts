@@ -1,32 +1,34 @@
-// Requests for speech and for transcripts, and what their answers are made of.
+// Requests for speech and transcription, and the items of their responses.
 import type { CommonRequest } from "../common-request.ts";
 import type { FilePart, JsonObject, Opt } from "../values.ts";
 
-/** A text to be spoken. */
+/** Text to convert to speech. */
 export type SpeechRequest = Readonly<
   CommonRequest & {
     /** The model type. */
     operation: "speech";
     /** Text to speak. */
     input: string;
-    /** As the vendor names it; an object says the id of one that was made for the client. */
+    /** Voice, as the provider names it. An object contains the id of a custom voice. */
     voice?: Opt<string | JsonObject>;
-    /** How it shall be spoken, in words. */
+    /** Description of how the text should be spoken. */
     instructions?: Opt<string>;
-    /** mp3, opus, aac, flac, wav, pcm. Absent: mp3. */
+    /** Audio format: `mp3`, `opus`, `aac`, `flac`, `wav`, `pcm`. Default: `mp3`. */
     format?: Opt<string>;
     /** Speed factor; 1 is normal speed. */
     speed?: Opt<number>;
   }
 >;
 
-/** A piece of a sound, in the order in which it is heard. */
+/** A piece of audio. Pieces are in playback order. */
 export interface AudioChunk {
   /** Encoded audio, in the format of the response. */
   readonly bytes: Buffer;
 }
 
-/** A sound to be written down: in its own language, or by a route of that name in English. */
+/**
+ * Audio to transcribe in its own language, or to translate into English on the translation route.
+ */
 export type TranscriptRequest = Readonly<
   CommonRequest & {
     /** The model type. */
@@ -35,20 +37,24 @@ export type TranscriptRequest = Readonly<
     file: FilePart;
     /** Language of the audio, such as `en`. Default: the provider detects it. */
     language?: Opt<string>;
-    /** What was said before it, or names that stand in it. */
+    /** Text that precedes the audio, or names that occur in it. */
     prompt?: Opt<string>;
     /** Sampling temperature. Default: the provider's. */
     temperature?: Opt<number>;
-    /** json, text, srt, verbose_json, vtt, diarized_json. Absent: json. */
+    /**
+     * Response format: `json`, `text`, `srt`, `verbose_json`, `vtt`, `diarized_json`. Default:
+     * `json`.
+     */
     format?: Opt<string>;
-    /** What times are wanted of: word, segment. */
+    /** Elements for which timestamps are requested: `word`, `segment`. */
     granularities: readonly string[];
   }
 >;
 
 /**
- * What is known of a transcript beside its words: when each of its segments or words was said, and once, what holds for all of
- * it. `said`: as the vendor says it, with what else it knows.
+ * Details of a transcript in addition to its text: the times of segments or words, and one item
+ * with the data of the whole transcript. `raw`: the data as the provider returned it, with fields
+ * that other protocols lack.
  */
 export type TranscriptItem =
   | {

@@ -8,7 +8,7 @@ import { speechOperation } from "./speech-operation.ts";
 import { transcriptOperation } from "./transcript-operation.ts";
 import type { OperationSpec } from "./operation-spec.ts";
 
-/** What the gateway speaks without any package. */
+/** Operations that the gateway supports without any package. */
 export const BUILT_IN_OPERATIONS: ReadonlyMap<string, OperationSpec> = new Map<
   string,
   OperationSpec

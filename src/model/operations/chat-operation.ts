@@ -10,7 +10,7 @@ const INPUT_UNITS = [
 ] as const satisfies readonly Unit[];
 const OUTPUT_UNITS = ["output", "reasoning"] as const satisfies readonly Unit[];
 
-/** Conversations: what every protocol that chats says as its `work`. */
+/** Chat. Used as `operation` by every chat protocol. */
 export const chatOperation: OperationSpec<"chat"> = {
   name: "chat",
   noun: "a chat model",
@@ -29,7 +29,7 @@ export const chatOperation: OperationSpec<"chat"> = {
       ];
     return [
       [
-        // Each answer is made from the input anew with some backends, and after each run of a tool it is read again.
+        // With some backends, each response reads the input again. So does each tool run.
         {
           units: hasMedia ? [...INPUT_UNITS, "audio_in", "image_in"] : INPUT_UNITS,
           count: input * (1 + toolRuns),

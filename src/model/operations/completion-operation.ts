@@ -1,6 +1,6 @@
 import type { OperationSpec } from "./operation-spec.ts";
 
-/** Text that goes on: what every protocol that completes says as its `work`. */
+/** Text completion. Used as `operation` by every completion protocol. */
 export const completionOperation: OperationSpec<"completion"> = {
   name: "completion",
   noun: "a completion model",

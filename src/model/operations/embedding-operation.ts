@@ -1,6 +1,6 @@
 import type { OperationSpec } from "./operation-spec.ts";
 
-/** Vectors: what every protocol that embeds says as its `work`. */
+/** Embeddings. Used as `operation` by every embedding protocol. */
 export const embeddingOperation: OperationSpec<"embedding"> = {
   name: "embedding",
   noun: "an embedding model",
@@ -9,7 +9,7 @@ export const embeddingOperation: OperationSpec<"embedding"> = {
   generatesTokens: false,
   outputIsModelSpecific: true,
   completeUnitSets: [["input"]],
-  // A request of token ids is its own count, unless something else can be read with them.
+  // A request of token ids has an exact count, unless it can also contain other input.
   estimateUsage: ({ input, exactUsage, maxUsage, isWorstCase, hasMedia }) => [
     [
       {
@@ -37,7 +37,7 @@ export const embeddingOperation: OperationSpec<"embedding"> = {
   }),
 };
 
-/** How many tokens, where every input is a list of their ids. */
+/** Returns the number of tokens if every input is a list of token ids. */
 export function countTokenIds(inputs: readonly unknown[]): { input: number } | undefined {
   let input = 0;
   for (const one of inputs) {

@@ -2,20 +2,25 @@ import { BOUNDS } from "../../lib/bounds.ts";
 import type { ImageFacts } from "../facts.ts";
 import type { UsageEstimate, OperationSpec } from "./operation-spec.ts";
 
-/** A high-quality 1536 × 1024 picture is about 6,200 tokens with the vendors that bill pictures so: one for each 252 pixels. */
+/**
+ * Tokens per image. A high-quality image of 1536 × 1024 pixels has about 6,200 tokens at providers
+ * that bill images in tokens: one per 252 pixels.
+ */
 const TOKENS_A_PICTURE = 8_192;
 const PIXELS_A_TOKEN = 192;
-/** Where nothing states a size. */
+/** Pixels that are assumed if no size is stated. */
 const USUAL_PIXELS = 4e6;
 const SIZE = {
   param: "size",
   advice:
     'Set size to "<width>x<height>", or have the operator set limits: { output: … } or image: { sizes: […] } for this model.',
 } as const;
-/** What a request to change pictures can be read as: sixteen of them, a mask, and words at four tokens a character. */
+/**
+ * Maximum tokens of an image edit request: 16 images, a mask, and text at 4 tokens per character.
+ */
 const MOST_READ = 17 * TOKENS_A_PICTURE + 4 * 32_000;
 
-/** Pictures: what every protocol that draws says as its `work`. */
+/** Image generation and editing. Used as `operation` by every image protocol. */
 export const imageOperation: OperationSpec<"image"> = {
   name: "image",
   noun: "an image model",
@@ -23,7 +28,7 @@ export const imageOperation: OperationSpec<"image"> = {
   requiresCatalogEntry: true,
   generatesTokens: false,
   completeUnitSets: [["output"], ["images"], ["image_out"]],
-  // By whichever measure the price lists: pieces, megapixels, or tokens.
+  // Measured in the unit that the price lists: images, megapixels, or tokens.
   estimateUsage({ isWorstCase, input, n, hasMedia, size, maxPixels, modelMaxOutput }) {
     const stated = areaOf(size) ?? (isWorstCase ? maxPixels : undefined);
     const area = stated ?? USUAL_PIXELS;
@@ -62,7 +67,7 @@ export const imageOperation: OperationSpec<"image"> = {
   priceExamples: [
     { description: "one image", usage: { images: 1 } },
     { description: "one image of 1024x1024", usage: { images: 1, megapixels: 1.048576 } },
-    // About as many as a square of middling quality has.
+    // About the number of tokens of a square image in medium quality.
     { description: "100 tokens in, 1,000 of image out", usage: { input: 100, image_out: 1_000 } },
     { description: "100 tokens in, 1,000 out", usage: { input: 100, output: 1_000 } },
   ],
@@ -79,13 +84,17 @@ export const imageOperation: OperationSpec<"image"> = {
   }),
 };
 
-/** Pixels. Undefined: the size is left to the model, or said in words. */
+/**
+ * Returns the number of pixels of a size. Undefined: the model chooses the size, or it is a word.
+ */
 export function areaOf(size: string | undefined): number | undefined {
   const [, wide, high] = /^(\d{1,6})x(\d{1,6})$/.exec(size ?? "") ?? [];
   return Number(wide) * Number(high) || undefined;
 }
 
-/** Pixels of the largest picture that a model draws. Undefined: not known. */
+/**
+ * Returns the number of pixels of the largest image that a model generates. Undefined: not known.
+ */
 export function largestOf(facts: ImageFacts | undefined): number | undefined {
   const { sizes = [], sides } = facts ?? {};
   const areas = sizes.map((size) => areaOf(size) ?? 0);

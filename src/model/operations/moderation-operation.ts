@@ -1,6 +1,6 @@
 import type { OperationSpec } from "./operation-spec.ts";
 
-/** Verdicts on texts and pictures: what every protocol that moderates says as its `work`. */
+/** Moderation of texts and images. Used as `operation` by every moderation protocol. */
 export const moderationOperation: OperationSpec<"moderation"> = {
   name: "moderation",
   noun: "a moderation model",
@@ -8,7 +8,7 @@ export const moderationOperation: OperationSpec<"moderation"> = {
   requiresCatalogEntry: true,
   generatesTokens: false,
   completeUnitSets: [["requests"], ["input"]],
-  // Some vendors bill what they read; the others count nothing, and mostly charge nothing.
+  // Some providers bill the input. The others report no usage, and most of them charge nothing.
   estimateUsage: ({ input }) => [
     [
       { units: ["input"], count: input },

@@ -2,146 +2,177 @@ import type { Operation, ModelRequest } from "../request.ts";
 import type { Unit, Usage } from "../usage.ts";
 import type { Opt } from "../values.ts";
 
-/** What of a request decides how much it can come to. A survey says it of a body, `Work.extent` of a decoded request. */
+/**
+ * Factors that determine the cost of a request. The request analysis derives them from a body,
+ * `OperationSpec.analyzeCost` from a decoded request.
+ */
 export interface CostFactors {
-  /** Tokens of one answer, as the client bounds them. */
+  /** Maximum output tokens of one response, as the client set it. */
   maxOutput?: Opt<number>;
-  /** Answers, or pictures. */
+  /** Number of responses or images. */
   n?: Opt<number>;
   /** Image size that the client requests, such as `1024x1024`. */
   size?: Opt<string>;
   /** Image quality that the client requests. */
   quality?: Opt<string>;
   /**
-   * What the request alone decides: characters to be spoken, searches to be made. Where the price has lines for them they are
-   * billed, unless upstream reports the same unit; a bill made of them alone is exact.
+   * Usage that the request alone determines, such as characters to speak or searches to run. If the
+   * price has lines for these units, they are billed, unless upstream reports the same unit. A bill
+   * that consists only of these units is exact.
    */
   exactUsage?: Opt<Usage>;
-  /** What the request makes likely of a unit that `counts` does not have: a bill from it is an estimate. */
+  /** Expected usage of units that `exactUsage` lacks. A bill that is based on it is an estimate. */
   expectedUsage?: Opt<Usage>;
-  /** What the request can come to at most, where `counts` is no bound: a hard budget holds it. */
+  /** Maximum usage of units that `exactUsage` does not bound. A hard budget reserves it. */
   maxUsage?: Opt<Usage>;
   /**
-   * The path of a field that decides how much the request costs and that cannot be read: a number written in an unusual form, a list.
-   * A request under a hard budget is rejected for it.
+   * Path of a field that affects the cost and cannot be read, such as a number in an unusual
+   * notation, or a list. Under a hard budget, the request is rejected.
    */
   unreadableField?: Opt<string>;
 }
 
-/** What a call may come to, as the host worked it out from what leaves. */
+/** Input for a usage estimate. The host computes it from the request that is sent. */
 export interface UsageEstimateInput {
-  /** The sum is a promise that the bill must not exceed; otherwise it is what is likely. */
+  /** Whether the result must be an upper bound of the bill. Otherwise, it is the expected usage. */
   isWorstCase: boolean;
-  /** Tokens: a bound when `worst`, otherwise an estimate from the bytes. */
+  /**
+   * Input tokens: an upper bound if `isWorstCase`, otherwise an estimate from the number of bytes.
+   */
   input: number;
-  /** Tokens of one answer, for work that is written; otherwise 0. */
+  /** Output tokens of one response, or 0 if the operation does not generate tokens. */
   output: number;
   /** Number of answers or images. */
   n: number;
-  /** How often tools that upstream runs may run. */
+  /** Maximum number of runs of tools that the provider runs. */
   toolRuns: number;
-  /** Units that providers bill such tools by. */
+  /** Units in which providers bill such tools. */
   tools: readonly Unit[];
-  /** Pictures or sound may go in or come out. */
+  /** Whether images or audio may be in the input or output. */
   hasMedia: boolean;
   /** Image size that the client requests. */
   size?: Opt<string>;
   /** Units that the request alone determines. */
   exactUsage: Usage;
-  /** Expected number of units that `counts` lacks. */
+  /** Expected usage of units that `exactUsage` lacks. */
   expectedUsage: Usage;
-  /** Upper bounds of units that `counts` does not bound. */
+  /** Upper bounds of units that `exactUsage` does not bound. */
   maxUsage: Usage;
-  /** Tokens of one answer that the model can make, where the catalog has it. */
+  /** Maximum output tokens of the model for one response, if the catalog contains it. */
   modelMaxOutput?: Opt<number>;
-  /** Pixels of the largest picture that the model draws, where the catalog has it. */
+  /** Pixels of the largest image that the model generates, if the catalog contains it. */
   maxPixels?: Opt<number>;
 }
 
-/** So many of a unit. Of several units the one that costs most under the price counts: what upstream does is not known. */
+/**
+ * Estimated count of one unit. If several units are listed, the most expensive one under the price
+ * counts, because upstream decides which one applies.
+ */
 export interface UsageEstimate {
-  /** Units that the work may be billed in. */
+  /** Units in which the operation may be billed. */
   units: readonly [Unit, ...Unit[]];
   /** Number of units. */
   count: number;
-  /** Nothing where the price has no line for it. */
+  /** Whether the count is ignored if the price has no line for it. */
   optional?: Opt<boolean>;
-  /** Nothing that is sent bounds this count: a hard budget rejects the request, with this field and this advice. */
+  /**
+   * Set if no sent field limits this count. A hard budget then rejects the request and names this
+   * field and this advice.
+   */
   unbounded?: Opt<{ readonly param: string; readonly advice: string }>;
 }
 
-/** What was seen of an answer that reports too little. */
+/** Observations about a response with an incomplete usage report. */
 export interface ObservedUsage {
-  /** What upstream reported. */
+  /** Usage that upstream reported. */
   usage: Usage;
-  /** Tokens that were read, by the estimate that the hold was made from. */
+  /** Input tokens, from the estimate on which the reservation is based. */
   inputTokens: number;
-  /** Tokens that were written, guessed from the text that came by. */
+  /** Output tokens, estimated from the text that was received. */
   outputTokens: number;
   /** Number of answers or images that the client requested. */
   n: number;
-  /** What the request made likely. */
+  /** Usage that the request made likely. */
   expectedUsage: Usage;
 }
 
 /**
- * What the host must know of a kind to hold, meter, list and deliver it. It stands on each protocol of that kind; the
- * frontend's is asked for a request. Pure data and pure functions: they are called for each request, and a throw in one
- * fails that request with a 500.
+ * Description of an operation for the host, which reserves, meters, lists, and delivers by it. Each
+ * protocol of the operation refers to it, and the frontend's protocol decides for a request.
+ * Contains only data and pure functions. The functions are called for every request, and an
+ * exception in one fails the request with status 500.
  */
 export interface OperationSpec<K extends Operation = Operation> {
-  /** A word of letters, digits and dashes; the key in `Works`. */
+  /** Name in letters, digits, and dashes. The key in `Operations`. */
   readonly name: K;
-  /** With its article, for people: "an embedding model". */
+  /** Name with its article, for people: "an embedding model". */
   readonly noun: string;
-  /** What comes out, as lists of models name it: "text", "image", "embeddings". */
+  /** Output type in model lists: "text", "image", "embeddings". */
   readonly outputModality: string;
   /**
-   * Its models are asked for only where a list, shipped facts or the operator have their exact names. Otherwise a name that
-   * no list has is forwarded as this kind, and upstream decides; that holds for chat alone, which is what an unknown name is
-   * taken to be.
+   * Whether a model can be called only if its exact name is in a live list, in shipped metadata, or
+   * in the operator's configuration. Otherwise, a request for an unlisted name is forwarded as this
+   * operation, and upstream decides. This is false only for chat, the operation that is assumed for
+   * an unknown name.
    */
   readonly requiresCatalogEntry: boolean;
   /**
-   * Its answers are written token by token up to a bound. A hard budget sets that bound upstream, and refuses an endpoint that
-   * cannot; an answer that broke off is presumed to have been written on until upstream noticed.
+   * Whether responses are generated token by token up to a limit. A hard budget sets that limit
+   * upstream, and rejects an endpoint that does not support one. A response that broke off is
+   * assumed to have been generated until upstream noticed.
    */
   readonly generatesTokens: boolean;
-  /** A report is complete with all units of one of these. */
+  /** Sets of units. A usage report is complete if it contains all units of one set. */
   readonly completeUnitSets: readonly (readonly Unit[])[];
-  /** Called for each hold: what it can come to, by every measure in use. The first that the price has lines for is held. */
+  /**
+   * Returns what a call may use, in every measure by which providers bill it. The first measure for
+   * which the price has lines is reserved. Called for each reservation.
+   */
   estimateUsage(of: UsageEstimateInput): readonly (readonly UsageEstimate[])[];
-  /** Called when an answer is over or broke off and its reports are not whole: what it is taken to have used. */
+  /**
+   * Returns the assumed usage of a response whose usage report is incomplete. Called when the
+   * response has ended or broken off.
+   */
   estimateMissingUsage(of: ObservedUsage): Usage;
   /**
-   * Called where a request leaves as it was decoded or as a rewrite hook left it: what a survey of it would say. Absent: the
-   * client's own survey holds.
+   * Returns the cost factors of a request that is sent as it was decoded or as a rewrite hook
+   * changed it. If unset, the analysis of the client's request applies.
    */
   analyzeCost?(request: ModelRequest<K>): CostFactors;
   /**
-   * The same request with this bound of one answer. A hard budget uses it for an endpoint that sends by itself, and refuses such an
-   * endpoint where it is absent and the work is written.
+   * Returns the request with this output limit per response. A hard budget calls it for an endpoint
+   * that sends requests itself. If it is unset and the operation generates tokens, such an endpoint
+   * is rejected.
    */
   withOutputCap?(request: ModelRequest<K>, tokens: number): ModelRequest<K>;
-  /** Bytes of one answer that is held, where `bounds.response` is no measure. */
+  /** Maximum bytes of one buffered response, if `bounds.response` is not suitable. */
   readonly maxResponseBytes?: number;
   /**
-   * What two models make cannot be told from each other and must not be mixed: vectors of one mean nothing to the other. A name
-   * that leads to different models of such a kind is an error of the config. Looked at when a generation is built. Absent: they
-   * may stand in for each other.
+   * Whether the outputs of different models must not be mixed, as with embeddings. A model name
+   * that maps to several models is then a config error, which is detected when a config generation
+   * is built. Default: models may replace each other.
    */
   readonly outputIsModelSpecific?: boolean;
-  /** Several answers to one request (`n`) come only in the client's own protocol: no codec writes more than one. */
+  /**
+   * Whether several responses to one request (`n`) are available only in the client's own protocol,
+   * because no codec encodes more than one.
+   */
   readonly singleWhenTranslated?: boolean;
-  /** What operators write for a price that is missing, and of what: `{ input: "…" }`, "dollars per million tokens". */
+  /**
+   * Example price for operators if the price is missing, and its unit: `{ input: "…" }`, "dollars
+   * per million tokens".
+   */
   readonly pricingHint: readonly [price: string, of: string];
-  /** Plain requests whose price people compare, by every measure in use. The first that a price covers is shown. */
+  /**
+   * Typical requests for price comparison, in every measure by which providers bill. The first one
+   * that a price covers is shown.
+   */
   readonly priceExamples: readonly [PriceExample, ...PriceExample[]];
-  /** A small request, which the conformance suite and its tests ask with. */
+  /** Returns a small request that the conformance suite and its tests send. */
   sampleRequest(model: string): ModelRequest<K>;
 }
 
-/** A plain request, in words and in counts. */
+/** A typical request, as text and as usage. */
 export interface PriceExample {
   /** "10,000 tokens in, 1,000 out" */
   readonly description: string;

@@ -2,17 +2,18 @@ import type { JsonObject } from "../values.ts";
 import type { OperationSpec } from "./operation-spec.ts";
 
 /**
- * Documents that vendors bill as one search, each with its query of so many tokens at most: a longer one counts as several. So
- * Microsoft's page on the models that it sells for Cohere has it for rerank-v3.5 (read in November 2026 at
- * learn.microsoft.com/azure/ai-foundry, "Pricing for Cohere rerank models"); for those before it, 4,096 tokens. Cohere's own report of
- * search units wins.
+ * Documents that providers bill as one search, and tokens per document with the query. A longer
+ * document counts as several. Source: Microsoft's page on the models that it sells for Cohere, for
+ * rerank-v3.5 (read in November 2026 at learn.microsoft.com/azure/ai-foundry, "Pricing for Cohere
+ * rerank models"). Earlier models have 4,096 tokens. Search units that Cohere reports take
+ * precedence.
  */
 const A_SEARCH = 100;
 const A_DOCUMENT = 500;
-/** Ordinary text has more, so that the count is not too low. */
+/** Ordinary text has more bytes per token, so the count is not too low. */
 const BYTES_A_TOKEN = 3;
 
-/** Orders of documents: what every protocol that ranks says as its `work`. */
+/** Reranking. Used as `operation` by every rerank protocol. */
 export const rerankOperation: OperationSpec<"rerank"> = {
   name: "rerank",
   noun: "a reranking model",
@@ -20,7 +21,7 @@ export const rerankOperation: OperationSpec<"rerank"> = {
   requiresCatalogEntry: true,
   generatesTokens: false,
   completeUnitSets: [["searches"], ["input"]],
-  // By the search or by the token, whichever the price lists.
+  // Measured in searches or tokens, depending on the price.
   estimateUsage: ({ input, exactUsage, maxUsage, isWorstCase }) => [
     [
       {
@@ -51,13 +52,16 @@ export const rerankOperation: OperationSpec<"rerank"> = {
   }),
 };
 
-/** What documents are billed as unless the vendor reports otherwise, and what they can be billed as at a byte per token. */
+/**
+ * Returns the searches that documents are billed as unless the provider reports otherwise, and the
+ * maximum usage at one byte per token.
+ */
 export function estimateRerankUsage(
   query: string,
   documents: readonly (string | JsonObject)[],
 ): { exactUsage: { searches: number }; maxUsage: { searches: number; input: number } } {
   const asked = Buffer.byteLength(query);
-  // Every piece of a document may be read with the query again, which takes half of a piece at most.
+  // Each piece of a document may be read with the query again, which takes up to half of a piece.
   const room = A_DOCUMENT - Math.min(asked, A_DOCUMENT / 2);
   let [counted, most, read] = [0, 0, 0];
   for (const document of documents) {

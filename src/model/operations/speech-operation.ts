@@ -1,21 +1,24 @@
 import { BOUNDS } from "../../lib/bounds.ts";
 import type { OperationSpec } from "./operation-spec.ts";
 
-/** Vendors that bill sound by tokens make some twenty of a second, in which fifteen characters are spoken. */
+/**
+ * Tokens per character and per second of audio. Providers that bill audio in tokens count about 20
+ * per second, in which about 15 characters are spoken.
+ */
 const TOKENS_A_CHARACTER = 2;
 const TOKENS_A_SECOND = 20;
-/** A second of sound has at least so many tokens. */
+/** Minimum number of tokens per second of audio. */
 const LEAST_TOKENS_A_SECOND = 10;
-/** A text, and instructions beside it, may ask for any length of sound. */
+/** A text, and instructions in addition to it, may request audio of any length. */
 const SOUND = {
   param: "input",
   advice:
     "This API has no field that bounds the sound. The operator can set limits: { output: … } for this model, or a price per character.",
 } as const;
-/** Of the body that a text stands in, as it is guessed from its bytes. */
+/** Characters per token of the body, for an estimate from its bytes. */
 const CHARACTERS_A_TOKEN = 3;
 
-/** Texts that are spoken: what every protocol that speaks says as its `work`. */
+/** Speech synthesis. Used as `operation` by every speech protocol. */
 export const speechOperation: OperationSpec<"speech"> = {
   name: "speech",
   noun: "a speech model",
@@ -23,7 +26,7 @@ export const speechOperation: OperationSpec<"speech"> = {
   requiresCatalogEntry: true,
   generatesTokens: false,
   completeUnitSets: [["characters"], ["input", "audio_out"], ["input", "output"]],
-  // By the character, or by the tokens of text and sound, whichever the price lists.
+  // Measured in characters or in tokens of text and audio, depending on the price.
   estimateUsage({ input, exactUsage, maxUsage, isWorstCase, modelMaxOutput }) {
     const characters = exactUsage.characters ?? input * CHARACTERS_A_TOKEN;
     const sound =
@@ -81,8 +84,9 @@ export const speechOperation: OperationSpec<"speech"> = {
 };
 
 /**
- * Characters as people count them: what is written with two halves in memory is one. Some vendors count bytes, or two for some
- * characters, and may count the text of another field too: `beside` is all of those.
+ * Counts characters as people do: a surrogate pair is one character. Some providers count bytes, or
+ * count some characters twice, and may also count the text of other fields. `beside` is the text of
+ * those fields.
  */
 export function estimateSpeechUsage(
   text: string,

@@ -3,13 +3,16 @@ import type { CostFactors, OperationSpec } from "./operation-spec.ts";
 
 /** Bytes per second of the most compressed speech. */
 const BYTES_A_SECOND = 750;
-/** A token of input is guessed for so many bytes. */
+/** Bytes per token, by which input tokens are estimated. */
 const BYTES_A_TOKEN = 3;
-/** Vendors that bill by tokens count ten to seventeen of a second's sound, and people say fewer than ten a second. */
+/**
+ * Tokens heard and written per second. Providers that bill in tokens count 10 to 17 per second of
+ * audio, and people speak fewer than 10 per second.
+ */
 const HEARD_A_SECOND = 20;
 const WRITTEN_A_SECOND = 10;
 
-/** Sounds that are written down: what every protocol that transcribes says as its `work`. */
+/** Transcription. Used as `operation` by every transcription protocol. */
 export const transcriptOperation: OperationSpec<"transcript"> = {
   name: "transcript",
   noun: "a transcription model",
@@ -17,7 +20,7 @@ export const transcriptOperation: OperationSpec<"transcript"> = {
   requiresCatalogEntry: true,
   generatesTokens: false,
   completeUnitSets: [["seconds"], ["input", "output"], ["audio_in", "output"]],
-  // By the second, or by the tokens of sound and text, whichever the price lists.
+  // Measured in seconds or in tokens of audio and text, depending on the price.
   estimateUsage({ input, exactUsage, expectedUsage, maxUsage, isWorstCase }) {
     const seconds = isWorstCase
       ? (maxUsage.seconds ?? Math.ceil(input / BYTES_A_SECOND))
@@ -60,7 +63,10 @@ export const transcriptOperation: OperationSpec<"transcript"> = {
   }),
 };
 
-/** Begun seconds of a sound, and the text that is read with it, at a byte per token. */
+/**
+ * Returns the duration in seconds, rounded up, and the text that is read with the audio, at one
+ * byte per token.
+ */
 export function estimateAudioUsage(
   file: Buffer,
   words = "",
@@ -73,7 +79,7 @@ export function estimateAudioUsage(
   };
 }
 
-/** A second of nothing, as WAV with a byte for each of 8,000 samples. */
+/** Returns 1 s of silence: WAV with 8,000 samples of one byte. */
 function silence(): Buffer {
   const rate = 8_000;
   const head = Buffer.alloc(44);
