@@ -26,8 +26,8 @@ export const outage: Journey = {
       if (command === "status") {
         const answer = await route.fetch();
         const body = (await answer.json()) as object;
-        const trouble = { why: AWAY, since: Date.now() - 60_000 };
-        return route.fulfill({ json: { ...body, state: "ledger_unavailable", trouble } });
+        const ledgerOutage = { reason: AWAY, since: Date.now() - 60_000 };
+        return route.fulfill({ json: { ...body, state: "ledger_unavailable", ledgerOutage } });
       }
       if (WITHOUT.test(command)) return route.continue();
       const error = { message: AWAY, type: "unavailable", code: "ledger_unavailable" };

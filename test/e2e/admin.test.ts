@@ -26,11 +26,11 @@ export default defineObserver({
   setup: () => ({ routes: [
     ...["metrics", "viewer", "operator", "owner"].map((role) => ({
       method: "GET", path: "/levels/" + role, role,
-      serve: (x) => ({ status: 200, body: { who: x.identity.id, pid: process.pid } }),
+      handle: (x) => ({ status: 200, body: { who: x.identity.id, pid: process.pid } }),
     })),
-    { method: "GET", path: "/levels/none", serve: () => ({ status: 200 }) },
-    { method: "GET", path: "/levels/fault", role: "metrics", serve: () => fail("conflict", "Not now.") },
-    { method: "GET", path: "/levels/broken", role: "metrics", serve: () => { throw new Error("canary-7f3a"); } },
+    { method: "GET", path: "/levels/none", handle: () => ({ status: 200 }) },
+    { method: "GET", path: "/levels/fault", role: "metrics", handle: () => fail("conflict", "Not now.") },
+    { method: "GET", path: "/levels/broken", role: "metrics", handle: () => { throw new Error("canary-7f3a"); } },
   ] }),
 });
 `;

@@ -140,7 +140,7 @@ describe("the health of providers", () => {
     });
     const { providers } = await listed();
     expect(providers[0]!.credentials.flatMap(({ cooldowns }) => cooldowns)).toEqual([]);
-    expect((await ask<{ resting: object[] }>("status")).resting).toEqual([]);
+    expect((await ask<{ cooldowns: object[] }>("status")).cooldowns).toEqual([]);
   });
 
   it("is a table on the command line", async () => {

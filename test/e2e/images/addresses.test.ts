@@ -194,7 +194,7 @@ describe("an address", () => {
     expect(full).toMatchObject({ status: 429, code: "files_share_full" });
     expect(full.headers.get("x-tollgate-attempts")).toBeNull();
     expect(full.headers.get("x-tollgate-provider")).toBeNull();
-    expect(((await s.gateway.ask("status")) as any).resting).toEqual([]);
+    expect(((await s.gateway.ask("status")) as any).cooldowns).toEqual([]);
   });
 
   it("is refused where nothing may be kept, before anything is drawn", async () => {

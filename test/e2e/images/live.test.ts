@@ -133,7 +133,7 @@ describe("an upstream that has no list to give takes nothing away", () => {
     await using s = await studio({ hosts: ["openai", "demo"], yaml: QUICK });
     const before = await ids(s);
     const line = async () =>
-      ((await s.gateway.ask("status")) as any).lists.find((l: any) => l.provider === "openai");
+      ((await s.gateway.ask("status")) as any).modelLists.find((l: any) => l.provider === "openai");
     const { lastOk } = await line();
     for (const [name, answer, says] of BAD) {
       s.up.setRoutes({ [LISTED]: answer });
@@ -164,7 +164,7 @@ describe("an upstream that has no list to give takes nothing away", () => {
     // The list is asked for, and does not come while this test lasts.
     expect((await draw(s, "openai/gpt-image-2")).data).toHaveLength(1);
     expect(await ids(s)).toContain("openai/gpt-image-2");
-    const [status] = ((await s.gateway.ask("status")) as any).lists;
+    const [status] = ((await s.gateway.ask("status")) as any).modelLists;
     expect(status).toMatchObject({ provider: "openai", count: 3, lastOk: expect.any(Number) });
   });
 });
