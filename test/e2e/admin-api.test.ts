@@ -518,7 +518,7 @@ it("what needs attention is of the whole gateway, or of one account", async () =
 
 describe("requests that are not over", () => {
   const live = async (more: Asked = { token: OWNER }) =>
-    (await ask("/admin/v1/requests.live", more)).body as { all: number; items: any[] };
+    (await ask("/admin/v1/requests.live", more)).body as { total: number; items: any[] };
 
   it("are listed with what they are at, to an admin of one account only its own", async () => {
     const { secret, key } = (await gateway.ask("keys.create", {
@@ -536,7 +536,9 @@ describe("requests that are not over", () => {
         signal: asking.signal,
       }).catch(() => undefined),
     );
-    await until(async () => (await live()).items.filter(({ call }) => call === 1).length === 2);
+    await until(
+      async () => (await live()).items.filter(({ attempt }) => attempt === 1).length === 2,
+    );
     const all = await live();
     expect(all.items).toMatchObject(
       [0, 1].map(() => ({ frontend: "chat-completions", model: "demo/slow", provider: "demo" })),
@@ -545,14 +547,14 @@ describe("requests that are not over", () => {
     expect(JSON.stringify(all)).not.toContain("hidden-word");
     const token = await tokenOf("viewer", "research");
     expect(await live({ token })).toMatchObject({
-      all: 1,
+      total: 1,
       items: [{ account: "acme/research", key: key.id }],
     });
     const limited = await ask("/admin/v1/requests.live?limit=1", { token: OWNER });
-    expect(limited.body).toMatchObject({ all: 2, items: [{}] });
+    expect(limited.body).toMatchObject({ total: 2, items: [{}] });
     asking.abort();
     await Promise.all(answers);
-    await until(async () => (await live()).all === 0);
+    await until(async () => (await live()).total === 0);
   });
 
   it("are counted of one account by all and by account, and by nothing else", async () => {

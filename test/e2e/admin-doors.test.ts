@@ -143,7 +143,7 @@ describe("every command that changes anything", () => {
         expect(rows[0]).toMatchObject({
           actor: "admin:a-owner",
           role: "owner",
-          door,
+          channel: door,
           command: name,
           outcome: code === undefined ? "done" : "failed",
         });

@@ -91,7 +91,7 @@ function endProcess(why: string): void {
 
 /** By the names that the walk gives them: an exchange, a call of one. */
 const REQUEST_ID_EXPRESSION = `(() => {
-  const of = (it) => it?.["~"] ? it.id : it?.exchange?.["~"] ? it.attempt + " " + it.id : undefined;
+  const of = (it) => it?.["~"] ? it.id : it?.exchange?.["~"] ? it.attemptId + " " + it.id : undefined;
   return (typeof x === "object" ? of(x) : undefined) ?? (typeof call === "object" ? of(call) : undefined) ?? of(this);
 })()`;
 
