@@ -1,6 +1,6 @@
 // A process with no environment and no rights but to read its own code: Node's permissions stand between it and the machine. They are
 // a belt, as Node says itself, and no wall: an operator who needs one runs the plugin elsewhere and names its socket. Where Linux allows it,
-// the process is in a namespace of process ids of its own; `cli/outside.ts` takes away what sends signals everywhere.
+// the process is in a namespace of process ids of its own; `cli/plugin-process.ts` takes away what sends signals everywhere.
 import { spawn, type ChildProcess } from "node:child_process";
 import { existsSync, readFileSync, realpathSync } from "node:fs";
 import { dirname, join, sep } from "node:path";

@@ -52,7 +52,7 @@ async function ask(
 const bornOf = (at: Daemon): Promise<unknown> => at.ask("middleware.guard/born");
 
 const outsideOf = (at: Daemon): number[] =>
-  childrenOf(at.pid).flatMap(({ pid, args }) => (args.includes("outside") ? [pid] : []));
+  childrenOf(at.pid).flatMap(({ pid, args }) => (args.includes("plugin-process") ? [pid] : []));
 
 /** Others ask as long as it lasts, and none of them may fail. */
 async function beside<T>(at: Daemon, work: () => Promise<T>): Promise<T> {
