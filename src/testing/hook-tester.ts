@@ -36,11 +36,11 @@ export interface HookCases {
     readonly code?: string;
     readonly kind?: ErrorKind;
   }[];
-  /** What the provider is asked instead: `becomes` stands in it, `hides` does not. */
+  /** What the provider is asked instead: `expected` stands in it, `hidden` does not. */
   readonly rewritten?: readonly {
     readonly request: CaseRequest;
-    readonly becomes?: string;
-    readonly hides?: string;
+    readonly expected?: string;
+    readonly hidden?: string;
   }[];
   /** What the model says, and what of it the client gets, wherever it was cut. */
   readonly streams?: readonly StreamCase[];
@@ -211,20 +211,23 @@ async function checkRejected(
 async function checkRewritten(
   definition: Definition,
   of: HookCases,
-  { request, becomes, hides }: NonNullable<HookCases["rewritten"]>[number],
+  { request, expected, hidden }: NonNullable<HookCases["rewritten"]>[number],
   lane: TestMode,
 ) {
   await using on = await startCaseGateway(definition, of, say("Hello"));
   const { status, body } = await on.ask(request, lane, false);
   assert.equal(status, 200, `it was refused: ${body.slice(0, 300)}`);
   const sent = on.sent().join("\n");
-  if (becomes !== undefined)
+  if (expected !== undefined)
     assert.ok(
-      sent.includes(JSON.stringify(becomes).slice(1, -1)),
+      sent.includes(JSON.stringify(expected).slice(1, -1)),
       `the provider was asked ${sent}`,
     );
-  if (hides !== undefined)
-    assert.ok(!sent.includes(JSON.stringify(hides).slice(1, -1)), `the provider was told ${hides}`);
+  if (hidden !== undefined)
+    assert.ok(
+      !sent.includes(JSON.stringify(hidden).slice(1, -1)),
+      `the provider was told ${hidden}`,
+    );
 }
 
 /** Whole, a character at a time, and in two pieces at every place. */

@@ -28,7 +28,7 @@ it("is opened by no process of a gateway, and no process ends: primary, workers,
     ({ pid, args }) => pid === at.pid || /^[^ ]*node --/.test(args),
   );
   const programs = all.map(({ args }) => /(bin|worker|outside)\.[jt]s/.exec(args)?.[1] ?? "bin");
-  expect(new Set(programs)).toEqual(new Set(["bin", "worker", "outside"]));
+  expect(new Set(programs)).toEqual(new Set(["bin", "worker", "plugin-process"]));
   for (const { pid } of all) {
     const words = readFileSync(`/proc/${pid}/cmdline`, "latin1");
     const told = words + readFileSync(`/proc/${pid}/environ`, "latin1");

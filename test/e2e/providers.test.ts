@@ -165,7 +165,7 @@ describe("the config that runs", () => {
     expect(of("request_history")).toMatchObject({ source: "default" });
     expect(of("frontends.chat-completions.use")).toMatchObject({
       source: "file",
-      at: `${at.file}:2:13`,
+      location: `${at.file}:2:13`,
     });
     expect(of("providers.up.with.base_url")).toMatchObject({
       source: "variable",

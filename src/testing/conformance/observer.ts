@@ -214,11 +214,11 @@ const FLUSH_TIMEOUT_MS = 5_000;
 export function observerChecks(subject: ConformanceSubject): Check[] {
   const each = createSetupCheck<Observer>(subject);
   return [
-    each("seen: takes every kind of record, and changes none", async (it) => {
+    each("onRequests: takes every kind of record, and changes none", async (it) => {
       for (const batch of [RECORDS, ...RECORDS.map((one) => [one])])
         await it.onRequests?.(deepFreeze(batch));
     }),
-    each("turnedAway: takes every kind of refusal, and changes none", async (it) => {
+    each("onRejected: takes every kind of refusal, and changes none", async (it) => {
       for (const batch of [REJECTIONS, ...REJECTIONS.map((one) => [one])])
         await it.onRejected?.(deepFreeze(batch));
     }),
@@ -234,7 +234,7 @@ export function observerChecks(subject: ConformanceSubject): Check[] {
         );
       },
     ),
-    each("billed: takes every kind of bill, and changes none", async (it) => {
+    each("onCharges: takes every kind of bill, and changes none", async (it) => {
       for (const batch of [CHARGES, ...CHARGES.map((one) => [one])])
         await it.onCharges?.(deepFreeze(batch));
     }),
@@ -243,7 +243,7 @@ export function observerChecks(subject: ConformanceSubject): Check[] {
       for (const { listener } of routes as readonly { listener?: unknown }[])
         assert.notEqual(listener, "public", "what an observer knows is not the clients'");
     }),
-    each("told: takes every kind of notice, unknown ones too", async (it) => {
+    each("onEvent: takes every kind of notice, unknown ones too", async (it) => {
       for (const notice of EVENTS) await it.onEvent?.(deepFreeze(notice));
     }),
   ];

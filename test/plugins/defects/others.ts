@@ -151,7 +151,7 @@ export const observerDefects: readonly Defect[] = [
     what: "it changes a record",
     from: "for (const { id, status, ms } of batch) {",
     to: "(batch as any)[0].status = 1; for (const { id, status, ms } of batch) {",
-    check: "seen: takes every kind of record, and changes none",
+    check: "onRequests: takes every kind of record, and changes none",
     says: /read only/,
   },
   {
@@ -159,7 +159,7 @@ export const observerDefects: readonly Defect[] = [
     what: "it expects a call in every request",
     from: "for (const { id, status, ms } of batch) {",
     to: "for (const { id, status, ms, calls } of batch) { ctx.log.debug({ n: calls[0]!.n }, id);",
-    check: "seen: takes every kind of record, and changes none",
+    check: "onRequests: takes every kind of record, and changes none",
     says: /undefined/,
   },
   {
@@ -167,7 +167,7 @@ export const observerDefects: readonly Defect[] = [
     what: "it knows only the notices of today",
     from: "commands: {",
     to: "told: (notice) => ({ ledger() {}, key() {} } as any)[notice.type](), commands: {",
-    check: "told: takes every kind of notice, unknown ones too",
+    check: "onEvent: takes every kind of notice, unknown ones too",
     says: /not a function/,
   },
   {

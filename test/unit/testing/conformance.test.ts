@@ -50,7 +50,7 @@ const goodProvider = {
   },
   setup: ({ region }: { region: string }, ctx: any) => {
     ctx.log.info({ region }, "Ready.");
-    ctx.every(1000, () => {});
+    ctx.runEvery(1000, () => {});
     return {
       endpoints: [
         {
@@ -59,7 +59,7 @@ const goodProvider = {
           auth: { header: "authorization", prefix: "Bearer ", field: "api_key" },
         },
         {
-          kind: "chat",
+          operation: "chat",
           base: "https://native.acme.test",
           auth: { header: "x-key", field: "api_key" },
           async *run(request: unknown, call: any) {
@@ -75,12 +75,12 @@ const goodProvider = {
           },
         },
       ],
-      models: async (line: any) => {
+      listModels: async (line: any) => {
         const response = await line.fetch("/models", { headers: { accept: "application/json" } });
         if (!response.ok) fail("upstream", `Acme answered ${response.status}.`);
         return ((await response.json()) as { data: { id: string }[] }).data.map(({ id }) => ({
           model: id,
-          kind: "chat",
+          operation: "chat",
         }));
       },
     };
@@ -201,7 +201,7 @@ describe("a provider", () => {
     ],
     [
       "a token that is over in a word",
-      (p) => (p.endpoints[0].auth = { sign: () => ({}), refused: () => "expired" }),
+      (p) => (p.endpoints[0].auth = { sign: () => ({}), renewToken: () => "expired" }),
       "whether the token is over",
     ],
     [
@@ -209,14 +209,14 @@ describe("a provider", () => {
       (p) =>
         (p.endpoints[0].auth = {
           sign: () => ({}),
-          refused: ({ body }: any) => JSON.parse(String(body)).error === "expired",
+          renewToken: ({ body }: any) => JSON.parse(String(body)).error === "expired",
         }),
       "whether the token is over",
     ],
     [
       "a list that ignores its signal",
       (p) => {
-        p.models = (line: any) => line.fetch("/models", {}).catch(() => new Promise(() => {}));
+        p.listModels = (line: any) => line.fetch("/models", {}).catch(() => new Promise(() => {}));
       },
       "an abort ends",
     ],
@@ -255,7 +255,7 @@ describe("a provider", () => {
     [
       "a key in an error",
       (p) => {
-        p.models = async (line: any) => {
+        p.listModels = async (line: any) => {
           await line.fetch("/models");
           throw new Error(`Cannot list with ${CANARY}`);
         };
@@ -355,20 +355,24 @@ describe("a frontend", () => {
     ["no routes", { routes: [] }, "routes are well-formed"],
     [
       "a path without its slash",
-      { routes: [{ method: "POST", path: "acme", op: "generate" }] },
+      { routes: [{ method: "POST", path: "acme", actionType: "generate" }] },
       "routes are well-formed",
     ],
     [
       "a route that is there twice",
-      { routes: [{ method: "POST", path: ["/a/:x", "/a/:y"], op: "generate" }] },
+      { routes: [{ method: "POST", path: ["/a/:x", "/a/:y"], actionType: "generate" }] },
       "routes are well-formed",
     ],
     ["no protocol to walk with", { protocol: undefined }, "routes are well-formed"],
-    ["errors without words", { fault: () => ({ body: { error: "no" } }) }, "every error has words"],
+    [
+      "errors without words",
+      { encodeFault: () => ({ body: { error: "no" } }) },
+      "every error has words",
+    ],
     [
       "a foreign throw at a strange header",
       {
-        secret: () => {
+        extractCredential: () => {
           throw new TypeError("x");
         },
       },
@@ -376,7 +380,11 @@ describe("a frontend", () => {
     ],
     [
       "a reading of nothing",
-      { routes: [{ method: "POST", path: "/a", op: "generate", read: () => ({ model: "" }) }] },
+      {
+        routes: [
+          { method: "POST", path: "/a", actionType: "generate", readInput: () => ({ model: "" }) },
+        ],
+      },
       "reading says",
     ],
     [
@@ -386,8 +394,8 @@ describe("a frontend", () => {
           {
             method: "POST",
             path: "/a",
-            op: "generate",
-            read: (_x: any, body: any) => {
+            actionType: "generate",
+            readInput: (_x: any, body: any) => {
               body.model = "x";
               return { model: "x" };
             },
@@ -407,7 +415,7 @@ describe("a middleware", () => {
   const shelf = async (next: any, name: () => unknown) => {
     if (kept.has(name())) return kept.get(name());
     const reply = await next();
-    void reply.record(1_000).then((got: unknown) => got && kept.set(name(), got));
+    void reply.recordResponse(1_000).then((got: unknown) => got && kept.set(name(), got));
     return reply;
   };
   beforeEach(() => kept.clear());
@@ -423,7 +431,7 @@ describe("a middleware", () => {
     admit: (x: any, credential: any) =>
       credential === "tg_nobody" ? x.identify({ id: "nobody" }) : fail("unauthenticated", "Who?"),
     rewrite: (request: any) => ({ ...request, user: "x" }),
-    inspect: (request: any, x: any) => x.label("kind", request.kind),
+    inspect: (request: any, x: any) => x.addLabel("operation", request.operation),
     watch: () => () => {},
     route: (list: any) => list.toReversed(),
     charge: () => ({ limits: [{ scope: "key", unit: "tokens", max: 5, per: "day" }] }),
@@ -518,7 +526,7 @@ describe("a middleware", () => {
       {
         attempt: (_c: any, next: any) =>
           next().catch(() => ({
-            mime: "text/plain",
+            contentType: "text/plain",
             body: Buffer.alloc(0),
             usage: {},
             model: "x",
@@ -611,31 +619,31 @@ describe("an observer", () => {
   it("that is good passes", async () => {
     const counts = new Map<string, number>();
     const good = {
-      seen: (batch: any) => {
+      onRequests: (batch: any) => {
         for (const { status } of batch) counts.set(status, (counts.get(status) ?? 0) + 1);
       },
-      told: async () => {},
+      onEvent: async () => {},
     };
     expect(await broken(observer(good))).toEqual([]);
   });
 
   it.each<[string, object, string]>([
-    ["changes a record", { seen: (batch: any) => (batch[0].status = 1) }, "seen:"],
-    ["sorts what it was handed", { seen: (batch: any) => void batch.sort() }, "seen:"],
+    ["changes a record", { onRequests: (batch: any) => (batch[0].status = 1) }, "onRequests:"],
+    ["sorts what it was handed", { onRequests: (batch: any) => void batch.sort() }, "onRequests:"],
     [
       "expects a call in every request",
-      { seen: (b: any) => b.map((r: any) => r.calls[0].n) },
-      "seen:",
+      { onRequests: (b: any) => b.map((r: any) => r.calls[0].n) },
+      "onRequests:",
     ],
     [
       "expects a price",
-      { seen: (b: any) => b.map((r: any) => r.calls[0]?.costNano.toString()) },
-      "seen:",
+      { onRequests: (b: any) => b.map((r: any) => r.calls[0]?.costNano.toString()) },
+      "onRequests:",
     ],
     [
       "knows only some notices",
-      { told: (n: any) => ({ ledger: () => {} })[n.type as "ledger"]() },
-      "told:",
+      { onEvent: (n: any) => ({ ledger: () => {} })[n.type as "ledger"]() },
+      "onEvent:",
     ],
   ])("that %s is caught", async (_what, made, law) =>
     expect((await broken(observer(made))).join()).toContain(law),
@@ -643,14 +651,14 @@ describe("an observer", () => {
 });
 
 describe("routes of a plugin that is no frontend", () => {
-  const serve = () => ({ status: 200 });
+  const handle = () => ({ status: 200 });
   const of = (kind: string, route: object) => ({
     "~tollgate": kind,
     api: 1,
     name: "x",
     summary: "Serves",
     sends: "nowhere",
-    setup: () => ({ routes: [{ method: "GET", path: "/x", serve, ...route }] }),
+    setup: () => ({ routes: [{ method: "GET", path: "/x", handle, ...route }] }),
   });
 
   it.each(["middleware", "observer"])("of a %s: what is well-formed passes", async (kind) => {
@@ -661,9 +669,9 @@ describe("routes of a plugin that is no frontend", () => {
     ["middleware", { method: "get" }, /in capitals/],
     ["middleware", { path: ["/x", "/x"] }, /is there twice/],
     ["middleware", { path: "x" }, /is a path/],
-    ["middleware", { serve: undefined }, /is answered/],
-    ["middleware", { on: "private" }, /no listener private/],
-    ["middleware", { open: true, role: "viewer" }, /is not open/],
+    ["middleware", { handle: undefined }, /is answered/],
+    ["middleware", { listener: "private" }, /no listener private/],
+    ["middleware", { allowUnauthenticated: true, role: "viewer" }, /is not open/],
     ["observer", { listener: "public" }, /not the clients'/],
   ])("of a %s: %o does not", async (kind, route, words) => {
     const failed = await broken(of(kind, route));

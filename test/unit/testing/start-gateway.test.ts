@@ -132,9 +132,9 @@ describe("the table of cases", () => {
 
   it("finds a case that stands twice, a refusal that is none, and what the provider was told", async () => {
     const wrong = await failed(false, {
-      passes: ["Hello", "Hello"],
-      refuses: [{ request: "Hello", code: "no" }],
-      rewrites: [{ request: "I am Ann.", hides: "I am" }],
+      allowed: ["Hello", "Hello"],
+      rejected: [{ request: "Hello", code: "no" }],
+      rewritten: [{ request: "I am Ann.", hidden: "I am" }],
     });
     expect(wrong.join("\n")).toMatch(/stands twice/);
     expect(wrong.join("\n")).toMatch(/let through with 200/);

@@ -15,16 +15,16 @@ testHooks(plugin, {
   with: { persons: ["Ann Smith"] },
   allowed: ["Hello"],
   rewritten: [
-    { request: "I am ann@example.org.", becomes: "I am [EMAIL_1].", hides: "example.org" },
-    { request: "Ann Smith, +49 30 1234567", becomes: "[PERSON_2], [PHONE_1]", hides: "1234567" },
-    { request: "Card 4111 1111 1111 1111", becomes: "[CARD_1]", hides: "4111" },
+    { request: "I am ann@example.org.", expected: "I am [EMAIL_1].", hidden: "example.org" },
+    { request: "Ann Smith, +49 30 1234567", expected: "[PERSON_2], [PHONE_1]", hidden: "1234567" },
+    { request: "Card 4111 1111 1111 1111", expected: "[CARD_1]", hidden: "4111" },
     {
       request: {
         system: "Serve b@example.org.",
         turns: ["a@example.org", "b@example.org?", "No."],
       },
-      becomes: "[EMAIL_1]?",
-      hides: "@example",
+      expected: "[EMAIL_1]?",
+      hidden: "@example",
     },
   ],
   streams: [

@@ -13,7 +13,7 @@ testConformance(plugin, {
 
 testHooks(plugin, {
   with: { words: ["tulip", "tulips", "red rose"], mask: "[x]" },
-  rewritten: [{ request: "Any Tulips?", becomes: "Any [x]?", hides: "ulip" }],
+  rewritten: [{ request: "Any Tulips?", expected: "Any [x]?", hidden: "ulip" }],
   streams: [
     {
       modelOutput: "A TULIP, tulips and a red rose.",
