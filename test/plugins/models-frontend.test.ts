@@ -77,9 +77,17 @@ beforeAll(async () => {
   const ctx = {
     ...createTestContext().ctx,
     catalog: {
-      list: ({ identity, privacy, kind }: { identity?: Identity; privacy?: Privacy; kind?: any }) =>
+      list: ({
+        identity,
+        privacy,
+        operation,
+      }: {
+        identity?: Identity;
+        privacy?: Privacy;
+        operation?: any;
+      }) =>
         catalog.list({
-          operation: kind,
+          operation,
           privacy,
           isAllowed:
             identity?.models && ((id) => identity.models!.some((p) => matchesPattern(p, id))),
@@ -197,11 +205,11 @@ describe("what is shown", () => {
     expect((await get("/v1/models/bulk/m01", { authorization: "Bearer some" })).status).toBe(404);
   });
 
-  it("is narrowed by kind, provider and zdr, and never widened", async () => {
+  it("is narrowed by operation, provider and zdr, and never widened", async () => {
     const ids = async (query: string, headers = {}) =>
       (await get(`/v1/models?${query}`, headers)).body.data?.map((m: any) => m.id);
-    expect(await ids("kind=image")).toEqual(["openai/picture-1"]);
-    expect(await ids("provider=openai&kind=chat")).toEqual([
+    expect(await ids("operation=image")).toEqual(["openai/picture-1"]);
+    expect(await ids("provider=openai&operation=chat")).toEqual([
       "openai/gpt-6",
       "openai/openai/gpt-6:free",
     ]);
@@ -209,7 +217,7 @@ describe("what is shown", () => {
       expect(await ids(`zdr=${zdr}`)).toHaveLength(3);
     expect(await ids("zdr=off")).toHaveLength(48);
     expect(await ids("zdr=off", { "x-test-privacy": "required" })).toHaveLength(3);
-    for (const query of ["kind=video", "zdr=maybe", "limit=0", "limit=1001", "limit=x"])
+    for (const query of ["operation=video", "zdr=maybe", "limit=0", "limit=1001", "limit=x"])
       expect((await get(`/v1/models?${query}`)).status).toBe(400);
     expect((await get("/v1/models?after_id=nobody")).status).toBe(400);
     expect((await get("/v1/models?after_id=a&before_id=b")).status).toBe(400);
@@ -263,7 +271,7 @@ describe("what is shown", () => {
       deprecated_at: null,
       retires_at: null,
       capabilities: null,
-      kind: "image",
+      operation: "image",
       top_provider: { context_length: null, max_completion_tokens: null },
       image: { sizes: ["1024x1024"], max_n: 4 },
       data_policy: { retention: { kind: "zero" }, trains: "no", basis: "published" },

@@ -29,11 +29,11 @@ const PRIVACY_BY_VALUE: Readonly<Record<string, Privacy>> = {
 /** ?operation=, ?provider=, ?zdr=. A filter can only narrow what the key and its privacy leave. */
 export function readModelFilter(
   x: RequestHead,
-  works: ReadonlyMap<string, OperationSpec>,
+  operations: ReadonlyMap<string, OperationSpec>,
 ): ModelFilter {
   const operation = x.query.get("operation") ?? undefined;
-  if (operation !== undefined && !works.has(operation))
-    fail("invalid", `operation is one of: ${[...works.keys()].join(", ")}.`, {
+  if (operation !== undefined && !operations.has(operation))
+    fail("invalid", `operation is one of: ${[...operations.keys()].join(", ")}.`, {
       param: "operation",
     });
   const zdr = x.query.get("zdr")?.toLowerCase();
