@@ -282,7 +282,7 @@ function canvas({ taskType, textToImageParams, imageGenerationConfig = {}, ...mo
     `${held === n ? "All" : "Some"} of the generated images have been blocked by our content filters.`;
   return {
     ...jsonResponse({ images, ...(error && { error }) }),
-    bill: { images: images.length },
+    billedUsage: { images: images.length },
   };
 }
 
@@ -325,5 +325,8 @@ function ranked({ sources, rerankingConfiguration: { bedrockRerankingConfigurati
     }))
     .toSorted((a: any, b: any) => b.relevanceScore - a.relevanceScore)
     .slice(0, how.numberOfResults);
-  return { ...jsonResponse({ results }), bill: { searches: Math.ceil(sources.length / 100) } };
+  return {
+    ...jsonResponse({ results }),
+    billedUsage: { searches: Math.ceil(sources.length / 100) },
+  };
 }

@@ -34,7 +34,7 @@ const routes = {
   "POST /v1/images/generations": () => ({
     ...jsonResponse({ created: 1, data: [{ b64_json: "aGk=" }] }),
     waitMs: 5,
-    bill: { images: 1 },
+    billedUsage: { images: 1 },
   }),
 };
 

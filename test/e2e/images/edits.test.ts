@@ -70,7 +70,7 @@ const listed = (...ids: string[]) =>
 interface Editor {
   readonly model: string;
   readonly mask: boolean;
-  readonly lane: "passthrough" | "translated";
+  readonly mode: "passthrough" | "translated";
   /** In nano-dollars, of one request. */
   readonly cost: number;
   /** The pictures that this host was given. */
@@ -86,15 +86,15 @@ const EDITORS: readonly Editor[] = [
   {
     model: "openai/gpt-image-2",
     mask: true,
-    lane: "passthrough",
+    mode: "passthrough",
     cost: 31_645_000,
     brought: filesOf,
   },
-  { model: "other/painter", mask: true, lane: "passthrough", cost: 20_000_000, brought: filesOf },
+  { model: "other/painter", mask: true, mode: "passthrough", cost: 20_000_000, brought: filesOf },
   {
     model: "google/gemini-3-pro-image",
     mask: false,
-    lane: "translated",
+    mode: "translated",
     cost: 134_410_000,
     brought: (asked) =>
       asked
@@ -106,7 +106,7 @@ const EDITORS: readonly Editor[] = [
   {
     model: "xai/grok-imagine-image",
     mask: false,
-    lane: "translated",
+    mode: "translated",
     cost: 20_000_000,
     brought(asked) {
       const { image, images = [image] } = asked.json();
@@ -117,7 +117,7 @@ const EDITORS: readonly Editor[] = [
   {
     model: "bfl/flux-kontext-pro",
     mask: false,
-    lane: "translated",
+    mode: "translated",
     cost: 40_000_000,
     brought: (asked) =>
       ["input_image", "input_image_2"].flatMap((field) => {

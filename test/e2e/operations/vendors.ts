@@ -110,7 +110,7 @@ export const completing = (asked: UpstreamRequest) => {
       ...(stream_options?.include_usage ? [event({ ...frame, choices: [], usage: TOKENS })] : []),
       "data: [DONE]\n\n",
     ]),
-    bill,
+    billedUsage: bill,
   };
 };
 
@@ -138,7 +138,7 @@ const fillingIn = (asked: UpstreamRequest) => {
       chunk({ content: "" }, "length", { usage: TOKENS }),
       "data: [DONE]\n\n",
     ]),
-    bill,
+    billedUsage: bill,
   };
 };
 
@@ -154,7 +154,7 @@ const generating = (asked: UpstreamRequest) => {
   return {
     headers: { "content-type": "application/x-ndjson" },
     body: lines.map((line) => `${JSON.stringify(line)}\n`),
-    bill,
+    billedUsage: bill,
   };
 };
 
