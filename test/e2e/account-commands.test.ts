@@ -77,10 +77,10 @@ const everywhere = async (key: string) =>
 
 const counted = async (id: string) => {
   const { account: shown } = (await at.ask("accounts.show", { id })) as never as {
-    account: { counted: { used: string; held: string; left: string }[] };
+    account: { limitUsage: { used: string; reserved: string; remaining: string }[] };
   };
-  return shown.counted.map(({ used, held, left }) =>
-    [used, held, left].map((n) => Number(n) / EACH),
+  return shown.limitUsage.map(({ used, reserved, remaining }) =>
+    [used, reserved, remaining].map((n) => Number(n) / EACH),
   )[0]!;
 };
 const sums = async () =>

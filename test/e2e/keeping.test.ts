@@ -83,9 +83,9 @@ it("backs up while it serves: each copy is whole, verified, and has all that was
     const there = settled(config);
     expect(before.filter((id) => !there.has(id))).toEqual([]);
     const verified = await tollgate("ledger", "verify", "-c", config, "--head", head);
-    expect([verified.code, verified.out.problems, verified.out.holds]).toEqual([0, [], true]);
+    expect([verified.code, verified.out.problems, verified.out.containsHash]).toEqual([0, [], true]);
     const live = await tollgate("ledger", "verify", "-c", daemon.file, "--head", head);
-    expect([live.code, live.out.holds]).toEqual([0, true]);
+    expect([live.code, live.out.containsHash]).toEqual([0, true]);
     expect((await tollgate("restore", file, "-c", config)).out.error.code).toBe("not_empty");
   }
   const again = await tollgate("backup", copies[0]!.file, "-c", daemon.file);

@@ -152,7 +152,7 @@ it.each([
   up.setRoutes({ "POST /v1/chat/completions": no, "POST /v1/responses": no });
   const { response } = await chat({ model });
   const id = response.headers.get("x-request-id");
-  expect(await at.line((l) => l["request"] === id)).toMatchObject({ lane, calls: 1 });
+  expect(await at.line((l) => l["request"] === id)).toMatchObject({ mode: lane, calls: 1 });
   up.setRoutes(before);
 });
 

@@ -186,7 +186,7 @@ describe("a record", () => {
       return [record.outcome, record.served, acted(record)];
     };
     const hook = (name: string, what: string) => [
-      { plugin: "middleware.moody", hook: name, did: what },
+      { plugin: "middleware.moody", hook: name, effect: what },
     ];
     expect(await did("Hello.")).toEqual(["ok", "up/m", []]);
     expect(await did("wait")).toEqual(["ok", "up/m", []]);

@@ -84,7 +84,7 @@ const asking = (content: string, model = "open/m") => ({
 it("what a hook did, and how long it was waited for", async () => {
   for (const [content, did] of [
     ["wait", /^middleware\.moody inspect: waited, [\d.]+ ms$/],
-    ["break", /^middleware\.moody inspect: passed over/],
+    ["break", /^middleware\.moody inspect: skipped/],
   ] as const) {
     const { record, rows } = await shown(asking(content));
     // On a busy machine others may have been waited for too.

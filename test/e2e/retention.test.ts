@@ -32,19 +32,19 @@ it("prunes what is older, by itself and by hand, and refuses what cannot be kept
     (await at.ask("ledger.status")) as { prunedRows: number; oldest: number };
   await until(async () => (await state()).prunedRows === 2);
   const plan = await at.ask("ledger.prune", { before: old(30), dryRun: true });
-  expect(plan).toMatchObject({ plan: { rows: 4 }, done: null });
+  expect(plan).toMatchObject({ plan: { rows: 4 }, result: null });
   const archive = join(first.dir, "old.jsonl.gz");
   const done = await at.ask("ledger.prune", { before: old(30), archive });
-  expect(done).toMatchObject({ done: { rows: 4, archive: { rows: 4 } } });
+  expect(done).toMatchObject({ result: { rows: 4, archive: { rows: 4 } } });
   expect((await state()).prunedRows).toBe(6);
   expect(await at.ask("ledger.totals", { by: ["day"] })).toMatchObject({
     total: { calls: 4, costNano: "20" },
   });
-  const { head } = (done as never as { done: { archive: { head: string } } }).done.archive;
+  const { head } = (done as never as { result: { archive: { head: string } } }).result.archive;
   expect(await at.ask("ledger.verify", { hash: head })).toMatchObject({
     problems: [],
-    holds: true,
-    kept: { prunedRows: 6 },
+    containsHash: true,
+    ledgerState: { prunedRows: 6 },
   });
   await expect(at.ask("ledger.prune", { before: now })).rejects.toThrow(/at least a day ago/);
   expect(at.log.some(({ msg }) => String(msg).includes("sums stand for old rows"))).toBe(true);
@@ -53,7 +53,7 @@ it("prunes what is older, by itself and by hand, and refuses what cannot be kept
 it.each([
   ["ledger: { retention: 3h }", /kept for a day at least/],
   ["ledger: { retention: 400d }\nstore: memory", /"memory" cannot put sums/],
-  ["ledger: { kep: 400d }", /keep/],
+  ["ledger: { retain: 400d }", /retention/],
 ])("%s is refused, with its place", async (yaml, words) => {
   await expect(startInProcess({ yaml: YAML + yaml })).rejects.toThrow(words);
 });

@@ -207,7 +207,7 @@ it("the operator reads in whose words the credential was refused, without the se
   await ask("responses", "mchat/model");
   const line = await at.line((l) => l["code"] === "key_gone");
   expect(line).toMatchObject({ level: "warn", provider: "mchat", kind: "upstream_auth" });
-  expect(line["said"]).toBe("Key [secret] is gone since May");
+  expect(line["provider_message"]).toBe("Key [secret] is gone since May");
   // What people write is in no log, whichever provider quotes it.
   answering(
     jsonResponse({ error: { message: "No key for: the quick brown fox", code: "quoted" } }, 401),

@@ -23,8 +23,8 @@ export default defineMiddleware({
       if (x.headers["x-count"]) {
         const type = x.headers["x-count"] === "all" ? "major" : "minor";
         for (let i = 0; i < 4; i++) gc({ type });
-        x.header("x-which", seen.flatMap((ref) => ref.deref()?.headers["x-way"] ?? []).join(" ").slice(0, 2000));
-        x.header("x-alive", seen.filter((ref) => ref.deref()).length + " of " + seen.length);
+        x.setResponseHeader("x-which", seen.flatMap((ref) => ref.deref()?.headers["x-way"] ?? []).join(" ").slice(0, 2000));
+        x.setResponseHeader("x-alive", seen.filter((ref) => ref.deref()).length + " of " + seen.length);
       } else seen.push(new WeakRef(x));
     },
   }),

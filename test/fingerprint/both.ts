@@ -9,8 +9,8 @@ export default defineFrontend({
   setup: () => ({
     protocol: chatCompletions(),
     routes: [
-      { method: "POST", path: "/both/chat", op: "generate" },
-      { method: "POST", path: "/both/prints", op: "generate", protocol: fingerprints() },
+      { method: "POST", path: "/both/chat", actionType: "generate" },
+      { method: "POST", path: "/both/prints", actionType: "generate", protocol: fingerprints() },
     ],
   }),
 });

@@ -7,6 +7,6 @@ export default defineFrontend({
   summary: "Fingerprints of texts",
   setup: () => ({
     protocol: fingerprints(),
-    routes: [{ method: "POST", path: "/v1/fingerprints", op: "generate" }],
+    routes: [{ method: "POST", path: "/v1/fingerprints", actionType: "generate" }],
   }),
 });
