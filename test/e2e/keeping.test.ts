@@ -83,7 +83,11 @@ it("backs up while it serves: each copy is whole, verified, and has all that was
     const there = settled(config);
     expect(before.filter((id) => !there.has(id))).toEqual([]);
     const verified = await tollgate("ledger", "verify", "-c", config, "--head", head);
-    expect([verified.code, verified.out.problems, verified.out.containsHash]).toEqual([0, [], true]);
+    expect([verified.code, verified.out.problems, verified.out.containsHash]).toEqual([
+      0,
+      [],
+      true,
+    ]);
     const live = await tollgate("ledger", "verify", "-c", daemon.file, "--head", head);
     expect([live.code, live.out.containsHash]).toEqual([0, true]);
     expect((await tollgate("restore", file, "-c", config)).out.error.code).toBe("not_empty");
@@ -148,7 +152,7 @@ it("archives rows, and reads an archive with nothing but itself", async () => {
   expect(made.code).toBe(0);
   const config = elsewhere("nowhere");
   const read = ["ledger", "archive", file, "--verify", "-c", config];
-  const fine = await tollgate(...read, "--head", made.out.head);
+  const fine = await tollgate(...read, "--head", made.out.lastHash);
   expect([fine.code, fine.out.ok, fine.out.rows]).toEqual([0, true, made.out.rows]);
   expect((await tollgate(...read, "--head", "another")).code).toBe(1);
   const bytes = readFileSync(file);

@@ -17,8 +17,8 @@ export default defineMiddleware({
   } },
   needs: ${needs},
   setup: (_options, ctx) => ({
-    routes: [{ listener: "public", open: true, method: "GET", path: "/read/:what",
-      async serve(x) {
+    routes: [{ listener: "public", allowUnauthenticated: true, method: "GET", path: "/read/:what",
+      async handle(x) {
         const of = x.query.get("of");
         try {
           const got = x.params.what === "env" ? ctx.env(of)

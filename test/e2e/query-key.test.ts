@@ -16,12 +16,12 @@ export default {
   "~tollgate": "frontend", api: 1, name: "addressed", summary: "Keys in addresses",
   setup: (_options, ctx) => ({
     protocol: chatCompletions(),
-    secret: (_headers, query) =>
+    extractCredential: (_headers, query) =>
       query.get("key") ?? query.get("api_key") ?? query.get("access_token") ??
       query.get("API_KEY") ?? undefined,
     routes: [
-      { method: "POST", path: "/a/chat", op: "generate" },
-      { method: "GET", path: "/a/seen", serve: (x) => {
+      { method: "POST", path: "/a/chat", actionType: "generate" },
+      { method: "GET", path: "/a/seen", handle: (x) => {
         ctx.log.info(seen(x), "seen");
         return { status: 200, body: seen(x) };
       } },
@@ -41,9 +41,9 @@ export default {
 
 const PROVIDER = `
 import { chatCompletions } from "tollgate/protocols/chat-completions";
-import { apiKey } from "tollgate/plugin";
+import { apiKeySchema } from "tollgate/plugin";
 export default {
-  "~tollgate": "provider", api: 1, name: "asks", summary: "Hands the query on", credential: apiKey,
+  "~tollgate": "provider", api: 1, name: "asks", summary: "Hands the query on", credential: apiKeySchema,
   options: { type: "object", additionalProperties: false, required: ["base_url"], properties: {
     base_url: { type: "string", "x-origin": true, description: "Where" } } },
   setup: ({ base_url }) => ({ endpoints: [{

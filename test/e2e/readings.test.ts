@@ -12,7 +12,7 @@ const GAUGES = `
 import { defineObserver } from "tollgate/plugin";
 export default defineObserver({
   api: 1, name: "gauges", summary: "Reads", sends: "nowhere",
-  setup: (_options, ctx) => ({ commands: { now: { summary: "Now", run: () => ctx.readings() } } }),
+  setup: (_options, ctx) => ({ commands: { now: { summary: "Now", run: () => ctx.stats() } } }),
 });
 `;
 const MIRROR = `
@@ -20,8 +20,8 @@ import { defineMiddleware } from "tollgate/plugin";
 export default defineMiddleware({
   api: 1, name: "mirror", summary: "Reads where clients are answered", sends: "nowhere",
   setup: (_options, ctx) => ({
-    routes: [{ listener: "public", open: true, method: "GET", path: "/mirror",
-      serve: async () => ({ status: 200, body: { pid: process.pid, ...(await ctx.readings()) } }) }],
+    routes: [{ listener: "public", allowUnauthenticated: true, method: "GET", path: "/mirror",
+      handle: async () => ({ status: 200, body: { pid: process.pid, ...(await ctx.stats()) } }) }],
   }),
 });
 `;

@@ -83,7 +83,7 @@ const asking = (content: string, model = "open/m") => ({
 
 it("what a hook did, and how long it was waited for", async () => {
   for (const [content, did] of [
-    ["wait", /^middleware\.moody inspect: waited, [\d.]+ ms$/],
+    ["wait", /^middleware\.moody inspect: delayed, [\d.]+ ms$/],
     ["break", /^middleware\.moody inspect: skipped/],
   ] as const) {
     const { record, rows } = await shown(asking(content));

@@ -77,7 +77,7 @@ it("demo/rerank puts first what shares words with the query", async () => {
 
 it("Cohere's rankings travel verbatim", async () => {
   const { candidates } = (await at.gateway.ask("explain", { model: "cohere/rerank-v3.5" })) as any;
-  expect(candidates.map(({ lane }: any) => lane)).toEqual(["passthrough"]);
+  expect(candidates.map(({ mode }: any) => mode)).toEqual(["passthrough"]);
 });
 
 it("a limit of searches counts each hundred documents before anybody is asked, and what the vendor says after", async () => {

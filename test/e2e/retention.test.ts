@@ -40,7 +40,8 @@ it("prunes what is older, by itself and by hand, and refuses what cannot be kept
   expect(await at.ask("ledger.totals", { by: ["day"] })).toMatchObject({
     total: { calls: 4, costNano: "20" },
   });
-  const { head } = (done as never as { result: { archive: { head: string } } }).result.archive;
+  const { lastHash: head } = (done as never as { result: { archive: { lastHash: string } } }).result
+    .archive;
   expect(await at.ask("ledger.verify", { hash: head })).toMatchObject({
     problems: [],
     containsHash: true,

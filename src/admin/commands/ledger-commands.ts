@@ -104,12 +104,12 @@ export function createLedgerCommands(
       return { attempt, costNano };
     },
     "ledger.verify": async ({ hash }): Promise<VerifyResult> => {
-      const { head, holds } = store.commands ?? {};
+      const { head, contains } = store.commands ?? {};
       return {
         problems: (await store.verify?.()) ?? [],
         isVerifiable: store.verify !== undefined,
         head: (await head?.run({})) as VerifyResult["head"],
-        containsHash: hash === undefined ? undefined : ((await holds?.run({ hash })) as boolean),
+        containsHash: hash === undefined ? undefined : ((await contains?.run({ hash })) as boolean),
         ledgerState: (await store.maintenance?.readState?.()) ?? null,
       };
     },
