@@ -95,7 +95,7 @@ function callOf(
     model,
     frontend: "chat-completions",
     protocol: "chat-completions",
-    lane: "translated",
+    mode: "translated",
     stream: true,
   } as const;
   const target = { provider, model: name, protocol: null, credential: "default" };

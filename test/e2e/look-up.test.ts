@@ -159,8 +159,8 @@ models:
     });
     const nowhere = await fetch(`${at.url}/v1/nowhere`);
     const door = [
-      [malformed, 400, { seen: { frontend: "chat-completions" } }],
-      [nowhere, 404, { seen: { code: "unknown_path", method: "GET", listener: "public" } }],
+      [malformed, 400, { record: { frontend: "chat-completions" } }],
+      [nowhere, 404, { record: { code: "unknown_path", method: "GET", listener: "public" } }],
     ] as const;
     for (const [res, status, said] of door) {
       await res.arrayBuffer();

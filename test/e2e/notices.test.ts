@@ -14,7 +14,7 @@ export default defineObserver({
     const heard = ctx.shared("heard", () => []);
     const plain = (_, value) => (typeof value === "bigint" ? String(value) : value);
     return {
-      told: (notice) => void heard.push(JSON.parse(JSON.stringify(notice, plain))),
+      onEvent: (notice) => void heard.push(JSON.parse(JSON.stringify(notice, plain))),
       commands: { heard: { summary: "All of them", run: async () => heard } },
     };
   },
@@ -106,7 +106,7 @@ it("a provider: it rests, and answers again", async () => {
     return (await heard("cooldown_started")).length > 0;
   });
   const rests = await heard("cooldown_started");
-  expect(rests[0]).toMatchObject({ provider: "up", model: "model", kind: "overloaded" });
+  expect(rests[0]).toMatchObject({ provider: "up", model: "model", reason: "overloaded" });
   expect(await heard("cooldown_ended")).toEqual([]);
   busy = false;
   // Only what failed recovers, and a process that has seen no failure has nothing to tell.
@@ -141,8 +141,8 @@ it("the ledger: down once and up once, though each process finds out by itself",
 it("a worker that is gone, and a reload, refused or not", async () => {
   const { workers } = (await at.ask("status")) as unknown as { workers: { pid: number }[] };
   process.kill(workers[0]!.pid, "SIGKILL");
-  expect(await told("worker_exited", 1)).toMatchObject([{ pid: workers[0]!.pid, how: "SIGKILL" }]);
+  expect(await told("worker_exited", 1)).toMatchObject([{ pid: workers[0]!.pid, exitReason: "SIGKILL" }]);
   await at.line(({ msg }) => msg === "a worker has been replaced");
   await at.write("providers: {");
-  expect(await told("reloaded", 1)).toMatchObject([{ ok: false, why: "file", generation: 1 }]);
+  expect(await told("reloaded", 1)).toMatchObject([{ ok: false, trigger: "file", generation: 1 }]);
 });

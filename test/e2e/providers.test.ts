@@ -89,7 +89,7 @@ describe("a test call", () => {
     );
     const first = tests[0] as Extract<TestCallResult, { ok: boolean; request: string }>;
     expect(await ask("requests.show", { id: first.request })).toMatchObject({
-      requests: [{ seen: { frontend: "providers.test", served: "up/cheap" } }],
+      requests: [{ record: { frontend: "providers.test", served: "up/cheap" } }],
     });
   });
 

@@ -36,15 +36,15 @@ export async function readConsole(
 ): Promise<void> {
   const { url } = (await gateway.ask("console")) as { url: string };
   const { origin, hash } = new URL(url);
-  const word = hash.slice(1);
+  const code = hash.slice(1);
   const came = await fetch(`${origin}/admin/v1/session`, {
     method: "POST",
     headers: { ...OURS, origin },
-    body: JSON.stringify({ word }),
+    body: JSON.stringify({ code }),
   });
   look("console: session", await came.text());
   const cookie = came.headers.get("set-cookie")!.split(";")[0]!;
-  secret("the link's word", word);
+  secret("the link's code", code);
   secret("the session's word", cookie.split("=")[1]!);
   const headers = { ...OURS, origin, cookie };
   const ask = async (name: string, input: JsonObject): Promise<Record<string, unknown>> => {
