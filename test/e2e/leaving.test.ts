@@ -49,7 +49,7 @@ const ENDLESS = `
 export default {
   "~tollgate": "frontend", api: 1, name: "endless", summary: "Goes on", 
   setup: (_options, ctx) => ({
-    routes: [{ method: "GET", path: "/on", open: true, serve: () => ({ status: 200, body: (async function* () {
+    routes: [{ method: "GET", path: "/on", allowUnauthenticated: true, handle: () => ({ status: 200, body: (async function* () {
       yield "on ";
       await new Promise((resolve) => ctx.signal.addEventListener("abort", resolve, { once: true }));
       yield "and over";

@@ -141,7 +141,9 @@ it("the ledger: down once and up once, though each process finds out by itself",
 it("a worker that is gone, and a reload, refused or not", async () => {
   const { workers } = (await at.ask("status")) as unknown as { workers: { pid: number }[] };
   process.kill(workers[0]!.pid, "SIGKILL");
-  expect(await told("worker_exited", 1)).toMatchObject([{ pid: workers[0]!.pid, exitReason: "SIGKILL" }]);
+  expect(await told("worker_exited", 1)).toMatchObject([
+    { pid: workers[0]!.pid, exitReason: "SIGKILL" },
+  ]);
   await at.line(({ msg }) => msg === "a worker has been replaced");
   await at.write("providers: {");
   expect(await told("reloaded", 1)).toMatchObject([{ ok: false, trigger: "file", generation: 1 }]);
