@@ -46,7 +46,7 @@ export async function submitBatch(
   const before = new Map(split?.leased.map(({ id }) => [id, budgetLeases!.meterState(id)]));
   const confirmLeases = split && budgetLeases!.reserve(split.leased);
   try {
-    const metered = split ? { ...plan, sums: split.metered } : plan;
+    const metered = split ? { ...plan, meterDeltas: split.metered } : plan;
     const hasHeadroom = headroomCache.hasHeadroom(metered.meterDeltas, connection.connectionCount);
     const link = {
       epoch: position.epoch,
