@@ -42,6 +42,6 @@ export function brittle(
         return answer;
       };
     },
-  };
+  } satisfies Pick<BrittleLine, keyof BrittleLine>;
   return one as unknown as BrittleLine;
 }

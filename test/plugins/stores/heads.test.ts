@@ -56,7 +56,7 @@ describe.skipIf(!hasPostgres())("heads of other gateways", () => {
   it("one that lives and tells it again is not named, however long it takes", async () => {
     await set("n = 4");
     for (let n = 4; n <= 9; n++) {
-      await set(`n = ${n}, alive = alive + interval '1 second'`);
+      await set(`n = ${n}, last_heartbeat = last_heartbeat + interval '1 second'`);
       expect(await news()).toEqual([]);
     }
     await set("n = 20");

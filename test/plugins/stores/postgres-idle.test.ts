@@ -28,7 +28,7 @@ it("with each look, though its own answers come a little later", async () => {
       connect: async () => ask,
       disconnect() {},
       async close() {},
-    };
+    } satisfies Pick<PipelinedConnection, keyof PipelinedConnection>;
     const writer = createWriter(line as unknown as PipelinedConnection, {
       ...settings("postgres://here/none"),
       clock: "database",
