@@ -111,7 +111,9 @@ type ListenerChoice<P extends string, Usual> = P extends Usual ? { listener?: P 
  * unless the route is open.
  */
 export type PublicAccess<Usual> = ListenerChoice<"public", Usual> & {
+  /** Whether requests without a key are answered. */
   allowUnauthenticated?: true;
+  /** Roles belong to the admin listener. */
   role?: never;
 };
 

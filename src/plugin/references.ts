@@ -41,9 +41,13 @@ export type Reference = {
   readonly path: string;
 } & (
   | {
+      /** Stored content of the provider. */
       readonly type: "state";
+      /** Rule that matched the field. */
       readonly rule: StateReferenceRule;
+      /** Whether the field refers to stored content or stores content. */
       readonly effect: ReferenceEffect;
+      /** Value of the field. */
       readonly value: Json;
     }
   | { readonly type: "hosted" | "cache"; readonly feature: Feature }

@@ -33,7 +33,7 @@ const HELLO_BODY: Body = {
 
 const SAMPLE_REQUEST: ModelRequest = chatOperation.sampleRequest("provider/model");
 
-/** One object for the whole life of a request, as the host has it: `read()` gives the same one with its body. */
+/** One object for the whole life of a request, as the host has it: `readBody()` gives the same one with its body. */
 export function exchange(of: Partial<Exchange> = {}): Exchange & { readonly done: ArrivalEffects } {
   const identified: Identity[] = of.identity ? [of.identity] : [];
   const tightened: Privacy[] = [of.privacy ?? "off"];
@@ -69,14 +69,26 @@ export function exchange(of: Partial<Exchange> = {}): Exchange & { readonly done
     setResponseHeader: (name: string, value: string) => void set.set(name, value),
     addLabel: (name: string, value: string) => void labels.set(name, value),
     readBody: async (): Promise<Exchange> => made as unknown as Exchange,
-    done: { identified, tightened, set, labels },
+    done: {
+      identities: identified,
+      requiredPrivacy: tightened,
+      responseHeaders: set,
+      labels,
+    } satisfies ArrivalEffects,
   };
-  const { identified: who, tightened: how } = made.done;
+  const { identities: who, requiredPrivacy: how } = made.done;
   Object.defineProperties(made, {
     identity: { get: () => who.at(-1), enumerable: true },
     privacy: { get: () => strictestPrivacy(how), enumerable: true },
     // What is noted must stay open when the rest is frozen.
-    done: { get: () => ({ identified, tightened, set, labels }) },
+    done: {
+      get: () => ({
+        identities: identified,
+        requiredPrivacy: tightened,
+        responseHeaders: set,
+        labels,
+      }),
+    },
   });
   return deepFreeze(made) as unknown as Exchange & { readonly done: ArrivalEffects };
 }

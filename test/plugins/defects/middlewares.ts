@@ -70,7 +70,7 @@ export const middlewareDefects: readonly Defect[] = [
   {
     in: "middleware-guard",
     what: "it fails for pictures",
-    from: 'if (request.kind !== "chat") return;',
+    from: 'if (request.operation !== "chat") return;',
     to: "",
     check: "its hooks take requests of every kind",
     says: /inspect fails for/,
@@ -94,8 +94,8 @@ export const middlewareDefects: readonly Defect[] = [
   {
     in: "middleware-guard",
     what: "a request that it gives back where it may only look",
-    from: 'if (request.kind !== "chat") return;',
-    to: 'if (request.kind !== "chat" || request) return { ...request } as never;',
+    from: 'if (request.operation !== "chat") return;',
+    to: 'if (request.operation !== "chat" || request) return { ...request } as never;',
     check: "inspect: lets pass or says why not, and changes nothing",
     says: /inspect refuses or does nothing/,
   },
@@ -166,8 +166,8 @@ export const middlewareDefects: readonly Defect[] = [
   {
     in: "middleware-cache",
     what: "a private request is given a recording",
-    from: 'if (x.privacy !== "off" || x.op !== "generate") return next();',
-    to: 'if (x.op !== "generate") return next();',
+    from: 'if (x.privacy !== "off" || x.actionType !== "generate") return next();',
+    to: 'if (x.actionType !== "generate") return next();',
     check: "attempt: gives no key what another one was answered, and nothing under privacy",
     says: /a private request is given a recording/,
   },

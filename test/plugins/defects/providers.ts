@@ -2,7 +2,7 @@
 import type { Defect } from "./planted.ts";
 
 const AUTH = 'auth: { header: "authorization", prefix: "Bearer ", field: "api_key" },';
-const LIST = 'models: (line) => listed(line, {}, new Set(["chat"])),';
+const LIST = 'listModels: (line) => fetchModelList(line, {}, new Set(["chat"])),';
 const SETUP = "setup: ({ base_url }) => ({";
 const NATIVE = "native endpoints obey the grammar";
 const STATED = "native endpoints say what is recorded: text, counts, end and errors";
@@ -51,7 +51,7 @@ export const providerDefects: readonly Defect[] = [
   {
     in: "provider-openai",
     what: "a secret that is not marked",
-    from: "credential: apiKey,",
+    from: "credential: apiKeySchema,",
     to: 'credential: { type: "object", additionalProperties: false, properties: { api_key: { type: "string", description: "The key" } } },',
     check: "credential: secrets are marked",
     says: /x-secret/,
@@ -59,8 +59,8 @@ export const providerDefects: readonly Defect[] = [
   {
     in: "provider-openai",
     what: "its own check complains of good options",
-    from: "credential: apiKey,",
-    to: 'credential: apiKey, check: () => [{ path: "/base_url", message: "No." }],',
+    from: "credential: apiKeySchema,",
+    to: 'credential: apiKeySchema, check: () => [{ path: "/base_url", message: "No." }],',
     check: "its own check has no complaint",
     says: /complains/,
   },
@@ -108,7 +108,7 @@ export const providerDefects: readonly Defect[] = [
     in: "provider-openai",
     what: "a list of models that goes on when it is told to stop",
     from: LIST,
-    to: 'models: (line) => line.fetch("models").then(() => [], () => new Promise(() => {})),',
+    to: 'listModels: (line) => line.fetch("models").then(() => [], () => new Promise(() => {})),',
     check: "an abort ends the work and its connection while upstream is silent",
     says: /models\(\) goes on/,
   },
