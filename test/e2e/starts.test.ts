@@ -11,15 +11,15 @@ it("starts with two workers and every feature on the built-in store", async () =
   expect(start.ok, start.output).toBe(true);
 });
 
-it("check refuses what a start refuses: a store that cannot prune, with ledger.keep", async () => {
+it("check refuses what a start refuses: a store that cannot prune, with ledger.retention", async () => {
   const { check, start } = await both(
     { workers: "1", store: "memory", retention: "on" },
     undefined,
   );
   expect([check.ok, start.ok]).toEqual([false, false]);
   expect(check.output).toMatch(/gateway\.yaml:\d+:\d+/);
-  expect(check.output).toContain("keep could not be kept to");
-  expect(start.output).toContain("keep could not be kept to");
+  expect(check.output).toContain("cannot apply ledger.retention");
+  expect(start.output).toContain("cannot apply ledger.retention");
 });
 
 it("the rows of the long test cover every pair of values", () => {

@@ -33,7 +33,10 @@ export const FEATURES: Readonly<Record<string, Feature>> = {
       { use: "otlp", with: { endpoint: away } },
       {
         use: "alerts",
-        with: { to: { ops: { url: away, format: "slack" } }, rules: [{ on: ["ledger.down"] }] },
+        with: {
+          receivers: { ops: { url: away, format: "slack" } },
+          rules: [{ on: ["ledger.down"] }],
+        },
       },
     ],
   }),
