@@ -1,8 +1,9 @@
-// What a definition says of itself, in the words that an operator accepts and the lock keeps. The same bytes can say other things in another
-// environment: so it is compared once more with what is mounted.
+// Describes what a plugin definition declares, in the form that an operator accepts and the lock
+// file stores. The same code can declare other things in another environment, so the declaration is
+// compared again when the plugin is mounted.
 import type { LockedDefinition } from "../config/plugin-lock.ts";
 
-/** A definition, or its JSON as another process has said it: a function is null there. */
+/** A definition, or its JSON from another process, in which functions are null. */
 export interface DeclaredDefinition {
   readonly "~tollgate": string;
   readonly api: number;
@@ -36,7 +37,10 @@ export function toLockedDefinition(definition: DeclaredDefinition): LockedDefini
 const toList = (what: unknown, otherwise: string): string[] =>
   what === undefined ? [] : Array.isArray(what) ? what.map(String) : [otherwise];
 
-/** Undefined: it says what was accepted. Otherwise what it says now. To need less than was accepted is no change. */
+/**
+ * Returns what a definition declares beyond the accepted declaration. Undefined: it matches.
+ * Needing less than was accepted is not a difference.
+ */
 export function describeDifference(
   accepted: LockedDefinition | undefined,
   definition: DeclaredDefinition,

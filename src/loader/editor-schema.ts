@@ -1,6 +1,6 @@
-// The schema for editors: the skeleton, and for every known plugin what may stand in its `with:`. Written to
-// schemas/gateway.schema.json; the gateway itself validates in two phases, for better sentences.
-// Draft-07, which is what yaml-language-server reads.
+// Builds the JSON Schema for editors: the config structure, and for every known plugin the content
+// of its `with:`. Written to `schemas/gateway.schema.json`. The gateway itself validates in two
+// phases, for better messages. Draft-07, which yaml-language-server reads.
 import { EMPTY_SCHEMA, type Schema } from "../config/schema-dialect.ts";
 import { EDITOR_CONFIG_SCHEMA } from "../config/schema/config-schema.ts";
 import { isMapping, type Mapping } from "../config/source/config-tree.ts";
@@ -8,7 +8,7 @@ import type { Definition, PluginKind } from "../plugin/define.ts";
 
 export interface DefinedPlugin {
   readonly kind: PluginKind;
-  /** As `use:` has it. */
+  /** Name as written in `use:`. */
   readonly use: string;
   readonly definition: Definition;
 }
@@ -51,7 +51,7 @@ export function editorSchema(plugins: readonly DefinedPlugin[]): Mapping {
       then: { properties: { use: about }, allOf: [{ $ref: at }] },
     });
     if (kind !== "provider") continue;
-    // Without `use`, the key says which plugin it is.
+    // Without `use`, the key names the plugin.
     const alone = { if: { type: "object", not: { required: ["use"] } }, then: { $ref: at } };
     byKey[use] = { ...about, allOf: [{ $ref: "#/definitions/provider" }, alone] };
   }
@@ -69,7 +69,7 @@ export function editorSchema(plugins: readonly DefinedPlugin[]): Mapping {
 
 const definitionKeyOf = ({ kind, use }: DefinedPlugin) => `${kind}.${use}`;
 
-/** As the file has it: stable, so that a stale one shows in a diff. */
+/** Returns the file's text. It is stable, so an outdated file shows in a diff. */
 export const editorSchemaText = (plugins: readonly DefinedPlugin[]): string =>
   `${JSON.stringify(editorSchema(plugins), null, 2)}\n`;
 
@@ -84,10 +84,13 @@ const ruleForWith = (options: Mapping, at: string, part = "options"): Mapping =>
   ...(requiredOf(options).length > 0 ? { required: ["with"] } : {}),
 });
 
-/** Says something, rules nothing. */
+/** Keywords that describe and do not restrict. */
 const ANNOTATION_KEYWORDS = ["$schema", "title", "description", "definitions"];
 
-/** One `with:` for options and credential, unless there is a list of credentials. */
+/**
+ * Builds the rule for a provider: one `with:` for options and credential, unless there is a list of
+ * credentials.
+ */
 function providerRule(options: Mapping, credential: Mapping, at: string): Mapping {
   const rest = [options, credential].flatMap((schema) => {
     const { type: _t, additionalProperties: _a, properties: _p, required: _r, ...more } = schema;
@@ -116,7 +119,7 @@ function providerRule(options: Mapping, credential: Mapping, at: string): Mappin
   };
 }
 
-/** Rules that text from a variable cannot keep until it is there. */
+/** Restrictions that a reference to a variable cannot satisfy before it is resolved. */
 const VALUE_KEYWORDS = ["enum", "const", "pattern", "format", "maxLength"];
 const SCHEMA_MAP_KEYWORDS = ["properties", "patternProperties", "definitions"];
 const SCHEMA_LIST_KEYWORDS = ["allOf", "anyOf", "oneOf"];
@@ -131,12 +134,12 @@ const SCHEMA_KEYWORDS = [
   "not",
   "propertyNames",
 ];
-/** No place for a value of the file's. */
+/** Keywords whose schemas do not describe a value in the file. */
 const CONDITION_KEYWORDS = ["if", "not", "propertyNames"];
 
 /**
- * The same schema where it stands now, without what editors do not know: references inside a plugin's own schema lead
- * to where that schema went, and a value may be `${env:NAME}` wherever it need not be a map or a list.
+ * Converts a plugin's schema for editors. Unsupported keywords are removed, and references are
+ * redirected to the schema's new position. Scalars may also be `${env:NAME}`.
  */
 function toEditorSchema(schema: unknown, root: string, condition = false): unknown {
   if (!isMapping(schema)) return schema;

@@ -1,26 +1,32 @@
-// The files that a plugin is made of: its own, and what they import by a relative path. Read, not run: whether a plugin has
-// changed must be known before it is imported again.
+// Finds the files of a plugin: its own, and those that they import by relative path. Files are read
+// and not run, because changes must be detected before the plugin is imported again.
 import { createHash } from "node:crypto";
 import { readFileSync, realpathSync, statSync } from "node:fs";
 import { dirname, extname, resolve } from "node:path";
 import { hashContent } from "../lib/content-hash.ts";
 
-/** Of a plugin, however large: what lies beyond is not looked at, and a change there needs a restart. */
+/**
+ * Maximum number of files per plugin. Further files are not watched, and a change in them requires
+ * a restart.
+ */
 const MAX_FILES = 2_000;
 const MAX_IMPORTS_PER_FILE = 500;
 const MAX_FILE_BYTES = 4 * 1024 * 1024;
 
 const CODE_EXTENSIONS = [".js", ".mjs", ".cjs", ".ts", ".mts", ".cts"];
 
-/** `from "./x"`, `import "./x"`, `import("./x")`, `require("./x")`. A comment may match too: one more file is looked at. */
+/**
+ * Matches `from "./x"`, `import "./x"`, `import("./x")`, `require("./x")`. A match in a comment
+ * only adds one more file.
+ */
 const RELATIVE_IMPORT = /\b(?:from|import|require)\s*\(?\s*(["'])(\.{1,2}\/[^"'\n]{1,1000})\1/g;
 
 export interface ImportGraph {
-  /** Absolute, without links, the entry first. */
+  /** Absolute paths without symbolic links, the entry first. */
   readonly files: readonly string[];
-  /** Of a file: of what was read of it, alone. */
+  /** Returns the hash of one file's content. */
   hash(file: string): string | undefined;
-  /** Of a file: of its text and of the texts of all that it leads to. */
+  /** Returns a hash of a file and all files that it imports, directly or indirectly. */
   version(file: string): string;
 }
 
@@ -56,7 +62,10 @@ function importsOf(file: string, text: string): string[] {
   return [...new Set(leads)];
 }
 
-/** As written; with an ending that was left out; the TypeScript beside a name that says JavaScript; a folder's index. */
+/**
+ * Resolves an import: as written, as TypeScript instead of JavaScript, with an omitted extension,
+ * or as a directory's index.
+ */
 function resolveFile(path: string): string | undefined {
   const typed = path.replace(/\.([mc]?)js$/, ".$1ts");
   const tries = [
@@ -86,7 +95,7 @@ interface ReadSource {
   readonly hash: string | undefined;
 }
 
-/** What cannot be read is told by the import. */
+/** Reads a file. Errors are reported later, by the import. */
 function readSource(file: string): ReadSource {
   try {
     const { size } = statSync(file);

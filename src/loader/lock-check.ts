@@ -1,5 +1,6 @@
-// Whether an operator has accepted a package, before a line of it runs: by the list of those that may be mounted, and by what was
-// locked. A path is the operator's own file, and what comes with Tollgate came with it: neither is locked.
+// Checks whether an operator has accepted a package before any of its code runs: by the list of
+// allowed packages, and by the lock file. Files of the operator and plugins that ship with Tollgate
+// are not locked.
 import { problem, type ProblemText } from "../config/problems.ts";
 import { readPluginLock, type LockedPlugin } from "../config/plugin-lock.ts";
 import type { PluginTrust } from "../config/sections/plugin-trust.ts";
@@ -11,13 +12,13 @@ export type LockCheck =
   | { readonly rejection: ProblemText }
   | {
       readonly warning?: ProblemText | undefined;
-      /** What it was when it was accepted, to the byte. */
+      /** The lock entry, which matches the package byte for byte. */
       readonly locked?: LockedPlugin | undefined;
-      /** With `locked`: what may be loaded of it. */
+      /** The files that may be loaded. Set with `locked`. */
       readonly tree?: PackageTree | undefined;
     };
 
-/** `root`: the folder of the package that was found under this name. */
+/** Checks a package. `root`: directory of the package that was found under this name. */
 export function checkLock(name: string, root: string, trust: PluginTrust): LockCheck {
   if (trust.allowedPackages && !trust.allowedPackages.includes(name))
     return { rejection: problem.pluginNotAllowed(name) };
@@ -44,7 +45,9 @@ export function checkLock(name: string, root: string, trust: PluginTrust): LockC
     : { rejection: wrong };
 }
 
-/** Its bytes are what was accepted: so must be what they say. */
+/**
+ * Checks the declaration of a package whose files match the lock. The declaration must match too.
+ */
 export function checkDeclaration(
   { name, path }: { readonly name: string; readonly path: string },
   locked: LockedPlugin,
@@ -54,7 +57,7 @@ export function checkDeclaration(
   return why === undefined ? undefined : problem.pluginChanged(name, why);
 }
 
-/** "left-pad@1.3.0 has changed, right-pad@1.0.0 is new". */
+/** Describes the changes: "left-pad@1.3.0 has changed, right-pad@1.0.0 is new". */
 export function describeChanges(accepted: LockedPlugin, { packages }: PackageTree): string {
   const before = new Map(Object.entries(accepted.packages ?? {}));
   const changes = [

@@ -1,5 +1,7 @@
-// Modules of locked packages. What a package in plugins.lock.yaml loads must be, byte for byte, a file that the lock covers: one of the package,
-// of what it declares, or of Tollgate. Node's resolver and loader ask here, so it holds for `import`, `import()`, and `require` alike.
+// Enforces the lock file for modules. Everything that a package in `plugins.lock.yaml` loads must
+// match, byte for byte, a file that the lock covers: a file of the package, of its dependencies, or
+// of Tollgate. The check hooks into Node's resolver and loader, so it covers `import`, `import()`,
+// and `require`.
 import { readFileSync, realpathSync } from "node:fs";
 import { sep } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
@@ -9,15 +11,19 @@ import { integrityOf, packageFoldersOf } from "./package-tree.ts";
 
 export type LockedFiles = ReadonlyMap<string, string>;
 
-/** By package: its files and their hashes, by real path. */
+/** Hashes of each package's files, by real path. */
 const lockedPackages = new Map<string, LockedFiles>();
-/** Files that are not locked and may load what they like: the operator's own, and what those load. */
+/**
+ * Files that are not locked and may load any module: the operator's own files, and the modules that
+ * they load.
+ */
 const unlockedFiles = new Set<string>();
 let isHookInstalled = false;
 
 /**
- * From now on, modules that are loaded are followed. Called before the first module that is not Tollgate's own: a module that was loaded
- * unseen counts as locked, so that no package can load on behalf of a file that does not exist.
+ * Starts tracking loaded modules. Must be called before the first module that is not part of
+ * Tollgate. A module that was loaded earlier counts as locked, so that no package can load on
+ * behalf of a file that does not exist.
  */
 export function installLockHooks(): void {
   if (isHookInstalled) return;
@@ -25,20 +31,20 @@ export function installLockHooks(): void {
   registerHooks({ resolve: resolveHook, load: loadHook });
 }
 
-/** Where it was thrown is of no use to an operator. */
+/** Creates an error without a stack, which would not help an operator. */
 function lockError(message: string): Error {
   const error = new Error(message);
   error.stack = error.message;
   return error;
 }
 
-/** From now on, this package loads these files only. */
+/** Restricts a package to these files from now on. */
 export function lockModules(name: string, files: LockedFiles): void {
   installLockHooks();
   lockedPackages.set(name, files);
 }
 
-/** `lock: warn` or `off`, or a file of the operator's own: these files may load anything. */
+/** Allows files to load any module: with `lock: warn` or `off`, or for the operator's own files. */
 export function allowModules(name: string | undefined, files: readonly string[]): void {
   installLockHooks();
   if (name !== undefined) lockedPackages.delete(name);
@@ -53,7 +59,7 @@ const resolveHook: RegisterHooksOptions["resolve"] = (specifier, context, next) 
     if (path !== undefined && lockedHashesOf(path).length === 0) unlockedFiles.add(path);
     return found;
   }
-  // The gateway that runs, whichever copy is installed beside the package.
+  // Resolves to the running gateway, even if another copy is installed next to the package.
   if (/^tollgate(\/|$)/.test(specifier))
     return next(specifier, { ...context, parentURL: import.meta.url });
   const found = next(specifier, context);
@@ -72,7 +78,7 @@ const loadHook: RegisterHooksOptions["load"] = (url, context, next) => {
   if (!hashes.includes(integrityOf(bytes)))
     throw lockError(`${path} has changed since its package was accepted in plugins.lock.yaml`);
   const loaded = next(url, context);
-  // The bytes that were hashed are the bytes that run.
+  // Runs exactly the bytes that were hashed.
   return SOURCE_FORMATS.has(loaded.format ?? "") ? { ...loaded, source: bytes.toString() } : loaded;
 };
 
@@ -80,18 +86,21 @@ const SOURCE_FORMATS = new Set(["module", "commonjs", "json"]);
 
 export const isLocked = (file: string): boolean => lockedHashesOf(realpathSync(file)).length > 0;
 
-/** What packages have locked it as; none: it is in no locked package. */
+/**
+ * Returns the hashes under which packages have locked a file. Empty: the file is in no locked
+ * package.
+ */
 const lockedHashesOf = (path: string): string[] =>
   [...lockedPackages.values()].flatMap((files) => files.get(path) ?? []);
 
-/** Whether a module may load anything. */
+/** Whether a module may load any other module. */
 function isUnlocked(parent: string | undefined): boolean {
   if (lockedPackages.size === 0) return true;
   if (parent === undefined || lockedHashesOf(parent).length > 0) return false;
   return unlockedFiles.has(parent) || isOwnModule(parent);
 }
 
-/** Addresses of Node, and of data, are no files. */
+/** Returns the file path of a URL. Undefined for `node:` and `data:` URLs. */
 function filePathOf(url: string | undefined): string | undefined {
   if (url === undefined) return undefined;
   if (!url.startsWith("file:")) return url.startsWith("/") ? url : undefined;
@@ -101,7 +110,7 @@ function filePathOf(url: string | undefined): string | undefined {
 
 let ownRoots: { readonly own: string; readonly packages: ReadonlySet<string> } | undefined;
 
-/** Of Tollgate itself, or of a package that it depends on. */
+/** Whether a file belongs to Tollgate or a package that it depends on. */
 function isOwnModule(path: string): boolean {
   ownRoots ??= {
     own: realpathSync(findPackageRoot()) + sep,
@@ -113,12 +122,15 @@ function isOwnModule(path: string): boolean {
   return path.startsWith(own) && !path.slice(own.length).includes(`node_modules${sep}`);
 }
 
-/** Tollgate itself, also where another copy of it is installed beside a package: a gateway replaces that one by its own. */
+/**
+ * Whether a file belongs to Tollgate, including another copy that is installed next to a package.
+ * The gateway replaces that copy with itself.
+ */
 export const isTollgateModule = (path: string): boolean =>
   isOwnModule(path) || path.includes(`${sep}node_modules${sep}tollgate${sep}`);
 
-/** The folder of the package that a file in node_modules belongs to. */
+/** Matches the directory of the package to which a file in `node_modules` belongs. */
 const INSTALLED_PACKAGE = /^(.*[\\/]node_modules[\\/](?:@[^\\/]+[\\/])?[^\\/]+)[\\/]/;
 
-/** As Node imports it, under the same rules: no other loader reads it. */
+/** Imports a file with Node itself, under the rules above, without another loader. */
 export const importLocked = (entry: string): Promise<unknown> => import(pathToFileURL(entry).href);

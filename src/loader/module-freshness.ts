@@ -1,17 +1,18 @@
-// Node keeps a module for as long as its process lives, by its address. So a file that has changed since it was first
-// imported gets another address: a query that only we add, at the moment of resolving. Files that are as they were keep
-// theirs, so that what several plugins share stays one. The cache is the process's, and so is what is known of it.
+// Makes Node import changed files again. Node caches modules by URL for the life of the process. A
+// file that changed since its first import therefore gets another URL, with a query that is added
+// during resolution. Unchanged files keep their URL, so plugins still share their modules. The
+// cache belongs to the process, so this state does too.
 import { createRequire, registerHooks } from "node:module";
 import { pathToFileURL } from "node:url";
 import type { ImportGraph } from "./import-graph.ts";
 
-/** By address: the version under which a file was first imported. */
+/** Version under which a file was first imported, by URL. */
 const firstVersions = new Map<string, string>();
-/** By address: what stands behind it now, where that is not the first version. */
+/** Current version of a file, by URL, if it is not the first version. */
 const currentVersions = new Map<string, string>();
 let isHookInstalled = false;
 
-/** From here on, an import of a file in this graph finds it as it is now. */
+/** Makes later imports of files in this graph load their current content. */
 export function invalidateModules(graph: ImportGraph): void {
   const { cache } = createRequire(import.meta.url);
   for (const file of graph.files) {
@@ -21,7 +22,7 @@ export function invalidateModules(graph: ImportGraph): void {
     const before = currentVersions.get(url) ?? known;
     if (known === undefined) firstVersions.set(url, version);
     if (before === undefined || before === version) continue;
-    // CommonJS, and what jiti has translated, are kept by their path.
+    // CommonJS modules and modules that jiti transformed are cached by path.
     delete cache[file];
     if (version === known) currentVersions.delete(url);
     else currentVersions.set(url, version);
@@ -29,7 +30,7 @@ export function invalidateModules(graph: ImportGraph): void {
   }
 }
 
-/** Only once something has changed: most gateways never need it. */
+/** Installed only after a first change, because most gateways never need it. */
 function installHook(): void {
   if (isHookInstalled) return;
   isHookInstalled = true;

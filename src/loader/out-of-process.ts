@@ -1,4 +1,5 @@
-// Plugins that are not imported here: a child imports them and says what they are, or another program answers for them at a socket.
+// Loads plugins that are not imported into this process: a child process imports and describes
+// them, or another program serves them on a socket.
 import { existsSync, realpathSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import type { PluginKind } from "../plugin/define.ts";
@@ -18,7 +19,10 @@ export const isSocketSpecifier = (use: string): boolean => use.startsWith(SOCKET
 export const canRunOutOfProcess = (kind: PluginKind): boolean =>
   (ISOLATABLE_KINDS as readonly PluginKind[]).includes(kind);
 
-/** What a child says that a module is, in the form of that module. It may read what the module is made of, and nothing beside it. */
+/**
+ * Returns the description of a module from a child process, in the form of that module. The child
+ * may read only the files that the module consists of.
+ */
 export async function loadInChild(
   { entry, package: of }: Extract<ResolvedPlugin, { entry: string }>,
   { files }: ImportGraph,
@@ -33,7 +37,9 @@ export async function loadInChild(
   };
 }
 
-/** Where Node looks for what a file imports by name, and for what sort of file it is. */
+/**
+ * Returns the paths where Node looks up packages that a file imports, and the file's module type.
+ */
 function packageFilesAbove(file: string): string[] {
   const found: string[] = [];
   for (let at = dirname(file); ; at = dirname(at)) {
@@ -42,7 +48,10 @@ function packageFilesAbove(file: string): string[] {
   }
 }
 
-/** `unix:./guard.sock`: relative to the file that names it. */
+/**
+ * Loads a plugin from a socket. The path, such as `unix:./guard.sock`, is relative to the file that
+ * contains it.
+ */
 export async function loadAtSocket(
   use: string,
   kind: PluginKind,

@@ -1,24 +1,30 @@
-// Everything that may be loaded when a package is imported: its own files, those behind its symbolic links, and those of every package that
-// it declares as a dependency or a peer. Read, not run. One byte that differs gives another hash. A file that is not in `files` is not
-// loaded: `locked.ts` refuses it.
+// Hashes everything that can be loaded when a package is imported: its own files, the targets of
+// its symbolic links, and the files of all its dependencies and peer dependencies. The files are
+// read and not run. One changed byte changes the hash. A file that is not in `files` is not loaded:
+// `locked-modules.ts` rejects it.
 import { createHash } from "node:crypto";
 import { lstatSync, readdirSync, readFileSync, readlinkSync, realpathSync } from "node:fs";
 import { basename, dirname, join, sep } from "node:path";
 
-/** More than these are no plugin: they are refused, not skipped. */
+/** Maximum number of files and bytes. A larger package is rejected, not hashed partially. */
 const MAX_FILES = 20_000;
 const MAX_BYTES = 512 * 1024 * 1024;
 
 export interface PackageTree {
   readonly name: string;
   readonly version: string;
-  /** Of all of it. */
+  /** Hash of the whole tree. */
   readonly hash: string;
-  /** "left-pad@1.3.0" → of its own files. The package itself is among them. */
+  /**
+   * Hash of each package's own files, by id such as "left-pad@1.3.0". Includes the package itself.
+   */
   readonly packages: ReadonlyMap<string, string>;
-  /** By real path: the hash of each file that may be loaded. */
+  /** Hash of each file that may be loaded, by real path. */
   readonly files: ReadonlyMap<string, string>;
-  /** The packages' folders, and those outside of them that their symbolic links lead to. */
+  /**
+   * Directories of the packages, and directories outside of them to which their symbolic links
+   * lead.
+   */
   readonly folders: readonly string[];
   readonly bytes: number;
 }
@@ -31,7 +37,7 @@ interface Manifest {
   readonly peerDependencies?: Readonly<Record<string, string>>;
 }
 
-/** What a walk over several packages has met so far. */
+/** Results of a walk over several packages so far. */
 interface WalkState {
   readonly files: Map<string, string>;
   readonly folders: Set<string>;
@@ -39,7 +45,10 @@ interface WalkState {
   bytes: number;
 }
 
-/** `root`: the folder that its package.json is in. Throws where it is too large, or cannot be read. */
+/**
+ * Reads a package. `root`: directory of its package.json. Throws if the package is too large or
+ * cannot be read.
+ */
 export function readPackageTree(root: string): PackageTree {
   const first = realpathSync(root);
   const found = new Map<string, { id: string; hash: string }>();
@@ -53,7 +62,7 @@ export function readPackageTree(root: string): PackageTree {
     for (const name of dependenciesOf(manifest)) {
       const at = findInstalled(folder, name);
       if (at !== undefined) waiting.push(at);
-      // What is not there now would be another package when it is.
+      // A missing dependency is recorded, because installing it later would change the package.
       else found.set(`${folder}\0${name}`, { id: `${name} of ${id}`, hash: "missing" });
     }
   }
@@ -68,7 +77,7 @@ export function readPackageTree(root: string): PackageTree {
   return { name, version, hash, packages, files, folders: [...folders], bytes };
 }
 
-/** The folders of a package, and of all that it depends on. */
+/** Returns the directories of a package and all its dependencies. */
 export function packageFoldersOf(root: string): readonly string[] {
   const found = new Set([realpathSync(root)]);
   for (const folder of found) {
@@ -80,7 +89,10 @@ export function packageFoldersOf(root: string): readonly string[] {
   return [...found];
 }
 
-/** Peers too. `tollgate` is the gateway that loads the package, whichever copy is installed beside it. */
+/**
+ * Includes peer dependencies. `tollgate` is excluded: it is always the gateway that loads the
+ * package, even if another copy is installed next to it.
+ */
 const dependenciesOf = ({
   dependencies,
   optionalDependencies,
@@ -93,23 +105,29 @@ const dependenciesOf = ({
 const readManifestIn = (folder: string): Manifest =>
   JSON.parse(readFileSync(join(folder, "package.json"), "utf8")) as Manifest;
 
-/** As Node looks for it. */
+/** Finds an installed package as Node does. */
 function findInstalled(folder: string, name: string): string | undefined {
   for (let at = folder; ; at = dirname(at)) {
     try {
       const place = realpathSync(join(at, "node_modules", name));
       if (lstatSync(join(place, "package.json")).isFile()) return place;
     } catch {
-      // Not here.
+      // Not installed in this directory.
     }
     if (dirname(at) === at) return undefined;
   }
 }
 
-/** Of npm's own notes in a node_modules folder, which differ between two installs. They are not hashed, and not loaded. */
+/**
+ * Files that npm writes to a `node_modules` directory and that differ between two installs. They
+ * are neither hashed nor loaded.
+ */
 const NPM_METADATA = new Set([".bin", ".cache", ".package-lock.json"]);
 
-/** Of every file below, installed packages and what symbolic links lead to included. */
+/**
+ * Hashes all files below a directory, including installed packages and the targets of symbolic
+ * links.
+ */
 function hashFolder(folder: string, walked: WalkState): string {
   const lines: string[] = [];
   const within = (path: string): boolean => path === folder || path.startsWith(folder + sep);
@@ -123,7 +141,10 @@ function hashFolder(folder: string, walked: WalkState): string {
     walked.files.set(real, hash);
     lines.push(`${at}\0${hash}`);
   };
-  /** `at`: where it is, from the package's folder. `seen`: folders above it, so that a link that leads up ends. */
+  /**
+   * `at`: path relative to the package's directory. `seen`: parent directories, so that a link to
+   * one of them does not recurse.
+   */
   const look = (dir: string, at: string, seen: readonly string[]) => {
     const holder = basename(dir).startsWith("@") ? dirname(dir) : dir;
     const installed = basename(holder) === "node_modules";
@@ -137,7 +158,8 @@ function hashFolder(folder: string, walked: WalkState): string {
       else if (facts.isSymbolicLink()) {
         lines.push(`${path}\0${integrityOf(`-> ${readlinkSync(file)}`)}`);
         const real = realPathOf(file);
-        // What is within the folder is met there; a package is met where it is declared.
+        // A target within the directory is visited anyway, and an installed package is visited
+        // where it is declared.
         if (real === undefined || within(real) || installed || seen.includes(real)) continue;
         if (lstatSync(real).isDirectory()) {
           walked.folders.add(real);
@@ -159,6 +181,6 @@ function realPathOf(file: string): string | undefined {
   }
 }
 
-/** As it is written in plugins.lock.yaml. */
+/** Returns a hash in the notation of `plugins.lock.yaml`. */
 export const integrityOf = (content: string | Buffer): string =>
   `sha256-${createHash("sha256").update(content).digest("base64")}`;

@@ -1,6 +1,6 @@
-// The loader floor: `use` → a definition that may be mounted, or the one problem that stands in the way. Imports what
-// the file names and nothing else; never runs a setup.
-// May import: lib, plugin, config. May not: the walk, the gateway, a plugin of ours.
+// Loads plugins: resolves `use` to a definition that can be mounted, or to a problem. Imports only
+// the modules that the config names and never runs a setup. May import lib, plugin, and config.
+// Must not import the pipeline, the gateway, or Tollgate's own plugins.
 import { chmodSync, lstatSync, mkdirSync } from "node:fs";
 import { dirname, join, sep } from "node:path";
 import type { Jiti, JitiOptions } from "jiti";
@@ -30,23 +30,26 @@ import type { TypeChecker } from "./typecheck.ts";
 import { validateDefinition } from "./validate-definition.ts";
 
 export interface LoaderOptions {
-  /** Where transformed sources may be kept; without it they are not. */
+  /** Directory for caching transformed sources. If unset, they are not cached. */
   readonly stateDir?: string;
   readonly builtin: BuiltinPlugins;
-  /** What plugins import from us, by specifier: tollgate/plugin and friends. Lent, so that there is one copy. */
+  /**
+   * Modules that plugins import from Tollgate, by specifier, such as `tollgate/plugin`. They are
+   * passed in, so that only one copy exists.
+   */
   readonly hostModules: Readonly<Record<string, unknown>>;
   readonly importTimeoutMs?: number;
-  /** What judges the types of code that is new. Absent: nothing does. */
+  /** Checks the types of new plugin code. If unset, types are not checked. */
   readonly checkTypes?: TypeChecker;
 }
 
 /**
- * A module is imported once, and again when one of its files has changed. Node forgets no module: each version of a plugin takes
- * its memory until the process ends.
+ * Creates a loader. It imports a module once, and again when one of its files has changed. Node
+ * never unloads a module, so each version of a plugin uses memory until the process ends.
  */
 export function createLoader(options: LoaderOptions): LoadPlugin {
   const { builtin, importTimeoutMs = 10_000 } = options;
-  // Made when the first plugin is not one of ours: most gateways never need it.
+  // Created for the first plugin that is not built in. Most gateways never need it.
   let jitiPromise: Promise<Jiti> | undefined;
   const jiti = () =>
     (jitiPromise ??= import("jiti").then((lib) =>
@@ -71,7 +74,7 @@ export function createLoader(options: LoaderOptions): LoadPlugin {
       return { problem: problem.kindNotIsolatable(use, kind) };
     const found = await resolvePlugin(use, kind, fromFile, builtin, resolveEntry);
     if ("problem" in found) return { problem: found.problem };
-    // Before a line of it runs.
+    // Checked before any of the package's code runs.
     const accepted =
       "package" in found && trust ? checkLock(found.package.name, found.package.root, trust) : {};
     if ("rejection" in accepted) return { problem: accepted.rejection };
@@ -101,7 +104,8 @@ export function createLoader(options: LoaderOptions): LoadPlugin {
     const known = loaded.get(key);
     if (known?.version === version) return judged(known);
     if (graph && !isolate) invalidateModules(graph);
-    // What lies in node_modules is npm's: it changes file by file, and is looked at when an operator asks for a reload.
+    // Files in `node_modules` are not watched, because npm changes them one by one. They are
+    // checked when an operator reloads the config.
     const own = graph?.files.filter((file) => !file.includes(`${sep}node_modules${sep}`)) ?? [];
     const files: FileHashes = new Map(own.map((file) => [file, graph!.hash(file)]));
     const typed = graph && !graph.files[0]!.includes(`${sep}node_modules${sep}`);
@@ -130,18 +134,20 @@ export function createLoader(options: LoaderOptions): LoadPlugin {
   };
 }
 
-/** In the checkout, where packages of ours are what they are made of. */
+/** In the repository, resolves Tollgate's packages to their sources. */
 const SOURCE_CONDITIONS = import.meta.filename.endsWith(".ts")
   ? { conditions: ["tollgate-source", "node", "import"] }
   : {};
 
 const jitiOptions = (loaderOptions: LoaderOptions): JitiOptions => ({
-  // Node's own import first; what it cannot resolve (tollgate/plugin beside a global install) is tried again here.
+  // Tries Node's own import first. Imports that Node cannot resolve, such as `tollgate/plugin` next
+  // to a global install, fall back to jiti.
   tryNative: true,
   virtualModules: Object.assign(Object.create(null), loaderOptions.hostModules),
   fsCache: loaderOptions.stateDir === undefined ? false : privateCacheDir(loaderOptions.stateDir),
   interopDefault: false,
-  // Whatever is not said here would be read from JITI_* variables.
+  // All further options are set explicitly, because jiti would otherwise read them from JITI_*
+  // variables.
   rebuildFsCache: false,
   moduleCache: true,
   debug: false,
@@ -171,7 +177,7 @@ async function withImportTimeout(
   }
 }
 
-/** The throw's own words, and where in the plugin's files it happened. */
+/** Returns the error's message and its location in the plugin's files. */
 function describeError(error: unknown): string {
   const text = error instanceof Error ? `${error.name}: ${error.message}` : String(error);
   const firstLine = text
@@ -185,8 +191,9 @@ function describeError(error: unknown): string {
 }
 
 /**
- * A user who can write here can run code in this process, because jiti executes what it finds in its cache. So only a folder of
- * this user's alone is used, and never the shared one that jiti would take by itself.
+ * Returns the cache directory for jiti, or false. jiti runs what it finds in its cache, so a user
+ * who can write to it could run code in this process. Only a directory that belongs to this user
+ * alone is used, never jiti's shared default.
  */
 function privateCacheDir(stateDir: string): string | false {
   const folder = join(stateDir, "cache", "jiti");

@@ -1,5 +1,6 @@
-// What `use:` means, and where it is: a path, a package, a built-in, or a package by its conventional name, in this order; the last one
-// may also be installed beside the gateway. Nothing else is looked for: no address, no query, nothing that is not on this disk.
+// Resolves `use:` in this order: a path, a package, a built-in plugin, or a package by its
+// conventional name, which may also be installed next to the gateway. URLs, queries, and anything
+// that is not on the local disk are rejected.
 import { findPackageJSON } from "node:module";
 import { readFileSync, realpathSync, statSync } from "node:fs";
 import { dirname, resolve, sep } from "node:path";
@@ -7,23 +8,28 @@ import { fileURLToPath } from "node:url";
 import type { PluginKind } from "../plugin/define.ts";
 import { problem, type ProblemText } from "../config/problems.ts";
 
-/** By kind and name, a module whose default export is a definition. Imported when named. */
+/**
+ * Built-in plugins by kind and name. Each module has a definition as its default export and is
+ * imported on demand.
+ */
 export type BuiltinPlugins = Readonly<
   Partial<Record<PluginKind, Readonly<Record<string, () => Promise<unknown>>>>>
 >;
 
 export type ResolvedPlugin =
   | { readonly from: "built-in"; readonly module: () => Promise<unknown> }
-  /** `from`: what `list` shows. `package`: absent for a file of the operator's own. */
+  /** `from`: shown by `list`. `package`: not set for a file of the operator. */
   | {
       readonly from: string;
       readonly entry: string;
-      /** `path`: under which it is exported, "." or "./frontend". */
+      /** Export path of the plugin in its package: "." or "./frontend". */
       readonly package?: { readonly name: string; readonly root: string; readonly path: string };
     }
   | { readonly problem: ProblemText };
 
-/** Entry of a package or a file, with Node's own rules for imports; undefined when there is none. */
+/**
+ * Resolves the entry file of a package or path by Node's import rules. Undefined if there is none.
+ */
 export type ResolveEntry = (specifier: string, fromFile: string) => Promise<string | undefined>;
 
 const SHORT_NAME = /^[a-z][a-z0-9]*(-[a-z0-9]+)*$/;
@@ -69,14 +75,15 @@ export async function resolvePlugin(
   const name = conventionalName(kind, use);
   return (
     (await findPackage(name, fromFile, resolveEntry)) ??
-    // A file of the machine's own (/etc/tollgate) has no node_modules; what is installed beside the gateway was put there with it.
+    // A config in a system directory such as /etc/tollgate has no `node_modules`. Packages next to
+    // the gateway were installed with it.
     (await findPackage(name, import.meta.filename, resolveEntry)) ?? {
       problem: problem.pluginNotFound(use, kind, name, known),
     }
   );
 }
 
-/** Says why a specifier is none of ours, whatever it would lead to. */
+/** Returns why a specifier is invalid, regardless of whether it would resolve. */
 function rejectSpecifier(use: string): string | undefined {
   if (/\p{Cc}/u.test(use)) return "it has control characters";
   if (/^[a-z][a-z0-9+.-]*:/i.test(use)) return "plugins come from this disk, not from an address";
@@ -108,7 +115,10 @@ async function findFile(
 
 const isFile = (file: string) => statSync(file, { throwIfNoEntry: false })?.isFile() ?? false;
 
-/** Only in a node_modules at or above the file that names it, or the gateway's own: not by NODE_PATH, not by a folder of the user's. */
+/**
+ * Finds a package only in a `node_modules` directory at or above the file that names it, or in the
+ * gateway's own. NODE_PATH and per-user directories are ignored.
+ */
 async function findPackage(
   use: string,
   fromFile: string,
@@ -138,6 +148,6 @@ function manifestOf(use: string, fromFile: string): string | undefined {
   }
 }
 
-/** Jiti says an address where Node does. */
+/** jiti returns a URL where Node does. */
 export const toFilePath = (entry: string | undefined): string | undefined =>
   entry?.startsWith("file:") ? fileURLToPath(entry) : entry;

@@ -1,21 +1,22 @@
-// For an author: what the TypeScript that lies beside it says of its types, before its new code is taken.
+// Checks a plugin's types with the TypeScript that is installed next to it, before its new code is
+// loaded. For plugin authors.
 import { spawn } from "node:child_process";
 import { existsSync, realpathSync } from "node:fs";
 import { dirname, extname, join, resolve } from "node:path";
 import { NO_DEBUGGER } from "../lib/disable-debugger.ts";
 import { problem, type ProblemText } from "../config/problems.ts";
 
-/** Of a plugin's files; undefined: nothing is wrong, or nothing can be said. */
+/** Checks a plugin's files. Undefined: no error was found, or types cannot be checked. */
 export type TypeChecker = (
   from: string,
   files: readonly string[],
 ) => Promise<ProblemText | undefined>;
 
-/** A compiler that takes longer says nothing. */
+/** Maximum run time of the compiler in milliseconds. After that, its result is ignored. */
 const TIMEOUT_MS = 60_000;
-/** Of all that it says: the rest is the same mistake again. */
+/** Maximum bytes of compiler output that are read. Further output mostly repeats the same error. */
 const MAX_OUTPUT_BYTES = 256 * 1024;
-/** Without a tsconfig.json of its own. */
+/** Options if the plugin has no tsconfig.json. */
 const DEFAULT_COMPILER_OPTIONS =
   "--ignoreConfig --target es2024 --module nodenext --strict --skipLibCheck --allowImportingTsExtensions";
 

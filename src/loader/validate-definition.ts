@@ -1,5 +1,5 @@
-// Whether what a module exports may be mounted: brand, kind, api, name, and schemas that close. What only shows once
-// `setup` has run (routes, endpoints) is looked at where it runs.
+// Validates a module's export: brand, kind, API version, name, and closed schemas. Parts that exist
+// only after `setup` (routes, endpoints) are checked where they are used.
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { findPackageRoot } from "../config/source/default-config.ts";
@@ -10,7 +10,7 @@ import type { Definition, PluginKind } from "../plugin/define.ts";
 import { DEFINITION_MEMBERS, NEEDS_MEMBERS, findUnknownMember } from "../plugin/known-members.ts";
 import { isShortName } from "./resolve-plugin.ts";
 
-/** The version of `tollgate/plugin` that this gateway speaks. */
+/** The version of `tollgate/plugin` that this gateway supports. */
 export const API_VERSION = 1;
 
 const PLUGIN_KINDS: readonly string[] = [
@@ -21,7 +21,7 @@ const PLUGIN_KINDS: readonly string[] = [
   "store",
 ] satisfies PluginKind[];
 
-/** `from`: whose it is, for the sentence. */
+/** Validates a module. `label`: name of the plugin in messages. */
 export function validateDefinition(
   module: unknown,
   kind: PluginKind,
@@ -30,7 +30,7 @@ export function validateDefinition(
 ): { definition: Definition } | { words: ProblemText } {
   const all = (module ?? {}) as Record<string, unknown>;
   const main = all["default"];
-  // A CommonJS module compiled from ESM has its default one step down.
+  // A CommonJS module that was compiled from ESM has its default export one level deeper.
   const inner = isMapping(main) && main["__esModule"] === true ? main["default"] : undefined;
   const definition = [main, inner].find(isBranded);
   if (!definition) {
@@ -87,7 +87,7 @@ function findFlaw(
       );
 }
 
-/** It is only as old as what it uses. */
+/** Checks that the gateway is not older than the plugin requires. */
 function findSinceFlaw(since: unknown, from: string): ProblemText | undefined {
   if (since === undefined) return undefined;
   if (typeof since !== "string" || !/^\d{1,5}\.\d{1,5}(\.\d{1,5})?$/.test(since))
@@ -98,7 +98,7 @@ function findSinceFlaw(since: unknown, from: string): ProblemText | undefined {
   return isOlderVersion(version, since) ? problem.sinceMismatch(from, since, version) : undefined;
 }
 
-/** Part by part, as numbers. */
+/** Compares versions part by part, as numbers. */
 export function isOlderVersion(version: string, since: string): boolean {
   const [ours, theirs] = [version, since].map((each) => each.split(/[.-]/).slice(0, 3).map(Number));
   for (const [i, part] of theirs!.entries())
@@ -108,7 +108,7 @@ export function isOlderVersion(version: string, since: string): boolean {
 
 const ENV_NAME = /^[A-Za-z_][A-Za-z0-9_]*$/;
 
-/** What is not a need that is known would be declared in vain. */
+/** Unknown needs are rejected, because declaring them would have no effect. */
 function findNeedsFlaw(needs: unknown, from: string): ProblemText | undefined {
   if (needs === undefined) return undefined;
   if (!isMapping(needs)) return problem.badDefinition(from, "its needs are no object");
@@ -126,7 +126,10 @@ function findNeedsFlaw(needs: unknown, from: string): ProblemText | undefined {
   return undefined;
 }
 
-/** Our own are tested, and the meta-schema takes longer than all of them. */
+/**
+ * Checks an options schema. Built-in schemas are covered by tests and skip the meta-schema, which
+ * takes longer than all other checks.
+ */
 function findSchemaProblem(schema: unknown, builtIn: boolean): string | undefined {
   if (!isMapping(schema) || schema["type"] !== "object") return "it is not of type object";
   if (schema["additionalProperties"] !== false)
