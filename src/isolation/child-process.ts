@@ -1,6 +1,9 @@
-// A process with no environment and no rights but to read its own code: Node's permissions stand between it and the machine. They are
-// a belt, as Node says itself, and no wall: an operator who needs one runs the plugin elsewhere and names its socket. Where Linux allows it,
-// the process is in a namespace of process ids of its own; `cli/plugin-process.ts` takes away what sends signals everywhere.
+// Starts a process for an isolated plugin. The process has an empty environment apart from declared
+// variables, and may only read its own code and the listed paths (Node's permission model). As
+// Node's documentation states, that model is a safeguard and not a security boundary. An operator
+// who needs a boundary runs the plugin elsewhere and configures its socket. If Linux allows it, the
+// process has its own PID namespace. Node's permissions do not restrict signals, so
+// `cli/plugin-process.ts` replaces all functions that send them.
 import { spawn, type ChildProcess } from "node:child_process";
 import { existsSync, readFileSync, realpathSync } from "node:fs";
 import { dirname, join, sep } from "node:path";
@@ -9,36 +12,36 @@ import { findPackageRoot, findProgram } from "../config/source/default-config.ts
 import { NO_DEBUGGER } from "../lib/disable-debugger.ts";
 import { childrenFileOf, pidNamespacePrefix } from "./pid-namespace.ts";
 
-/** Of the child: a plugin that leaks ends itself, not the machine. */
+/** Memory limits of the child. A plugin that leaks memory ends only its own process. */
 const HEAP_MIB = 256;
 const RSS_BYTES = 512 * 1024 * 1024;
 const RSS_POLL_MS = 500;
 
 export interface ChildOptions {
-  /** Files and folders that it may read. */
+  /** Files and directories that the child may read. */
   readonly readPaths: readonly string[];
-  /** The folder that it may write. */
+  /** Directory that the child may write to. */
   readonly writableDir?: string;
   readonly env: Readonly<Record<string, string>>;
-  /** A line that it wrote. */
+  /** Called for each line that the child writes. */
   readonly onOutput: (line: string) => void;
 }
 
 export interface Child {
   readonly stream: Duplex;
   readonly pid: number;
-  /** At once, whatever it does. */
+  /** Kills the process immediately, whatever it is doing. */
   kill(): void;
-  /** How it ended. */
+  /** Resolves with how the process ended. */
   readonly exited: Promise<string>;
 }
 
 const IS_SOURCE = import.meta.filename.endsWith(".ts");
 
-/** From Node 25 on a process may be denied the network. */
+/** Whether a process can be denied network access, from Node 25 on. */
 export const CAN_DENY_NETWORK = Number(process.versions.node.split(".")[0]) >= 25;
 
-/** The gateway's own code, and what stands beside it in node_modules. */
+/** Returns the paths of the gateway's own code and the packages next to it in `node_modules`. */
 function gatewayCodePaths(): string[] {
   const root = realpathSync(findPackageRoot());
   const own = ["package.json", "src", "dist", "plugins", "schemas", "node_modules"].map((each) =>
@@ -68,7 +71,7 @@ export async function startChild(options: ChildOptions): Promise<Child> {
   const child = spawn(command!, words, {
     env: { ...options.env },
     cwd: options.writableDir ?? "/",
-    // Signals of a terminal are for the gateway: it ends its children itself.
+    // Signals from a terminal must reach only the gateway, which ends its children itself.
     detached: true,
     stdio: ["ignore", "pipe", "pipe", "pipe"],
   });
@@ -89,15 +92,16 @@ export async function startChild(options: ChildOptions): Promise<Child> {
     keeper?.kill("SIGKILL");
     stream.destroy();
   });
-  // What it ends with keeps no gateway alive.
+  // The child must not keep the gateway alive.
   child.unref();
   (stream as Duplex & { unref?(): void }).unref?.();
   return { stream, pid: child.pid ?? 0, kill, exited };
 }
 
 /**
- * Whatever ends this process, SIGKILL too, closes the pipe; then the child is killed, also one that loops and hears of nothing. Where
- * there is no shell, the child itself ends when its connection does.
+ * Starts a helper that kills the child when this process ends for any reason, including SIGKILL:
+ * the pipe closes, and the helper sends the kill. This works even for a child that is in an endless
+ * loop. Without a shell, the child still exits when its connection closes.
  */
 function startReaper(pid: number): ChildProcess {
   const keeper = spawn("/bin/sh", ["-c", 'read -r _; kill -9 "$1"', "sh", String(pid)], {
@@ -113,10 +117,10 @@ function startReaper(pid: number): ChildProcess {
   return keeper;
 }
 
-/** Of a process, in bytes, where the system says so in a file; 0 elsewhere. */
+/** Returns the resident memory of a process in bytes, from /proc. Returns 0 on other systems. */
 function rssOf(pid: number | undefined): number {
   if (pid === undefined) return 0;
-  // In a namespace the process itself is unshare's child.
+  // In a namespace, the process itself is the child of `unshare`.
   const [child = pid] = readText(childrenFileOf(pid)).split(" ").filter(Boolean).map(Number);
   const [, resident = 0] = readText(`/proc/${child}/statm`).split(" ");
   return Number(resident) * 4096;
@@ -133,7 +137,7 @@ function readText(file: string): string {
 const MAX_LINES_PER_SECOND = 50;
 const MAX_LINE_CHARS = 1_000;
 
-/** At most so many a second, each cut. */
+/** Forwards a limited number of lines per second, each truncated. */
 function forwardLines(from: Readable, onLine: (line: string) => void): void {
   let rest = "";
   let since = 0;

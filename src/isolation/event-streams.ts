@@ -1,4 +1,5 @@
-// LentAnswers that pass by a plugin outside: their events go to it in batches, and of an `event` hook come back as it lets them pass.
+// Response events for isolated plugins. Events are sent to the plugin in batches. For an `event`
+// hook, the plugin returns the events that it lets pass.
 import { ProbingMap } from "../lib/probing-map.ts";
 import { ERRORS, getFault, type Fault } from "../model/error.ts";
 import type { ModelEvent } from "../model/event.ts";
@@ -6,20 +7,24 @@ import type { Call } from "../plugin/call.ts";
 import { PluginFailure, type PluginConnection } from "./plugin-connection.ts";
 import { serializeCall } from "./serialization.ts";
 
-/** A way to the connection as it is now. */
+/** Source of the plugin's current connection. */
 export interface ConnectionSource {
-  /** A promise where it is being made anew. Rejects where there is none. */
+  /**
+   * Returns the connection, or a promise while a new one is being made. Rejects if there is none.
+   */
   connection(): PluginConnection | Promise<PluginConnection>;
 }
 type ExchangeParamsOf = (link: PluginConnection, x: Call["exchange"]) => object;
 type StopStream = (fault: Fault) => void;
 type PassEvent = (event: ModelEvent) => void;
 
-/** Events wait so long for others, so that a hundred of them are one frame. */
+/**
+ * Time in milliseconds for which events are collected, so that a hundred of them form one frame.
+ */
 const BATCH_MS = 16;
 const MAX_BATCH = 256;
 
-/** The answers that pass by now, by their number. */
+/** Streams that are open, by number. */
 export class EventStreams {
   readonly #open = new ProbingMap<EventStream>();
   #lastId = 0;
@@ -38,7 +43,10 @@ export class EventStreams {
     return this.#start(of, "watch", call, stop, about, undefined);
   }
 
-  /** What it tells of them. Of one that is over it is not heeded: it could not know. */
+  /**
+   * Handles a notification about a stream. Notifications for an ended stream are ignored, because
+   * the plugin cannot know yet that it ended.
+   */
   onNotify(name: string, given: unknown): void {
     const { stream: n, events, fault: said } = given as Record<string, unknown>;
     const stream = this.#open.get(String(n));
@@ -48,7 +56,7 @@ export class EventStreams {
     else throw new Error("no events");
   }
 
-  /** The plugin is gone: what passed by it does not pass on. */
+  /** The plugin is gone. Streams that pass through it are stopped. */
   failAll(): void {
     for (const stream of this.#open.values()) stream.fail();
   }
@@ -112,7 +120,7 @@ class EventStream {
     if (this.#failed) throw this.#failed;
     if (this.#ended) return undefined;
     this.#buffered.push(event);
-    // An end is waited for.
+    // The last event is sent immediately, because the client waits for it.
     if (event.type === "finish" || this.#buffered.length >= MAX_BATCH) this.#send();
     else this.#timer ??= setTimeout(() => this.#send(), BATCH_MS);
     return undefined;
@@ -142,7 +150,10 @@ class EventStream {
     );
   }
 
-  /** Of one that only looks it is a failure of the next look, which an operator may let pass. */
+  /**
+   * Fails the stream. For a stream that is only observed, the failure is thrown at the next event,
+   * and an operator may tolerate it.
+   */
   fail(): void {
     if (this.#next) return this.#stopWith(PLUGIN_LOST);
     if (!this.#ended) this.#failed = new PluginFailure(PLUGIN_LOST.message);
@@ -173,7 +184,7 @@ class EventStream {
     const events = this.#buffered;
     this.#buffered = [];
     this.#link.notify("events", { stream: this.#id, events });
-    // What only looks has seen its last.
+    // An observed stream ends with its last event.
     if (!this.#next && events.at(-1)!.type === "finish") this.end();
   }
 }

@@ -1,21 +1,22 @@
-// What a gateway and a plugin outside it say to each other: one JSON text a line. docs/plugins/isolation.md is this protocol in
-// words; what stands here is its types, and a reader that takes the same time for a byte however the bytes come.
+// Frames between the gateway and an isolated plugin: one JSON text per line.
+// `docs/plugins/isolation.md` documents the protocol. This file contains its types and a reader
+// whose time per byte does not depend on how the bytes are split.
 import type { Writable } from "node:stream";
 import type { Fault } from "../model/error.ts";
 
-/** Asks for something, and is answered once. `parent`: the question that it belongs to. */
+/** A call that receives exactly one reply. `parent`: the call to which it belongs. */
 export interface CallFrame {
   readonly call: number;
   readonly method: string;
   readonly params?: unknown;
   readonly parent?: number;
 }
-/** `fault`: a word, said with `fail()`. `error`: it failed. */
+/** A reply. `fault`: thrown with `fail()`. `error`: any other failure. */
 export type ReplyFrame =
   | { readonly reply: number; readonly value?: unknown }
   | { readonly reply: number; readonly fault: Fault }
   | { readonly reply: number; readonly error: string };
-/** Is not answered. */
+/** A message without a reply. */
 export interface NotifyFrame {
   readonly notify: string;
   readonly params?: unknown;
@@ -26,7 +27,7 @@ const isMapping = (it: unknown): it is Readonly<Record<string, unknown>> =>
   typeof it === "object" && it !== null && !Array.isArray(it);
 const isNumber = (it: unknown): boolean => Number.isSafeInteger(it) && (it as number) > 0;
 
-/** Undefined: it is none. */
+/** Parses a frame. Undefined: the text is not a frame. */
 export function parseFrame(text: string): Frame | undefined {
   let parsed: unknown;
   try {
@@ -50,11 +51,14 @@ function isFrame({
   return isNumber(call) && typeof method === "string" && (parent === undefined || isNumber(parent));
 }
 
-/** As in JSON.stringify, but for what it cannot say: large whole numbers. */
+/** Encodes big integers, which JSON cannot represent. */
 const bigintReplacer = (_key: string, value: unknown): unknown =>
   typeof value === "bigint" ? { type: "BigInt", data: String(value) } : value;
 
-/** Most frames have nothing but JSON in them, and a look at each value would cost more than all else. */
+/**
+ * Serializes a frame. The replacer is used only if plain JSON fails, because it would cost more
+ * than everything else and most frames need none.
+ */
 export function serializeFrame(frame: Frame): string {
   try {
     return `${JSON.stringify(frame)}\n`;
@@ -63,7 +67,7 @@ export function serializeFrame(frame: Frame): string {
   }
 }
 
-/** Bytes and large numbers, where they were written by `written`. */
+/** Restores bytes and big integers. */
 export function frameReviver(_key: string, value: unknown): unknown {
   if (!isMapping(value)) return value;
   const { type, data } = value;
@@ -73,7 +77,7 @@ export function frameReviver(_key: string, value: unknown): unknown {
   return value;
 }
 
-/** Lines into bytes: those of one turn leave in one write. */
+/** Writes lines to a stream. The lines of one event loop turn are sent in one write. */
 export class LineWriter {
   readonly #stream: Writable;
   #buffered = "";
@@ -90,7 +94,9 @@ export class LineWriter {
     setImmediate(() => this.flush());
   }
 
-  /** With the next line, or with the next flush: nothing waits for it. */
+  /**
+   * Adds a line that is sent with the next line or flush. Use it if no reply depends on the line.
+   */
   writeLazily(line: string): void {
     this.#buffered += line;
   }
@@ -102,7 +108,10 @@ export class LineWriter {
     if (text !== "" && !this.#stream.destroyed) this.#stream.write(text);
   }
 
-  /** Bytes that the other end has not read, and what is to follow them. */
+  /**
+   * Bytes that the other side has not read yet, and the length of the lines that are still
+   * buffered.
+   */
   get unreadBytes(): number {
     return this.#stream.writableLength + this.#buffered.length;
   }
@@ -110,12 +119,15 @@ export class LineWriter {
 
 const NEWLINE = 10;
 
-/** Lines out of bytes. A line is put together once, when its end is there. */
+/** Reads lines from chunks. A line is assembled once, when its end has arrived. */
 export class LineReader {
   #parts: Buffer[] = [];
   #bytes = 0;
 
-  /** `most`: bytes of one line. False: a line is longer, and nothing more is to be read. `hear` says false where it wants no more. */
+  /**
+   * Reads a chunk. `maxBytes`: maximum length of a line. Returns false if a line is too long, after
+   * which nothing more may be read. `onLine` returns false to stop.
+   */
   push(
     chunk: Buffer,
     maxBytes: () => number,

@@ -1,5 +1,6 @@
-// A plugin outside, as the rest of the gateway knows any: a definition whose `setup` begins it, and hooks that ask it. No line of its
-// code runs here; what it says of itself is judged as every definition is.
+// Presents an isolated plugin as an ordinary definition: `setup` starts the plugin, and its hooks
+// call the plugin. None of its code runs in this process. Its description is validated like every
+// definition.
 import { resolve } from "node:path";
 import { registerOutage } from "../lib/plugin-outage.ts";
 import { fail } from "../model/error.ts";
@@ -15,13 +16,18 @@ import { EventStreams } from "./event-streams.ts";
 import { KnownRequests } from "./known-requests.ts";
 import { type LockedModules, ISOLATABLE_HOOKS, type IsolatableHook } from "./serialization.ts";
 
-/** Where a plugin is: code that a child imports, or a socket that another program answers. */
+/**
+ * Location of a plugin: code that a child process imports, or a socket that another program serves.
+ */
 export type PluginLocation =
   | {
       readonly entry: string;
       readonly readPaths: readonly string[];
       readonly configDir: string;
-      /** The only files that it may load, with their hashes. Absent: the package is not locked. */
+      /**
+       * The only files that the plugin may load, with their hashes. If unset, the package is not
+       * locked.
+       */
       readonly locked?: LockedModules | undefined;
     }
   | { readonly socket: string };
@@ -31,7 +37,7 @@ type Untrusted = Readonly<Record<string, unknown>>;
 const isMapping = (it: unknown): it is Untrusted =>
   typeof it === "object" && it !== null && !Array.isArray(it);
 
-/** A process is started, and imports what it runs. */
+/** Timeout in milliseconds. Includes the start of a process and its imports. */
 const DESCRIBE_TIMEOUT_MS = 29_000;
 const COPIED_MEMBERS = [
   "api",
@@ -44,7 +50,7 @@ const COPIED_MEMBERS = [
   "options",
 ];
 
-/** Asks what it is. Rejects where it does not say. */
+/** Returns the plugin's description. Rejects if the plugin does not provide one. */
 export async function describePlugin(place: PluginLocation): Promise<unknown> {
   const lines: string[] = [];
   const reached = await connectorOf(place, {
@@ -99,7 +105,7 @@ function connectorOf(
     });
 }
 
-/** As a module's default export would be. */
+/** Creates a definition like the default export of a module. */
 function toDefinition(place: PluginLocation, raw: unknown): object {
   if (!isMapping(raw)) throw new PluginFailure("It does not say what it is.");
   const definition: Record<string, unknown> = {
@@ -169,7 +175,7 @@ async function setUpPlugin(
     onExit: (why, pauseMs) => {
       stages.failAll();
       subrequests.cancelAll();
-      // The next one may have been told of requests already.
+      // The next connection may already have received requests, which must be kept.
       for (const { exchange, connection } of requests.values())
         if (connection.isClosed) requests.remove(exchange.id);
       ctx.log.warn({ why, again_ms: pauseMs }, "a plugin outside has ended, and is begun again");
@@ -231,7 +237,9 @@ function toCommands(raw: unknown, supervisor: PluginSupervisor): Commands {
   return { commands };
 }
 
-/** What the context lends to a plugin that is elsewhere. Each is the context's own, with its own rules. */
+/**
+ * Functions of the context that an isolated plugin can call. They apply the context's own rules.
+ */
 const contextHandlers = (ctx: Context, asks: PluginSubrequests): HostHandlers => ({
   subrequest: (said: unknown) => asks.send(said),
   async fetch({ url, method, headers, body }: Record<string, unknown>) {
@@ -252,7 +260,7 @@ const contextHandlers = (ctx: Context, asks: PluginSubrequests): HostHandlers =>
 
 const LEVELS: ReadonlySet<unknown> = new Set(["debug", "info", "warn", "error"]);
 let logWindow = { at: 0, lines: 0 };
-/** Of all plugins outside, in a second. */
+/** Maximum number of log lines per second of all isolated plugins together. */
 const MAX_LOG_LINES_PER_SECOND = 200;
 
 function onNotification(name: string, given: unknown, stages: EventStreams, ctx: Context): void {

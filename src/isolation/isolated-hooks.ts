@@ -1,4 +1,5 @@
-// Hooks that ask a plugin outside. Each is one question; events of an answer go to it in batches and come back as it lets them pass.
+// Hooks that call an isolated plugin. Each hook is one call. Response events are sent in batches
+// and return as the plugin lets them pass.
 import { fail } from "../model/error.ts";
 import type { Body } from "../model/values.ts";
 import type { ModelRequest } from "../model/request.ts";
@@ -26,14 +27,17 @@ import {
 export interface IsolatedPlugin extends ConnectionSource {
   readonly streams: EventStreams;
   readonly requests: KnownRequests<SentRequest>;
-  /** It says when it has heard that a request is over: a child does, and what listens at a socket in any language need not. */
+  /**
+   * Whether the plugin confirms that it received the end of a request. A child process does. A
+   * program on a socket, in any language, need not.
+   */
   readonly confirmsRequestEnd: boolean;
 }
 
 type HookExchange = RequestHead & Partial<Exchange>;
 type Untrusted = Readonly<Record<string, unknown>>;
 
-/** One request, and what was told of it already. */
+/** A request and the parts of it that were already sent. */
 export interface SentRequest {
   readonly exchange: RequestHead;
   readonly connection: PluginConnection;
@@ -43,7 +47,10 @@ export interface SentRequest {
 const isMapping = (it: unknown): it is Untrusted =>
   typeof it === "object" && it !== null && !Array.isArray(it);
 
-/** What a hook did beside its answer, in its order. Done here it is checked as any hook's is. */
+/**
+ * Applies the effects that a hook reported with its reply, in order. They are validated like those
+ * of any hook.
+ */
 function applyEffects(x: HookExchange, raw: Untrusted): void {
   const list = raw["effects"] ?? [];
   if (!Array.isArray(list) || list.length > 200)
@@ -63,7 +70,7 @@ function applyEffects(x: HookExchange, raw: Untrusted): void {
   }
 }
 
-/** `has`: the hooks that it said it has. */
+/** Creates the hooks. `has`: the hooks that the plugin has declared. */
 export function createIsolatedHooks(of: IsolatedPlugin, has: readonly IsolatableHook[]): Hooks {
   const asking = new HookCaller(of, of.confirmsRequestEnd && has.includes("watch"));
   const settles = has.includes("settle");
@@ -78,7 +85,7 @@ export function createIsolatedHooks(of: IsolatedPlugin, has: readonly Isolatable
     watch: (call, stop) => of.streams.observe(of, call, stop, asking.exchangeParams),
     settle: (x, outcome) => (settles ? asking.settle(x, outcome) : asking.endRequest(x)),
   };
-  // The end of a request is told whatever it has: what it keeps of it goes.
+  // Every plugin is notified of the end of a request, so that it can release the request's state.
   const hookNames: readonly IsolatableHook[] = [...has, "settle"];
   return Object.fromEntries(hookNames.map((hook) => [hook, hooks[hook]]));
 }
@@ -92,7 +99,7 @@ class HookCaller {
     this.#isWatching = isWatching;
   }
 
-  /** With the request, where it was not told of it yet. */
+  /** Returns the parameters of a hook. Includes the request if it was not sent yet. */
   readonly exchangeParams = (connection: PluginConnection, x: HookExchange): object => {
     const one = this.#sentRequest(connection, x);
     const plain = serializeExchange(x);
@@ -113,7 +120,7 @@ class HookCaller {
 
   edit(x: Exchange): Promise<Body | undefined> {
     const given = (link: PluginConnection) => {
-      // Whatever it was told of the request may be another one after this.
+      // The edit may change the request, so it must be sent again.
       this.#sentRequest(link, x).isRequestSent = false;
       return { exchange: serializeExchange(x), body: serializeBody(x.body) };
     };
@@ -175,7 +182,10 @@ class HookCaller {
     }
   }
 
-  /** What only looks may still be looking at the end, and asks of the request then: it goes when that one has heard that this is over. */
+  /**
+   * Notifies the plugin of the end of a request. An observing hook may still handle the last events
+   * and use the request. In that case, the entry is removed when the plugin confirms the end.
+   */
   endRequest({ id }: RequestHead): void {
     const { requests } = this.#plugin;
     const one = this.#isWatching ? requests.get(id) : requests.remove(id);
@@ -209,7 +219,7 @@ class HookCaller {
   }
 }
 
-/** A class and no closures: each request has one for each hook. */
+/** A class instead of closures, because each request creates one for each hook. */
 class HookCall implements CallOptions {
   readonly #hook: IsolatableHook;
   readonly #exchange: HookExchange;
@@ -231,7 +241,10 @@ class HookCall implements CallOptions {
     this.handlers = answers;
   }
 
-  /** The client goes: what works for it hears. A signal costs as much as a short hook does, so that a long one alone has it. */
+  /**
+   * Notifies the plugin if the client cancels the request. A signal costs as much as a short hook,
+   * so only calls that take longer register one.
+   */
   onSlow(): void {
     const { signal, id } = this.#exchange;
     const gone = () => this.#connection.notify("request_canceled", { exchange: id });

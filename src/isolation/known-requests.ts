@@ -1,5 +1,6 @@
-// Requests that a plugin outside was told of, by their ids, on either side: until their end is told. Of those that a plugin is asked of
-// once and never again, as by `admit` where it is for other models, no end is told: where there are too many, the older half goes.
+// Requests that an isolated plugin knows, by id, until they end. Used on both sides. The end is not
+// reported for a request on which the plugin was called only once, as by `admit` for models that it
+// does not handle. If there are too many entries, the older half is dropped.
 import { ProbingMap } from "../lib/probing-map.ts";
 
 const GENERATION_SIZE = 10_000;
@@ -21,7 +22,7 @@ export class KnownRequests<V> {
     this.#newer.set(id, value);
   }
 
-  /** It is over. */
+  /** Removes a request that has ended. */
   remove(id: string): V | undefined {
     return this.#newer.remove(id) ?? this.#older.remove(id);
   }

@@ -1,5 +1,6 @@
-// One connection to a plugin outside. What it says is not believed: an answer to no question, a second one, a frame that is none, one
-// that is too long, silence while something is asked of it: each ends the connection, and with it all that was asked.
+// A connection to an isolated plugin, which is not trusted. The connection is closed after a reply
+// without a call, a second reply, an invalid frame, a frame that is too long, or silence while a
+// call is open. All open calls then fail.
 import type { Duplex } from "node:stream";
 import { ProbingMap } from "../lib/probing-map.ts";
 import { ERRORS, createFault, getFault, publicErrorText, type Fault } from "../model/error.ts";
@@ -13,39 +14,45 @@ import {
   serializeFrame,
 } from "./frames.ts";
 
-/** Of one frame, beside twice what was asked: a recorded answer, a list of models. */
+/**
+ * Maximum size of a frame in bytes, in addition to twice the size of the open calls. A recorded
+ * response or a model list must fit.
+ */
 const MAX_FRAME_BYTES = 8 * 1024 * 1024;
-/** What waits to be read by it. */
+/** Maximum number of bytes that the plugin has not read yet. */
 const MAX_UNREAD_BYTES = 64 * 1024 * 1024;
-/** Things told and questions within a second. */
+/** Maximum number of notifications and calls from the plugin per second. */
 const MAX_FRAMES_PER_SECOND = 20_000;
-/** So long after its last word it is asked whether it is there, and so long that is waited for. */
+/**
+ * Time in milliseconds without a frame after which the plugin is pinged, and how long its reply may
+ * take.
+ */
 const PING_AFTER_MS = 500;
 const PONG_TIMEOUT_MS = 2_000;
 const TICK_MS = 250;
-/** Questions of its own that are under way at one time. */
+/** Maximum number of open calls from the plugin. */
 const MAX_OPEN_CALLS = 1_000;
 
-/** What it may ask of the gateway, by name. */
+/** Functions that the plugin may call, by name. */
 export type HostHandlers = Readonly<Record<string, (given: any) => unknown>>;
 
 export interface ConnectionOptions {
   readonly stream: Duplex;
-  /** What it may ask at any time. */
+  /** Functions that the plugin may call at any time. */
   readonly handlers: HostHandlers;
-  /** What it tells. */
+  /** Called for each notification from the plugin. */
   readonly onNotify: (name: string, given: unknown) => void;
-  /** It is over, once, with the reason. */
+  /** Called once when the connection is closed, with the reason. */
   readonly onClose: (why: string) => void;
 }
 
-/** Of one question. */
+/** Options of one call. */
 export interface CallOptions {
-  /** What it may ask as long as this question is open. */
+  /** Functions that the plugin may call while this call is open. */
   readonly handlers?: HostHandlers | undefined;
-  /** It is still open a little later: once. */
+  /** Called once if the call is still open after a short time. */
   onSlow?(): void;
-  /** What is made of its answer, at once. What it throws is what the question comes to. */
+  /** Converts the reply synchronously. An error that it throws rejects the call. */
   parseReply?(value: unknown): unknown;
 }
 
@@ -57,7 +64,7 @@ interface OpenCall {
   reject(problem: Error): void;
 }
 
-/** The plugin failed: no word of its own. */
+/** The plugin failed, as opposed to an error that it reported with `fail()`. */
 export class PluginFailure extends Error {
   override name = "PluginFailure";
 }
@@ -66,7 +73,7 @@ export class PluginConnection {
   readonly #options: ConnectionOptions;
   readonly #reader = new LineReader();
   readonly #writer: LineWriter;
-  /** By their numbers. */
+  /** Open calls by number. */
   #open = new ProbingMap<OpenCall, number>();
   readonly #timer: NodeJS.Timeout;
   #lastCall = 0;
@@ -78,9 +85,11 @@ export class PluginConnection {
   #tickedAt = performance.now();
   #windowStartedAt = performance.now();
   #closed = false;
-  /** Before its first word it is being started, and its starter has a limit for that. */
+  /**
+   * Before the first frame, the plugin is starting. The code that starts it has its own timeout.
+   */
   #hasReceived = false;
-  /** Things that are under way beside questions: answers that pass by it. */
+  /** Number of response streams that pass through the plugin. Unlike calls, they have no reply. */
   openStreams = 0;
 
   constructor(options: ConnectionOptions) {
@@ -126,7 +135,7 @@ export class PluginConnection {
     this.#options.onClose(why);
   }
 
-  /** What it need not know at once: it goes along with something else, or a little later. */
+  /** Sends a notification that is not urgent, with the next frame or a little later. */
   notifyLazily(name: string, given: unknown): void {
     if (!this.#closed) this.#writer.writeLazily(serializeFrame({ notify: name, params: given }));
   }
@@ -207,7 +216,7 @@ export class PluginConnection {
 
   #checkHealth(): void {
     const now = performance.now();
-    // The gateway itself stood still: what has come meanwhile is not read yet.
+    // The gateway itself was blocked, so frames that arrived in the meantime are not read yet.
     const wasBlocked = now - this.#tickedAt > 4 * TICK_MS;
     this.#tickedAt = now;
     this.#writer.flush();
@@ -229,7 +238,7 @@ export class PluginConnection {
 
 const ERROR_KINDS: ReadonlySet<string> = new Set(Object.keys(ERRORS));
 
-/** What it refused with. A kind that there is not is a failure. */
+/** Returns the fault that the plugin reported. A fault of an unknown kind counts as a failure. */
 function toFault(raw: unknown): Error {
   const { kind, message, code, param, retryAfterMs } = (raw ?? {}) as Record<string, unknown>;
   if (typeof kind !== "string" || !ERROR_KINDS.has(kind) || typeof message !== "string")

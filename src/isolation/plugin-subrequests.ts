@@ -1,5 +1,5 @@
-// Models that a plugin outside asks on behalf of a request that it was told of. One that it gives up, and all of one that is gone, are
-// ended here.
+// Subrequests that an isolated plugin sends on behalf of a request that it knows. They are aborted
+// here when the plugin cancels one, and all of them when the plugin is gone.
 import { fail } from "../model/error.ts";
 import type { JsonObject } from "../model/values.ts";
 import type { SubrequestResult } from "../plugin/subrequest.ts";
@@ -23,7 +23,10 @@ export class PluginSubrequests {
     this.#requests = requests;
   }
 
-  /** `exchange` in what it said is the request's id, `n` its own number of this question, by which it may give it up. */
+  /**
+   * Sends a subrequest. `exchange` is the id of the parent request. `n` is the plugin's own number
+   * for the subrequest, by which it can cancel it.
+   */
   async send(raw: unknown): Promise<SubrequestResult> {
     const { exchange, n, path, body } = isMapping(raw) ? raw : {};
     const as = this.#requests.get(String(exchange))?.exchange;
@@ -49,7 +52,7 @@ export class PluginSubrequests {
     this.#open.get(n as number)?.abort();
   }
 
-  /** The plugin is gone. */
+  /** Aborts all subrequests, because the plugin is gone. */
   cancelAll(): void {
     for (const aborter of this.#open.values()) aborter.abort();
     this.#open.clear();

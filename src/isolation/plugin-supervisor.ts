@@ -1,5 +1,5 @@
-// Keeps a plugin outside alive: connected and set up, and again after each end, with a pause that grows. What is asked of it meanwhile
-// waits for the next one, a little.
+// Keeps an isolated plugin connected and set up. After each failure, it restarts the plugin with
+// growing backoff. Calls in the meantime wait for the next connection for a short time.
 import { createConnection } from "node:net";
 import type { Duplex } from "node:stream";
 import type { PluginOutage } from "../lib/plugin-outage.ts";
@@ -8,20 +8,20 @@ import { PluginConnection, PluginFailure, type ConnectionOptions } from "./plugi
 
 const FIRST_BACKOFF_MS = 100;
 const MAX_BACKOFF_MS = 30_000;
-/** One that has lasted so long begins anew. */
+/** Time in milliseconds after which a connection counts as healthy and resets the backoff. */
 const HEALTHY_AFTER_MS = 30_000;
-/** To be connected and set up. */
+/** Timeout in milliseconds for connecting and setup. */
 const SETUP_TIMEOUT_MS = 29_000;
-/** How many may wait for one that comes back. */
+/** Maximum number of calls that wait for a new connection. */
 const MAX_WAITING = 1_000;
-/** A pause that is longer is not waited for. */
+/** Longest backoff in milliseconds for which calls wait. */
 const MAX_WAIT_MS = 1_000;
 
-/** A way to a new one: a process that is started, a socket that is dialled. */
+/** A new endpoint of the plugin: a process that was started, or a socket that was connected. */
 export interface PluginEndpoint {
   readonly stream: Duplex;
   kill(): void;
-  /** What became of it, where that can be known. */
+  /** Resolves with how the process ended, if that can be known. */
   readonly exited?: Promise<string>;
 }
 export type PluginConnector = () => Promise<PluginEndpoint> | PluginEndpoint;
@@ -30,9 +30,9 @@ export interface SupervisorOptions {
   readonly connect: PluginConnector;
   readonly handlers: ConnectionOptions["handlers"];
   readonly onNotify: ConnectionOptions["onNotify"];
-  /** Before anything else is asked of a new one. What it resolves to is `first`'s. */
+  /** Sets up a new connection before any other call. The first result is returned by `start`. */
   readonly setup: (link: PluginConnection) => Promise<unknown>;
-  /** One has ended, with the reason. */
+  /** Called when a connection has ended, with the reason and the backoff. */
   readonly onExit: (why: string, pauseMs: number) => void;
 }
 
@@ -52,7 +52,10 @@ export class PluginSupervisor {
     this.#options = options;
   }
 
-  /** The first one: what its setup says. Rejects where it cannot be had. */
+  /**
+   * Connects for the first time and returns the result of the setup. Rejects if the plugin is
+   * unavailable.
+   */
   async start(): Promise<unknown> {
     let setupResult: unknown;
     await this.#startAndSetUp((setup) => (setupResult = setup));
@@ -76,7 +79,7 @@ export class PluginSupervisor {
     return this.#connect();
   }
 
-  /** Told that it is over, given a moment, and ended. */
+  /** Notifies the plugin of the end, waits up to 1 s, and ends it. */
   async close(): Promise<void> {
     if (this.#closed) return;
     this.#closed = true;
@@ -145,7 +148,7 @@ export class PluginSupervisor {
     }
   }
 
-  /** It is begun again at once, or after a pause; not only when the next one asks for it. */
+  /** Schedules a restart after the backoff, even if no call needs the plugin. */
   #onExit(why: string, began: number): void {
     if (this.#closed) return;
     const now = performance.now();
@@ -183,7 +186,7 @@ async function withSetupTimeout(
   }
 }
 
-/** A plugin that others run: it is met at its socket, and left there. */
+/** Connects to a plugin that another program runs. Closing only disconnects from its socket. */
 export const socketConnector =
   (path: string): PluginConnector =>
   () =>

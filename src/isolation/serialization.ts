@@ -1,5 +1,6 @@
-// The isolation floor: plugins outside the gateway. What may stand there, by name; and requests and calls as plain data, for a frame.
-// May import: lib, model, plugin, config. May not: the loader, the walk, the gateway.
+// Serializes requests and calls as plain data for frames, and lists what isolated plugins support.
+// May import lib, model, plugin, and config. Must not import the loader, the pipeline, or the
+// gateway.
 import { isFilePart, type Body } from "../model/values.ts";
 import type { Call, Candidate } from "../plugin/call.ts";
 import type { Context } from "../plugin/context.ts";
@@ -7,10 +8,13 @@ import type { RequestHead, Exchange } from "../plugin/exchange.ts";
 import type { Hooks } from "../plugin/middleware.ts";
 import type { PluginKind } from "../plugin/define.ts";
 
-/** The kinds of plugins. */
+/** Kinds of plugins that can be isolated. */
 export const ISOLATABLE_KINDS = ["middleware"] as const satisfies readonly PluginKind[];
 
-/** Hooks that are waited for, and those that are told of events. `charge` and `prepare` answer at once. */
+/**
+ * Hooks that can be isolated: asynchronous hooks and hooks that receive events. `charge` and
+ * `prepare` are synchronous.
+ */
 export const ISOLATABLE_HOOKS = [
   "admit",
   "edit",
@@ -24,7 +28,10 @@ export const ISOLATABLE_HOOKS = [
 ] as const satisfies readonly (keyof Hooks)[];
 export type IsolatableHook = (typeof ISOLATABLE_HOOKS)[number];
 
-/** What the context has there. The rest answers at once, of things that are here. */
+/**
+ * Members of the context that isolated plugins have. The other members return in-process values
+ * synchronously.
+ */
 export const ISOLATED_CONTEXT_MEMBERS = [
   "id",
   "log",
@@ -41,7 +48,7 @@ export const ISOLATED_CONTEXT_MEMBERS = [
   "stateDir",
 ] as const satisfies readonly (keyof Context)[];
 
-/** Without the bytes of files, which are the gateway's. */
+/** Returns a body without the bytes of its files, which stay in the gateway. */
 export const serializeBody = (body: Body): Body =>
   Object.fromEntries(
     Object.entries(body).map(([field, value]) => [
@@ -50,11 +57,14 @@ export const serializeBody = (body: Body): Body =>
     ]),
   );
 
-/** Most have none, and it would be made only to say that. */
+/** Most requests have no query. Parsing it only to find that out is avoided. */
 const queryTextOf = (x: RequestHead & { readonly hasQuery?: boolean }): string =>
   x.hasQuery === false ? "" : x.query.toString();
 
-/** The head, and what was read of the body: all but the request, which is long and goes along once. */
+/**
+ * Serializes the head and the facts about the body. The request itself is large and is sent
+ * separately, once.
+ */
 export function serializeExchange(x: RequestHead & Partial<Exchange>) {
   return {
     id: x.id,
@@ -105,7 +115,9 @@ export const serializeCall = (call: Call) => ({
   params: call.params,
 });
 
-/** The files of a locked package by their real paths. Plain data: it crosses to the child. */
+/**
+ * The files of a locked package by real path. Plain data, because it is sent to the child process.
+ */
 export interface LockedModules {
   readonly name: string;
   readonly files: Readonly<Record<string, string>>;

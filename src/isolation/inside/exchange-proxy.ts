@@ -1,4 +1,4 @@
-// Requests as they are known in the process of a plugin: the same object for the same request, however many hooks are asked of it.
+// Requests in the process of an isolated plugin. All hooks of one request receive the same object.
 import { fail } from "../../model/error.ts";
 import { KnownRequests } from "../known-requests.ts";
 
@@ -7,7 +7,7 @@ export interface ExchangeParams {
   readonly exchange: Untrusted & { readonly id: string };
   readonly request?: unknown;
 }
-/** What a hook did, in its order. */
+/** Effects of a hook, in order. */
 export type HookEffects = unknown[][];
 
 const HEAD_FIELDS = [
@@ -35,14 +35,14 @@ const BODY_FIELDS = [
   "inputSize",
 ];
 
-/** One request. What it does is noted, and told with the hook's answer. */
+/** One request. Its effects are recorded and sent with the hook's reply. */
 export class ExchangeProxy {
   #fields: Untrusted = {};
   #request: unknown;
   #body: unknown;
   #abortController: AbortController | undefined;
   #ended = false;
-  /** Of the hook that is asked now. */
+  /** Effects of the hook that currently runs. */
   effects: HookEffects = [];
   readBody: () => Promise<unknown> = () => fail("internal", "The body is not read here.");
 

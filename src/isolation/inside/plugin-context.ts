@@ -1,4 +1,5 @@
-// What a plugin's `setup` is lent in its own process. What is here is its own; what is the gateway's is asked of it.
+// The context for a plugin's `setup` in its own process. Local members work in this process, and
+// the others call the gateway.
 import { fail, getFault } from "../../model/error.ts";
 import type { SubrequestResult } from "../../plugin/subrequest.ts";
 import type { Context, Logger } from "../../plugin/context.ts";
@@ -16,7 +17,7 @@ export interface SetupParams {
 }
 
 const shared = new SharedResources();
-/** Questions to models so far. */
+/** Number of subrequests so far. */
 let subrequestCount = 0;
 
 export function createPluginContext(
@@ -108,7 +109,7 @@ const withSignal = <T>(pending: Promise<T>, signal: AbortSignal | undefined): Pr
       ])
     : pending;
 
-/** Errors have no members that JSON sees. */
+/** Replaces errors by text, because JSON does not serialize their properties. */
 const toLogFields = (
   fields: Readonly<Record<string, unknown>>,
 ): Readonly<Record<string, unknown>> =>

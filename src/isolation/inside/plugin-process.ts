@@ -1,4 +1,5 @@
-// The other end: a plugin's own process, which is asked for its hooks. It reads frames, runs what they name, and writes answers.
+// The plugin's side of the connection. Reads frames, runs the hooks that they name, and writes
+// replies.
 import type { Duplex } from "node:stream";
 import { fail, getFault, type Fault } from "../../model/error.ts";
 import { ProbingMap } from "../../lib/probing-map.ts";
@@ -21,7 +22,7 @@ import { ExchangeProxies, type ExchangeParams, type ExchangeProxy } from "./exch
 type Untrusted = Record<string, any>;
 type Hook = (...given: any[]) => any;
 
-/** How its definition is come by. */
+/** Loads the plugin's definition. */
 export type LoadDefinition = (entry: string, locked?: LockedModules) => Promise<Untrusted>;
 
 const EVENT_BATCH_MS = 16;
@@ -34,13 +35,16 @@ export class PluginProcess implements GatewayConnection {
     number,
     { resolve(value: unknown): void; reject(error: Error): void; readonly lent: boolean }
   >();
-  /** What was thrown by something that the gateway lends: let through, it is a failure and no word. */
+  /**
+   * Errors from functions of the gateway. If a plugin lets one pass, it counts as a failure and not
+   * as a fault of the plugin.
+   */
   readonly #hostErrors = new WeakSet<object>();
   readonly #exchanges = new ExchangeProxies();
   readonly #streams = new ProbingMap<{ hear(event: unknown): void; flush(): void; end(): void }>();
   readonly #scope = new LifetimeScope();
   #plugin: Untrusted = {};
-  /** As they are called. */
+  /** Hooks by name, bound to the plugin. */
   readonly #hooks = new Map<string, Hook>();
   #lastCall = 0;
 
@@ -48,7 +52,7 @@ export class PluginProcess implements GatewayConnection {
     this.#load = load;
   }
 
-  /** Answers what is asked there, until there is no gateway any more. */
+  /** Handles calls until the gateway disconnects. */
   serve(stream: Duplex): void {
     this.#writer = new LineWriter(stream);
     stream.on("data", (chunk: Buffer) =>
@@ -61,7 +65,7 @@ export class PluginProcess implements GatewayConnection {
         },
       ),
     );
-    // No gateway is there to work for.
+    // Exits, because the gateway is gone.
     for (const end of ["close", "end", "error"]) stream.on(end, () => process.exit(0));
   }
 
@@ -80,14 +84,15 @@ export class PluginProcess implements GatewayConnection {
     });
   }
 
-  /** At once: what it says of itself is there also when it breaks in the next line. */
+  /** Sends immediately, so that the message arrives even if the plugin crashes in the next line. */
   notify(name: string, given: unknown): void {
     this.#writer.writeLazily(serializeFrame({ notify: name, params: given }));
     this.#writer.flush();
   }
 
   #onLine(line: string): void {
-    // From a letter that is rare: a quotation mark is looked behind wherever it stands.
+    // Searches for text that begins with a rare letter, because a search for a quotation mark stops
+    // at every quotation mark.
     const plain = !line.includes('BigInt","data"') && !line.includes('Buffer","data"');
     const frame = plain
       ? parseFrame(line)
@@ -109,7 +114,7 @@ export class PluginProcess implements GatewayConnection {
     else waiting?.resolve(frame.value);
   }
 
-  /** A promise only where there is something to wait for. */
+  /** Handles a call. Creates a promise only if the result is asynchronous. */
   #handleCall({ call, method, params: given }: CallFrame): void {
     const failed = (problem: unknown) => this.#send(this.#errorReply(call, problem));
     try {
@@ -214,7 +219,10 @@ export class PluginProcess implements GatewayConnection {
     }
   }
 
-  /** What was asked of it by a look at its end was asked before this is said. */
+  /**
+   * Ends a request. Calls from an observing hook at the end of the stream were sent before this
+   * confirmation.
+   */
   #endRequest(id: string): void {
     this.#exchanges.end(id);
     if (this.#plugin["watch"])
@@ -285,7 +293,7 @@ const HOOK_RUNNERS: { readonly [hook: string]: HookRunner } = {
     x.body = body;
     const said = (await hook(x)) as Untrusted | undefined;
     x.body = undefined;
-    // JSON has no word for a field that is taken away.
+    // JSON cannot represent a removed field, so its name is sent separately.
     const without = Object.keys(said ?? {}).filter((field) => said![field] === undefined);
     return { fields: said, without };
   },
