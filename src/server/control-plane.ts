@@ -1,5 +1,6 @@
-// What a gateway does for its operators, and for the state folder, while that is its own: the doors by which commands come in, the watch over
-// gateway.yaml, and old rows that go. A gateway that is replaced while it serves closes it first.
+// The control plane of a gateway that owns its state directory: the interfaces for admin commands,
+// the watcher of gateway.yaml, and ledger retention. A gateway that is replaced by hot restart
+// closes it first.
 import { LifetimeScope } from "../lib/lifetime-scope.ts";
 import type { ListRefresher } from "../catalog/list-refresher.ts";
 import { openEntrypoints } from "../admin/http/entrypoints.ts";
@@ -37,7 +38,10 @@ export class ControlPlane implements AsyncDisposable {
     return this.#adminListener;
   }
 
-  /** The doors, before any port of clients. `fd`: the admin listener's, when it was open before. */
+  /**
+   * Opens the interfaces, before any client port. `fd`: descriptor of the admin listener, if it was
+   * open before.
+   */
   async open(fd?: number): Promise<void> {
     const { services, generations, options, ...more } = this.#options;
     this.#scope = new LifetimeScope();
@@ -54,7 +58,7 @@ export class ControlPlane implements AsyncDisposable {
     });
   }
 
-  /** What is done now and then. */
+  /** Starts retention and the config watcher. */
   startBackgroundTasks(): void {
     const { services, generations, options, gateway } = this.#options;
     generations.startRetention(this.#scope);
@@ -63,7 +67,7 @@ export class ControlPlane implements AsyncDisposable {
     this.#scope.own(watchConfig(() => generations.current.loaded, reload, services.log));
   }
 
-  /** The admin listener alone: until then it could be asked how far an end is. */
+  /** Closes only the admin listener. Until then, it reports the progress of the shutdown. */
   async closeAdmin(graceMs = ADMIN_CLOSE_GRACE_MS): Promise<void> {
     await this.#adminListener?.close(graceMs);
     this.#adminListener = undefined;

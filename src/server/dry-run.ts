@@ -1,5 +1,5 @@
-// What commands work on when no gateway runs: a generation that serves no client, and the store alone.
-// A rehearsal touches nothing of the state folder and calls no upstream.
+// Provides commands with a config generation that serves no clients, or with the store alone, while
+// no gateway runs. A dry run changes nothing in the state directory and calls no upstream.
 import { existsSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -66,16 +66,19 @@ export interface DryRunOptions {
 }
 
 export interface DryRun extends AsyncDisposable {
-  /** Worth saying, and no error. */
+  /** Problems that are not errors. */
   readonly warnings: readonly LocatedProblem[];
-  /** As the control socket of a running gateway has them. */
+  /** The same commands as on the control socket of a running gateway. */
   readonly commands: ReturnType<typeof createDryRunCommands>;
-  /** Each credential of each provider that can be asked what it has; asking is a call, and the only one there is here. */
+  /**
+   * Credentials of all providers that offer a model list. Fetching a list is a call to the
+   * provider, and the only one in a dry run.
+   */
   readonly listSources: readonly ListSource[];
   readonly providers: BuiltGeneration["providers"];
 }
 
-/** Everything up to and including every plugin's setup. */
+/** Runs all steps up to and including every plugin's setup. */
 export async function startDryRun(
   options: DryRunOptions,
 ): Promise<DryRun | { problems: readonly LocatedProblem[] }> {
@@ -119,7 +122,7 @@ export async function startDryRun(
   };
 }
 
-/** Of files that only a start reads. */
+/** Returns problems of certificate files, which are otherwise read only at startup. */
 async function findCertificateProblems(
   { listen, admin }: GatewayConfig,
   locate: LoadedConfig["locate"],
@@ -142,7 +145,7 @@ async function findCertificateProblems(
   return found.flat();
 }
 
-/** The commands of the table that a generation alone can do. */
+/** The commands that need only a config generation. */
 const createDryRunCommands = (mounts: MountedState) => {
   const { built, config } = mounts;
   return {
@@ -164,7 +167,10 @@ const createDryRunCommands = (mounts: MountedState) => {
   };
 };
 
-/** One of the commands that plugins bring, "<plugin id>/<command>", on the store itself; only while no gateway has it. */
+/**
+ * Runs a plugin's command, "<plugin id>/<command>", on the store itself. Fails while a gateway uses
+ * the store.
+ */
 export async function runOfflinePluginCommand(
   options: DryRunOptions,
   name: string,
@@ -196,7 +202,10 @@ export async function runOfflinePluginCommand(
   }
 }
 
-/** What a store does before it is opened; undefined: the command is none of these. */
+/**
+ * Runs a store command that works before the store is opened. Undefined: the command is none of
+ * these.
+ */
 async function runBeforeOpen(
   options: DryRunOptions,
   name: string,
@@ -217,7 +226,7 @@ async function runBeforeOpen(
   }
 }
 
-/** The store of a config, opened; only while no gateway has it. */
+/** Opens the store of a config. Fails while a gateway uses it. */
 export async function openStoreOffline(
   options: DryRunOptions,
 ): Promise<{ store: Store; services: Services } & AsyncDisposable> {
@@ -233,7 +242,7 @@ export async function openStoreOffline(
   }
 }
 
-/** The services of a gateway that does not run: no calls, no keys, nothing written. */
+/** Creates the services of a gateway that does not run: no calls, no keys, no writes. */
 async function createOfflineServices(
   options: DryRunOptions,
   scope: LifetimeScope,
@@ -283,7 +292,7 @@ async function createOfflineServices(
     memoryBudget: new MemoryBudget(0),
     concurrencyCounter: new ConcurrencyCounter(),
     pools: scope.own(new ConnectionPools(config.proxy)),
-    // What providers said last is worth knowing; a folder for it is not worth making.
+    // Reads existing model lists, but does not create a directory for them.
     modelLists: existsSync(lists) ? await openModelLists(lists) : createInMemoryModelLists(),
     fileStore: await openFileStore(join(stateDir, "files")),
     fleetSecret: new Uint8Array(),

@@ -1,4 +1,4 @@
-// What a gateway is started with, and the file that it names, read.
+// Options that a gateway is started with, and the state that its startup passes on.
 import type { LoadedConfig } from "../config/load-config.ts";
 import type { GatewayConfig } from "../config/gateway-config.ts";
 import type { Log } from "../lib/log/log.ts";
@@ -18,43 +18,49 @@ export interface GatewayOptions extends ConfigSource {
   log: Log;
   mask: SecretMask;
   version: string;
-  /** What comes with the program: what `config.check` may load beside what is mounted. Absent: nothing. */
+  /**
+   * Whether a plugin ships with the program. `config.check` may load such plugins in addition to
+   * the mounted ones. If unset: none.
+   */
   isBuiltin?: (use: string, kind: PluginKind) => boolean;
-  /** Reload when a file of the config changes. */
+  /** Whether to reload when a file of the config changes. */
   watchesConfig?: boolean;
-  /** A person at a terminal stops it: no balancer has to hear of that first. */
+  /**
+   * Whether an operator stops the gateway at a terminal. In that case, no load balancer has to be
+   * notified first.
+   */
   isInteractive?: boolean;
-  /** Sockets that a service manager has opened for us, in place of those that the file says. */
+  /** Sockets that a service manager opened. They replace those in the config. */
   inheritedSockets?: InheritedSockets;
-  /** The gateway whose place this one takes. */
+  /** The gateway that this one replaces. */
   oldProcess?: OldProcess;
-  /** The program that a worker runs: what calls `work`. Without one there is one process. */
+  /** Program that a worker runs. It must call `work`. If unset, there is one process. */
   workerProgram?: string;
 }
 
-/** What there is of it when it starts. */
+/** State that exists when the gateway starts. */
 export interface StartOptions {
   loaded: LoadedConfig;
   config: GatewayConfig;
   contextServices: ContextServices;
   store: Promise<Store>;
-  /** Processes. */
+  /** Number of processes. */
   processCount: number;
   transferableStore: TransferableStore;
   descriptors: DescriptorRegistry;
-  /** Unix sockets that the gateway before has handed on. */
+  /** Unix sockets that the previous gateway handed over. */
   handedOverSocketPaths: readonly string[];
-  /** What is open in place of the port that serves, until that is. */
+  /** Listener that is open until the serving port is. */
   startupListener?: StartupListener | undefined;
 }
 
-/** By their numbers: those of clients in the order of `listen`. */
+/** File descriptors. Those of clients are in the order of `listen`. */
 export interface InheritedSockets {
   readonly clients: readonly number[];
   readonly admin: number | undefined;
 }
 
-/** As a worker is sent it: the same texts make the same generation everywhere. */
+/** Converts a generation for a worker. Equal texts create equal generations in all processes. */
 export const toWorkerGeneration = (
   { configFile, env, overrides = {} }: GatewayOptions,
   number: number,

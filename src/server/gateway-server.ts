@@ -1,5 +1,6 @@
-// A running gateway: one set of services, one current generation, one open port. Reload builds a whole new generation and swaps
-// one reference; nothing old is stopped before everything new is ready, so there is nothing to roll back.
+// A running gateway: one set of services, one current config generation, one open port. A reload
+// builds a complete new generation and then swaps one reference. Nothing old is stopped before
+// everything new is ready, so no rollback is needed.
 import { wallClock } from "../lib/time/wall-clock.ts";
 import type { ListRefresher } from "../catalog/list-refresher.ts";
 import type { LoadedConfig } from "../config/load-config.ts";
@@ -46,7 +47,10 @@ import type { DescriptorRegistry } from "./handoff/descriptors.ts";
 import { listOwnSocketPaths } from "./handoff/release.ts";
 import { Handoff } from "./handoff/handoff.ts";
 
-/** One at a time. A caller that asks while one runs gets the one after it: what it looks at may have changed again. */
+/**
+ * Runs one call at a time. A call during a run starts another run after it, because the inputs may
+ * have changed in the meantime.
+ */
 export function coalesceRuns<W, T>(run: (why: W) => Promise<T>): (why: W) => Promise<T> {
   let running: Promise<T> | undefined;
   let next: Promise<T> | undefined;
@@ -75,7 +79,7 @@ export class GatewayServer implements Gateway {
   #accountsChangedEarly = false;
   #listRefresher!: ListRefresher;
   #generations!: GenerationSlot;
-  /** What is open to clients: this process's own port, or the workers'. */
+  /** Listener for clients: the port of this process, or those of the workers. */
   #listener: ((ListenerHandle | WorkerPool) & { destroy(): unknown }) | undefined;
   #workerPool: WorkerPool | undefined;
   #statsCollector: StatsCollector | undefined;
@@ -83,14 +87,14 @@ export class GatewayServer implements Gateway {
   #lastReload: GatewayStatus["lastReload"];
   #stopPromise: Promise<void> | undefined;
   #handoff!: Handoff;
-  /** Unix sockets whose names this gateway takes away at its end. */
+  /** Unix sockets that this gateway removes when it ends. */
   #ownedSocketPaths: readonly string[] = [];
   #controlPlane!: ControlPlane;
   readonly #lameDuck = new LameDuck();
   readonly #failed = Promise.withResolvers<Error>();
   firstKey: string | undefined;
 
-  /** `scope` ends with it. */
+  /** `scope` is disposed with the gateway. */
   constructor(options: GatewayOptions, scope: LifetimeScope) {
     this.#options = options;
     this.#scope = scope;
@@ -145,7 +149,8 @@ export class GatewayServer implements Gateway {
       { ...here, version: this.#options.version },
       () => this.#workerPool?.statsSources() ?? [],
     );
-    // Requests wait while this one takes over, and what providers say is known already.
+    // Providers are not probed during a handover, because requests wait for it and the provider
+    // states are already known.
     const serving = await this.#build(loaded, config, this.#options.oldProcess === undefined);
     if ("problems" in serving) return serving.problems;
     logWarnings(this.#options.log, serving.built.warnings);
@@ -194,7 +199,7 @@ export class GatewayServer implements Gateway {
       () => (this.#stopPromise = this.#closeForHandoff()),
     );
 
-  /** What is under way here is served to its end; everything new is the successor's. */
+  /** Finishes the open requests. New requests go to the new process. */
   async #closeForHandoff(): Promise<void> {
     this.#generations.drain(false);
     this.#logCutRequests(
@@ -211,7 +216,10 @@ export class GatewayServer implements Gateway {
       this.#options.log.warn({ cut }, "the drain time is over; what was left has been cut off");
   }
 
-  /** Of other instances. What is told before there are services is read once there are. */
+  /**
+   * Handles an event from another instance. An event that arrives before the services exist is
+   * processed once they do.
+   */
   onStoreEvent = (news: StoreEvent): void =>
     this.#changeBroadcast
       ? this.#changeBroadcast.onStoreEvent(news)
@@ -292,10 +300,10 @@ export class GatewayServer implements Gateway {
     this.#logCutRequests(
       await this.#listener?.close(this.#generations.current.config.shutdownTimeoutMs),
     );
-    // Until here it could be asked how far the end is.
+    // Until here, the admin listener reports the progress of the shutdown.
     await this.#controlPlane.closeAdmin();
     await this.#generations.whenDrained();
-    // What the gateway before still has open is settled here.
+    // Calls that the previous gateway still has open are settled in this process.
     await this.#options.oldProcess?.whenExited(this.#generations.current.config.shutdownTimeoutMs);
     await this.#scope[Symbol.asyncDispose]();
     await removeSockets(this.#ownedSocketPaths);

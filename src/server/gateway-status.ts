@@ -1,4 +1,4 @@
-// How a gateway is, as its own process knows it.
+// Creates the status of a gateway as seen by its own process.
 import type { ListRefresher } from "../catalog/list-refresher.ts";
 import type { GenerationSlot } from "../runtime/generation/generation-slot.ts";
 import type { Services } from "../runtime/services.ts";
@@ -16,7 +16,7 @@ export async function createStatus(
     readonly services: Services;
     readonly stage: GenerationSlot;
     readonly refresh: ListRefresher;
-    /** The gateway before, while it has something under way. */
+    /** Status of the previous gateway while it has open requests. */
     readonly before: Promise<GatewayStatus["oldProcess"]> | undefined;
   },
 ): Promise<GatewayStatus> {
@@ -28,7 +28,7 @@ export async function createStatus(
     url,
     adminUrl,
     stateDir,
-    // Its door may be open a moment before it is known where.
+    // The port may be open shortly before its URL is known.
     state: more.urls.length === 0 && stage.state !== "draining" ? "starting" : stage.state,
     ledgerOutage: services.ledgerAvailability.outage,
     generation: built.gen.number,

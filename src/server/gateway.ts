@@ -1,5 +1,6 @@
-// From a gateway.yaml to a running gateway. The file comes first, for it says where everything is; then its store begins to
-// open, in a thread of its own, while this one still loads what is needed to serve. So nothing heavy is imported here.
+// Starts a gateway from gateway.yaml. The config is read first, because everything depends on it.
+// The store then begins to open in its own thread, while this thread loads the modules for serving.
+// Therefore nothing large is imported here.
 import { availableParallelism } from "node:os";
 import { problem } from "../config/problems.ts";
 import { sortByFileOrder } from "../config/problem-report.ts";
@@ -77,15 +78,16 @@ export async function createGateway(
       ),
     );
     const store = held.open();
-    // A caller that waits for it hears of it; none does yet.
+    // A later await reports the error. Until then, the rejection must not be unhandled.
     store.catch(() => {});
-    // What several gateways share may come up later than they do; a socket that was handed over waits by itself.
+    // A shared store may become available later than the gateway. An inherited socket queues
+    // connections by itself, so it needs no startup listener.
     const waiting =
       options.inheritedSockets?.clients || before
         ? undefined
         : createStartupListener(config.listen, store);
     scope.defer(() => waiting?.close());
-    // An import begins with work that nothing interrupts: the thread has to be under way before.
+    // An import begins with synchronous work, so the store's thread must be started before it.
     await new Promise(setImmediate);
     const { GatewayServer } = await import("./gateway-server.ts");
     running = new GatewayServer(options, scope);

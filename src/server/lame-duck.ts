@@ -1,21 +1,27 @@
-// The beginning of a stop. A balancer sends requests until it has asked /readyz again: until then all are served, and only
-// then the port closes.
+// The first phase of a graceful shutdown. A load balancer sends requests until it has queried
+// /readyz again, so the port stays open until then.
 import { setTimeout as sleep } from "node:timers/promises";
 import type { GatewayConfig } from "../config/gateway-config.ts";
 import type { Log } from "../lib/log/log.ts";
 
-/** Where gateway.yaml does not say how long: a balancer that asks every second or two has heard it by then. */
+/**
+ * Default shutdown delay in milliseconds. A load balancer that queries every 1 or 2 s has seen the
+ * change by then.
+ */
 const DEFAULT_ANNOUNCE_MS = 5_000;
 
-/** After the drain time. The ledger has ten seconds of them for a store that is away, or has to be opened again; workers have theirs first. */
+/**
+ * Time in milliseconds after the drain time. It includes 10 s for the ledger, in case the store is
+ * unavailable or must be reopened. Workers have their own share first.
+ */
 const SHUTDOWN_MARGIN_MS = { alone: 20_000, workers: 35_000 };
 
-/** For an answer to an operator's program that is just being written. */
+/** Time in milliseconds for a response to an operator's program that is still being sent. */
 export const ADMIN_CLOSE_GRACE_MS = 1_000;
 
 type ShutdownTimes = Pick<GatewayConfig, "shutdownAnnounceMs" | "shutdownTimeoutMs">;
 
-/** How long a whole stop may take. */
+/** Returns the maximum duration of a shutdown in milliseconds. */
 export const maxShutdownMs = (
   { shutdownAnnounceMs = DEFAULT_ANNOUNCE_MS, shutdownTimeoutMs }: ShutdownTimes,
   several: boolean,
@@ -27,7 +33,10 @@ export const maxShutdownMs = (
 export class LameDuck {
   readonly #canceled = new AbortController();
 
-  /** `asked`: something asks /readyz here. Where nothing does, and the file says nothing, there is nothing to wait for. */
+  /**
+   * Waits for load balancers. `readyzWasAsked`: whether /readyz is queried at all. If it is not and
+   * the config sets no delay, there is no wait.
+   */
   async waitForBalancers(
     { shutdownAnnounceMs }: ShutdownTimes,
     readyzWasAsked: boolean,
@@ -39,7 +48,7 @@ export class LameDuck {
     await sleep(ms, undefined, { signal: this.#canceled.signal }).catch(() => {});
   }
 
-  /** It is not waited for any longer. */
+  /** Ends the wait. */
   cancel(): void {
     this.#canceled.abort();
   }

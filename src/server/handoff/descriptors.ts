@@ -1,11 +1,15 @@
-// The numbers of the sockets that this process listens on, for a process that takes its place. With several workers the cluster opens them
-// here and shows them to no one: so they are noted as they open.
+// Tracks the file descriptors of listening sockets, for hot restart. With several workers, Node's
+// cluster module opens them in this process and does not expose them, so they are recorded when
+// they open.
 import { channel } from "node:diagnostics_channel";
 import { Server } from "node:net";
 import type { BoundAddress } from "../../runtime/http/listen-targets.ts";
 import { temporaryPathOf } from "../../runtime/http/unix-socket.ts";
 
-/** Node does not document where a server has its descriptor. Where it is not there nothing can be handed on, and that is said. */
+/**
+ * Node does not document where a server stores its descriptor. If it is missing, the handoff fails
+ * with an error.
+ */
 interface WithHandle {
   readonly _handle?: Handle | null;
 }
@@ -22,7 +26,7 @@ export function descriptorOf(server: Server): number | undefined {
 const addressKeyOf = (at: ReturnType<Server["address"]>): string =>
   typeof at === "string" ? at : `${at?.address} ${at?.port}`;
 
-/** Notes what this process opens from now on. */
+/** Records sockets that this process opens from now on. */
 export class DescriptorRegistry implements Disposable {
   readonly #byAddress = new Map<string, number>();
   readonly #handles = new Map<number, Handle>();
@@ -35,7 +39,7 @@ export class DescriptorRegistry implements Disposable {
   readonly #onListen = (message: unknown): void => {
     const { server } = message as { server: unknown };
     if (!(server instanceof Server)) return;
-    // The cluster takes the handle away when it hears of the same.
+    // Runs before the cluster's own listener for this event, which removes the handle.
     server.prependOnceListener("listening", () => {
       const fd = descriptorOf(server);
       if (fd === undefined) return;
@@ -51,7 +55,9 @@ export class DescriptorRegistry implements Disposable {
     );
   }
 
-  /** Nothing is taken there by this process from now on. The cluster, which closes it at its end, finds it closed. */
+  /**
+   * Stops accepting connections at an address. The cluster later finds the handle already closed.
+   */
   close(place: BoundAddress): void {
     const fd = this.find(place);
     if (fd !== undefined) this.#handles.get(fd)?.close();

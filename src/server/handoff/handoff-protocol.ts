@@ -1,30 +1,34 @@
-// What a gateway and the one that takes its place say to each other, beside what a worker says to its primary.
+// Messages between a gateway and the process that replaces it, in addition to those between a
+// worker and its primary.
 import type { BroadcastName, WorkerCommands } from "../../runtime/workers/worker-protocol.ts";
 
-/** The environment of a gateway that is to take the place of the process with this number. */
+/** Environment variable with the process id of the gateway to replace. */
 export const REPLACES_PID_VARIABLE = "TOLLGATE_REPLACES_PID";
 
-/** What the new one needs of the old one, which has let go of it then. */
+/** State that the old process hands over after it has released it. */
 export interface HandedOverState {
-  /** As its calls are known to the store; undefined: the store is open to both. */
+  /** Instance id of the old process in the store. Undefined: both processes have the store open. */
   readonly instanceId: string | undefined;
-  /** Its oldest call that is open began no earlier. */
+  /** Unix milliseconds. No open call of the old process began earlier. */
   readonly oldestOpenCallAt: number;
-  /** Unix sockets that it opened by itself, and whose names the last one takes away. */
+  /** Unix sockets that the old process opened itself. The last process removes them. */
   readonly ownedSocketPaths: readonly string[];
 }
 
-/** What the new one asks. */
+/** Calls from the new process to the old one. */
 export type NewProcessCalls = {
-  /** Everything but the store has been tried: it may be let go of. */
+  /** Requests the store. Everything else has been tested by then. */
   takeStore(wanted: {
     readonly stateDir: string;
     readonly version: string;
   }): Promise<HandedOverState>;
-  /** The store is open there: the old one asks it from now on. */
+  /**
+   * Reports that the new process has opened the store. From now on, the old process uses it through
+   * the new one.
+   */
   storeOpened(): void;
-  /** It serves clients: the old one leaves. */
+  /** Reports that the new process serves clients. The old process then shuts down. */
   serving(): void;
-  /** How many requests are under way there still. */
+  /** Returns the number of open requests in the old process. */
   inFlight(): number;
 } & Pick<WorkerCommands, BroadcastName>;

@@ -1,4 +1,5 @@
-// A gateway that is replaced while it serves: the order in which it lets go, lends what it has open, and leaves.
+// Hot restart from the side of the old process: releases its resources in order, keeps serving
+// through the new process's store, and shuts down.
 import { wallClock } from "../../lib/time/wall-clock.ts";
 import type { LoadedConfig } from "../../config/load-config.ts";
 import type { GatewayConfig, LocatedProblem } from "../../config/gateway-config.ts";
@@ -23,7 +24,7 @@ import { assertReplaceable, listOpenSockets } from "./release.ts";
 import type { HandedOverState, NewProcessCalls } from "./handoff-protocol.ts";
 import { startNewProcess, type NewProcess } from "./new-process.ts";
 
-/** A gateway that may be replaced. */
+/** Dependencies of a gateway that can be replaced. */
 export interface HandoffOptions {
   readonly options: GatewayOptions;
   readonly services: Services;
@@ -34,7 +35,7 @@ export interface HandoffOptions {
   readonly ownedSocketPaths: readonly string[];
   readonly listener: () => Pick<ListenerHandle, "servers" | "inFlight"> | WorkerPool;
   readonly controlPlane: ControlPlane;
-  /** A generation with observers, in place of those that have ended. */
+  /** Builds a config generation with new observers, after the old ones were closed. */
   rebuildGeneration(
     loaded: LoadedConfig,
     config: GatewayConfig,
@@ -49,14 +50,17 @@ export class Handoff {
   readonly #observerLink: Pick<IpcLink, "notify"> = {
     notify: (name, ...args) => this.#newProcessLink?.notify(name, ...args),
   };
-  /** The last one that came to nothing. */
+  /** The last hot restart that failed. */
   lastFailure: GatewayStatus["lastHotRestart"];
 
   constructor(of: HandoffOptions) {
     this.#options = of;
   }
 
-  /** `leave` begins when another process serves; that one's number. One at a time. */
+  /**
+   * Starts a hot restart. Calls `leave` when the new process serves, and returns its process id.
+   * Only one hot restart runs at a time.
+   */
   hotRestart(isAllowed: () => boolean, leave: () => void): Promise<number> {
     return (this.#running ??= this.#hotRestart(isAllowed, leave));
   }
@@ -74,7 +78,7 @@ export class Handoff {
     }
   }
 
-  /** Resolves when another process serves, and this one is its guest. */
+  /** Resolves when the new process serves and owns the store. */
   async #startNewProcess(): Promise<NewProcess> {
     const { options, services, generations, listener, controlPlane, descriptors, changeBroadcast } =
       this.#options;
@@ -98,7 +102,7 @@ export class Handoff {
     return this.#newProcess;
   }
 
-  /** Nothing is left of this one. */
+  /** Reports that this process has finished. */
   reportExit(): void {
     this.#newProcess?.link.notify("exited");
   }
@@ -118,7 +122,8 @@ export class Handoff {
     await controlPlane.close();
     await generations.closeObservers();
     await services.requestHistory?.stopPersisting();
-    // Until there is a link: what is told goes nowhere, or comes again with a generation of this process.
+    // Until the link exists, messages are dropped, or repeated by a later generation of this
+    // process.
     (services.observerSink as ObserverHub).redirectTo(createRemoteSink(() => this.#observerLink));
     const since = Math.min(
       wallClock(),
@@ -135,7 +140,8 @@ export class Handoff {
   async #takeBack(): Promise<void> {
     const { services, generations, transferableStore, controlPlane, rebuildGeneration } =
       this.#options;
-    // It is there already, unless the one that failed has begun to answer; a full disk must not keep this one from going on.
+    // Normally still exists, unless the failed process had begun to serve. A full disk must not
+    // keep this gateway from continuing.
     await writeHandoffMarker(services.stateDir).catch(() => {});
     if (services.store.lease === undefined) await transferableStore.reopen();
     (services.observerSink as ObserverHub).redirectTo(undefined);

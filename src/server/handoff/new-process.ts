@@ -1,6 +1,7 @@
-// The gateway that takes the place of this one, from the side of this one: the same command with what is installed now, with the sockets
-// that are open here. It tries all that it can; then this one lets go of the store, and only when the new one serves it leaves. Whatever
-// goes wrong before that changes nothing.
+// Starts the process that replaces this gateway: the same command with the version that is
+// installed now, and with the open sockets of this process. The new process first tests everything
+// it can. This process then releases the store, and shuts down only when the new one serves. Any
+// failure before that leaves this gateway unchanged.
 import { spawn, type ChildProcess } from "node:child_process";
 import { setTimeout as sleep } from "node:timers/promises";
 import { childProcessFlags } from "../../lib/disable-debugger.ts";
@@ -13,10 +14,13 @@ import {
   type NewProcessCalls,
 } from "./handoff-protocol.ts";
 
-/** From its first line to the moment in which it serves; a large ledger may have to be brought to a new form meanwhile. */
+/**
+ * Maximum time in milliseconds from start to serving. It may include the migration of a large
+ * ledger.
+ */
 const START_TIMEOUT_MS = 600_000;
 
-/** What it is given: its sockets by name, as a service manager names them. */
+/** A socket that the new process receives, named as by a service manager. */
 export interface InheritedSocket {
   readonly fd: number;
   readonly name: "clients" | "admin";
@@ -26,11 +30,11 @@ export interface NewProcessOptions {
   readonly sockets: readonly InheritedSocket[];
   readonly log: Log;
   readonly handlers: Omit<NewProcessCalls, "storeOpened" | "serving" | "takeStore">;
-  /** Only one may have it: let go of it. */
+  /** Releases the store, which only one process may have open. */
   releaseStore(wanted: Parameters<NewProcessCalls["takeStore"]>[0]): Promise<HandedOverState>;
-  /** It has come to nothing after that. */
+  /** Called if the hot restart fails after `releaseStore`. */
   takeBack(): Promise<void>;
-  /** It has the store, and is asked from now on. */
+  /** Called when the new process has opened the store. Store calls go to it from then on. */
   onStoreTaken(successor: IpcLink): void;
 }
 
@@ -81,11 +85,13 @@ export async function startNewProcess(options: NewProcessOptions): Promise<NewPr
   });
 }
 
-/** What was installed where this one began; it may be another version by now. */
+/**
+ * Starts the program that this process was started from. By now, another version may be installed.
+ */
 function spawnNewProcess(sockets: readonly InheritedSocket[]): ChildProcess {
   const { WATCHDOG_PID: _, LISTEN_PID: __, ...env } = process.env;
   return spawn(process.execPath, [...childProcessFlags(), ...process.argv.slice(1)], {
-    // A terminal's Ctrl-C is for the one that runs, and this one is about to go.
+    // Ctrl-C in a terminal must reach only the running process, and this process is about to end.
     detached: true,
     serialization: "advanced",
     stdio: ["ignore", "inherit", "inherit", ...sockets.map(({ fd }) => fd), "ipc"],

@@ -1,5 +1,5 @@
-// The gateway before, from the side of the one that takes its place: it hands over the store, and from then on it is a guest that
-// settles here what it still has open, like a worker.
+// The previous gateway from the side of the new process. It hands over the store, and then settles
+// its open calls through the new process, like a worker.
 import { setTimeout as sleep } from "node:timers/promises";
 import { wallClock } from "../../lib/time/wall-clock.ts";
 import type { GatewayEvent } from "../../plugin/gateway-event.ts";
@@ -24,9 +24,9 @@ import type { HandedOverState, NewProcessCalls } from "./handoff-protocol.ts";
 const REPLY_TIMEOUT_MS = 10_000;
 const STATUS_TIMEOUT_MS = 1_000;
 
-/** The store's questions. */
+/** Calls to the store. */
 const STORE_METHODS = ["apply", ...STORE_READ_METHODS] as const;
-/** What observers are told. */
+/** Notifications for observers. */
 const OBSERVER_MESSAGES = ["reportRequest", "reportRejection", "reportEvent", "exited"] as const;
 
 type OldProcessChannel = IpcChannel & { disconnect?(): void };
@@ -36,7 +36,7 @@ type NewProcessServices = Pick<
 >;
 
 export class OldProcess {
-  /** Its process. */
+  /** Process id of the previous gateway. */
   readonly pid: number;
   readonly #channel: OldProcessChannel;
   readonly #link: IpcLink;
@@ -45,13 +45,13 @@ export class OldProcess {
   #handedOver: HandedOverState | undefined;
   #takenAt = 0;
   #disconnected = false;
-  /** It has said itself that nothing of it is left. */
+  /** Whether the old process reported that it finished. */
   #exitedCleanly = false;
 
   constructor(channel: OldProcessChannel, pid: number) {
     this.pid = pid;
     this.#channel = channel;
-    // What is said before it can be answered waits.
+    // Messages that arrive before they can be handled wait.
     const answer =
       (name: string) =>
       async (...args: never[]) =>
@@ -65,14 +65,14 @@ export class OldProcess {
     channel.once("disconnect", () => (this.#disconnected = true));
   }
 
-  /** Everything but the store is in order. */
+  /** Takes over the store. Everything else is ready by then. */
   async takeStore(wanted: Parameters<NewProcessCalls["takeStore"]>[0]): Promise<HandedOverState> {
     this.#handedOver = await this.#link.call<HandedOverState>("takeStore", wanted);
     this.#takenAt = wallClock();
     return this.#handedOver;
   }
 
-  /** The store is open here, and observers are there: from now on it is a guest. */
+  /** Called when the store and observers are ready here. From now on, the old process uses them. */
   async storeOpened(host: NewProcessServices): Promise<void> {
     const { store, usageQueries, observerSink, log } = host;
     const reservations = trackReservations(createBatchForwarder(host.storeWriter));
@@ -97,18 +97,21 @@ export class OldProcess {
     if (this.#disconnected) void onExit();
   }
 
-  /** Clients are served here. */
+  /** Reports that this process serves clients. */
   async serving(): Promise<void> {
     await this.#link.call("serving");
   }
 
-  /** Resolves when nothing is left of it, and at the latest then. */
+  /** Resolves when the old process has ended, or after `withinMs` milliseconds. */
   async whenExited(withinMs: number): Promise<void> {
     if (this.#handedOver)
       await Promise.race([this.#exited.promise, sleep(withinMs, undefined, { ref: false })]);
   }
 
-  /** Itself, and what it has under way; undefined: it is gone, or says nothing. */
+  /**
+   * Returns the process id and the number of open requests. Undefined: the process has ended or
+   * does not respond.
+   */
   async readStatus(): Promise<GatewayStatus["oldProcess"]> {
     if (this.#disconnected) return undefined;
     const silent = sleep(STATUS_TIMEOUT_MS, undefined, { ref: false });
@@ -119,7 +122,10 @@ export class OldProcess {
     return inFlight === undefined ? undefined : { pid: this.pid, inFlight };
   }
 
-  /** What all processes must know. One that does not say that it does might go on with what is not so any more: it hears nothing from here. */
+  /**
+   * Sends a change that all processes must apply. If the old process does not confirm it, it could
+   * continue with outdated data, so it is disconnected.
+   */
   async call(name: BroadcastName, ...args: readonly unknown[]): Promise<void> {
     if (this.#disconnected || !this.#handedOver) return;
     const timedOut = sleep(REPLY_TIMEOUT_MS, "late", { ref: false });
@@ -133,7 +139,7 @@ export class OldProcess {
     later: Awaited<ReturnType<ReturnType<typeof trackReservations>["settleAll"]>>,
   ): Promise<void> {
     const { instanceId, oldestOpenCallAt } = this.#handedOver!;
-    // A store that both have open knows by itself of the dead.
+    // A shared store recovers the calls of dead instances by itself.
     if (instanceId === undefined) return;
     const open = await listOrphanedCalls(store, {
       since: oldestOpenCallAt,

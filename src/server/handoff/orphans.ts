@@ -1,10 +1,14 @@
-// Calls that a gateway had open when it let go of the store, and that it did not live to settle.
+// Finds calls that a gateway had open when it released the store and did not settle before it
+// ended.
 import type { LedgerEntry, Settle, Store } from "../../plugin/store/store.ts";
 import { recoveredSettle } from "../../runtime/workers/open-reservations.ts";
 
 const PAGE = 1_000;
 
-/** `since` … `until`: when such a call began. Each as recovery would settle it. */
+/**
+ * Returns settlements as recovery would write them. `since` and `until`: range of the calls' start
+ * times.
+ */
 export async function listOrphanedCalls(
   store: Pick<Store, "listEntries">,
   { since, until, now }: { readonly since: number; readonly until: number; readonly now: number },

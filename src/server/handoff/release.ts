@@ -1,4 +1,5 @@
-// What a gateway lets go of for the one that takes its place, and takes back should that come to nothing: what only one may have.
+// Checks and lists what a gateway must release for hot restart: resources that only one process may
+// have.
 import type { GatewayOptions, InheritedSockets } from "../gateway-options.ts";
 import { readGatewayConfig } from "../../runtime/reload/read-config.ts";
 import type { GatewayConfig } from "../../config/gateway-config.ts";
@@ -10,7 +11,7 @@ import type { BoundAddress } from "../../runtime/http/listen-targets.ts";
 import type { Store } from "../../plugin/store/store.ts";
 import type { InheritedSocket } from "./new-process.ts";
 
-/** Fails where this gateway cannot be replaced while it serves, in words. */
+/** Throws an error that explains why this gateway cannot be replaced while it serves. */
 export async function assertReplaceable(
   options: GatewayOptions,
   { config, store }: { config: GatewayConfig; store: Pick<Store, "lease" | "supportsHandoff"> },
@@ -27,12 +28,15 @@ export async function assertReplaceable(
     return fail("invalid", "gateway.yaml has errors; tollgate check says which.", {
       code: "config",
     });
-  // How many processes there are is the new one's.
+  // The number of workers may change with the new process.
   const differing = changedStaticKeys(config, loaded.config).filter((key) => key !== "workers");
   if (differing.length > 0) cannot(`${differing.join(", ")} in gateway.yaml is another one now.`);
 }
 
-/** In the order in which the new gateway takes them: clients' as in `listen`, then the admin listener's. */
+/**
+ * Returns the open sockets in the order in which the new process expects them: clients as in
+ * `listen`, then the admin listener.
+ */
 export function listOpenSockets(
   listener: Pick<ListenerHandle, "servers"> | { readonly addresses: readonly BoundAddress[] },
   admin: ListenerHandle | undefined,
@@ -55,7 +59,10 @@ export function listOpenSockets(
   }));
 }
 
-/** The paths of those that this gateway opens by itself. `handed`: descriptors in place of the first of them, which are others' to end. */
+/**
+ * Returns the paths of Unix sockets that this gateway opens itself. `handed`: inherited
+ * descriptors, which replace the first sockets and belong to others.
+ */
 export const listOwnSocketPaths = (
   { listen, admin }: Pick<GatewayConfig, "listen" | "admin">,
   handed: InheritedSockets | undefined,
