@@ -1,14 +1,21 @@
-// Which change of an account or of a key can be obeyed. Pure: what there is, is asked of the journal, so that the answer holds for the whole batch.
+// Decides whether a change of an account or a key can be applied. Pure: current records are read
+// through the journal, so the decision is valid within the whole batch.
 import { fail, type AccountRecord, type KeyRecord } from "../plugin/index.ts";
 import { toJson } from "./bigint-json.ts";
 
-/** Where a journal keeps accounts. `put` belongs to the batch's transaction, and `get` sees what the batch has put. */
+/**
+ * Storage of accounts in a journal. `put` belongs to the batch's transaction, and `get` sees what
+ * the batch has put.
+ */
 export interface AccountRepository {
   get(id: string): AccountRecord | undefined;
   put(record: AccountRecord): void;
 }
 
-/** False: it is there as it is. Throws `invalid` for what cannot be. */
+/**
+ * Returns whether a record differs from the stored account. Throws `invalid` for a change that is
+ * not allowed.
+ */
 export function isAccountChange(
   record: AccountRecord,
   { get }: Pick<AccountRepository, "get">,
@@ -35,7 +42,10 @@ export function isAccountChange(
   return true;
 }
 
-/** The same of a key that is there. A record without a version takes the place of one without, and of no other. */
+/**
+ * Returns whether a record differs from the stored key. Throws `invalid` for a change that is not
+ * allowed. A record without a version can only replace one without a version.
+ */
 export function isKeyChange(record: KeyRecord, before: KeyRecord): boolean {
   if (toJson(before) === toJson(record)) return false;
   const at = before.version ?? 1;

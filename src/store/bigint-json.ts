@@ -1,14 +1,17 @@
-// JSON that keeps big integers, for records that hold them in places of their own choosing.
+// JSON with big integers at any position in a record.
 const TAG = "~bigint";
 
-/** A text that `fromJson` reads as the same value, big integers included. */
+/** Returns a JSON text from which `fromJson` restores the same value, including big integers. */
 export const toJson = (value: unknown): string => JSON.stringify(tagBigInts(value));
 
-/** The same value where no big integer is in it. To be asked for each value takes JSON ten times as long. */
+/**
+ * Tags big integers. Returns the same value if there are none. A `JSON.stringify` replacer would
+ * take ten times as long.
+ */
 function tagBigInts(value: unknown): unknown {
   if (typeof value === "bigint") return { [TAG]: String(value) };
   if (typeof value !== "object" || value === null) return value;
-  // It says by itself what it is written as.
+  // An object with `toJSON` defines its own JSON form.
   if (typeof (value as { toJSON?: unknown }).toJSON === "function") return value;
   type Parts = { [name: string]: unknown };
   const of = value as Parts;
@@ -22,7 +25,7 @@ function tagBigInts(value: unknown): unknown {
   return copy ?? value;
 }
 
-/** Throws for what is no JSON. */
+/** Parses a text from `toJson`. Throws if the text is not JSON. */
 export const fromJson = <T>(text: string): T =>
   JSON.parse(text, (_key, v: unknown) => {
     const tagged =

@@ -1,30 +1,30 @@
-// Budget windows have calendar meaning, in UTC: a day, an ISO week from Monday, a month, or all time.
+// Calendar windows of budgets, in UTC: a day, an ISO week from Monday, a month, or all time.
 
-/** The last moment that a Date can say: when a total resets. */
+/** Last moment that a Date can represent. A `total` window resets then. */
 export const MAX_DATE_MS = 8_640_000_000_000_000;
 const DAY_MS = 86_400_000;
 
-/** Windows of the calendar. */
+/** Calendar periods. */
 export type CalendarPeriod = "day" | "week" | "month" | "total";
 
-/** Whether a limit counts by the calendar: such a window has a beginning and an end. */
+/** Whether a limit counts in calendar windows, which have a start and an end. */
 export const isCalendarPeriod = (per: string): per is CalendarPeriod =>
   per === "day" || per === "week" || per === "month" || per === "total";
 
-/** A window, in Unix milliseconds; `end` is no part of it. */
+/** A window in Unix milliseconds. `end` is exclusive. */
 export interface CalendarWindow {
   start: number;
   end: number;
 }
 
-/** The window that a moment is in. */
+/** Returns the window that contains a moment. */
 export function calendarWindow(per: CalendarPeriod, at: number): CalendarWindow {
   const day = Math.floor(at / DAY_MS) * DAY_MS;
   switch (per) {
     case "day":
       return { start: day, end: day + DAY_MS };
     case "week": {
-      // The first of January 1970 was a Thursday.
+      // January 1, 1970 was a Thursday.
       const start = day - ((Math.floor(at / DAY_MS) + 3) % 7) * DAY_MS;
       return { start, end: start + 7 * DAY_MS };
     }

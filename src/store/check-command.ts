@@ -1,10 +1,13 @@
-// What cannot be obeyed is refused before anything is touched: a batch with such a command did not happen.
+// Rejects invalid commands before anything changes. A batch with an invalid command has no effect.
 import { fail, type AccountRecord, type StoreCommand } from "../plugin/index.ts";
 
-/** Money is a signed 64-bit number of nano-dollars: nine billion dollars are enough for one call. */
+/** Amounts are signed 64-bit integers in nano-dollars: up to 9 billion US dollars. */
 const MAX_NANO = 2n ** 63n - 1n;
 
-/** For each command of a batch, before the first is applied. Throws `invalid`, with what is wrong. */
+/**
+ * Checks a command. Called for each command of a batch before the first is applied. Throws
+ * `invalid` and names the field.
+ */
 export function checkCommand(c: StoreCommand): void {
   checkTimestamp(c.at);
   switch (c.do) {
@@ -49,7 +52,7 @@ function checkTimestamp(at: number): void {
 }
 
 function checkAccount({ id, created, version, limits = [] }: AccountRecord): void {
-  // Rows join ids with a slash.
+  // Rows join account ids with a slash.
   if (!id || id.includes("/")) rejectField("id", `is ${JSON.stringify(id)}, which is no account's`);
   checkTimestamp(created);
   if (!(Number.isSafeInteger(version) && version > 0)) rejectField("version", `is ${version}`);
@@ -60,7 +63,7 @@ function checkAccount({ id, created, version, limits = [] }: AccountRecord): voi
 
 function checkAttemptId(attempt: string): void {
   if (!attempt) rejectField("attempt", "is empty");
-  // What it is looked up by must be the same text in every store.
+  // The id is a lookup key and must be the same text in every store.
   if (attempt.includes("\0") || !attempt.isWellFormed()) rejectField("attempt", "is no text");
 }
 

@@ -1,23 +1,23 @@
-// What a reserve is answered: what its limits have left, or the one that cannot be met.
+// Results of reserve commands: the remaining limits, or the limit that denied the reservation.
 import type { ThresholdReached, CommandResult } from "../plugin/index.ts";
 import * as meters from "./meter.ts";
 import type { Claim } from "./meter.ts";
 
-/** Nothing more is to be told. */
+/** Success without further information. */
 export const ALLOWED: CommandResult = { ok: true };
 
-/** Of commands that cross none. */
+/** Result of commands that reach no threshold. */
 export const NO_THRESHOLDS: readonly ThresholdReached[] = [];
-/** Mostly there are none, and then nothing is made. */
+/** Concatenates thresholds. Usually there are none, and then nothing is allocated. */
 export const concatThresholds = (
   some: readonly ThresholdReached[],
   more: readonly ThresholdReached[],
 ) => (more.length === 0 ? some : [...some, ...more]);
-/** It was obeyed, with what it has crossed. */
+/** Success with the thresholds that were reached. */
 export const allowedWith = (crossed: readonly ThresholdReached[]): CommandResult =>
   crossed.length === 0 ? ALLOWED : { ok: true, thresholds: crossed };
 
-/** Of claims that are met. */
+/** Success with the state of the claims' limits. */
 export const allowedByClaims = (claims: readonly Claim[], t: number): CommandResult =>
   claims.length === 0
     ? ALLOWED
@@ -26,7 +26,7 @@ export const allowedByClaims = (claims: readonly Claim[], t: number): CommandRes
         limits: claims.map((claim) => meters.limitState(claim, meters.readMeter(claim, t))),
       };
 
-/** Of the claims that cannot be met, the one that keeps waiting longest. */
+/** Returns the denial of the claim with the longest wait. Undefined: all claims can be met. */
 export function findDenial(claims: readonly Claim[], t: number): CommandResult | undefined {
   let worst: { claim: Claim; seen: meters.MeterReading } | undefined;
   for (const claim of claims) {

@@ -1,6 +1,6 @@
-// tollgate/store: the book of meters, for stores of third parties as for those that come with Tollgate. Rules, no I/O: a store
-// hands it commands and gets verdicts; where rows are kept is a journal's matter.
-// May import: lib, model, plugin. May not: a file, a clock, a database.
+// `tollgate/store`: the ledger rules and meters, for third-party stores and Tollgate's own. Rules
+// without I/O: a store passes commands and receives results. The store's journal decides where rows
+// are kept. May import lib, model, and plugin. Must not use files, a clock, or a database.
 export type { AccountRepository } from "./accounts.ts";
 export { toAuditedCommand, createMemoryAuditLog } from "./memory-audit-log.ts";
 export { RunningTotal } from "./running-total.ts";

@@ -1,4 +1,5 @@
-// One line of the ledger. Every row can be read alone: a settle repeats whose call it was.
+// One line of the ledger. Every row can be read alone, because a settle row repeats the data of its
+// call.
 import type {
   CallState,
   StoreCommand,
@@ -17,7 +18,10 @@ import type {
 import { rollupLevelFor, dimensionsOf, matchesDimensions } from "./row-dimensions.ts";
 import type { MeterAmount } from "./meter.ts";
 
-/** One line of the ledger, as a store keeps it. A settle and an adjustment repeat whose call it was. */
+/**
+ * One line of the ledger, as a store keeps it. Settle and adjustment rows repeat the data of their
+ * call.
+ */
 export interface LedgerRow {
   kind: LedgerEntry["kind"];
   attempt: string;
@@ -47,27 +51,27 @@ export interface LedgerRow {
   actor: Opt<string>;
 }
 
-/** What the ledger knows of an attempt. */
+/** The rows of an attempt. */
 export interface CallRows {
   reserve: LedgerRow;
   settle: LedgerRow | undefined;
 }
 
-/** What progress said of an open call. */
+/** Last progress of an open call. */
 export interface Progress {
   readonly usage: Usage;
   readonly costNano: bigint | null;
 }
 
-/** The outcome that recovery writes; a settle that still comes is a correction of it. */
+/** Outcome that recovery writes. A settle that arrives later is recorded as a correction. */
 export const RECOVERED = "recovered";
 
-/** How it is signed. */
+/** Reason of the correction for a settle after recovery. */
 export const LATE_SETTLE = "settled late";
-/** The actor of corrections that the ledger makes by itself. */
+/** Actor of corrections that the ledger makes itself. */
 export const LEDGER_ACTOR = "ledger";
 
-/** What only a settle or an adjustment says. */
+/** Default values of fields that only settle and adjustment rows have. */
 export const NO_SETTLE_FIELDS = {
   usage: {},
   costNano: null,
@@ -80,7 +84,7 @@ export const NO_SETTLE_FIELDS = {
   actor: undefined,
 } as const;
 
-/** The row of a reserve. */
+/** Creates the row of a reserve. */
 export const reserveRow = (
   c: Reserve & { at: number },
   instance: string,
@@ -106,7 +110,7 @@ export const reserveRow = (
   outcome: "open",
 });
 
-/** The row of a settle, after the row of its reserve. */
+/** Creates the row of a settle from the row of its reserve. */
 export const settleRow = (
   of: LedgerRow,
   c: Settle & { at: number },
@@ -129,15 +133,19 @@ export const settleRow = (
 });
 
 /**
- * When recovery is: one moment for all that it presumes, and not before any of it began, whatever the clock says. A clock
- * that went from one call's time to the next one's would let rates drain by time that has not passed.
+ * Returns the time of recovery: one moment for all recovered calls, not before any of them began,
+ * even if the clock was set back. If the clock moved from one call's time to the next, rates would
+ * drain by time that has not passed.
  */
 export const recoveryTime = (
   dead: readonly { row: Pick<LedgerRow, "at"> }[],
   now: number,
 ): number => dead.reduce((latest, { row }) => Math.max(latest, row.at), now);
 
-/** What recovery writes for a call that a dead owner left open: from what was last heard of it, else from its hold. */
+/**
+ * Returns the settle that recovery writes for a call that a dead owner left open. It uses the last
+ * progress, or otherwise the reservation.
+ */
 export const recoveredSettle = (
   { attempt, holdNano }: Pick<LedgerRow, "attempt" | "holdNano">,
   heard: Progress | undefined,
@@ -148,7 +156,7 @@ export const recoveredSettle = (
     do: "settle",
     attempt,
     at: now,
-    // Without a price there is no amount to estimate.
+    // Without a price, there is no amount to estimate.
     state: costNano === null ? "unpriced" : "estimated",
     usage: heard?.usage ?? {},
     costNano,
@@ -156,7 +164,7 @@ export const recoveredSettle = (
   };
 };
 
-/** An adjustment's usage is for the reader: totals count what was settled. */
+/** Creates the row of an adjustment. Its usage is informative: totals count the settled usage. */
 export const adjustRow = (
   of: LedgerRow,
   c: Omit<Extract<StoreCommand, { do: "adjust" }>, "do"> & { usage?: Usage },
@@ -178,8 +186,9 @@ export const adjustRow = (
 });
 
 /**
- * Attempt, kind and this are a row's identity: two rows with one identity are one row. A call has one reserve, one
- * settle, and any number of adjustments; the truth about a presumed call comes once, whatever it says.
+ * Completes a row's identity, together with attempt and kind. Two rows with one identity are the
+ * same row. A call has one reserve, one settle, and any number of adjustments. The late settle of a
+ * recovered call is recorded only once, whatever it contains.
  */
 export const rowQualifier = (row: LedgerRow): string =>
   row.kind !== "adjust"
@@ -188,18 +197,18 @@ export const rowQualifier = (row: LedgerRow): string =>
       ? LATE_SETTLE
       : JSON.stringify([row.at, `${row.costNano}`, row.reason, row.actor]);
 
-/** A row as it is read: where it stands, and without what is the store's own. */
+/** Converts a row for readers: adds its position and removes the store's internal fields. */
 export function toEntry(row: LedgerRow, seq: number): LedgerEntry {
   const { meterAmounts: _, upstreamId, ...rest } = row;
   return { seq, ...rest, ...(upstreamId === undefined ? {} : { upstreamId }) };
 }
 
-/** A row on its way to another store. */
+/** Converts a row for transfer to another store. */
 export function toMovedRow({ meterAmounts, upstreamId, ...rest }: LedgerRow): TransferredRow {
   return { ...rest, meterAmounts, ...(upstreamId === undefined ? {} : { upstreamId }) };
 }
 
-/** The same as the other store keeps it. */
+/** Converts a transferred row for this store. */
 export const fromMovedRow = (row: TransferredRow): LedgerRow => ({
   ...NO_SETTLE_FIELDS,
   ...row,
@@ -219,7 +228,10 @@ export const fromMovedRow = (row: TransferredRow): LedgerRow => ({
   actor: row.actor,
 });
 
-/** A reserve is in state "open" only while its call is; `closed` says whether it is over. */
+/**
+ * Whether a row matches a query. A reserve row matches the state "open" only while its call is
+ * open. `closed`: whether the call has ended.
+ */
 export const matchesQuery = (row: LedgerRow, query: LedgerQuery, closed: boolean): boolean =>
   (query.attempt === undefined || row.attempt === query.attempt) &&
   (query.upstreamId === undefined || row.upstreamId === query.upstreamId) &&

@@ -1,7 +1,9 @@
-// The ledger's rules, pure: commands in, rows and verdicts out. Stores keep the same book; what differs is the journal, where
-// rows are kept. An attempt goes ∅ → reserved → settled, and then only adjustments follow.
+// The ledger's rules, as pure logic: commands in, rows and results out. All stores share these
+// rules and differ only in the journal, which stores the rows. An attempt changes from none to
+// reserved to settled. After that, only adjustments follow.
 //
-// A batch is all or nothing: after a throw, or when the journal could not commit, undo() takes every change back.
+// A batch is applied completely or not at all. After an exception, or if the journal could not
+// commit, `rollback()` reverts all changes.
 import { fail } from "../plugin/index.ts";
 import type {
   StoreCommand,
@@ -40,79 +42,102 @@ import {
 type Timed<C> = C & { readonly at: number };
 type CommandOf<D extends StoreCommand["do"]> = Extract<StoreCommand, { do: D }>;
 
-/** What the rules ask of a reserve. What else it says is the journal's alone, so a store may have it in a form of its own. */
+/**
+ * Fields of a reserve that the rules need. The other fields concern only the journal, so a store
+ * may use its own form for them.
+ */
 export type ReserveInput = Timed<Pick<Reserve, "do" | "attempt" | "claims">>;
-/** What the rules ask of a settle, likewise. */
+/** Fields of a settle that the rules need. */
 export type SettleInput = Timed<
   Readonly<Pick<Settle, "do" | "attempt" | "state" | "usage" | "costNano" | "outcome">>
 >;
-/** The other commands, as they are. */
+/** All other commands. */
 export type OtherCommand = Exclude<StoreCommand, { do: "reserve" | "settle" }>;
 
-/** A call between its reserve and its settle. A journal makes it, and adds what it wants to know again. */
+/** A call between its reserve and its settle. A journal creates it and may add its own fields. */
 export interface OpenCall extends CallEntry {
-  /** What it took of each meter. */
+  /** Amounts that the call took from each meter. */
   readonly meterAmounts: readonly MeterAmount[];
 }
 
 /**
- * Where the rows are kept: what a store writes to make a book of its own. The book calls it from `apply`, command by command, and
- * waits for nothing; all of it belongs to the batch's one transaction. A throw ends the batch, which is then to be undone.
+ * Storage of rows: the part that a store implements. The rules call it synchronously from `apply`,
+ * command by command, within the batch's transaction. An exception ends the batch, which must then
+ * be rolled back.
  */
 export interface LedgerJournal<R extends ReserveInput, S extends SettleInput, C extends OpenCall> {
-  /** Undefined: it has this attempt's reserve already. */
+  /** Writes a reserve. Returns undefined if the journal already has the attempt's reserve. */
   reserve(command: R, taken: readonly MeterAmount[]): C | undefined;
   settle(call: C, command: S): void;
-  /** False: it has this row already. */
+  /** Writes an adjustment. Returns false if the journal already has this row. */
   adjust(row: LedgerRow): boolean;
-  /** Whether there is a reserve of it, of a call that is not open. */
+  /** Whether the journal has a reserve of this attempt whose call is not open. */
   hasReserve(attempt: string): boolean;
-  /** The reserve of a call that is not open, and its settle. */
+  /** Returns the reserve of a call that is not open, and its settle. */
   closedCall(attempt: string): CallRows | undefined;
   progress(call: C, command: CommandOf<"progress">): void;
   putKey(record: KeyRecord): void;
-  /** What is kept of a key, what the batch has put included. Absent: no change of a key is ever refused. */
+  /**
+   * Returns the stored key, including changes by this batch. If unset, changes of keys are never
+   * rejected.
+   */
   getKey?(digest: string): KeyRecord | undefined;
-  /** Absent: the store keeps no accounts. */
+  /** Storage of accounts. If unset, the store keeps no accounts. */
   readonly accounts?: AccountRepository | undefined;
   putPrice(hash: string, price: Price): void;
   recordHeartbeat(at: number): void;
 }
 
 /**
- * Limits, open calls and the rules of a ledger, over a journal. A store checks each command of a batch, applies all of them, commits
- * what its journal has, and says `done`; when anything of that fails, it says `undo`, and the batch did not happen.
+ * Limits, open calls, and the ledger's rules over a journal. A store checks each command of a
+ * batch, applies all of them, commits its journal, and calls `commit`. If any step fails, it calls
+ * `rollback`, and the batch has no effect.
  */
 export interface LedgerRules<
   R extends ReserveInput = ReserveInput,
   S extends SettleInput = SettleInput,
   C extends OpenCall = OpenCall,
 > {
-  /** The command was checked. Throws `invalid` for what cannot be obeyed; the whole batch is then to be undone. */
+  /**
+   * Applies a command that was checked. Throws `invalid` for a command that is not allowed. The
+   * whole batch must then be rolled back.
+   */
   apply(command: R | S | OtherCommand): CommandResult;
-  /** What these limits have counted, in their order. Changes nothing. */
+  /** Returns the usage of these limits in their order. Changes nothing. */
   limitUsage(limits: readonly Limit[], at: number): readonly LimitUsage[];
-  /** The batch did not happen. */
+  /** Reverts the batch. */
   rollback(): void;
-  /** The batch is durable. */
+  /** Confirms that the batch is durable. */
   commit(): void;
-  /** Meters that the batch under way has changed. A store that keeps them writes these with its rows. */
+  /**
+   * Returns the meters that the current batch changed. A store that persists meters writes them
+   * with its rows.
+   */
   changedMeters(): Iterable<Meter>;
-  /** Meters that would say nothing any more; they are forgotten. A store that keeps them takes these out. */
+  /**
+   * Removes meters that no longer have any effect, and returns their ids. A store that persists
+   * meters deletes them.
+   */
   dropIdleMeters(): readonly string[];
-  /** A meter as it was kept. At the start, before calls are restored. */
+  /** Loads a stored meter. Called at startup, before calls are restored. */
   loadMeter(meter: Meter): void;
-  /** A call that was found open. What it holds is added to its meters. */
+  /** Restores an open call and adds its reserved amounts to its meters. */
   restoreCall(call: C): void;
-  /** Crossings of which nothing says that they were told: after a crash, for the next owner to tell. */
+  /**
+   * Returns reached thresholds that are not known to be delivered. After a crash, the next owner
+   * delivers them.
+   */
   undeliveredThresholds(): readonly ThresholdReached[];
-  /** These were told. Like `apply`, a change that a store keeps and then says `done` to. */
+  /** Marks thresholds as delivered. Like `apply`, this is a change that a store commits. */
   markDelivered(crossings: readonly ThresholdReached[]): void;
   readonly openCalls: OpenCalls<C>;
   readonly meters: ReadonlyMap<string, Meter>;
 }
 
-/** A book over a journal. `instance` is asked at each correction: which process writes it. */
+/**
+ * Creates the rules over a journal. `instance` returns the id of the writing process and is called
+ * for each correction.
+ */
 export const createLedgerRules = <
   R extends ReserveInput,
   S extends SettleInput,
@@ -133,7 +158,7 @@ class JournaledLedgerRules<
   readonly #instance: () => string;
   readonly #calls = createCallTable<C>();
   readonly #meterTable = new MeterTable();
-  /** By this batch: what it opened, and what it closed. */
+  /** Calls that this batch opened and closed. */
   #openedInBatch: C[] = [];
   #closedInBatch: C[] = [];
 
@@ -179,7 +204,7 @@ class JournaledLedgerRules<
   }
 
   rollback(): void {
-    // Opened and closed in one batch: it was not there before.
+    // A call that was opened and closed in the same batch is first added and then removed.
     for (const call of this.#closedInBatch) this.#calls.add(call);
     for (const call of this.#openedInBatch) this.#calls.remove(call);
     this.#meterTable.rollback();
@@ -215,7 +240,7 @@ class JournaledLedgerRules<
   markDelivered(crossings: readonly ThresholdReached[]): void {
     for (const { scope, unit, per, resetsAt, used } of crossings) {
       const meter = this.#meterTable.meters.get(meters.meterId(scope, unit, per, resetsAt - 1));
-      // A window that is long over may have been forgotten.
+      // The meter of a past window may have been dropped.
       if (meter) meters.markDelivered(this.#meterTable.markChanged(meter), { used });
     }
   }
@@ -255,7 +280,10 @@ class JournaledLedgerRules<
     return allowedWith(crossed);
   }
 
-  /** No call is open: a repeat, the truth about a call that was presumed, or a mistake. */
+  /**
+   * Handles a settle without an open call: a repetition, the late result of a recovered call, or an
+   * error.
+   */
   #settleClosed(c: S): CommandResult {
     const past = this.#journal.closedCall(c.attempt);
     if (!past?.settle)

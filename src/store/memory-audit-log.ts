@@ -1,17 +1,20 @@
-// What operators have done, in memory: the last of it.
+// An audit log in memory that keeps the most recent entries.
 import type { AuditedCommand, AuditEnd, AuditEntry, AuditLog } from "../plugin/index.ts";
 
 const MAX_ENTRIES = 10_000;
 const DEFAULT_PAGE_SIZE = 100;
 
-/** One as it is listed. `end`: as far as it was told. */
+/** Combines an entry with its end. If the end is not known, the outcome is `unknown`. */
 export const toAuditedCommand = (entry: AuditEntry, end: AuditEnd | undefined): AuditedCommand => ({
   ...entry,
   outcome: end?.outcome ?? "unknown",
   ...(end?.code !== undefined && { code: end.code }),
 });
 
-/** For a store that ends with its process. A copy is kept, and a copy is handed out. */
+/**
+ * Creates an audit log for a store that ends with its process. Entries are copied when they are
+ * stored and when they are returned.
+ */
 export function createMemoryAuditLog(): AuditLog {
   const entries = new Map<number, AuditEntry>();
   const ends = new Map<string, AuditEnd>();

@@ -1,4 +1,4 @@
-// The rows of a ledger in memory, in their order, with the way back to before a batch.
+// Ledger rows in memory, in order, with rollback of a batch.
 import type { AccountRecord, KeyRecord, Price, Store } from "../plugin/index.ts";
 import type { OpenCalls } from "./open-calls.ts";
 import { keyCursor, toPage, pageSize } from "./page.ts";
@@ -12,26 +12,32 @@ import {
 import { createRowWriter, type OpenRow, type RowJournal } from "./row-journal.ts";
 import { createTotals, isSettledRow } from "./totals.ts";
 
-/** A journal whose rows are in this process, with what is asked of it. A store may write them down elsewhere too. */
+/**
+ * A journal that keeps its rows in this process, and the data that readers need. A store may also
+ * persist the rows elsewhere.
+ */
 export interface MemoryJournal extends RowJournal {
-  /** By seq, ascending. */
+  /** Rows by sequence number, ascending. */
   readonly rows: ReadonlyMap<number, LedgerRow>;
   readonly keys: ReadonlyMap<string, KeyRecord>;
   readonly accountRecords: ReadonlyMap<string, AccountRecord>;
   readonly prices: ReadonlyMap<string, Price>;
-  /** Whether its call is over. */
+  /** Whether the call has ended. */
   isClosed(attempt: string): boolean;
-  /** Every change since the last `done` is taken back. */
+  /** Reverts all changes since the last `commit`. */
   rollback(): void;
   commit(): void;
-  /** Forgets the oldest rows of calls that are over. */
+  /** Drops the oldest rows of calls that have ended. */
   dropOldest(keep: number, open: OpenCalls<OpenRow>): void;
 }
 
 const rowIdentity = (row: LedgerRow): string =>
   JSON.stringify([row.attempt, row.kind, rowQualifier(row)]);
 
-/** Empty. `instance`: which process writes, asked at each row. */
+/**
+ * Creates an empty journal. `instance` returns the id of the writing process and is called for each
+ * row.
+ */
 export function createMemoryJournal(instance: () => string): MemoryJournal {
   const rows = new Map<number, LedgerRow>();
   const attempts = new Map<string, CallRows>();
@@ -100,7 +106,7 @@ export function createMemoryJournal(instance: () => string): MemoryJournal {
   };
 }
 
-/** What a store answers from such a journal: every reading of the contract. */
+/** Returns the read methods of a store over this journal. */
 export const createJournalReads = (
   journal: MemoryJournal,
 ): Pick<Store, "findKey" | "listKeys" | "listEntries" | "sumEntries"> &

@@ -1,16 +1,20 @@
-// All meters of a book, and the way back to what they were before a batch. Its clock is what they have heard of time.
+// All meters of a ledger, with rollback of a batch. The table's clock is the latest time that
+// commands have reported.
 import * as meters from "./meter.ts";
 import type { Meter } from "./meter.ts";
 
-/** Commands of several writers come a little out of order; more than this is a clock that was set back. */
+/**
+ * Milliseconds by which commands of several writers may be out of order. A larger step back means
+ * that the clock was set back.
+ */
 const CLOCK_SKEW_MS = 10_000;
-/** Fewer than these are not worth looking through. */
+/** Minimum number of meters before idle ones are searched for. */
 const MIN_SWEEP_SIZE = 512;
 
-/** The meters of one book. */
+/** The meters of one ledger. */
 export class MeterTable {
   readonly meters = new Map<string, Meter>();
-  /** By the batch that is under way. */
+  /** Meters that the current batch changed. */
   #changed: Meter[] = [];
   #rollbacks: (() => void)[] = [];
   #clock = 0;
@@ -21,12 +25,15 @@ export class MeterTable {
     return this.#changed;
   }
 
-  /** The moment that a command of that time would meet. */
+  /** Returns the time at which a command with this timestamp would be applied. */
   timeFor(at: number): number {
     return at < this.#clock - CLOCK_SKEW_MS ? at : Math.max(at, this.#clock);
   }
 
-  /** Never back by a little; back by a lot is where time goes on, for the meters too. */
+  /**
+   * Advances the clock. A small step back is ignored. After a large step back, the clock and the
+   * meters continue from the earlier time.
+   */
   advanceTo(at: number): number {
     if (at < this.#clock - CLOCK_SKEW_MS) {
       for (const meter of this.meters.values()) if (meter.at > at) this.markChanged(meter).at = at;
@@ -35,7 +42,7 @@ export class MeterTable {
     return this.#clock;
   }
 
-  /** The meter, about to be changed. */
+  /** Marks a meter before it is changed. */
   markChanged(meter: Meter): Meter {
     if (meter.isChanged) return meter;
     const { meters } = this;
@@ -51,7 +58,7 @@ export class MeterTable {
     return meter;
   }
 
-  /** The meter of that id, about to be changed; one that was forgotten begins anew. */
+  /** Returns the meter with this id, marked as changed. A dropped meter is created again. */
   changeById(id: string): Meter {
     return this.markChanged(this.meters.get(id) ?? meters.createMeter(id));
   }
@@ -73,7 +80,7 @@ export class MeterTable {
     if (this.#changed.length > 0) this.#changed = [];
   }
 
-  /** Those that would say nothing any more. */
+  /** Drops meters that no longer have any effect, and returns their ids. */
   dropIdle(): readonly string[] {
     const { meters: all } = this;
     if (all.size < this.#nextSweepSize) return [];
@@ -84,13 +91,13 @@ export class MeterTable {
   }
 
   add(meter: Meter): void {
-    // What it had come to before it was corrected downwards is not kept: what was told is.
+    // The peak before a downward correction is not stored, but the notified level is.
     meter.peak = meter.level > meter.notifiedLevel ? meter.level : meter.notifiedLevel;
     this.meters.set(meter.id, meter);
     this.#clock = this.#clockBefore = Math.max(this.#clock, meter.at);
   }
 
-  /** What an open call took, which is not in the levels that were loaded. */
+  /** Adds an amount that an open call took and that is not in the loaded levels. */
   restoreTake(id: string, amount: bigint): void {
     const meter = this.meters.get(id) ?? meters.createMeter(id);
     this.meters.set(id, meter);

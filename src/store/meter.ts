@@ -1,11 +1,11 @@
-// Three ways to count against a limit; `per` says which:
+// Counts usage against a limit in three ways, by `per`:
 //
-//   minute, hour             rate: a bucket that drains steadily (GCRA), full at `max`
-//   day, week, month, total  window: what was spent since its start, and what open calls hold
-//   open                     lease: what open calls hold
+//   minute, hour             rate: a bucket that drains steadily (GCRA) and is full at `max`
+//   day, week, month, total  window: the amount spent since its start, and the amounts that open calls reserve
+//   open                     lease: the amounts that open calls reserve
 //
-// All of it is whole numbers. A bucket's level is in units × the period's milliseconds, so that it drains by
-// exactly `max` a millisecond, whatever the limit is.
+// All amounts are integers. A bucket's level is in units × the period's milliseconds, so that it drains by
+// exactly `max` per millisecond, whatever the limit is.
 import {
   LIMIT_THRESHOLDS,
   type Limit,
@@ -15,39 +15,47 @@ import {
 } from "../plugin/index.ts";
 import { isCalendarPeriod, MAX_DATE_MS, calendarWindow } from "./calendar-window.ts";
 
-/** A claim on one meter; `most` is the strictest limit that was claimed on it. */
+/** A claim on one meter. `limit` is the strictest limit that was claimed on it. */
 export interface Claim extends Limit {
   take: bigint;
   limit: bigint;
-  /** Not yet kept, if no call ever took from it. */
+  /** The meter. It is not in the table yet if no call took from it. */
   readonly meter: Meter;
 }
 
-/** What an open call took from a meter, as its row keeps it. */
+/** Amount that an open call took from a meter, as stored in its row. */
 export type MeterAmount = readonly [id: string, take: bigint];
 
-/** What one limit has counted, for one scope in one window. A store that keeps meters keeps id, level, at, max and told. */
+/**
+ * Usage of one limit, for one scope in one window. A store that persists meters keeps `id`,
+ * `level`, `at`, `max`, and `notifiedLevel`.
+ */
 export interface Meter {
   readonly id: string;
   readonly unit: Limit["unit"];
   readonly per: Limit["per"];
-  /** Rate: the bucket's level. Window: spent. Lease: always 0. */
+  /** Rate: level of the bucket. Window: amount spent. Lease: always 0. */
   level: bigint;
-  /** Rate: when the level was right. */
+  /** Rate: time at which the level applied. */
   at: number;
-  /** The limit that was claimed last: a rate drains by it, a window is told of when it nears it. */
+  /**
+   * The limit that was claimed last. A rate drains by it, and a window's thresholds refer to it.
+   */
   max: bigint;
-  /** Window: the most that it ever came to. What was corrected downwards and comes to the same again is no news. */
+  /**
+   * Window: highest level so far. After a downward correction, reaching the same level again does
+   * not report thresholds again.
+   */
   peak: bigint;
-  /** Window: up to where crossings have been told to those that were to hear of them. */
+  /** Window: level up to which thresholds were delivered to observers. */
   notifiedLevel: bigint;
-  /** What open calls hold here; for a rate the takes are in the level. */
+  /** Amount that open calls reserve. For a rate, it is included in the level. */
   reserved: bigint;
-  /** Open calls that took from here. */
+  /** Number of open calls that took from this meter. */
   openCalls: number;
-  /** Window: when it is over. */
+  /** Window: its end. */
   readonly end: number;
-  /** By the batch that is under way. */
+  /** Whether the current batch changed the meter. */
   isChanged: boolean;
 }
 
@@ -55,12 +63,20 @@ const RATE_PERIOD_MS: { readonly [per in Limit["per"]]?: bigint } = {
   minute: 60_000n,
   hour: 3_600_000n,
 };
-/** A lease ends when a call does, and when that is cannot be known. */
+/**
+ * Retry delay in milliseconds for leases. A lease ends with its call, and that time is not known.
+ */
 const CONCURRENCY_RETRY_MS = 1_000;
-/** A call may owe more than it took, up to this many windows: then others wait, but not for ever. */
+/**
+ * Number of windows that a call may exceed its reservation by. The debt delays other calls, but not
+ * indefinitely.
+ */
 const MAX_DEBT_WINDOWS = 2n;
 
-/** unit|per|start|scope: the scope last, for it may hold anything. */
+/**
+ * Returns a meter's id: unit|per|start|scope. The scope is last, because it may contain any
+ * character.
+ */
 export function meterId(
   scope: string,
   unit: Limit["unit"],
@@ -71,7 +87,7 @@ export function meterId(
   return `${unit}|${per}|${start}|${scope}`;
 }
 
-/** A meter of which nothing is known but its id: nothing was counted. */
+/** Creates a meter with no usage. */
 export function createMeter(id: string): Meter {
   const [unit, per, start] = id.split("|", 3) as [Limit["unit"], Limit["per"], string];
   const end = isCalendarPeriod(per) ? calendarWindow(per, Number(start)).end : MAX_DATE_MS;
@@ -87,10 +103,10 @@ export function createMeter(id: string): Meter {
   return { id, unit, per, ...nothing, end, isChanged: false };
 }
 
-/** Whether it drains steadily. */
+/** Whether the meter is a rate, which drains steadily. */
 export const isRate = (meter: Meter): boolean => RATE_PERIOD_MS[meter.per] !== undefined;
 
-/** Claims on one meter are one claim: the largest take against the strictest limit. */
+/** Merges claims on the same meter into one: the largest amount against the strictest limit. */
 export function mergeClaims(
   claims: readonly (Limit & { take: bigint })[],
   now: number,
@@ -125,15 +141,15 @@ export function mergeClaims(
 
 const NO_CLAIMS: readonly Claim[] = [];
 
-/** A meter, as one claim meets it. */
+/** State of a meter for one claim. */
 export interface MeterReading {
   remaining: bigint;
-  /** How long a claim has to wait for its take; 0: it may have it now. */
+  /** Milliseconds until the claim can be met. 0: it can be met now. */
   waitMs: number;
   resetsAt: number;
 }
 
-/** What a claim would meet now. Changes nothing. */
+/** Returns the state of a meter for a claim. Changes nothing. */
 export function readMeter(claim: Claim, now: number): MeterReading {
   const { limit, meter } = claim;
   const period = RATE_PERIOD_MS[meter.per];
@@ -156,13 +172,13 @@ export function readMeter(claim: Claim, now: number): MeterReading {
   const resetsAt = meter.per === "open" ? now + CONCURRENCY_RETRY_MS : meter.end;
   return {
     remaining: headroom > 0n ? headroom : 0n,
-    // A call that takes nothing is never refused.
+    // A call that takes nothing is never denied.
     waitMs: claim.take === 0n || claim.take <= headroom ? 0 : Math.max(1, resetsAt - now),
     resetsAt,
   };
 }
 
-/** The claim is met: it takes what it asked for. */
+/** Takes the claim's amount. */
 export function takeClaim(claim: Claim, now: number): void {
   const { meter } = claim;
   const amount = effectiveTake(claim);
@@ -175,13 +191,13 @@ export function takeClaim(claim: Claim, now: number): void {
   meter.max = claim.limit;
 }
 
-/** A call taken up again after a restart: its takes are in a rate's level already. */
+/** Restores the amount of an open call after a restart. For a rate, it is already in the level. */
 export function restoreTake(meter: Meter, amount: bigint): void {
   meter.openCalls++;
   if (!isRate(meter)) meter.reserved += amount;
 }
 
-/** The call is over: what it took becomes what it used. */
+/** Ends a call: replaces the reserved amount by the amount used. */
 export function settleTake(meter: Meter, amount: bigint, used: bigint, now: number): void {
   meter.openCalls--;
   const period = RATE_PERIOD_MS[meter.per];
@@ -196,12 +212,15 @@ export function settleTake(meter: Meter, amount: bigint, used: bigint, now: numb
   if (meter.per !== "open") meter.level += used;
 }
 
-/** A correction after the fact counts where money is counted by the calendar. */
+/** Applies a later correction. It affects only monetary limits with calendar windows. */
 export function correctLevel(meter: Meter, nano: bigint): void {
   if (meter.unit === "nano_usd" && isCalendarPeriod(meter.per)) meter.level += nano;
 }
 
-/** What a window's level has gone over that it had never reached before. From now on it has. */
+/**
+ * Returns the thresholds that a window's level has reached for the first time, and updates its
+ * peak.
+ */
 export function takeReachedThresholds(meter: Meter): readonly ThresholdReached[] {
   const { level, peak } = meter;
   if (level <= peak) return NO_THRESHOLDS;
@@ -209,16 +228,16 @@ export function takeReachedThresholds(meter: Meter): readonly ThresholdReached[]
   return thresholdsAbove(meter, peak);
 }
 
-/** What it has gone over and still is, of which no word has come to those that were to hear of it. */
+/** Returns the thresholds that the meter has reached and that were not delivered to observers. */
 export const undeliveredThresholds = (meter: Meter): readonly ThresholdReached[] =>
   thresholdsAbove(meter, meter.notifiedLevel);
 
-/** They have heard of this one, and so of all below it. */
+/** Marks a threshold, and all lower ones, as delivered. */
 export function markDelivered(meter: Meter, { used }: Pick<ThresholdReached, "used">): void {
   if (used > meter.notifiedLevel) meter.notifiedLevel = used;
 }
 
-/** Parts of the limit that are above `from`, and that the level has come to. */
+/** Returns the thresholds above `from` that the level has reached. */
 function thresholdsAbove(meter: Meter, from: bigint): readonly ThresholdReached[] {
   const { unit, per, level: used, max, end: resetsAt } = meter;
   if (used <= from || max <= 0n || !isCalendarPeriod(per)) return NO_THRESHOLDS;
@@ -231,17 +250,17 @@ function thresholdsAbove(meter: Meter, from: bigint): readonly ThresholdReached[
 
 const NO_THRESHOLDS: readonly ThresholdReached[] = [];
 
-/** Windows stay two days longer than they last, for clocks that are set back. */
+/** Windows are kept two days longer than they last, in case the clock is set back. */
 export const WINDOW_GRACE_MS = 172_800_000;
 
-/** Nothing would change if this meter were forgotten. */
+/** Whether dropping the meter would change nothing. */
 export const isIdle = (meter: Meter, now: number): boolean =>
   meter.openCalls === 0 &&
   (isRate(meter)
     ? drainedLevel(meter, meter.max, now) === 0n
     : meter.per === "open" || meter.end + WINDOW_GRACE_MS < now);
 
-/** A limit as callers are told of it. */
+/** Returns the state of a limit for callers. */
 export const limitState = (
   { scope, unit, max, per }: Limit,
   { remaining, resetsAt }: MeterReading,
@@ -254,7 +273,9 @@ export const limitState = (
   resetsAt,
 });
 
-/** A limit with what it has counted, for reports: a claim that takes nothing, and leaves nothing. */
+/**
+ * Returns a limit with its usage, for reports. Uses a claim that takes nothing, so nothing changes.
+ */
 export function limitUsage(limit: Limit, now: number, all: ReadonlyMap<string, Meter>): LimitUsage {
   const [claim] = mergeClaims([{ ...limit, take: 0n }], now, all) as [Claim];
   const { meter, limit: most } = claim;
@@ -266,10 +287,13 @@ export function limitUsage(limit: Limit, now: number, all: ReadonlyMap<string, M
   };
 }
 
-/** What a claim takes, as a row keeps it. */
+/** Returns the amount that a claim takes, as stored in a row. */
 export const toMeterAmount = (claim: Claim): MeterAmount => [claim.meter.id, effectiveTake(claim)];
 
-/** A request larger than the bucket is let in when the bucket is empty, and takes all of it. */
+/**
+ * Amount that a claim takes. A request larger than the bucket is admitted when the bucket is empty,
+ * and takes all of it.
+ */
 const effectiveTake = (claim: Claim): bigint =>
   RATE_PERIOD_MS[claim.per] && claim.take > claim.limit ? claim.limit || claim.take : claim.take;
 

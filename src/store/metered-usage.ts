@@ -1,14 +1,15 @@
-// What a settled call used of a limit. What was not reported counts as taken: no report is not a refund.
+// Usage of a settled call against a limit. If usage was not reported, the reserved amount counts,
+// because a missing report is not a refund.
 import { inputTokens, outputTokens, type Limit } from "../plugin/index.ts";
 import type { LedgerRow } from "./ledger-row.ts";
 
-/** What a settled call counts for on a meter of this unit, of which it took so much. */
+/** Returns the usage of a settled call on a meter of this unit. `taken`: the reserved amount. */
 export function meteredUsage(
   unit: Limit["unit"],
   taken: bigint,
   of: Pick<LedgerRow, "state" | "usage" | "costNano">,
 ): bigint {
-  // A request was made, whatever became of it.
+  // The request was made, whatever its result.
   if (unit === "requests" || unit === "concurrent") return taken;
   if (of.state === "void") return 0n;
   if (unit === "nano_usd") return of.costNano ?? taken;

@@ -1,36 +1,36 @@
-// Open calls by their attempt. A Map would do the same, but it costs twenty times as much here: it makes every key that it
-// is asked for a name of the engine's own, and its past tables keep calls alive that are long over.
+// A table of open calls by attempt. A `Map` would cost 20 times as much here: it interns every key
+// that is looked up, and its discarded tables keep ended calls alive.
 
-/** What the table keeps. */
+/** An entry of the table. */
 export interface CallEntry {
   readonly attempt: string;
-  /** The table's own: the next one in the same place. */
+  /** Next entry in the same bucket. Used only by the table. */
   nextInBucket?: this | undefined;
 }
 
-/** Calls that are open, by their attempt. */
+/** Open calls by attempt. */
 export interface OpenCalls<C extends CallEntry> {
   readonly size: number;
   get(attempt: string): C | undefined;
   values(): Iterable<C>;
 }
 
-/** The table, as the book changes it. */
+/** The table with its write methods, for the ledger rules. */
 export interface CallTable<C extends CallEntry> extends OpenCalls<C> {
-  /** It is not there. */
+  /** Adds a call that is not in the table. */
   add(call: C): void;
-  /** It is there. */
+  /** Removes a call that is in the table. */
   remove(call: C): void;
 }
 
 const MIN_BUCKETS = 16;
 
-/** An empty table. */
+/** Creates an empty table. */
 export function createCallTable<C extends CallEntry>(): CallTable<C> {
   let buckets: (C | undefined)[] = Array.from({ length: MIN_BUCKETS });
   let size = 0;
 
-  /** Attempts differ at their end, where they count. */
+  /** Attempt ids end with a counter, so their last characters differ. */
   function bucketOf(attempt: string): number {
     let hash = attempt.length;
     for (let i = Math.max(0, attempt.length - 10); i < attempt.length; i++)

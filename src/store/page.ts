@@ -1,14 +1,17 @@
-// Pages of a listing: what comes after a cursor, as many as were asked for.
+// Pages of a list: the items after a cursor, up to a page size.
 import type { KeyRecord, ResultPage, Opt, PageRequest } from "../plugin/index.ts";
 
 const DEFAULT_PAGE_SIZE = 100;
 const MAX_PAGE_SIZE = 1_000;
 
-/** How many items a page has: what was asked for, within bounds. */
+/** Returns the page size: the requested one, within limits. */
 export const pageSize = (page: Opt<PageRequest>): number =>
   Math.max(1, Math.min(MAX_PAGE_SIZE, Math.floor(page?.limit ?? DEFAULT_PAGE_SIZE)));
 
-/** `found` may hold one more than fits; that is how a next page is known. */
+/**
+ * Creates a page. `found` may contain one item more than fits, which shows that there is a next
+ * page.
+ */
 export function toPage<T>(
   found: readonly T[],
   size: number,
@@ -19,6 +22,6 @@ export function toPage<T>(
   return { items, next: cursor(items[size - 1]!) };
 }
 
-/** Keys are listed in the order in which they were made. */
+/** Cursor of a key. Keys are listed in the order of their creation. */
 export const keyCursor = ({ created, digest }: KeyRecord): string =>
   `${String(Math.floor(created)).padStart(16, "0")}:${digest}`;

@@ -1,5 +1,5 @@
-// The sums of a stretch of time, small and exact: a text that is read in no time, merged with others, and says the same for the same
-// rows whatever their order was. What closes a day, and what stands for rows that are gone, is this.
+// Exact totals of a time span, in a compact text. Rollups can be parsed quickly and merged. Equal
+// rows give the same text in any order. A rollup closes a day, and replaces rows that were deleted.
 import type { HeadersOut } from "../plugin/index.ts";
 import { RunningTotal } from "./running-total.ts";
 import {
@@ -10,28 +10,28 @@ import {
   type SummableRow,
 } from "./row-dimensions.ts";
 
-/** Sums by everything that a depth still tells. */
+/** Totals by all dimensions of a level. */
 export interface Rollup {
   readonly level: RollupLevel;
-  /** Rows that were added, by way of other sums too. */
+  /** Number of rows that were added, including those in merged rollups. */
   readonly rows: number;
-  /** How many groups. */
+  /** Number of groups. */
   readonly size: number;
-  /** A settle or a correction. */
+  /** Adds a settle or a correction. */
   add(row: SummableRow): void;
-  /** The same with facts that are made once for many rows. */
+  /** Adds a row with dimensions that are computed once for many rows. */
   addWithDimensions(
     facts: RowDimensions,
     row: Pick<SummableRow, "kind" | "costNano" | "state" | "usage">,
   ): void;
-  /** All of another one, which tells as much or more. */
+  /** Adds another rollup that has the same dimensions or more. */
   merge(other: Rollup): void;
   groups(): Iterable<readonly [RowDimensions, RunningTotal]>;
-  /** What `parseRollup` reads. */
+  /** Returns a text for `parseRollup`. */
   serialize(): string;
 }
 
-/** Without any rows. */
+/** Creates an empty rollup. */
 export const createRollup = (depth: RollupLevel): Rollup => new GroupedRollup(depth);
 
 interface Group {
@@ -39,7 +39,7 @@ interface Group {
   readonly total: RunningTotal;
 }
 
-/** One text for the same labels, whatever their order. */
+/** Returns the same text for the same labels in any order. */
 const encodeLabels = (labels: HeadersOut): string => {
   const names = Object.keys(labels).filter((name) => labels[name] !== undefined);
   return names.length === 0
@@ -49,7 +49,10 @@ const encodeLabels = (labels: HeadersOut): string => {
 const decodeLabels = (text: string): HeadersOut =>
   text === "" ? {} : (Object.fromEntries(JSON.parse(text) as [string, string][]) as HeadersOut);
 
-/** In this order they stand in the text; null is absent, or not told. */
+/**
+ * Returns the dimensions in the order of the serialized text. `null`: no value, or not a dimension
+ * of this level.
+ */
 function dimensionValues(of: RowDimensions, depth: RollupLevel): (string | null)[] {
   const { calls, keys, labels } = ROLLUP_DIMENSIONS[depth];
   const call = (text: string | null) => (calls ? text : null);
@@ -80,12 +83,15 @@ const dimensionsFrom = (said: readonly (string | null)[]): RowDimensions => ({
   labels: decodeLabels(said[9] ?? ""),
 });
 
-/** What facts still tell at a depth, and the name of their group there. */
+/** The dimensions that remain at a level, and the id of their group there. */
 interface Projection {
   readonly id: string;
   readonly dimensions: RowDimensions;
 }
-/** By depth; the same facts are summed up again and again. On the facts themselves: a table beside them costs more than it spares. */
+/**
+ * Cached projections by level, because the same dimensions are added repeatedly. They are stored on
+ * the dimensions themselves: a separate table costs more than it saves.
+ */
 const PROJECTIONS = Symbol("told");
 type Projections = { [D in RollupLevel]: Projection | undefined };
 type DimensionsWithProjections = RowDimensions & { [PROJECTIONS]?: Projections };
@@ -104,7 +110,7 @@ function projectDimensions(facts: DimensionsWithProjections, depth: RollupLevel)
     const said = dimensionValues(facts, depth);
     const told: DimensionsWithProjections = dimensionsFrom(said);
     projection = known[depth] = { id: JSON.stringify(said), dimensions: told };
-    // What it tells at its own depth is itself.
+    // At its own level, a projection is its own projection.
     told[PROJECTIONS] = { ...NO_PROJECTIONS, [depth]: projection };
   }
   return projection;
@@ -114,7 +120,7 @@ class GroupedRollup implements Rollup {
   readonly level: RollupLevel;
   rows = 0;
   readonly #groups = new Map<string, Group>();
-  /** Facts that were asked for before, by themselves. */
+  /** Groups by the identity of dimensions that were looked up before. */
   readonly #groupByDimensions = new Map<RowDimensions, Group>();
 
   constructor(depth: RollupLevel) {
@@ -142,7 +148,7 @@ class GroupedRollup implements Rollup {
     for (const [facts, amounts] of other.groups()) this.#groupFor(facts).total.add(amounts);
   }
 
-  /** As it is read from a text. */
+  /** Adds a group that was read from a text. */
   addGroup(facts: RowDimensions, amounts: RunningTotal): void {
     this.#groupFor(facts).total.add(amounts);
   }
@@ -193,7 +199,7 @@ interface SerializedRollup {
   readonly strings: readonly string[];
 }
 
-/** Each group of a text, without making sums of them again. Throws for what is no such text. */
+/** Returns the groups of a text without building a rollup. Throws if the text is not a rollup. */
 export function* parseRollupGroups(
   text: string,
 ): Generator<readonly [RowDimensions, RunningTotal], void> {
@@ -214,7 +220,7 @@ export function* parseRollupGroups(
   }
 }
 
-/** From its text. Throws for what is none. */
+/** Parses a rollup. Throws if the text is not a rollup. */
 export function parseRollup(text: string): Rollup {
   const { level, rows } = JSON.parse(text) as SerializedRollup;
   const sums = new GroupedRollup(level);

@@ -1,5 +1,6 @@
-// What a row is summed up under, whatever sums it: whose call it was, where it went, how it ended. Sums are kept at several depths, the
-// more of it the deeper: keys times models make many groups, and most questions need one of the two, or neither.
+// Dimensions by which rows are summed: the key, the target, and the outcome of a call. Totals are
+// kept at several levels with different dimensions. Keys times models create many groups, and most
+// queries need only one of the two, or neither.
 import type {
   CallState,
   LedgerEntry,
@@ -11,7 +12,9 @@ import type {
   Usage,
 } from "../plugin/index.ts";
 
-/** What groups of sums are told apart by. Absent is "" for what is always a name. */
+/**
+ * Dimensions that distinguish groups. A missing value is "" for dimensions that always have a name.
+ */
 export interface RowDimensions {
   readonly provider: string;
   readonly model: string;
@@ -25,7 +28,7 @@ export interface RowDimensions {
   readonly labels: HeadersOut;
 }
 
-/** What a sum has to know of a row. */
+/** Fields of a row that totals need. */
 export interface SummableRow {
   readonly kind: LedgerEntry["kind"];
   readonly at: number;
@@ -41,7 +44,7 @@ export interface SummableRow {
   readonly costNano: bigint | null;
 }
 
-/** The facts of one row. */
+/** Returns the dimensions of a row. */
 export const dimensionsOf = (row: SummableRow): RowDimensions => ({
   provider: row.target.provider,
   model: row.target.model,
@@ -55,7 +58,10 @@ export const dimensionsOf = (row: SummableRow): RowDimensions => ({
   labels: row.labels,
 });
 
-/** Settled calls and their corrections; open or void calls only when they are what is asked for. */
+/**
+ * Whether totals include a row: settled calls and their corrections. Open and void calls are
+ * included only if the query names that state.
+ */
 export const isSettledRow = (
   row: Pick<SummableRow, "kind" | "state">,
   state: LedgerQuery["state"],
@@ -64,13 +70,14 @@ export const isSettledRow = (
     ? row.kind !== "reserve" && row.state !== "void"
     : row.kind === (state === "open" ? "reserve" : "settle");
 
-/** The same of facts that are no open call's. */
+/** Like `isSettledRow`, for dimensions that are not of an open call. */
 export const isSettledGroup = ({ state }: RowDimensions, asked: LedgerQuery["state"]): boolean =>
   asked === undefined ? state !== "void" : state === asked;
 
 /**
- * What groups of a depth tell beside the state of a call: where it went and how it ended (`calls`), whose it was, its key and account
- * (`keys`), and its labels. Each depth can be made of any that tells as much.
+ * Dimensions of each level, in addition to the state of a call: target and outcome (`calls`), key
+ * and account (`keys`), and labels. Each level can be computed from any level that includes its
+ * dimensions.
  */
 export const ROLLUP_DIMENSIONS = {
   calls: { calls: true, keys: false, labels: false },
@@ -79,9 +86,9 @@ export const ROLLUP_DIMENSIONS = {
   keys: { calls: true, keys: true, labels: false },
   labels: { calls: true, keys: true, labels: true },
 } as const;
-/** How much the groups of a sum still tell. */
+/** Level of a rollup: the dimensions that its groups have. */
 export type RollupLevel = keyof typeof ROLLUP_DIMENSIONS;
-/** From the least groups to the most, as a rule. */
+/** Levels, generally from the fewest groups to the most. */
 export const ROLLUP_LEVELS = [
   "calls",
   "holders",
@@ -91,7 +98,7 @@ export const ROLLUP_LEVELS = [
 ] as const satisfies readonly RollupLevel[];
 
 type DimensionGroup = keyof (typeof ROLLUP_DIMENSIONS)[RollupLevel];
-/** What a question by it needs; a call's state, its day and its hour are told at each depth. */
+/** Dimensions that grouping requires. State, day, and hour are available at each level. */
 const GROUP_REQUIREMENTS: { readonly [D in TotalsBy]: DimensionGroup | undefined } = {
   key: "keys",
   account: "keys",
@@ -111,7 +118,7 @@ const GROUP_REQUIREMENTS: { readonly [D in TotalsBy]: DimensionGroup | undefined
 const groupsByDimension = (by: readonly TotalsBy[], told: DimensionGroup): boolean =>
   by.some((each) => GROUP_REQUIREMENTS[each] === told);
 
-/** The least depth that can answer; undefined: any can. */
+/** Returns the smallest level that can answer a query. Undefined: any level can. */
 export function rollupLevelFor(
   by: readonly TotalsBy[],
   query: LedgerQuery,
@@ -129,7 +136,7 @@ export function rollupLevelFor(
   });
 }
 
-/** Whether an account, or one that it stood in, is the one that is meant. */
+/** Whether an account, or one of the accounts that it is nested under, is the given one. */
 const isWithinAccount = (account: string | undefined, meant: string): boolean =>
   account !== undefined && `/${account}/`.includes(`/${meant}/`);
 
@@ -139,7 +146,7 @@ const hasLabel = (labels: HeadersOut, meant: string): boolean => {
   return false;
 };
 
-/** Whether these are what a query asks for, as far as facts can tell. */
+/** Whether dimensions match a query, as far as dimensions can decide. */
 export const matchesDimensions = (of: RowDimensions, query: LedgerQuery): boolean =>
   (query.key === undefined || of.key === query.key) &&
   (query.account === undefined || isWithinAccount(of.account, query.account)) &&

@@ -1,4 +1,5 @@
-// The journal of a store that keeps rows as they are: an open call is its reserve's row and what was last heard of it.
+// A journal for stores that keep complete rows. An open call is its reserve row with its last
+// progress.
 import type { Reserve, Settle } from "../plugin/index.ts";
 import type { OpenCall, LedgerJournal } from "./ledger-rules.ts";
 import type { MeterAmount } from "./meter.ts";
@@ -6,7 +7,7 @@ import { reserveRow, settleRow, type Progress, type LedgerRow } from "./ledger-r
 
 type Timed<C> = C & { at: number };
 
-/** An open call that is its row. */
+/** An open call with its reserve row. */
 export interface OpenRow extends OpenCall {
   readonly row: LedgerRow;
   progress: Progress | undefined;
@@ -15,7 +16,7 @@ export interface OpenRow extends OpenCall {
 /** A journal of such rows. */
 export type RowJournal = LedgerJournal<Timed<Reserve>, Timed<Settle>, OpenRow>;
 
-/** An open call from its row, and from what was last heard of it. */
+/** Creates an open call from its row and its last progress. */
 export const createOpenRow = (row: LedgerRow, heard?: Progress): OpenRow => ({
   attempt: row.attempt,
   meterAmounts: row.meterAmounts,
@@ -23,7 +24,10 @@ export const createOpenRow = (row: LedgerRow, heard?: Progress): OpenRow => ({
   progress: heard,
 });
 
-/** `write` says false when it has this row already: one reserve and one settle an attempt, each adjustment once. */
+/**
+ * Creates the write methods. `write` returns false if the row already exists: one reserve and one
+ * settle per attempt, and each adjustment once.
+ */
 export const createRowWriter = (
   write: (row: LedgerRow) => boolean,
   instance: () => string,

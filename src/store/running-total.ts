@@ -1,5 +1,5 @@
-// What rows come to, added up so that the order makes no difference: whole numbers as they are, and what lies behind the point in
-// millionths. So a sum of sums is the sum of their rows, to the last digit.
+// Totals that do not depend on the order of addition: integers as they are, and fractions in
+// millionths. A sum of totals therefore equals the sum of their rows exactly.
 import { UNITS, type Unit, type Usage } from "../plugin/index.ts";
 import type { SummableRow } from "./row-dimensions.ts";
 
@@ -8,20 +8,20 @@ const UNIT_INDEX: { readonly [unit: string]: number } = Object.fromEntries(
   UNITS.map((unit, i) => [unit, i]),
 );
 
-/** Growing sums of one group. */
+/** The running total of one group. */
 export class RunningTotal {
   calls = 0;
   unpriced = 0;
   estimated = 0;
   costNano = 0n;
-  /** Units that were reported, by their places; how much of each, and the millionths on top of it. */
+  /** Reported units by index, with their whole count and additional millionths. */
   readonly #unitIndexes: number[] = [];
   readonly #wholeUnits: number[] = [];
   readonly #millionths: number[] = [];
 
   addRow(row: Pick<SummableRow, "kind" | "costNano" | "state" | "usage">): void {
     if (row.costNano !== null) this.costNano += row.costNano;
-    // A correction is no call, and its usage is for the reader.
+    // A correction is not a call, and its usage is informative.
     if (row.kind === "adjust") return;
     this.calls++;
     if (row.costNano === null) this.unpriced++;
@@ -39,7 +39,10 @@ export class RunningTotal {
       this.#addAt(units[i]!, other.#wholeUnits[i]!, other.#millionths[i]!);
   }
 
-  /** `whole` may be a fraction; `parts` are millionths on top of it. A unit that is not known here is passed over. */
+  /**
+   * Adds usage of a unit. `whole` may be a fraction, and `parts` are additional millionths. An
+   * unknown unit is ignored.
+   */
   addUnit(unit: string, whole: number | undefined, parts = 0): void {
     const place = UNIT_INDEX[unit];
     if (place === undefined || whole === undefined) return;
@@ -51,7 +54,10 @@ export class RunningTotal {
     );
   }
 
-  /** Each unit that was reported: how much, and the millionths on top of it. In the order of units. */
+  /**
+   * Returns the reported units with their whole count and additional millionths, in the order of
+   * `UNITS`.
+   */
   unitCounts(): (readonly [unit: Unit, whole: number, parts: number])[] {
     return this.#unitIndexes
       .map((place, i) => [place, i] as const)

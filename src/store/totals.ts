@@ -1,5 +1,5 @@
-// Sums over calls, row by row or from sums that were made before: both come to the same, to the last digit. What was void cost nothing
-// and is no call, unless asked for by name.
+// Totals of calls, from rows or from rollups. Both give exactly the same result. Void calls cost
+// nothing and are counted only if a query requests them.
 import type { HeadersOut, LedgerQuery, Store, LedgerTotal } from "../plugin/index.ts";
 import { RunningTotal } from "./running-total.ts";
 import {
@@ -13,19 +13,25 @@ import { zoneClock } from "../lib/time/time-zone.ts";
 
 export { isSettledRow, type SummableRow } from "./row-dimensions.ts";
 
-/** What a store's `totals` is asked. */
+/** Query of a store's `sumEntries`. */
 export type TotalsQuery = Parameters<Store["sumEntries"]>[0];
 
-/** Growing totals. */
+/** Totals that are being computed. */
 export interface Totals {
-  /** Each row that `isCounted`. */
+  /** Adds a row for which `isSettledRow` is true. */
   add(row: SummableRow): void;
-  /** Sums of many rows, if they are what is asked for; `at` is a moment of the day and hour that all of them are in. */
+  /**
+   * Adds the totals of many rows if they match the query. `at`: a moment in the day and hour that
+   * contain all of them.
+   */
   addGroup(facts: RowDimensions, amounts: RunningTotal, at: number, query: LedgerQuery): void;
   totals(): readonly LedgerTotal[];
 }
 
-/** Empty sums, by days and hours of `zone`; UTC when it is absent. Throws a RangeError for a zone that there is not. */
+/**
+ * Creates empty totals by days and hours of `zone`. Default: UTC. Throws a RangeError if the zone
+ * does not exist.
+ */
 export function createTotals(by: TotalsQuery["by"], zone?: string): Totals {
   const groups = new Map<string, { by: HeadersOut; amounts: RunningTotal }>();
   const namesOf = createGroupNamer(by, zone);
@@ -61,7 +67,7 @@ export function createTotals(by: TotalsQuery["by"], zone?: string): Totals {
 type Dimension = TotalsQuery["by"][number];
 type DimensionReader = (of: RowDimensions) => string;
 
-/** Those under which a call stands once. */
+/** Dimensions in which a call belongs to one group. */
 const SINGLE_DIMENSIONS: {
   readonly [D in Exclude<Dimension, "label" | "account" | "day" | "hour">]: DimensionReader;
 } = {
@@ -79,14 +85,17 @@ const SINGLE_DIMENSIONS: {
 
 type GroupName = readonly [names: HeadersOut, order: HeadersOut];
 
-/** The groups that a row is in. A call with several labels stands under each of them, and under each account from the outermost to its own. */
+/**
+ * Creates a function that returns the groups of a row. A call with several labels is in the group
+ * of each label. It is also in the group of each account from the outermost to its own.
+ */
 function createGroupNamer(by: TotalsQuery["by"], zone: string | undefined) {
   const clock = zoneClock(zone);
   const accounts = by.includes("account");
   const labels = by.includes("label");
   const [days, hours] = [by.includes("day"), by.includes("hour")];
   const timed = days || hours;
-  // Of one moment there are many: sums of a day are said to be of its beginning.
+  // Many calls have the same time, because daily totals use the start of the day.
   let last: { at: number; day: string; hour: string; start: string } | undefined;
   const timesOf = (at: number) => {
     if (last?.at === at) return last;
@@ -101,7 +110,7 @@ function createGroupNamer(by: TotalsQuery["by"], zone: string | undefined) {
       if (dimension === "day" || dimension === "hour") names[dimension] = times![dimension];
       else if (dimension !== "label" && dimension !== "account")
         names[dimension] = SINGLE_DIMENSIONS[dimension](of);
-    // An hour that comes twice has two names, of which the later one comes first in the alphabet.
+    // An hour that occurs twice has two names, of which the later one would sort first.
     const order = hours ? { ...names, hour: times!.start } : names;
     if (!accounts && !labels) return [[names, order]];
     const more = expandGroups(of, accounts, labels);
