@@ -4,11 +4,14 @@
 import type { ErrorKind } from "./error.ts";
 
 /**
- * When the same target is called again. Each retry uses a new connection and resolves the host name again.
+ * When the same target is called again. Each retry uses a new connection and resolves the host name
+ * again.
  *
- * - `immediate`: right away, before any other candidate, because the connection failed and not the target.
+ * - `immediate`: right away, before any other candidate, because the connection failed and not the
+ *   target.
  * - `backoff`: after the other candidates and a random backoff.
- * - `retry_after`: after the other candidates and the wait that the provider requested, if it is short.
+ * - `retry_after`: after the other candidates and the wait that the provider requested, if it is
+ *   short.
  */
 export type RetryMode = "immediate" | "backoff" | "retry_after";
 

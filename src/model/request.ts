@@ -8,8 +8,9 @@ import type {
 import type { Json, JsonObject, Opt } from "./values.ts";
 
 /**
- * Types by operation. `request` is the type to which every protocol of the operation decodes. `item` is one element of the
- * response, if responses are lists and not blocks. A package adds an operation by merging into this interface:
+ * Types by operation. `request` is the type to which every protocol of the operation decodes. `item`
+ * is one element of the response, if responses are lists and not blocks. A package adds an operation
+ * by merging into this interface:
  *
  *     declare module "tollgate/plugin" {
  *       interface Operations { verdict: { request: VerdictRequest; item: Judgement } }

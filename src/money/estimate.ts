@@ -1,14 +1,16 @@
 // Estimates a call's cost before it is sent: the expected input and the reservation on its budget.
 //
-//   hard      the worst case: the most expensive input unit at one byte per token, and every output token up to the cap
-//             that the host sets. It covers every model that the request names, under the requested or the plain terms,
-//             whichever cost more. An upstream that respects the cap cannot overrun a budget.
-//   expected  input as estimated, and output as this key and model usually produce, at least 1,024 tokens.
-//             The overrun is at most concurrency × (cap − usual).
+//   hard      the worst case: the most expensive input unit at one byte per token, and every output
+//             token up to the cap that the host sets. It covers every model that the request names,
+//             under the requested or the plain terms, whichever cost more. An upstream that respects
+//             the cap cannot overrun a budget.
+//   expected  input as estimated, and output as this key and model usually produce, at least 1,024
+//             tokens. The overrun is at most concurrency × (cap − usual).
 //   soft      reserves 1 nano-dollar. A request is rejected only if the budget is used up.
 //
-// `claim` is the amount that budgets reserve. `nano` is the amount in the reservation's row: the worst case in every mode.
-// After a crash with an unknown outcome, the call is assumed to have cost `nano`, because a lower estimate could lose a bill.
+// `claim` is the amount that budgets reserve. `nano` is the amount in the reservation's row: the
+// worst case in every mode. After a crash with an unknown outcome, the call is assumed to have cost
+// `nano`, because a lower estimate could lose a bill.
 import type { Price } from "../model/facts.ts";
 import { chatOperation } from "../model/operations/chat-operation.ts";
 import type { Unit, Usage } from "../model/usage.ts";
