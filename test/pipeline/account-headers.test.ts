@@ -55,7 +55,7 @@ describe.each(Object.keys(protocols))("%s", (id) => {
       providers: {
         p: {
           endpoints: [{ protocol, base: up.base, auth: "none" }],
-          facts: new Map([["m", { kind: protocol.operationSpec.name }]]),
+          facts: new Map([["m", { operation: protocol.operationSpec.name }]]),
         },
       },
     } as never);

@@ -81,7 +81,7 @@ it("a second attempt is not one more request of an account", async () => {
   const failing = {
     endpoints: [
       {
-        kind: "chat" as const,
+        operation: "chat" as const,
         async *run(): AsyncGenerator<ModelEvent> {
           if (first) {
             first = false;

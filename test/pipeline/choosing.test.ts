@@ -65,7 +65,7 @@ describe("a route hook", () => {
     for (let i = 0; i < 2; i++) await (await s.ask({ model: "any", text: "x" })).text();
     expect(seen[0]).toEqual({ a: undefined, b: undefined });
     const [rest] = s.house.targetHealth.describeCooldowns();
-    expect(seen[1]).toEqual({ a: { until: rest!.until, why: "rate_limited" }, b: undefined });
+    expect(seen[1]).toEqual({ a: { until: rest!.until, reason: "rate_limited" }, b: undefined });
     expect([bad.asked.length, up.asked.length]).toEqual([1, 2]);
     // An answer of now ends it.
     s.house.targetHealth.recordSuccess(calls[0] as HostCandidate, performance.now(), "k1");

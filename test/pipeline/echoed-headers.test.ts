@@ -53,7 +53,7 @@ describe.each(pairs)("from %s to %s", (from, to) => {
               auth: { header: "x-key", prefix: "K ", field: "api_key" as never },
             },
           ],
-          facts: new Map([["m", { kind: protocols[to]!.operationSpec.name }]]),
+          facts: new Map([["m", { operation: protocols[to]!.operationSpec.name }]]),
         },
       },
     } as never);

@@ -44,8 +44,8 @@ async function sent(from: string, into: string, body: object, edit?: Hooks["edit
         endpoints: [{ protocol: TARGETS[into]!, base: `${up.url}/v1`, auth: "none" }],
         stateMode: "relay",
         ...(isImage(into) && {
-          facts: new Map([["m", { kind: "image" as const }]]),
-          models: async () => [{ model: "m", kind: "image" as const }],
+          facts: new Map([["m", { operation: "image" as const }]]),
+          listModels: async () => [{ model: "m", operation: "image" as const }],
         }),
       } as never,
     },

@@ -108,10 +108,10 @@ describe("a recorded answer", () => {
 
   it("of another kind, protocol or form is not given: the provider is asked, and the log says so", async () => {
     for (const other of [
-      { kind: "image" },
+      { operation: "image" },
       { protocol: "other" },
       { stream: false },
-      { kind: undefined },
+      { operation: undefined },
       { protocol: undefined, stream: undefined },
     ]) {
       const got = await asked({ ...kept, ...other });
@@ -444,7 +444,7 @@ describe("what a reply says of limits", () => {
         "x-ratelimit-remaining-requests": "59",
         "x-ratelimit-reset-requests": "1m30.5s",
       },
-      [{ by: "provider", unit: "requests", left: 59, max: 60, resetsAt: NOW + 90_500 }],
+      [{ source: "provider", unit: "requests", remaining: 59, max: 60, resetsAt: NOW + 90_500 }],
     ],
     [
       "dates, the unit first",
@@ -456,13 +456,13 @@ describe("what a reply says of limits", () => {
       },
       [
         {
-          by: "provider",
+          source: "provider",
           unit: "input",
-          left: 7,
+          remaining: 7,
           max: 100,
           resetsAt: Date.parse("2027-01-15T08:00:01Z"),
         },
-        { by: "provider", unit: "output", left: 8, max: undefined, resetsAt: undefined },
+        { source: "provider", unit: "output", remaining: 8, max: undefined, resetsAt: undefined },
       ],
     ],
     [
@@ -474,8 +474,14 @@ describe("what a reply says of limits", () => {
         "x-ratelimit-reset-tokens": "1800000007",
       },
       [
-        { by: "provider", unit: "requests", left: 3, max: undefined, resetsAt: NOW + 20_000 },
-        { by: "provider", unit: "tokens", left: 1, max: undefined, resetsAt: NOW + 7_000 },
+        {
+          source: "provider",
+          unit: "requests",
+          remaining: 3,
+          max: undefined,
+          resetsAt: NOW + 20_000,
+        },
+        { source: "provider", unit: "tokens", remaining: 1, max: undefined, resetsAt: NOW + 7_000 },
       ],
     ],
     [

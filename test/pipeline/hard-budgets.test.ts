@@ -257,7 +257,7 @@ describe("a sound whose header lies", () => {
         p: {
           endpoints: [{ protocol, base: up.base, auth: "none" }],
           listModels: async () => [{ model: "m", operation: "transcript" as const }],
-          facts: new Map([["m", { kind: "transcript", price }]]) as never,
+          facts: new Map([["m", { operation: "transcript", price }]]) as never,
         },
       },
       hooks: [{ charge: () => ({ hold, limits: [limit] }) }],

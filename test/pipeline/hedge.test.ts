@@ -94,7 +94,7 @@ const isBilled = (steps: readonly Step[]): boolean =>
 const native = (base: string, steps: readonly Step[]) => ({
   endpoints: [
     {
-      kind: "chat" as const,
+      operation: "chat" as const,
       base,
       auth: "none" as const,
       async *run(_request: unknown, call: Call): AsyncGenerator<ModelEvent> {

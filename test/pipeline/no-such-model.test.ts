@@ -9,9 +9,9 @@ const SECRET = "its when: is empty (${env:ACME_PRIVATE_KEY:-})";
 const one = (models?: string[]) => ({
   endpoints: [{ protocol: createToyProtocol(), base: "http://127.0.0.1:9" }],
   facts: new Map([
-    ["m-large", { kind: "chat" }],
-    ["m-small", { kind: "chat" }],
-    ["m-draw", { kind: "image" }],
+    ["m-large", { operation: "chat" }],
+    ["m-small", { operation: "chat" }],
+    ["m-draw", { operation: "image" }],
   ]),
   credentials: [{ name: "acct-7731", fields: { api_key: "k" }, weight: 1, models, zdr: undefined }],
 });

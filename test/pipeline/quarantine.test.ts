@@ -255,7 +255,7 @@ it("a settle hook that keeps failing is left alone, and no request suffers", asy
 const GARBAGE: readonly unknown[] = [null, 0, "x", true, [], {}, () => {}, Symbol("x"), 1n];
 const some = (not: (one: unknown) => boolean) => GARBAGE.filter((one) => !not(one));
 const results: { readonly [hook: string]: readonly unknown[] } = {
-  rewrite: [...GARBAGE, { kind: "chat", turns: [null] }, { kind: "chat", turns: "x" }],
+  rewrite: [...GARBAGE, { operation: "chat", turns: [null] }, { operation: "chat", turns: "x" }],
   route: [...some(Array.isArray), [null], [{ candidate: null }], [{ candidate: {}, kind: "no" }]],
   charge: [
     ...some((one) => typeof one === "object" && one !== null),

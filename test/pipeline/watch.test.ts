@@ -335,7 +335,7 @@ it("an answer of pictures is shown whole before its bytes pass, and may be stopp
           endpoints: [
             { protocol: TARGETS["images"]!, base: `${up.base}/v1`, auth: "none" as const },
           ],
-          facts: new Map([["m", { kind: "image" as const }]]) as never,
+          facts: new Map([["m", { operation: "image" as const }]]) as never,
           listModels: async () => [{ model: "m", operation: "image" as const }],
         },
       },

@@ -39,7 +39,7 @@ async function opened(protocol: Protocol<any>, more: Partial<TestServicesOptions
       p: {
         endpoints: [{ protocol, base: up.url, auth: "none" as const }],
         ...(image && {
-          facts: new Map([["m", { kind: "image" as const }]]) as never,
+          facts: new Map([["m", { operation: "image" as const }]]) as never,
           listModels: async () => [{ model: "m", operation: "image" as const }],
         }),
       },

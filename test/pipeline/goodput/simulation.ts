@@ -188,7 +188,7 @@ function processOf({ targets, hedgeMs }: Load) {
       id: `p${i}/m`,
       lane: "passthrough",
       protocol: "toy",
-      info: { kind: "chat" },
+      info: { operation: "chat" },
       policy: {},
       "~": {
         i,
