@@ -96,10 +96,15 @@ describe("a call is priced", () => {
       { pricingAttributes: { speed: "fast" } },
       12_000_000n,
     ],
-    ["with the facts that were asked for", { facts: { speed: "fast" } }, {}, 12_000_000n],
+    [
+      "with the facts that were asked for",
+      { pricingAttributes: { speed: "fast" } },
+      {},
+      12_000_000n,
+    ],
     [
       "without the asked facts that it denies",
-      { facts: { speed: "fast" } },
+      { pricingAttributes: { speed: "fast" } },
       { pricingAttributes: { speed: "standard" } },
       2_000_000n,
     ],

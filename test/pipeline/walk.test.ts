@@ -471,7 +471,7 @@ describe("the lanes", () => {
     await using up = await streaming();
     await using s = await startTestServices({
       frontend: createToyProtocol(),
-      providers: { p: endpoint(up.base, createToyProtocol(), { streams: "always" }) },
+      providers: { p: endpoint(up.base, createToyProtocol(), { streaming: "always" }) },
     });
     expect(await (await s.ask({ model: "p/m", text: "x" })).json()).toMatchObject({ say: "Hello" });
     expect(JSON.parse(up.asked[0]!.body).stream).toBe(true);

@@ -106,7 +106,7 @@ const chat: Operation = {
 const completion: Operation = {
   from: { completions: as(completions()) },
   into: { completions: as(completions()), ollama: as(ollamaCompletions()) },
-  facts: new Map([["m", { kind: "completion", price: chatPrice(1), limits }]]),
+  facts: new Map([["m", { operation: "completion", price: chatPrice(1), limits }]]),
   base: (of) => ({ prompt: said(of) }),
   own: [["echo", [true, false]]],
   bill(asked) {
@@ -120,12 +120,15 @@ const drawn: Operation = {
   from: { images: as(images()) },
   into: { images: as(images()), gemini: as(geminiImage()) },
   facts: new Map<string, object>([
-    ["pieces", { kind: "image", price: { lines: [{ unit: "images", usd: "0.04", per: 1 }] } }],
-    ["area", { kind: "image", price: { lines: [{ unit: "megapixels", usd: "0.01", per: 1 }] } }],
+    ["pieces", { operation: "image", price: { lines: [{ unit: "images", usd: "0.04", per: 1 }] } }],
+    [
+      "area",
+      { operation: "image", price: { lines: [{ unit: "megapixels", usd: "0.01", per: 1 }] } },
+    ],
     [
       "tokens",
       {
-        kind: "image",
+        operation: "image",
         price: {
           lines: [
             { unit: "input", ...million(5) },
@@ -137,7 +140,7 @@ const drawn: Operation = {
     [
       "known",
       {
-        kind: "image",
+        operation: "image",
         image: { sides: { min: 64, max: 4_096 } },
         price: {
           lines: [
@@ -179,7 +182,7 @@ const vectors: Operation = {
     [
       "m",
       {
-        kind: "embedding",
+        operation: "embedding",
         price: { lines: [{ unit: "input", ...million(1) }] },
         limits: { context: 512 },
       },
@@ -205,12 +208,12 @@ const ranking: Operation = {
   facts: new Map<string, object>([
     [
       "searches",
-      { kind: "rerank", price: { lines: [{ unit: "searches", usd: "0.002", per: 1 }] } },
+      { operation: "rerank", price: { lines: [{ unit: "searches", usd: "0.002", per: 1 }] } },
     ],
     [
       "tokens",
       {
-        kind: "rerank",
+        operation: "rerank",
         price: { lines: [{ unit: "input", ...million(1) }] },
         limits: { context: 512 },
       },
@@ -234,7 +237,7 @@ const judged: Operation = {
   from: { moderations: as(moderations()) },
   into: { moderations: as(moderations()) },
   facts: new Map([
-    ["m", { kind: "moderation", price: { lines: [{ unit: "input", ...million(1) }] } }],
+    ["m", { operation: "moderation", price: { lines: [{ unit: "input", ...million(1) }] } }],
   ]),
   base: (of) => ({ input: of.one<Json>([said(of), [HEX, HEX]]) }),
   own: [],
@@ -247,14 +250,14 @@ const spoken: Operation = {
   facts: new Map<string, object>([
     [
       "characters",
-      { kind: "speech", price: { lines: [{ unit: "characters", usd: "0.000015", per: 1 }] } },
+      { operation: "speech", price: { lines: [{ unit: "characters", usd: "0.000015", per: 1 }] } },
     ],
     ...(["tokens", "capped"] as const).map(
       (name) =>
         [
           name,
           {
-            kind: "speech",
+            operation: "speech",
             price: {
               lines: [
                 { unit: "input", ...million(0.6) },
