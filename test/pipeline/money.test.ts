@@ -448,7 +448,7 @@ describe("what a hook makes of an answer is not what upstream bills", () => {
 it("what the request alone decides is held and billed exactly, and a report of the same unit wins", async () => {
   const searched = async (seen: Partial<UsageReport>) => {
     const price: Price = { lines: [{ unit: "searches", usd: "0.002", per: 1 }] };
-    const told = speaking({ counts: { searches: 3, characters: 9 } }, seen, price);
+    const told = speaking({ exactUsage: { searches: 3, characters: 9 } }, seen, price);
     const work: OperationSpec<"chat"> = {
       ...chatOperation,
       generatesTokens: false,

@@ -186,7 +186,7 @@ it.each(UPSTREAMS)("%s leaves to the host what it declares, and no other stop se
     const cutAt = (all: readonly string[]) => cut.push(...all);
     client!.encodeRequest(
       request as never,
-      Object.create(createCallContext(), { cutAt: { value: cutAt } }),
+      Object.create(createCallContext(), { emulateStopSequences: { value: cutAt } }),
     );
     expect(cut).toEqual(texts(count).slice(client!.maxStopSequences ?? Infinity));
   }

@@ -481,7 +481,7 @@ describe("the lanes", () => {
     });
     await using t = await startTestServices({
       frontend: createToyProtocol(),
-      providers: { p: endpoint(json.base, createToyProtocol(), { streams: "never" }) },
+      providers: { p: endpoint(json.base, createToyProtocol(), { streaming: "never" }) },
     });
     const got = lines(await (await t.ask({ model: "p/m", text: "x", stream: true })).text());
     expect(got.map((l) => l.say ?? "").join("")).toBe("whole");
