@@ -160,7 +160,7 @@ describe("a call is priced", () => {
 
   it("and held with the same terms", async () => {
     const plain = (await billed({ maxOutput: 100 }, { usage })).reserve.holdNano!;
-    const fast = { maxOutput: 100, facts: { speed: "fast" } };
+    const fast = { maxOutput: 100, pricingAttributes: { speed: "fast" } };
     expect((await billed(fast, { usage })).reserve.holdNano).toBe(plain * 6n);
     const other = { maxOutput: 100, tier: "lightning" };
     expect((await billed(other, { usage })).reserve.holdNano).toBe(plain);

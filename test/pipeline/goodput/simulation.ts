@@ -186,7 +186,7 @@ function processOf({ targets, hedgeMs }: Load) {
     return {
       ...name,
       id: `p${i}/m`,
-      lane: "passthrough",
+      mode: "passthrough",
       protocol: "toy",
       info: { operation: "chat" },
       policy: {},
@@ -194,29 +194,29 @@ function processOf({ targets, hedgeMs }: Load) {
         i,
         target: rests.target(name),
         provider: { timeouts: TIMES },
-        endpoint: { protocol: null, endpoint: {} },
+        endpoint: { protocol: null, definition: {} },
       },
     };
   });
   const on = new Set(["overloaded", "timeout", "upstream", "rate_limited", "upstream_auth"]);
   const resolution = {
     candidates,
-    on,
-    closed: new Map(),
+    failoverOn: on,
+    translationReasons: new Map(),
     notes: [],
-    pick: "ordered",
+    strategy: "ordered",
     hedge: hedgeMs === undefined ? undefined : { allMs: hedgeMs, classes: new Map() },
   };
   const gen = {
-    rests,
+    targetHealth: rests,
     resolver: { resolve: () => resolution },
-    attempts: { target: 2, all: 3 },
-    gate: { waitMs: 250 },
-    watchdog: { watch() {}, leave() {} },
+    retries: { perTarget: 2, total: 3 },
+    admissionQueue: { maxWaitMs: 250 },
+    timerWheel: { add() {}, remove() {} },
     log: { warn() {}, error() {} },
     mask: (text: string) => text,
   };
-  return { gen, frontend: { chain: { route: [] } } };
+  return { gen, frontend: { hookChain: { route: [] } } };
 }
 
 function exchange(id: string, key: string, gen: object, make: Make) {
@@ -224,22 +224,22 @@ function exchange(id: string, key: string, gen: object, make: Make) {
     id,
     identity: { id: key },
     model: "any",
-    op: "generate",
+    actionType: "generate",
     privacy: "off",
     stream: false,
     body: {},
-    header() {},
+    setResponseHeader() {},
     "~": {
       gen,
       make,
-      frontend: { chain: { attempt: [] } },
+      frontend: { hookChain: { attempt: [] } },
       req: { headers: {} },
       res: { on() {}, off() {} },
-      out: [],
-      onGone: [],
-      gone: false,
-      awayMs: 0,
-      received: undefined,
+      excluded: [],
+      disconnectListeners: [],
+      isDisconnected: false,
+      externalWaitMs: 0,
+      receivedBody: undefined,
     },
   };
 }
@@ -258,7 +258,7 @@ class SimulatedCall {
   }
 
   async run(): Promise<void> {
-    const { exchange: x, candidate, started } = this.#call;
+    const { exchange: x, candidate, startedAt } = this.#call;
     const {
       ms,
       kind,
@@ -269,13 +269,13 @@ class SimulatedCall {
     } = x["~"].make(candidate["~"].i) as Outcome;
     await new Promise((resolve, reject) => {
       setTimeout(resolve, ms);
-      this.#call.onEnd(reject);
+      this.#call.onCancel(reject);
     });
     if (kind === undefined) {
       this.#answer.commit();
-      return void x["~"].gen.rests.answered(candidate, started, x.identity.id);
+      return void x["~"].gen.targetHealth.recordSuccess(candidate, startedAt, x.identity.id);
     }
-    this.failurePoint = this.#call.stage = stage ?? "rejected";
+    this.failurePoint = this.#call.failurePoint = stage ?? "rejected";
     const problem = createFault(kind, message, { retryAfterMs });
     if (headers) markAccountLimit(getFault(problem)!, headers);
     throw attributeFault(problem, "target", candidate.provider);
