@@ -9,7 +9,7 @@ import { createCheck, type Check } from "./check.ts";
 import { withDefaults } from "./conformance/definition.ts";
 import { createTestContext } from "./context.ts";
 import { deepFreeze } from "./freeze.ts";
-import * as pretend from "./fakes.ts";
+import * as fakes from "./fakes.ts";
 import { say, scriptedModel, type ModelScript } from "./upstream/model-script.ts";
 import {
   otherPlacements,
@@ -159,7 +159,7 @@ async function checkHookKinds(
       lent.ctx,
     );
     const request = deepFreeze(work.sampleRequest("model"));
-    const x = pretend.exchange({ operation: work.name, request, identity: { id: "tester" } });
+    const x = fakes.exchange({ operation: work.name, request, identity: { id: "tester" } });
     for (const [name, hook] of Object.entries({ edit: edit && (() => edit(x)), rewrite, inspect }))
       try {
         await hook?.(request, x);

@@ -48,7 +48,7 @@ export {
 export { hookChecks, type CaseRequest, type HookCases, type StreamCase } from "./hook-tester.ts";
 export { createEventGrammar } from "./event-grammar.ts";
 export { createOutgoing, encodeOutgoing, type TestOutgoing } from "./outgoing.ts";
-export * as pretend from "./fakes.ts";
+export * as fakes from "./fakes.ts";
 export { protocolChecks, type ProtocolCheckOptions } from "./protocol-laws.ts";
 export {
   readRecordings,

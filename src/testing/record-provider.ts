@@ -12,7 +12,7 @@ import { findSecrets } from "./conformance/definition.ts";
 import { isProtocolEndpoint } from "./conformance/operation.ts";
 import { createTestContext } from "./context.ts";
 import { encodeOutgoing } from "./outgoing.ts";
-import * as pretend from "./fakes.ts";
+import * as fakes from "./fakes.ts";
 
 /** How a provider is asked for its recordings. */
 export interface RecordingOptions {
@@ -134,7 +134,7 @@ async function recordEndpoint(
   };
   if (isProtocolEndpoint(endpoint)) {
     const { client, id } = endpoint.protocol;
-    const call = pretend.call({ protocol: id, model: of.model, stream });
+    const call = fakes.call({ protocol: id, model: of.model, stream });
     const out = encodeOutgoing(
       client as NonNullable<typeof client>,
       request as ModelRequest<Operation>,
@@ -152,7 +152,7 @@ async function recordEndpoint(
     );
     return heard;
   }
-  const call = pretend.call({
+  const call = fakes.call({
     protocol: null,
     model: of.model,
     signal,

@@ -82,7 +82,7 @@ describe("the contract", () => {
     for (const { name, index } of MODULES.filter((each) => !each.name.endsWith("vitest"))) {
       const module = (await import(join(root, index))) as object;
       const missing = Object.keys(module).filter(
-        (key) => key !== "pretend" && !new RegExp(`\\b${key}\\b`).test(text),
+        (key) => key !== "fakes" && !new RegExp(`\\b${key}\\b`).test(text),
       );
       expect(missing, name).toEqual([]);
     }

@@ -5,7 +5,7 @@ import type { ModelEvent } from "../../model/event.ts";
 import type { Hooks } from "../../plugin/middleware.ts";
 import { deepFreeze } from "../freeze.ts";
 import { createEventGrammar } from "../event-grammar.ts";
-import * as pretend from "../fakes.ts";
+import * as fakes from "../fakes.ts";
 
 const SAMPLE_STREAM: readonly ModelEvent[] = deepFreeze([
   { type: "start", id: "up1" },
@@ -54,7 +54,7 @@ export async function checkEventHook({ event: hook }: Hooks): Promise<void> {
   let newer = false;
   const done = Promise.withResolvers<void>();
   const stage = hook(
-    pretend.call(),
+    fakes.call(),
     (e) => {
       assert.ok(!stopped, "nothing passes after a stop");
       newer ||= (e.type as string) === "rumour";
@@ -81,7 +81,7 @@ export async function checkEventHook({ event: hook }: Hooks): Promise<void> {
 export function checkWatchHook({ watch: hook }: Hooks): void {
   if (!hook) return;
   let stopped: Fault | undefined;
-  const see = hook(pretend.call(), (fault) => (stopped = fault));
+  const see = hook(fakes.call(), (fault) => (stopped = fault));
   assert.ok(typeof see === "function", "watch gives a function that is shown each event");
   for (const e of STREAM_WITH_UNKNOWN)
     assert.equal(

@@ -5,7 +5,7 @@ import type { Frontend } from "../../plugin/frontend.ts";
 import type { Protocol } from "../../plugin/protocol.ts";
 import type { Check } from "../check.ts";
 import { deepFreeze } from "../freeze.ts";
-import * as pretend from "../fakes.ts";
+import * as fakes from "../fakes.ts";
 import { protocolChecks } from "../protocol-laws.ts";
 import { readRecordings } from "../recording.ts";
 import { createSetupCheck } from "./side-effects.ts";
@@ -70,7 +70,7 @@ function checkErrors({ encodeFault, protocol }: Frontend): void {
     const message = `Something went wrong (${kind}).`;
     const told = deepFreeze({ kind, message });
     const { status, body } = encodeFault
-      ? encodeFault(told, pretend.requestHead(), to)
+      ? encodeFault(told, fakes.requestHead(), to)
       : server!.encodeFault(told, to);
     assert.ok(status === undefined || (status >= 400 && status < 600), `${kind}: status ${status}`);
     const text = JSON.stringify(body);
@@ -120,7 +120,7 @@ async function checkReading(
       ),
     );
     for (const body of [...bodies, {}]) {
-      const x = pretend.requestHead({ params, method: route.method });
+      const x = fakes.requestHead({ params, method: route.method });
       try {
         const { model } = await route.readInput(x, deepFreeze(body));
         assert.ok(

@@ -11,7 +11,7 @@ import {
 import type { Check } from "../check.ts";
 import { deepFreeze } from "../freeze.ts";
 import { createOutgoing } from "../outgoing.ts";
-import * as pretend from "../fakes.ts";
+import * as fakes from "../fakes.ts";
 import { createSetupCheck } from "./side-effects.ts";
 import { checkEventHook, checkWatchHook } from "./events.ts";
 import { checkRoutes } from "./routes.ts";
@@ -75,14 +75,14 @@ async function checkAdmit({ admit: hook }: Hooks): Promise<void> {
   if (!hook) return;
   for (const secret of [undefined, "", "tg_nobody", "x".repeat(5000), "\u0000"])
     for (const headers of [{}, { "service-zdr": "required" }, { "service-zdr": "???" }]) {
-      const x = pretend.requestHead({ headers });
+      const x = fakes.requestHead({ headers });
       await allowFault("admit", () => hook(x, secret));
       assert.ok(x.done.identities.length <= 1, "a request is identified once");
     }
 }
 
 async function checkEdit({ edit: hook }: Hooks): Promise<void> {
-  const fields = await allowFault("edit", () => hook?.(pretend.exchange()));
+  const fields = await allowFault("edit", () => hook?.(fakes.exchange()));
   assert.ok(["object", "undefined"].includes(typeof fields), "edit gives fields, or nothing");
   for (const field of ["model", "stream"])
     assert.ok(!(field in (fields ?? {})), `${field} was read already, and is not edit's to give`);
@@ -90,7 +90,7 @@ async function checkEdit({ edit: hook }: Hooks): Promise<void> {
 
 async function checkRewrite({ rewrite: hook }: Hooks): Promise<void> {
   if (!hook) return;
-  const x = pretend.exchange();
+  const x = fakes.exchange();
   const request = await allowFault("rewrite", () => hook(x.request, x));
   if (!request) return;
   assert.equal(request.operation, x.request.operation, "a chat stays a chat");
@@ -100,7 +100,7 @@ async function checkRewrite({ rewrite: hook }: Hooks): Promise<void> {
 
 async function checkInspect({ inspect: hook }: Hooks): Promise<void> {
   if (!hook) return;
-  const x = pretend.exchange({ identity: { id: "someone" } });
+  const x = fakes.exchange({ identity: { id: "someone" } });
   const said: unknown = await allowFault<unknown>("inspect", () => hook(x.request, x));
   assert.equal(
     said,
@@ -111,10 +111,10 @@ async function checkInspect({ inspect: hook }: Hooks): Promise<void> {
 
 async function checkRoute({ route: hook }: Hooks): Promise<void> {
   if (!hook) return;
-  const list = ["one", "two", "three"].map((provider) => pretend.candidate({ provider }));
+  const list = ["one", "two", "three"].map((provider) => fakes.candidate({ provider }));
   for (const some of [list, list.slice(0, 1), []]) {
     const routed = await allowFault("route", () =>
-      hook(Object.freeze([...some]), pretend.exchange()),
+      hook(Object.freeze([...some]), fakes.exchange()),
     );
     for (const one of routed ?? []) {
       const candidate = "candidate" in one ? one.candidate : one;
@@ -130,8 +130,8 @@ async function checkRoute({ route: hook }: Hooks): Promise<void> {
 
 function checkCharge({ charge: hook }: Hooks): void {
   if (!hook) return;
-  const exchange = pretend.exchange({ identity: { id: "someone" } });
-  const charged = allowFaultSync("charge", () => hook(pretend.call({ exchange })));
+  const exchange = fakes.exchange({ identity: { id: "someone" } });
+  const charged = allowFaultSync("charge", () => hook(fakes.call({ exchange })));
   assert.ok(!(charged instanceof Promise), "charge answers at once");
   for (const { scope, max } of charged?.limits ?? []) {
     assert.ok(scope.length > 0, "a limit has a scope");
@@ -143,7 +143,7 @@ function checkPrepare({ prepare: hook }: Hooks): void {
   if (!hook) return;
   const body = deepFreeze({ model: "model", messages: [{ role: "user", content: "Hello" }] });
   for (const out of [createOutgoing(body), createOutgoing(undefined)]) {
-    const returned: unknown = allowFaultSync<unknown>("prepare", () => hook(out, pretend.call()));
+    const returned: unknown = allowFaultSync<unknown>("prepare", () => hook(out, fakes.call()));
     assert.equal(returned, undefined, "prepare edits; what it returns is not looked at");
     JSON.stringify(out.body);
   }
@@ -153,9 +153,9 @@ async function checkAttempt({ attempt: hook }: Hooks): Promise<void> {
   if (!hook) return;
   let asked = 0;
   const answer = await allowFault("attempt", () =>
-    hook(pretend.call(), async () => {
+    hook(fakes.call(), async () => {
       asked++;
-      return pretend.reply();
+      return fakes.reply();
     }),
   );
   assert.ok(asked <= 1, `next() was called ${asked} times; trying again is the host's`);
@@ -164,7 +164,7 @@ async function checkAttempt({ attempt: hook }: Hooks): Promise<void> {
       isReply(answer) || isRecorded(answer) || "response" in answer,
       "an attempt gives a reply, a recording or an answer",
     );
-  const failed = await hook(pretend.call(), async () => fail("overloaded", "Busy.")).then(
+  const failed = await hook(fakes.call(), async () => fail("overloaded", "Busy.")).then(
     () => "an answer",
     (error: unknown) => getFault(error)?.kind ?? String(error),
   );
@@ -186,13 +186,13 @@ const RECORDING: RecordedResponse = {
 
 async function checkRecordedAttempt({ attempt: hook }: Hooks): Promise<void> {
   if (!hook) return;
-  const ask = async (of: Parameters<typeof pretend.exchange>[0]) => {
+  const ask = async (of: Parameters<typeof fakes.exchange>[0]) => {
     let asked = 0;
-    const call = pretend.call({ exchange: pretend.exchange(of) });
+    const call = fakes.call({ exchange: fakes.exchange(of) });
     const got = await allowFault("attempt", () =>
       hook(call, async () => {
         asked++;
-        return pretend.reply({}, RECORDING);
+        return fakes.reply({}, RECORDING);
       }),
     );
     // What is kept is kept after the reply.
@@ -220,10 +220,10 @@ async function checkSettle({ settle: hook }: Hooks): Promise<void> {
   if (!hook) return;
   const fault = { kind: "overloaded" as const, message: "Busy." };
   for (const [x, outcome] of [
-    [pretend.exchange({ identity: { id: "someone" } }), pretend.outcome()],
+    [fakes.exchange({ identity: { id: "someone" } }), fakes.outcome()],
     [
-      pretend.requestHead(),
-      pretend.outcome({
+      fakes.requestHead(),
+      fakes.outcome({
         status: 401,
         mode: null,
         calls: [],
@@ -231,18 +231,18 @@ async function checkSettle({ settle: hook }: Hooks): Promise<void> {
       }),
     ],
     [
-      pretend.exchange(),
-      pretend.outcome({
+      fakes.exchange(),
+      fakes.outcome({
         status: 503,
         mode: null,
-        calls: [pretend.record({ state: "void", fault })],
+        calls: [fakes.record({ state: "void", fault })],
         fault,
       }),
     ],
-    [pretend.exchange(), pretend.outcome({ calls: [], cached: true })],
+    [fakes.exchange(), fakes.outcome({ calls: [], cached: true })],
     [
-      pretend.exchange(),
-      pretend.outcome({ calls: [pretend.record({ costNano: null, state: "unpriced" })] }),
+      fakes.exchange(),
+      fakes.outcome({ calls: [fakes.record({ costNano: null, state: "unpriced" })] }),
     ],
   ] as const)
     await hook(x, outcome);

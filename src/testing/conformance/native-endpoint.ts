@@ -13,7 +13,7 @@ import type { apiKeySchema, NoOptions } from "../../plugin/schema.ts";
 import { withoutUndefined } from "../codec.ts";
 import { deepFreeze } from "../freeze.ts";
 import { startTestGateway, type TestGateway } from "../gateway.ts";
-import * as pretend from "../fakes.ts";
+import * as fakes from "../fakes.ts";
 import {
   readRecordings,
   replayResponse,
@@ -106,9 +106,9 @@ export async function checkFieldsCarried(of: Provider, subject: ConformanceSubje
     for (const [field, [mark, changed]] of Object.entries(FIELD_PROBES)) {
       await using up = await startUpstream({ "*": good ? replayResponse(good) : { status: 503 } });
       const request = deepFreeze(changed(sample));
-      const exchange = pretend.exchange({ request });
+      const exchange = fakes.exchange({ request });
       const way = createProviderClient(up, endpoint, subject.credential);
-      const call = pretend.call({ ...way, exchange, protocol: null, model });
+      const call = fakes.call({ ...way, exchange, protocol: null, model });
       const problem = await collectEvents(endpoint, call, subject, request).then(
         () => undefined,
         (error: unknown) => error,
@@ -164,7 +164,7 @@ async function firstContentOffset(
     await using up = await startUpstream({
       "*": replayResponse(one, { framing: "chunked", truncation: { after, how: "close" } }),
     });
-    const call = pretend.call({
+    const call = fakes.call({
       ...createProviderClient(up, endpoint, subject.credential),
       protocol: null,
       model,

@@ -19,7 +19,7 @@ import { withoutUndefined } from "../codec.ts";
 import { errorResponse } from "../error-response.ts";
 import { deepFreeze } from "../freeze.ts";
 import { createEventGrammar } from "../event-grammar.ts";
-import * as pretend from "../fakes.ts";
+import * as fakes from "../fakes.ts";
 import { isStreamRecording, readRecordings, replayResponse, type Recording } from "../recording.ts";
 import { startUpstream, type ScriptedRoutes, type TestUpstream } from "../upstream/upstream.ts";
 import { createProviderClient, settlesWithin } from "./provider-client.ts";
@@ -54,10 +54,10 @@ export async function checkAborts(of: Provider, subject: ConformanceSubject): Pr
     if (checkReady) await stopsOnAbort(up, "ready()", (signal) => checkReady(way(signal)));
     if (isProtocolEndpoint(endpoint)) continue;
     await stopsOnAbort(up, "run()", (signal) => {
-      const exchange = pretend.exchange({ signal });
+      const exchange = fakes.exchange({ signal });
       return collectEvents(
         endpoint,
-        pretend.call({ ...way(signal), exchange, protocol: null }),
+        fakes.call({ ...way(signal), exchange, protocol: null }),
         subject,
       );
     });
@@ -134,7 +134,7 @@ export async function checkFailingUpstreams(
       const work: Promise<unknown>[] = [];
       if (of.listModels) work.push(of.listModels(way));
       if (!isProtocolEndpoint(endpoint))
-        work.push(collectEvents(endpoint, pretend.call({ ...way, protocol: null }), subject));
+        work.push(collectEvents(endpoint, fakes.call({ ...way, protocol: null }), subject));
       for (const one of work) one.catch((error: unknown) => observed.push(error));
       for (const one of work)
         assert.equal(
@@ -182,7 +182,7 @@ export async function runNative(
   up: TestUpstream,
 ): Promise<ModelEvent[]> {
   const { credential, observed } = subject;
-  const call = pretend.call({
+  const call = fakes.call({
     ...createProviderClient(up, endpoint, credential),
     protocol: null,
     model,

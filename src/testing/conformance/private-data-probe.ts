@@ -9,7 +9,7 @@ import type { ModelEvent } from "../../model/event.ts";
 import type { Hooks } from "../../plugin/middleware.ts";
 import { createTestContext, type LogLine, type TestContext } from "../context.ts";
 import { createOutgoing } from "../outgoing.ts";
-import * as pretend from "../fakes.ts";
+import * as fakes from "../fakes.ts";
 
 const { module, options } = JSON.parse(process.argv[2]!) as { module: string; options: object };
 
@@ -21,16 +21,16 @@ const found: string[] = [];
 async function runHooks(hooks: Hooks): Promise<void> {
   const words = canary.toString();
   const request: ChatRequest = {
-    ...(pretend.exchange().request as ChatRequest),
+    ...(fakes.exchange().request as ChatRequest),
     turns: [{ role: "user", blocks: [{ type: "text", text: `${words} Hello` }] }],
   };
-  const x = pretend.exchange({
+  const x = fakes.exchange({
     identity: { id: "ann" },
     privacy: "required",
     request,
     body: { model: "provider/model", messages: [{ role: "user", content: `${words} Hello` }] },
   });
-  const call = pretend.call({ exchange: x });
+  const call = fakes.call({ exchange: x });
   const quietly = async (work: () => unknown) => {
     try {
       await work();
@@ -41,10 +41,10 @@ async function runHooks(hooks: Hooks): Promise<void> {
   await quietly(() => hooks.edit?.(x));
   await quietly(() => hooks.rewrite?.(request, x));
   await quietly(() => hooks.inspect?.(request, x));
-  await quietly(() => hooks.route?.([pretend.candidate()], x));
+  await quietly(() => hooks.route?.([fakes.candidate()], x));
   await quietly(() => hooks.charge?.(call));
   await quietly(() => hooks.prepare?.(createOutgoing({ ...x.body }), call));
-  await quietly(() => hooks.attempt?.(call, async () => pretend.reply()));
+  await quietly(() => hooks.attempt?.(call, async () => fakes.reply()));
   const said: ModelEvent[] = [
     { type: "start" },
     { type: "open", index: 0, block: { type: "text" } },
@@ -62,7 +62,7 @@ async function runHooks(hooks: Hooks): Promise<void> {
     ),
   );
   await quietly(() => said.forEach(hooks.watch?.(call, () => {}) ?? (() => {})));
-  await quietly(() => hooks.settle?.(x, pretend.outcome()));
+  await quietly(() => hooks.settle?.(x, fakes.outcome()));
 }
 
 function searchFolder(folder: string): void {

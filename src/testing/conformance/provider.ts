@@ -8,7 +8,7 @@ import type { Provider } from "../../plugin/provider.ts";
 import type { Check } from "../check.ts";
 import { deepFreeze } from "../freeze.ts";
 import { createOutgoing } from "../outgoing.ts";
-import * as pretend from "../fakes.ts";
+import * as fakes from "../fakes.ts";
 import { protocolChecks } from "../protocol-laws.ts";
 import { resolveEndpointUrl, signRequest } from "./provider-client.ts";
 import { findLeak, type ConformanceSubject } from "./subject.ts";
@@ -99,7 +99,7 @@ async function checkSentRequest(
 ): Promise<void> {
   for (const endpoint of endpoints.filter(isProtocolEndpoint)) {
     const { client, operationSpec, id } = endpoint.protocol as Protocol<Operation>;
-    const call = pretend.call({ protocol: id });
+    const call = fakes.call({ protocol: id });
     const request = deepFreeze(operationSpec.sampleRequest("model"));
     const path = endpoint.paths?.["generate"] ?? client!.paths.generate;
     const out = createOutgoing(client!.encodeRequest(request, call), {
@@ -156,7 +156,7 @@ async function checkTokens(
         status,
         headers: {},
         body: Buffer.from(text),
-        signal: pretend.call().signal,
+        signal: fakes.call().signal,
       };
       try {
         const over: unknown = await auth.renewToken(

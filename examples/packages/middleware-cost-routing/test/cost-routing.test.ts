@@ -1,7 +1,7 @@
 // What costs least is asked first, whatever the prices are; nothing is lost on the way.
 import * as fc from "fast-check";
 import type { Candidate } from "tollgate/plugin";
-import { createTestContext, pretend, startGateway } from "tollgate/testing";
+import { createTestContext, fakes, startGateway } from "tollgate/testing";
 import { testConformance } from "tollgate/testing/vitest";
 import { expect, test } from "vitest";
 import plugin from "../src/index.ts";
@@ -19,13 +19,13 @@ test("whatever the prices: by cost, the near ones in their own order, the unknow
       fc.array(price, { maxLength: 8 }),
       fc.record(options),
       async (prices, given) => {
-        const list = prices.map((_cost, n) => pretend.candidate({ id: `up/${n}` }));
+        const list = prices.map((_cost, n) => fakes.candidate({ id: `up/${n}` }));
         const costs = new Map(list.map((one, n) => [one.id, prices[n]!]));
         await using lent = createTestContext({
           price: (one) => costs.get((one as Candidate).id) ?? null,
         });
         const { route } = await plugin.setup(given as never, lent.ctx);
-        const made = await route!(list, pretend.exchange());
+        const made = await route!(list, fakes.exchange());
         expect(made).toHaveLength(list.length);
         const kept = made.filter((one) => "id" in one).map(({ id }) => id);
         expect(new Set(kept).size).toBe(kept.length);
