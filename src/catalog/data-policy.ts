@@ -112,8 +112,9 @@ const trainingUnderZeroRetention = (trains: DataPolicy["trains"]): DataPolicy["t
   trains === "yes" ? "yes" : "no";
 
 /**
- * Whether a feature keeps state. If the policy lists its stateful features, that list decides.
- * Otherwise, hosted tools and extended caches are assumed to keep state.
+ * Whether a feature keeps state. `state.*` always does. For other features, the policy's list of
+ * stateful features decides. Without a list, hosted tools and extended caches are assumed to keep
+ * state.
  */
 export function isStateful(feature: Feature, stateful: readonly Feature[] | undefined): boolean {
   if (feature.startsWith("state.")) return true;

@@ -102,7 +102,7 @@ export const BOUNDS = {
     message: "The body has more than # tools.",
   },
   envelope: {
-    // Larger than any provider's own reasoning proof.
+    // Larger than any provider's own proof.
     max: 4 * MIB,
     description: "characters of one proof that a client brings back, as it was sealed",
     error: null,

@@ -20,9 +20,9 @@ export type FinishReason =
  *     start (open (delta | media | proof | cite)* close | item | usage)* finish
  *
  * Each block is opened once and closed once. Several blocks may be open at the same time. An encoder
- * whose protocol does not support that buffers them. Usage is cumulative. There is exactly one finish,
- * and a decoder that ends without one throws. Errors are thrown, not emitted. `start` means that
- * upstream accepted the request: a call that fails later is billed as estimated, never as void.
+ * whose protocol does not support that buffers them. Usage is cumulative. There is exactly one
+ * finish, and a decoder that ends without one throws. Errors are thrown, not emitted. `start` means
+ * that upstream accepted the request: a call that fails later is billed as estimated, never as void.
  */
 export type ModelEvent =
   | UsageReport

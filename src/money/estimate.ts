@@ -189,8 +189,8 @@ function worstCaseBill(ask: HoldRequest, price: Price, most: number): Omit<Bill,
 }
 
 /**
- * Returns the bill under the requested terms, with the amount of the most expensive terms that
- * upstream may grant instead.
+ * Returns the bill under the requested terms, with the highest amount of these and any other terms
+ * that upstream may grant instead.
  */
 function billAtMostExpensiveTerms(ask: HoldRequest, price: Price, output: number): Bill | null {
   const bill = estimateBill(ask, price, output);

@@ -7,14 +7,14 @@
 //                  twice.
 //   cache writes   without a line for their lifetime use the nearest listed lifetime (of two, the
 //                  longer).
-//   images         images, megapixels, and image_out measure the same goods. One of them that is both
-//                  counted and listed covers the others that have no line. The same applies to seconds
-//                  and audio_in, and to seconds_out and audio_out.
+//   images         images, megapixels, and image_out measure the same goods. One of them that is
+//                  both counted and listed covers the others that have no line. The same applies to
+//                  seconds and audio_in, and to seconds_out and audio_out.
 //   pieces         a price that lists pieces and no tokens charges no tokens.
 //   requests       a fee per call if the price lists one.
 //   tier, bracket  see `Price`.
-//   no line        the highest rate that could apply (`fallback-rates.ts`) is charged, and the bill is
-//                  an estimate. So the cost of a usage is never below the cost of a part of it.
+//   no line        the highest rate that could apply (`fallback-rates.ts`) is charged, and the bill
+//                  is an estimate. The cost of a usage is thus never below the cost of a part of it.
 //   unknown tier   if the price does not list the tier, each unit is charged at its highest rate in
 //                  any tier, and the bill is an estimate.
 // Rounding happens once, at the end of a sum: half to even for a bill, up for a reservation.

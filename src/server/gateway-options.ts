@@ -44,7 +44,6 @@ export interface StartOptions {
   config: GatewayConfig;
   contextServices: ContextServices;
   store: Promise<Store>;
-  /** Number of processes. */
   processCount: number;
   transferableStore: TransferableStore;
   descriptors: DescriptorRegistry;

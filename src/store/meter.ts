@@ -1,11 +1,11 @@
 // Counts usage against a limit in three ways, by `per`:
 //
 //   minute, hour             rate: a bucket that drains steadily (GCRA) and is full at `max`
-//   day, week, month, total  window: the amount spent since its start, and the amounts that open calls reserve
-//   open                     lease: the amounts that open calls reserve
+//   day, week, month, total  window: amount spent since its start, and amounts that open calls reserve
+//   open                     lease: amounts that open calls reserve
 //
-// All amounts are integers. A bucket's level is in units × the period's milliseconds, so that it drains by
-// exactly `max` per millisecond, whatever the limit is.
+// All amounts are integers. A bucket's level is in units × the period's milliseconds, so that it
+// drains by exactly `max` per millisecond, whatever the limit is.
 import {
   LIMIT_THRESHOLDS,
   type Limit,
@@ -68,8 +68,8 @@ const RATE_PERIOD_MS: { readonly [per in Limit["per"]]?: bigint } = {
  */
 const CONCURRENCY_RETRY_MS = 1_000;
 /**
- * Number of windows that a call may exceed its reservation by. The debt delays other calls, but not
- * indefinitely.
+ * Maximum debt in windows: how far the usage of a call may exceed its reservation. Other calls wait
+ * until the debt has drained, but not indefinitely.
  */
 const MAX_DEBT_WINDOWS = 2n;
 
