@@ -67,8 +67,8 @@ async function told(which: string, model: string, stream = false, path = "messag
 const TIMES = /^gw;dur=\d+\.\d, upstream;dur=\d+\.\d$/;
 
 describe.each([
-  ["chat/completions", "verbatim or translated"],
-  ["messages", "translated or verbatim"],
+  ["chat/completions", "passthrough or translated"],
+  ["messages", "translated or passthrough"],
 ])("an answer at %s, %s", (path) => {
   it.each([
     ["first/works", "1", "first"],

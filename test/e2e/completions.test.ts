@@ -1,4 +1,4 @@
-// Completions through a whole gateway: verbatim where a host speaks them, and filling in the middle by the wires of two vendors; by
+// Completions through a whole gateway: passed through where a host speaks them, and filling in the middle by the wires of two vendors; by
 // OpenAI's SDK and the AI SDK, whole and streamed, one exact row each.
 import { createOpenAICompatible } from "@ai-sdk/openai-compatible";
 import { generateText } from "ai";

@@ -78,7 +78,7 @@ export default defineMiddleware({ api: 1, name: "house-rules", summary: "Says so
   setup: () => ({ rewrite: (request) => request }) });
 `;
 
-  it("shows the verbatim lane of the default chain, with hooks in order", async () => {
+  it("shows passthrough mode of the default chain, with hooks in order", async () => {
     await using gateway = await startInProcess({ yaml: yaml("") });
     const told = (await gateway.ask("explain", { model: "up/m" })) as unknown as RequestExplanation;
     expect(told.frontend).toBe("chat-completions");

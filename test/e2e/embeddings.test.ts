@@ -127,7 +127,7 @@ describe.each(VENDORS.map((vendor) => [vendor.name, vendor] as const))("%s", (na
     }
   });
 
-  it("reports to the client what the ledger has, and by which lane it came", async () => {
+  it("reports to the client what the ledger has, and in which mode it came", async () => {
     const { usage } = await at.client().embeddings.create({ model, input: TEXTS });
     const row = (await at.rows(name)).at(-1);
     expect(usage).toMatchObject({ prompt_tokens: row.usage.input, total_tokens: row.usage.input });
@@ -135,7 +135,7 @@ describe.each(VENDORS.map((vendor) => [vendor.name, vendor] as const))("%s", (na
       model,
       frontend: "embeddings",
     })) as any;
-    expect(candidates.map(({ lane }: any) => lane)).toEqual([vendor.lane]);
+    expect(candidates.map(({ mode }: any) => mode)).toEqual([vendor.mode]);
   });
 });
 
@@ -169,7 +169,7 @@ describe("what is no answer", () => {
     expect((await at.rows("wide")).at(-1)).toMatchObject({ usage: { input: 2 }, costNano: "200" });
   });
 
-  it("on the other lane neither", async () => {
+  it("in the other mode neither", async () => {
     at.up.setRoutes({
       "POST /cohere/v2/embed": jsonResponse({
         embeddings: { float: [[1, 2, 3]] },

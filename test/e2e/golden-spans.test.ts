@@ -1,4 +1,4 @@
-// What a collector reads of each frontend on each lane, for each way in which a call can go: the whole tree as one line, the request
+// What a collector reads of each frontend in each mode, for each way in which a call can go: the whole tree as one line, the request
 // first, then its attempts. "!" is a span whose status says that it has failed.
 import { randomBytes } from "node:crypto";
 import { afterAll, beforeAll, expect, it } from "vitest";
@@ -34,7 +34,7 @@ const ANSWERS: Record<string, (asked: UpstreamRequest) => object | Promise<never
   invalid: () => jsonResponse({ error: { message: "No." } }, 400),
 };
 
-/** What is said of it, `own` being the name of its provider and the lane. */
+/** What is said of it, `own` being the name of its provider and the mode. */
 const EXPECTED: Record<string, (frontend: string, own: string) => string> = {
   whole: (at, own) => `${at} 200 ok | ${own} exact ${COST} stop +first_token`,
   streamed: (at, own) => `${at} 200 ok | ${own} exact ${COST} stop +first_token`,
@@ -191,7 +191,7 @@ function lineOf(span: Decoded): string {
     .concat(span["status"]?.code === 2 ? "!" : "");
 }
 
-it("the spans of each frontend, on each lane, however its call goes", async () => {
+it("the spans of each frontend, in each mode, however its call goes", async () => {
   const traces = await Promise.all(
     CASES.map(({ frontend, provider, how }) => asked(frontend, `${provider}/m`, how)),
   );
@@ -212,8 +212,8 @@ it("the spans of each frontend, on each lane, however its call goes", async () =
   // How an answer ended is said of the attempt that gave it alone.
   expect(falls.map((trace) => told.get(trace))).toEqual(
     Object.keys(FRONTENDS).map((frontend) => {
-      const lane = frontend === "chat-completions" ? "passthrough" : "translated";
-      return `${frontend} 200 ok +fallback | first ${lane} void 0 overloaded! | second ${lane} unpriced - stop +first_token`;
+      const mode = frontend === "chat-completions" ? "passthrough" : "translated";
+      return `${frontend} 200 ok +fallback | first ${mode} void 0 overloaded! | second ${mode} unpriced - stop +first_token`;
     }),
   );
 });

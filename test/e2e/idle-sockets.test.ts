@@ -1,5 +1,5 @@
 // A connection that is kept alive may be idle for minutes. When its last answer has ended, nothing of that request is kept with it, with
-// the memory of requests or with the names of requests: for each protocol, on each lane, however it ended.
+// the memory of requests or with the names of requests: for each protocol, in each mode, however it ended.
 import { Agent, request } from "node:http";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { errorResponse, say, type ScriptedReply } from "tollgate/testing";

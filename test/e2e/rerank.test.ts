@@ -75,7 +75,7 @@ it("demo/rerank puts first what shares words with the query", async () => {
   expect(body.results.map(({ index }: any) => index)[0]).toBe(2);
 });
 
-it("Cohere's rankings travel verbatim", async () => {
+it("Cohere's rankings pass through", async () => {
   const { candidates } = (await at.gateway.ask("explain", { model: "cohere/rerank-v3.5" })) as any;
   expect(candidates.map(({ mode }: any) => mode)).toEqual(["passthrough"]);
 });

@@ -406,7 +406,7 @@ describe("an answer", () => {
   const whole = (model: string, ...more: [string, string][]) =>
     form("b", model, Buffer.from("x"), ...more.map(([name, value]) => field("b", name, value)));
 
-  it("has the protocol's own type on the translated lane, and upstream's where its relay says so", async () => {
+  it("has the protocol's own type in translated mode, and upstream's where its relay says so", async () => {
     answer = says("text/plain; charset=iso-8859-1", Buffer.from("H\u00e9", "latin1"));
     const passed = await sent(
       HEARS,

@@ -382,7 +382,7 @@ describe("under Service-ZDR", () => {
       ["settle", "strict"],
     ]);
     const { provider, protocol } = mine[0].target;
-    expect(`${provider}/${protocol};${mine[0].asked.basis}`).toBe(
+    expect(`${provider}/${protocol};${mine[0].clientRequest.policyBasis}`).toBe(
       got.headers["service-zdr-policy"],
     );
   });

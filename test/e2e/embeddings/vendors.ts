@@ -92,7 +92,7 @@ export interface Vendor {
   readonly routes: { readonly [route: string]: ScriptedReply };
   /** It says how much it read. */
   readonly counts: boolean;
-  readonly lane: "passthrough" | "translated";
+  readonly mode: "passthrough" | "translated";
 }
 
 const mounted = (use: string, path: string, more = "") =>
@@ -105,7 +105,7 @@ export const VENDORS: readonly Vendor[] = [
     yaml: mounted("openai", "openai/v1"),
     routes: { "POST /openai/v1/embeddings": embedding() },
     counts: true,
-    lane: "passthrough",
+    mode: "passthrough",
   },
   {
     // It ignores the field that it does not know.
@@ -117,7 +117,7 @@ export const VENDORS: readonly Vendor[] = [
       "GET /older/v1/models": jsonResponse({ data: [{ id: "nomic-embed" }, { id: "llama" }] }),
     },
     counts: true,
-    lane: "passthrough",
+    mode: "passthrough",
   },
   {
     name: "mistral",
@@ -134,7 +134,7 @@ export const VENDORS: readonly Vendor[] = [
       },
     },
     counts: true,
-    lane: "passthrough",
+    mode: "passthrough",
   },
   {
     name: "voyage",
@@ -152,7 +152,7 @@ export const VENDORS: readonly Vendor[] = [
       },
     },
     counts: true,
-    lane: "passthrough",
+    mode: "passthrough",
   },
   {
     name: "google",
@@ -163,7 +163,7 @@ export const VENDORS: readonly Vendor[] = [
       "POST /google/v1beta/models/gemini-embedding-001:embedContent": oneEmbedding,
     },
     counts: false,
-    lane: "translated",
+    mode: "translated",
   },
   {
     name: "cohere",
@@ -186,7 +186,7 @@ export const VENDORS: readonly Vendor[] = [
       },
     },
     counts: true,
-    lane: "translated",
+    mode: "translated",
   },
   {
     name: "ollama",
@@ -208,7 +208,7 @@ export const VENDORS: readonly Vendor[] = [
       },
     },
     counts: true,
-    lane: "translated",
+    mode: "translated",
   },
 ];
 

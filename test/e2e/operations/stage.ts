@@ -301,7 +301,7 @@ export const raised = (run: Promise<unknown>): Promise<any> =>
     ({ status, code, message }) => ({ status, code, message }),
   );
 
-/** A hook on the events closes the verbatim lane. */
+/** A hook on the events closes passthrough mode. */
 const QUIET = `import { defineMiddleware } from "tollgate/plugin";
 export default defineMiddleware({ api: 1, name: "quiet", summary: "Touches nothing", sends: "nowhere", setup: () => ({ event: (_call, next) => next }) });
 `;
