@@ -103,13 +103,13 @@ describe("an address", () => {
       error: { code: "file_expired", message: expect.stringContaining("temporary") },
     });
     expect(await files(s)).toHaveLength(1);
-    const { served, refused } = await counts(s);
+    const { served, rejected } = await counts(s);
     expect(served).toBe(good);
-    expect(refused).toBe(2);
+    expect(rejected).toBe(2);
     // The next start sweeps; so does the clock, once a minute.
     await s.restart();
     expect(await files(s)).toEqual([]);
-    expect(await counts(s)).toMatchObject({ files: 0, bytes: 0, swept: 1 });
+    expect(await counts(s)).toMatchObject({ files: 0, bytes: 0, expired: 1 });
     expect(await (await get(s, url)).json()).toMatchObject({ error: { code: "file_expired" } });
   });
 
@@ -149,7 +149,7 @@ describe("an address", () => {
     expect(new Set(await statuses(long))).toEqual(new Set([200]));
     expect(new Set(await statuses(short))).toEqual(new Set([404]));
     expect(await files(s)).toHaveLength(12);
-    expect(await counts(s)).toMatchObject({ files: 12, swept: 12 });
+    expect(await counts(s)).toMatchObject({ files: 12, expired: 12 });
   });
 
   it("is not given when there is no room, and the client is told what to do", async () => {
