@@ -1,5 +1,5 @@
 // What a fleet's ledger says beside the bill of the upstream. As for one gateway, but for calls whose node was taken for dead while it
-// lived: they were presumed, and when the node came back it told the truth as one correction.
+// lived: they were recovered, and when the node came back it told the truth as one correction.
 import type { LedgerEntry } from "tollgate/plugin";
 import { SETTLE_TIMEOUT_MS } from "../../../src/pipeline/metering/settle-call.ts";
 import { priced, type BilledRequest } from "../money/billing-upstream.ts";
@@ -52,7 +52,7 @@ export function judgedFleet(
   return [...wrong, ...judged(rows, bill, heard, SETTLE_TIMEOUT_MS)];
 }
 
-/** Each presumed settle as it stands after its correction. */
+/** Each recovered settle as it stands after its correction. */
 function corrected(entries: readonly LedgerEntry[], bill: readonly BilledRequest[]) {
   const wrong: string[] = [];
   const late = new Map<string, LedgerEntry>();
@@ -66,7 +66,7 @@ function corrected(entries: readonly LedgerEntry[], bill: readonly BilledRequest
   const rows = entries.map((entry): LedgerEntry => {
     const truth = late.get(entry.attempt);
     if (entry.kind !== "settle" || !truth) return entry;
-    if (entry.outcome !== "recovered") wrong.push(`${entry.attempt}: corrected, and not presumed`);
+    if (entry.outcome !== "recovered") wrong.push(`${entry.attempt}: corrected, and not recovered`);
     const costNano = (entry.costNano ?? 0n) + (truth.costNano ?? 0n);
     const billed = owed.get(`${entry.labels["x-rig"]} ${entry.target.provider}`);
     const exact = costNano === (billed ? priced(billed.usage()) : 0n);

@@ -57,7 +57,7 @@ describe.skipIf(!hasPostgres())("several daemons on one PostgreSQL", { timeout: 
       seed: 7,
     });
     expect(verdict.wrong).toEqual([]);
-    // What a killed node had open is presumed: whether it had something open then is chance, so only the faults are asked for.
+    // What a killed node had open is recovered: whether it had something open then is chance, so only the faults are asked for.
     expect(verdict.counts["faults"]).toBeGreaterThan(0);
     expect(verdict.counts["delivered"]).toBeGreaterThan(0);
   });

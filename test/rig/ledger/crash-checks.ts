@@ -1,6 +1,6 @@
 // A ledger beside the bill of the upstream, and what clients got. Pure: rows in, violations out.
 //
-// Holds: a delivered answer has exactly one terminal entry; an exact row is the bill, to the nano-dollar; a presumed one is
+// Holds: a delivered answer has exactly one terminal entry; an exact row is the bill, to the nano-dollar; a recovered one is
 // at least the bill, and says that it is an estimate; nothing that was billed is missing, nothing is there twice.
 import type { LedgerEntry } from "tollgate/plugin";
 import { priced, type BilledRequest } from "../money/billing-upstream.ts";

@@ -159,8 +159,8 @@ async function booked(daemon: Daemon, asked: number, killed: Killed): Promise<st
     after = page.next;
   } while (after !== undefined);
   if (open.size > 0) wrong.push(`${open.size} calls are open`);
-  const presumed = [...settled.values()].filter((outcome) => outcome === "recovered").length;
-  if (killed !== "predecessor" && presumed > 0) wrong.push(`${presumed} calls were presumed`);
+  const recovered = [...settled.values()].filter((outcome) => outcome === "recovered").length;
+  if (killed !== "predecessor" && recovered > 0) wrong.push(`${recovered} calls were recovered`);
   if (killed !== "predecessor" && settled.size !== asked)
     wrong.push(`${settled.size} calls were settled, of ${asked} requests`);
   const { problems } = (await daemon.ask("ledger.verify")) as unknown as { problems: object[] };

@@ -160,7 +160,7 @@ export async function startBillingUpstream(): Promise<BillingUpstream> {
     if (asked.path.endsWith("/rerank")) {
       const { documents } = asked.json() as { documents: readonly string[] };
       // Long documents count as several: a host's own count is what it bills by.
-      // Of so few documents it is one, as its makers count them: what is presumed goes by that.
+      // Of so few documents it is one, as its makers count them: what is assumed goes by that.
       const searches = 1;
       bill.push({ tag, of, asked, usage: () => ({ searches }) });
       const said = {

@@ -104,10 +104,10 @@ export default defineStore({
                     : v,
                 ) as Line,
               );
-        let presumed = 0;
+        let recovered = 0;
         for (const [attempt, { holdNano }] of reserves)
           if (!settled.has(attempt)) {
-            presumed++;
+            recovered++;
             settle({
               do: "settle",
               at: Date.now(),
@@ -119,7 +119,7 @@ export default defineStore({
               outcome: "recovered",
             });
           }
-        return { epoch: 1, recovered: presumed };
+        return { epoch: 1, recovered };
       },
       async apply(batch) {
         const settles = batch.filter(

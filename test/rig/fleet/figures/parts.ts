@@ -65,7 +65,7 @@ const killed: Part = async (stage) => {
   return { figures: [["killed_settled_s", round(took), 21]], wrong: [] };
 };
 
-/** A gateway that is stopped for longer than its lease while its calls are open: each is presumed, and corrected once. */
+/** A gateway that is stopped for longer than its lease while its calls are open: each is recovered, and corrected once. */
 const stopped: Part = async (stage) => {
   const { fleet, up, ask } = stage;
   const was = (await presumedIn(stage)).length;
@@ -79,8 +79,8 @@ const stopped: Part = async (stage) => {
   daemon!.kill("SIGCONT");
   const answers = await Promise.all(asked);
   stage.waits(0);
-  const presumed = (await presumedIn(stage)).slice(was);
-  const mine = new Set(presumed.map(({ attempt }) => attempt));
+  const recovered = (await presumedIn(stage)).slice(was);
+  const mine = new Set(recovered.map(({ attempt }) => attempt));
   const all = async () =>
     (await readEntries(fleet)).filter(
       ({ attempt, kind }) => mine.has(attempt) && kind !== "reserve",
@@ -90,7 +90,7 @@ const stopped: Part = async (stage) => {
   await sleep(3_000);
   const rows = await all();
   const wrong: string[] = [];
-  if (presumed.length !== OPEN) wrong.push(`${presumed.length} of ${OPEN} calls were presumed`);
+  if (recovered.length !== OPEN) wrong.push(`${recovered.length} of ${OPEN} calls were recovered`);
   if (rows.length !== 2 * OPEN) wrong.push(`${rows.length} rows of ${OPEN} calls, not two each`);
   const sum = rows.reduce((nano, { costNano }) => nano + (costNano ?? 0n), 0n);
   if (sum !== BigInt(OPEN) * EACH)

@@ -107,10 +107,10 @@ export function endLaws(
   const wrong: string[] = [];
   const rows =
     database.rows(`SELECT attempt, count(*) FILTER (WHERE kind = 0) AS begun, count(*) FILTER (WHERE kind = 1) AS ended,
-      sum(cost) FILTER (WHERE kind > 0) AS cost, bool_or(outcome = 'recovered') AS presumed FROM tollgate.entry GROUP BY attempt`);
+      sum(cost) FILTER (WHERE kind > 0) AS cost, bool_or(outcome = 'recovered') AS recovered FROM tollgate.entry GROUP BY attempt`);
   const found = new Map(rows.map((row) => [row["attempt"]!, row]));
   const sums = new Map(budgets.map((budget) => [budget, 0n]));
-  for (const [attempt, { begun, ended, cost, presumed }] of found) {
+  for (const [attempt, { begun, ended, cost, recovered }] of found) {
     const call = truth.calls.get(attempt)!;
     const written = BigInt(cost ?? 0);
     for (const budget of call.budgets) sums.set(budget, sums.get(budget)! + written);
@@ -122,7 +122,7 @@ export function endLaws(
     if (
       call.state !== "sent" &&
       written !== 0n &&
-      !(presumed === "t" && truth.killed.has(call.process))
+      !(recovered === "t" && truth.killed.has(call.process))
     )
       wrong.push(`${attempt} was ${call.state} and is written with ${written}`);
     if (call.state === "sent" && !call.settled && written < (call.cost ?? 0n) && written !== TAKE)

@@ -238,7 +238,7 @@ class World {
       );
     if (!(await this.#time.until(over, 15_000)))
       this.wrong.push("calls are not settled 15 s after faults have stopped");
-    // Leases of what was killed are over, and what was open is presumed by then.
+    // Leases of what was killed are over, and what was open is recovered by then.
     for (let i = 0; i < 20 && !isQuiet(this.#database, this.#server); i++)
       await this.#time.pass((this.#of.leaseMs * 2 + 2_000) / 20);
     this.#look();
