@@ -8,7 +8,7 @@ import { VIEWS } from "./views.ts";
 
 /** Commands that need no store. */
 const WITHOUT =
-  /^(status|config\.|explain$|models\.|policy\.|plugins\.|providers\.|fleet$|readings$|sessions\.|requests\.(list|live)$|stats\.)/;
+  /^(status|config\.|explain$|models\.|policy\.|plugins\.|providers\.|fleet$|stats$|sessions\.|requests\.(list|live|stats|series)$)/;
 const AWAY = "The store does not answer.";
 /** What a page says where there is nothing yet. */
 const BEGINNINGS =
