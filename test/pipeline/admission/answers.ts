@@ -215,7 +215,7 @@ const begun = (from: string, stream: boolean, begin: (n: number) => string): Way
     await using up = await startBackend((_req, res) => {
       res.writeHead(200, SSE).end(begin(n) + SAID);
     });
-    const provider = one(chats["chat-completions"]!, up.base, { streams: "always" });
+    const provider = one(chats["chat-completions"]!, up.base, { streaming: "always" });
     const of = { frontend: chats[from]!, ask: LEAST[from]! };
     return (await heard(provider, { stream }, of)).outcome;
   },
@@ -243,7 +243,7 @@ export const answers = {
     ),
   },
   imageResponse: {
-    ...onLanes(Object.entries(LANES), (n, lane) => long(n, lane, {}, { maxBytes: LONG }), {
+    ...onLanes(Object.entries(LANES), (n, lane) => long(n, lane, {}, { maxResponseBytes: LONG }), {
       most: LONG,
     }),
     "as large as pictures are": { drive: (n) => held(n, imageOperation) },
