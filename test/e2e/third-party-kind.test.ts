@@ -25,7 +25,7 @@ describe("a kind from a package", () => {
   it("keeps the contract, as provider and as frontend", async () =>
     expect(await checkPackage(folder)).toEqual([]));
 
-  it("is routed on both lanes, metered exactly, and listed", async () => {
+  it("is routed in both modes, metered exactly, and listed", async () => {
     const body = JSON.stringify({
       object: "list",
       data: [
@@ -89,8 +89,8 @@ providers:
       const res = await fetch(`${gateway.url}/v1/models${query}`, { headers });
       return ((await res.json()) as any).data as any[];
     };
-    const listed = await models("?kind=fingerprint");
-    expect(listed.map(({ id, kind }) => [id, kind])).toEqual([
+    const listed = await models("?operation=fingerprint");
+    expect(listed.map(({ id, operation }) => [id, operation])).toEqual([
       ["passing/small", "fingerprint"],
       ["turned/small", "fingerprint"],
     ]);

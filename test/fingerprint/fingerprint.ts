@@ -7,16 +7,16 @@ import {
   type CommonRequest,
   type Json,
   type JsonObject,
-  type ModelAnswer,
+  type ModelResponse,
   type Protocol,
   type ServerHalf,
   type Usage,
-  type Work,
+  type OperationSpec,
 } from "tollgate/plugin";
 
 export type FingerprintRequest = Readonly<
   CommonRequest & {
-    kind: "fingerprint";
+    operation: "fingerprint";
     inputs: readonly string[];
     dimensions?: number | undefined;
   }
@@ -26,24 +26,27 @@ export interface Print {
 }
 
 declare module "tollgate/plugin" {
-  interface Works {
+  interface Operations {
     fingerprint: { request: FingerprintRequest; item: Print };
   }
 }
 
-export const fingerprintWork: Work<"fingerprint"> = {
-  kind: "fingerprint",
+export const fingerprintOperation: OperationSpec<"fingerprint"> = {
+  name: "fingerprint",
   noun: "a fingerprint model",
-  modality: "fingerprints",
-  listed: true,
-  written: false,
-  whole: [["input"]],
-  most: ({ input }) => [[{ units: ["input"], count: input }]],
-  guess: ({ usage, input }) => ({ ...usage, input: usage.input ?? input }),
-  pricing: ['{ input: "…" }', "dollars per million tokens"],
-  examples: [{ about: "10,000 tokens in", usage: { input: 10_000 } }],
-  sample: (model) => ({
-    kind: "fingerprint",
+  outputModality: "fingerprints",
+  requiresCatalogEntry: true,
+  generatesTokens: false,
+  completeUnitSets: [["input"]],
+  estimateUsage: ({ input }) => [[{ units: ["input"], count: input }]],
+  estimateMissingUsage: ({ usage, inputTokens }) => ({
+    ...usage,
+    input: usage.input ?? inputTokens,
+  }),
+  pricingHint: ['{ input: "…" }', "dollars per million tokens"],
+  priceExamples: [{ description: "10,000 tokens in", usage: { input: 10_000 } }],
+  sampleRequest: (model) => ({
+    operation: "fingerprint",
     model,
     stream: false,
     inputs: ["Hello"],
@@ -82,10 +85,10 @@ const server: ServerHalf<"fingerprint"> = {
       dimensions: { type: "integer", minimum: 1 },
     },
   },
-  survey: ({ input }) => ({ features: [], n: Array.isArray(input) ? input.length : 1 }),
-  request({ model, input, dimensions, ...rest }) {
+  analyze: ({ input }) => ({ features: [], n: Array.isArray(input) ? input.length : 1 }),
+  decodeRequest({ model, input, dimensions, ...rest }) {
     return {
-      kind: "fingerprint",
+      operation: "fingerprint",
       model: model as string,
       stream: false,
       inputs: [input].flat() as string[],
@@ -94,8 +97,8 @@ const server: ServerHalf<"fingerprint"> = {
       ext: {},
     };
   },
-  stream: () => fail("unsupported", "Fingerprints are not streamed.", { param: "stream" }),
-  whole: (answer: ModelAnswer, { model }) => ({
+  createEncoder: () => fail("unsupported", "Fingerprints are not streamed.", { param: "stream" }),
+  encodeResponse: (answer: ModelResponse, { model }) => ({
     object: "list",
     model,
     data: (answer.items ?? []).map((item, index) => ({
@@ -105,7 +108,7 @@ const server: ServerHalf<"fingerprint"> = {
     })),
     usage: { prompt_tokens: answer.usage.input ?? 0, total_tokens: answer.usage.input ?? 0 },
   }),
-  fault: ({ kind, message, code }) => ({
+  encodeFault: ({ kind, message, code }) => ({
     status: ERRORS[kind][0],
     body: { error: { message, type: kind, code: code ?? kind } },
   }),
@@ -114,13 +117,13 @@ const server: ServerHalf<"fingerprint"> = {
 
 const client: ClientHalf<"fingerprint"> = {
   paths: { generate: "/fingerprints" },
-  request: ({ inputs, dimensions }, { model }) => ({
+  encodeRequest: ({ inputs, dimensions }, { model }) => ({
     model,
     input: inputs,
     ...(dimensions !== undefined && { dimensions }),
   }),
-  stream: () => fail("unsupported", "Fingerprints are not streamed."),
-  whole(body, emit) {
+  createDecoder: () => fail("unsupported", "Fingerprints are not streamed."),
+  decodeResponse(body, emit) {
     const said = parsed(body);
     const { data } = said;
     if (!Array.isArray(data))
@@ -134,34 +137,34 @@ const client: ClientHalf<"fingerprint"> = {
     emit({ type: "usage", usage: usageOf(said) });
     emit({ type: "finish", reason: "stop" });
   },
-  fault(status) {
+  decodeFault(status) {
     const kind = status === 429 ? "rate_limited" : status < 500 ? "invalid" : "upstream";
     return { kind, message: `The provider answered with ${status}.` };
   },
 };
 
 /** The bytes pass; the counts are read from them. */
-const relay: NonNullable<ClientHalf<"fingerprint">["relay"]> = (sink) => {
+const createPassthrough: NonNullable<ClientHalf<"fingerprint">["createPassthrough"]> = (sink) => {
   const chunks: Buffer[] = [];
   return {
-    between: true,
+    isBetweenEvents: true,
     push: (chunk) => void chunks.push(chunk),
     end() {
       const body = Buffer.concat(chunks);
       const said = parsed(body);
-      sink.content();
-      sink.usage({ type: "usage", usage: usageOf(said) });
-      sink.finish("stop");
-      sink.bytes(body);
+      sink.reportContent();
+      sink.reportUsage({ type: "usage", usage: usageOf(said) });
+      sink.reportFinish("stop");
+      sink.write(body);
     },
-    fail() {},
+    writeFault() {},
   };
 };
 
 /** `passes`: upstream's bytes go on as they came. */
 export const fingerprints = (passes = true): Protocol<"fingerprint"> => ({
   id: "fingerprints",
-  work: fingerprintWork,
+  operationSpec: fingerprintOperation,
   server,
-  client: passes ? { ...client, relay } : client,
+  client: passes ? { ...client, createPassthrough } : client,
 });

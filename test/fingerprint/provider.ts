@@ -1,11 +1,11 @@
-import { apiKey, defineProvider } from "tollgate/plugin";
+import { apiKeySchema, defineProvider } from "tollgate/plugin";
 import { fingerprints } from "./fingerprint.ts";
 
 export default defineProvider({
   api: 1,
   name: "prints",
   summary: "Prints from words",
-  credential: apiKey,
+  credential: apiKeySchema,
   options: {
     type: "object",
     additionalProperties: false,
@@ -20,7 +20,7 @@ export default defineProvider({
     models: [
       {
         model: "small",
-        kind: "fingerprint",
+        operation: "fingerprint",
         price: { lines: [{ unit: "input", usd: "0.02", per: 1_000_000 }] },
       },
     ],
@@ -31,7 +31,7 @@ export default defineProvider({
         protocol: fingerprints(passes),
         base: base_url,
         auth: { header: "authorization", prefix: "Bearer ", field: "api_key" },
-        serves: (model) => model !== "elsewhere",
+        servesModel: (model) => model !== "elsewhere",
       },
     ],
   }),
