@@ -64,7 +64,7 @@ async function fetched(n: number): Promise<Outcome> {
 }
 async function listed(n: number): Promise<Outcome> {
   await using up = await large(n);
-  const endpoints = [{ endpoint: { base: up.base }, pool: undefined }];
+  const endpoints = [{ definition: { base: up.base }, pool: undefined }];
   const provider = { endpoints, credentials: [credential], extraOrigins: new Set([up.base]) };
   const line = createCredentialClient(provider as never, 0, signal);
   return await faultIn(() => line.fetch("/models"));
