@@ -46,7 +46,7 @@ export async function held(
   );
   const status = await statusOf(at);
   if (pidsOf(status) !== before) wrong.push(`processes ended: ${before} are ${pidsOf(status)}`);
-  const aside = new Set(status.quarantined.map(({ plugin }) => plugin));
+  const aside = new Set(status.quarantinedHooks.map(({ plugin }) => plugin));
   for (const how of HOOKS)
     if (![...aside].some((plugin) => plugin.includes(how)))
       wrong.push(`${how}: failed ${rounds} times, and is not in quarantine`);

@@ -105,7 +105,7 @@ export const askBroken = (
 interface Processes {
   readonly pid: number;
   readonly workers?: readonly { readonly pid: number }[];
-  readonly quarantined: readonly { readonly plugin: string; readonly hook: string }[];
+  readonly quarantinedHooks: readonly { readonly plugin: string; readonly hook: string }[];
 }
 export const statusOf = async (at: Daemon): Promise<Processes> =>
   (await at.ask("status", {} as JsonObject)) as unknown as Processes;
