@@ -1,4 +1,4 @@
-// The walk: one request's whole life. Stations are files and functions; no station imports another, only walk.ts knows the order.
+// The walk: one request's whole life. Stations are files and functions; no station imports another, only pipeline.ts knows the order.
 // May import: plugin (types), protocols' interface, model, money, catalog, lib. May not: config values, loader, gateway.
 //
 // This file is what a generation offers the walk: everything here is built once per config and never changes.

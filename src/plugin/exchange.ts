@@ -107,7 +107,7 @@ export type Exchange = RequestHead &
     features: readonly Feature[];
     /** The parsed body, with the changes that `edit` hooks made. */
     body: Body;
-    /** Decoded when first read; reading leaves the verbatim lane open. */
+    /** Decoded when first read; reading leaves passthrough mode open. */
     request: ModelRequest;
     /** How much it is: bytes of the body, and about how many tokens of input they are. A guess, made when first read. */
     inputSize: { readonly bytes: number; readonly tokens: number };

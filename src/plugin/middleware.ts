@@ -75,19 +75,19 @@ export interface Hooks {
   /**
    * Once, when the body has been read: top-level fields that stand in for the client's own from here on, in the protocol that the
    * client speaks (`x.protocol`); `undefined` as a value takes a field away. Later hooks, survey, decoding and what is sent see
-   * these, and the lanes stay open: on the verbatim lane the rest of the client's bytes leaves as it came. `model` and `stream` are
+   * these, and the lanes stay open: on passthrough mode the rest of the client's bytes leaves as it came. `model` and `stream` are
    * read before it, and not its to give. A body that the protocol's schema refuses is a failure of the hook.
    */
   edit?(x: Exchange): Opt<Body> | Promise<Opt<Body>>;
   /**
    * Once, before routing; each gets what the one before gave, and is waited for. What comes out is what providers are asked.
-   * Its presence closes the verbatim lane.
+   * Its presence closes passthrough mode.
    */
   rewrite?(request: ModelRequest, x: Exchange): ModelRequest | Promise<ModelRequest>;
   /**
    * Once, after every `rewrite` and before routing: the request as a provider will be asked, in the form of no protocol. What no
    * protocol knows of the client's words stands in its `rest`. It may refuse, and note what it found with `x.label`. It changes
-   * nothing, so the verbatim lane stays open. Not called for what is only found again by its id. A request that cannot be read
+   * nothing, so passthrough mode stays open. Not called for what is only found again by its id. A request that cannot be read
    * in this form is refused.
    */
   inspect?(request: ModelRequest, x: Exchange): void | Promise<void>;
@@ -116,7 +116,7 @@ export interface Hooks {
   /**
    * Made once per call. It may pass events on later, or `stop()`; the answer ends when finish comes out, and with a 503 when the
    * provider has ended and finish has not come out within `timeout`. What the provider made is billed in any case.
-   * Its presence closes the verbatim lane.
+   * Its presence closes passthrough mode.
    */
   event?(
     call: Call,
@@ -125,10 +125,10 @@ export interface Hooks {
   ): (event: ModelEvent) => Sync;
   /**
    * Made once per call. It is shown each event of the answer, in its place among the `event` stages, and changes none of
-   * them, so the verbatim lane stays open: there the answer is decoded beside the bytes, and bytes pass after the events in
+   * them, so passthrough mode stays open: there the answer is decoded beside the bytes, and bytes pass after the events in
    * them were shown. Of an event that comes in several lines, those before the last may have left. Of several answers at once
    * it could be shown one: `n` above 1 is refused where a watcher looks. What the protocol's codec does not know passes unseen
-   * on the verbatim lane; an `event` hook closes that lane, and lets nothing pass that it was not handed.
+   * on passthrough mode; an `event` hook closes that lane, and lets nothing pass that it was not handed.
    *
    * Nothing waits for it. `stop()` ends the answer, at once or from a promise of its own: before the first content as a
    * refusal, after it in the protocol's own error, and after the finish not at all. What was made so far is billed. A throw

@@ -66,7 +66,7 @@ export interface Observer {
   /**
    * What has become durable in the ledger through this gateway, with 1 to 256 lines, within a fifth of a second: every settled call
    * and every correction, once, in the order in which they were written. The sum of its costs is the ledger's, to the nano-dollar:
-   * also of calls whose process was killed, which no record tells of. What a start finds open and presumes is not in it.
+   * also of calls whose process was killed, which no record tells of. What a start finds open and recovers is not in it.
    *
    * Called by the primary process, under the rules of `seen`: nothing waits for it, a throw is logged and these lines are gone for
    * it, and beyond 10,000 that wait they are lost and told by a `dropped` notice.

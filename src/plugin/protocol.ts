@@ -20,7 +20,7 @@ export type ActionType = "generate" | "count" | "relay";
 export type Path = string | ((of: CallContext) => string);
 
 /**
- * One wire format, made by a function of its dialect. Equal ids mean one format, and so the verbatim lane. Either half may be
+ * One wire format, made by a function of its dialect. Equal ids mean one format, and so passthrough mode. Either half may be
  * missing. The host calls its methods from many requests at once; none of them may keep anything between two calls.
  */
 export interface Protocol<K extends Operation = Operation> {
@@ -36,7 +36,7 @@ export interface Protocol<K extends Operation = Operation> {
   /** The half that providers use. Without it, no provider can be called in the protocol. */
   client?: ClientHalf<K>;
   /**
-   * These pass on the verbatim lane, a trailing * being a prefix; all others stop here. Even where they are listed
+   * These pass on passthrough mode, a trailing * being a prefix; all others stop here. Even where they are listed
    * these stop: of a request, what clients present as a key (`authorization`, `x-api-key`, `cookie`, …); of an answer, what tells of
    * the operator's account. Secrets are masked in the rest.
    *
@@ -181,7 +181,7 @@ export interface ClientHalf<K extends Operation> {
    */
   countedToolUnits?: readonly Unit[];
   /**
-   * The verbatim lane: called once for each answer, when upstream's head is there. Without it, same protocol in and out is
+   * passthrough mode: called once for each answer, when upstream's head is there. Without it, same protocol in and out is
    * translated. `headers`: upstream's, all of them.
    */
   createPassthrough?(

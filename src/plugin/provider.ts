@@ -63,7 +63,7 @@ export interface EndpointConnection<C> {
   origins?: readonly string[];
   /** How the credential is added to a request. */
   auth: Auth<C>;
-  /** The verbatim lane's client headers win over them, prepare over both. */
+  /** passthrough mode's client headers win over them, prepare over both. */
   headers?: HeadersOut;
 }
 

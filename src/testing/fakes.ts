@@ -111,7 +111,7 @@ const UNKNOWN_POLICY: EffectivePolicy = {
   reasons: [],
 };
 
-/** A candidate of `provider/model` on the verbatim lane, with an unknown policy. Frozen. */
+/** A candidate of `provider/model` on passthrough mode, with an unknown policy. Frozen. */
 export function candidate(of: Partial<Candidate> = {}): Candidate {
   const model = of.model ?? "model";
   const provider = of.provider ?? "provider";

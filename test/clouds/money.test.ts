@@ -154,7 +154,7 @@ providers:
     expect(charged(fake.up.bills)).toBeLessThanOrEqual(2_000_000n);
   });
 
-  it("killed in the middle, what was open is presumed, and the sum is no less than was charged", async () => {
+  it("killed in the middle, what was open is recovered, and the sum is no less than was charged", async () => {
     const first = await started();
     onTestFinished(() => rmSync(first.dir, { recursive: true, force: true }));
     expect(await ask(first, first.key, false)).toMatch(/^200 /);

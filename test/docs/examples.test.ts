@@ -518,7 +518,7 @@ describe("the store", () => {
     }
   });
 
-  it("keeps the ledger of a gateway that is killed, and what it had open is presumed", async () => {
+  it("keeps the ledger of a gateway that is killed, and what it had open is recovered", async () => {
     const source = readFileSync(join(FOLDER, "file-store.ts"), "utf8");
     const yaml = `frontends: [chat-completions]
 middleware: [auth]

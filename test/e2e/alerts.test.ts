@@ -77,7 +77,7 @@ it("each part of a budget once, in order and signed, though the receiver is down
   const asked = Promise.allSettled(
     Array.from({ length: 45 }, () => askOnNewConnection(at, "demo/echo", secret)),
   );
-  // In the middle of it: what is open then is presumed, and counts.
+  // In the middle of it: what is open then is recovered, and counts.
   await until(async () => {
     const { items } = (await at.ask("ledger.entries", { limit: 60 })) as { items: unknown[] };
     return items.length > 20;

@@ -215,10 +215,10 @@ describe("workers: 2", () => {
     process.kill(before[0]!, "SIGKILL");
 
     const open = () => entries(gateway).then((all) => all.filter((e) => e.outcome === "recovered"));
-    const presumed = await once(open, (found) => found.length > 0 && found.length === cut);
+    const recovered = await once(open, (found) => found.length > 0 && found.length === cut);
     const lost = streams.filter(({ by }) => by !== streams[0]!.by).length;
-    expect([lost, 8 - lost]).toContain(presumed.length);
-    for (const entry of presumed) {
+    expect([lost, 8 - lost]).toContain(recovered.length);
+    for (const entry of recovered) {
       expect(entry).toMatchObject({ kind: "settle", state: "estimated" });
       expect(BigInt(entry.costNano!)).toBeGreaterThan(0n);
     }
@@ -236,7 +236,7 @@ describe("workers: 2", () => {
     up.letGo();
     const ends = await Promise.allSettled(streams.map(({ text }) => text));
     const whole = ends.filter((end) => end.status === "fulfilled");
-    expect(whole).toHaveLength(8 - presumed.length);
+    expect(whole).toHaveLength(8 - recovered.length);
     for (const { value } of whole) expect(value.trimEnd()).toMatch(/data: \[DONE\]$/);
     expect(processes(await many(20, gateway))).toBe(2);
     const rows = await entries(gateway);

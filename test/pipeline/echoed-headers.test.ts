@@ -64,7 +64,7 @@ describe.each(pairs)("from %s to %s", (from, to) => {
     const told = [...answered.headers].map((line) => line.join(": "));
     expect(told.filter((line) => line.includes(KEY))).toEqual([]);
     expect(told.filter((line) => line.includes(Buffer.from(KEY).toString("base64")))).toEqual([]);
-    // On the verbatim lane the rest of the line passes.
+    // On passthrough mode the rest of the line passes.
     expect(answered.headers.get("openai-version")).toBe(from === to ? "of K [secret]" : null);
   });
 });

@@ -124,7 +124,7 @@ test.each(cases)(
       frontend: protocol,
       attempts: { perTarget: 1, total: 1 },
       ...(body && { body }),
-      // A hook that may change requests closes the verbatim lane.
+      // A hook that may change requests closes passthrough mode.
       hooks: lane === "passthrough" ? [] : [{ rewrite: (request: ModelRequest) => request }],
       providers: {
         p: {

@@ -335,7 +335,7 @@ describe("the lanes", () => {
     }
   });
 
-  it("an event hook closes the verbatim lane and sees every event; another provider's lane stays open", async () => {
+  it("an event hook closes passthrough mode and sees every event; another provider's lane stays open", async () => {
     await using up = await streaming();
     const seen: string[] = [];
     await using s = await startTestServices({
@@ -489,7 +489,7 @@ describe("the lanes", () => {
 });
 
 describe("errors", () => {
-  it("upstream's own words pass on the verbatim lane, its secrets masked", async () => {
+  it("upstream's own words pass on passthrough mode, its secrets masked", async () => {
     await using up = await startBackend((_req, res) => {
       res.writeHead(422, { "content-type": "application/json" });
       res.end(JSON.stringify({ error: "bad field, key secret-p", extra: [1] }));

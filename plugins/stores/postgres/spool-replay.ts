@@ -1,5 +1,5 @@
 // What a process before this one has left in the folder: told to a database that does not know of it, under a row of its own. What that process had
-// open then is presumed, as of every node that is no more; and what it had set aside goes back, for now it is known what it has spent.
+// open then is recovered, as of every node that is no more; and what it had set aside goes back, for now it is known what it has spent.
 import type { InstanceInfo, StoreCommand, CommandResult } from "tollgate/plugin";
 import { insertNode, markNodeLeft } from "./membership/heartbeat.ts";
 import type { RunSql } from "./connection/pipelined-connection.ts";

@@ -207,7 +207,7 @@ export class HostCall implements Call {
     this.emulatedStopSequences = wanted;
   }
 
-  /** As the client spells it; on the verbatim lane the words are its own already. */
+  /** As the client spells it; on passthrough mode the words are its own already. */
   clientFieldName(field: string): string {
     if (this.mode !== "translated") return field;
     const x = this.exchange;

@@ -64,7 +64,7 @@ function addHeader(
   return (headers ?? new Map<string, string>()).set(name.toLowerCase(), value);
 }
 
-/** The walk's own side of an exchange: stations write here, plugins see it only through the readonly view. */
+/** The walk's own side of an exchange: stages write here, plugins see it only through the readonly view. */
 export interface ExchangeState extends RouteFindings {
   readonly gen: Generation;
   /** Of the protocol that is spoken: where its route speaks several, reading the body may have changed it. */

@@ -174,7 +174,7 @@ export function runPrepareHooks(chain: HookChain, out: Outgoing, call: Call): vo
     if (hook.appliesTo(call.exchange.model, call.provider)) hook.run(out, call);
 }
 
-/** Which hook keeps a candidate off the verbatim lane, if any does. */
+/** Which hook keeps a candidate off passthrough mode, if any does. */
 export function findTranslatingHook(
   chain: HookChain,
   model: string,

@@ -286,7 +286,7 @@ export class CallTally {
     };
   }
 
-  /** What a crash now would be presumed from: the counts so far, and a price with room for what is on its way. */
+  /** What a crash now would be recovered from: the counts so far, and a price with room for what is on its way. */
   progress(at: number): Extract<StoreCommand, { do: "progress" }> & { at: number } {
     const { usage, estimated } = this.usage();
     const made = usage.output ?? 0;

@@ -1,4 +1,4 @@
-// The verbatim lane under eyes: an answer is decoded beside its bytes, and its bytes pass after the events in them were shown.
+// passthrough mode under eyes: an answer is decoded beside its bytes, and its bytes pass after the events in them were shown.
 import { bodyFormOf } from "../../lib/media-type.ts";
 import type { HeadersIn } from "../../model/values.ts";
 import type { Decoder } from "../../plugin/protocol.ts";

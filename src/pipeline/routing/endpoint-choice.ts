@@ -36,7 +36,7 @@ export function chooseEndpoints(
   return [...chosen.values()];
 }
 
-/** The verbatim lane and native endpoints have no codec that would cut. */
+/** passthrough mode and native endpoints have no codec that would cut. */
 function maxStopSequences({ mode, "~": { endpoint } }: HostCandidate): number {
   return (
     (mode === "translated" ? endpoint.protocol?.client?.maxStopSequences : undefined) ?? Infinity

@@ -16,7 +16,7 @@ export interface Resolution {
   readonly candidates: readonly HostCandidate[];
   /** After which failures the next candidate is tried. */
   readonly failoverOn: ReadonlySet<ErrorKind>;
-  /** Why a candidate is not on the verbatim lane. */
+  /** Why a candidate is not on passthrough mode. */
   readonly translationReasons: ReadonlyMap<HostCandidate, string>;
   /** Undefined: hedging is off. */
   readonly hedge?: HedgeDelays | undefined;

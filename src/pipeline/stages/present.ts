@@ -42,7 +42,7 @@ function recordFirstToken(call: HostCall, tally: CallTally): void {
 
 /** After its terminal an upstream has this long to end its message, so that its connection can be used again. */
 const LINGER_MS = 5_000;
-/** How often a stream says how far it is, so that a crash is presumed from real counts. */
+/** How often a stream says how far it is, so that a crash is recovered from real counts. */
 const PROGRESS_MS = 1_000;
 /** A provider that bills the rest anyway is read on for this long after the client left. */
 const DRAIN_MS = 60_000;

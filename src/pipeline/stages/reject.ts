@@ -121,7 +121,7 @@ export const createPlainError = (fault: Fault, id: string): JsonObject => ({
   },
 });
 
-/** An upstream's refusal on the verbatim lane: its status and its bytes, our secrets out of them. */
+/** An upstream's refusal on passthrough mode: its status and its bytes, our secrets out of them. */
 function forwardUpstreamError(
   x: HostExchange,
   problem: unknown,

@@ -40,7 +40,7 @@ export class OutgoingRequest implements Outgoing {
   #references: References | undefined;
 
   /**
-   * `raw` with `spans` or a `form` is the verbatim lane's; without them the body is written anew. `named`: what was found in the body
+   * `raw` with `spans` or a `form` is passthrough mode's; without them the body is written anew. `named`: what was found in the body
    * already, but for fields that are set right away.
    */
   constructor(of: {

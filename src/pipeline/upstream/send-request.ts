@@ -15,7 +15,7 @@ import { timeoutsFor } from "../targets/timeouts.ts";
 import { UpstreamHttpResponse, readErrorBody } from "./upstream-http-response.ts";
 import { yieldForLargeBody } from "../../lib/yield.ts";
 
-/** What is known of an upstream's refusal, beside its fault: on the verbatim lane its own words pass. */
+/** What is known of an upstream's refusal, beside its fault: on passthrough mode its own words pass. */
 export interface UpstreamErrorResponse {
   status: number;
   headers: HeadersIn;

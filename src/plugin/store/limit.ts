@@ -47,7 +47,7 @@ export interface ThresholdReached extends Pick<Limit, "scope" | "unit" | "per"> 
 export interface ThresholdOutbox {
   /**
    * Those of which nothing says that they were told: by settles whose verdict the host did not live to hear, and by calls that recovery has
-   * presumed. Of a store of several instances: this one's, and those of instances that are dead. Asked once, after `open`. A rejection is logged, and they are told after the next start.
+   * recovered. Of a store of several instances: this one's, and those of instances that are dead. Asked once, after `open`. A rejection is logged, and they are told after the next start.
    */
   listUndelivered(): Promise<readonly ThresholdReached[]>;
   /**

@@ -38,7 +38,7 @@ export interface InstanceState {
   readonly instance: string;
   /** What the instance reported about itself. */
   readonly info?: Opt<InstanceInfo>;
-  /** left: it ended in good order. dead: its lease was over, and what it had open is presumed. */
+  /** left: it ended in good order. dead: its lease was over, and what it had open is recovered. */
   readonly state: "live" | "left" | "dead";
   /** When a sign of life came last, in Unix milliseconds, by the store's clock. */
   readonly lastHeartbeatAt: number;
@@ -76,7 +76,7 @@ export type StoreEvent =
   /** A copy of what is told cannot be kept on this gateway's disk. */
   | { readonly type: "spool_failed"; readonly reason: string }
   /**
-   * What was counted here and is no verdict of a settle crossed these: calls of the dead that were presumed, what was told later or added up
+   * What was counted here and is no verdict of a settle crossed these: calls of the dead that were recovered, what was told later or added up
    * later. Each once, and told to the observers as those of verdicts are.
    */
   | { readonly type: "thresholds_reached"; readonly crossings: readonly ThresholdReached[] }

@@ -43,7 +43,7 @@ export interface Store {
   /**
    * Lock, or join; recover, and presume what dead owners left open: `recovered` calls. The host calls it before all else, and again
    * after it was fenced. `epoch` is greater than that of every instance before: a token that fences. `instance` is new with every
-   * process; the same one again is a re-open, and its calls stay open, unless they were presumed meanwhile. `hear` is called at any time after that, with what this gateway has to know and cannot see by
+   * process; the same one again is a re-open, and its calls stay open, unless they were recovered meanwhile. `hear` is called at any time after that, with what this gateway has to know and cannot see by
    * itself; it returns at once and never throws. A rejection ends the start; of a store with a `lease` one that is no fault, or
    * `unavailable`, is tried again until it opens: what it stands on may come up later than the gateway.
    */
@@ -58,7 +58,7 @@ export interface Store {
    * be; the host finds out which, as it does for `invalid`, and its client may come again. Never of a settle.
    *
    * The fence: an instance that was taken for dead while it lived is refused whatever it asks for, as `conflict` with the code
-   * `fenced`. The host opens the store again and tells the same batch again. What it settles then of calls that were presumed is
+   * `fenced`. The host opens the store again and tells the same batch again. What it settles then of calls that were recovered is
    * the truth that comes late: a correction of each, once.
    */
   apply(batch: readonly StoreCommand[]): Promise<readonly CommandResult[]>;
@@ -150,7 +150,7 @@ export interface ReadOptions {
  */
 export type StoreCommand = { at: number } & (
   | Reserve
-  /** What a crash would be presumed from. Best effort: an attempt that is not open is passed over. */
+  /** What a crash would be recovered from. Best effort: an attempt that is not open is passed over. */
   | { do: "progress"; attempt: string; usage: Usage; costNano?: Opt<bigint | null> }
   | Settle
   /** Adds a correction to the cost of a settled call. `costNano` is the difference and may be negative. */

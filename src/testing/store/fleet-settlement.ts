@@ -96,7 +96,7 @@ export const fleetSettlementLaws: readonly FleetLaw[] = [
       const said = [...one.events, ...other.events].filter(
         ({ type }) => type === "calls_recovered",
       );
-      assert.ok(said.length > 0, "they were told that calls were presumed");
+      assert.ok(said.length > 0, "they were told that calls were recovered");
     },
   ],
 

@@ -174,7 +174,7 @@ export const instanceLaws: readonly Law[] = [
   ],
 
   [
-    "a dead instance's calls are presumed by one that lives; the truth is a correction",
+    "a dead instance's calls are recovered by one that lives; the truth is a correction",
     async (store, _crash, more) => {
       const other = await more.openAnother?.();
       if (!other || !more.expireLease) return;

@@ -16,10 +16,10 @@ import {
   type Law,
 } from "./fixtures.ts";
 
-/** What the next owner finds after a crash, and what it presumes. */
+/** What the next owner finds after a crash, and what it recovers. */
 export const recoveryLaws: readonly Law[] = [
   [
-    "what was acknowledged is there after a crash, and open calls are presumed",
+    "what was acknowledged is there after a crash, and open calls are recovered",
     async (store, crash) => {
       const lease = { unit: "concurrent", per: "open", max: 3 } as const;
       const claims = [limitClaim({}, 1_000n), limitClaim(lease, 1n)];
@@ -58,7 +58,7 @@ export const recoveryLaws: readonly Law[] = [
   ],
 
   [
-    "the truth about a presumed call is a correction, once",
+    "the truth about a recovered call is a correction, once",
     async (_store, crash) => {
       await _store.apply([reserveCommand("a", { claims: [limitClaim({}, 1_000n)] })]);
       const store = await crash();
@@ -66,8 +66,8 @@ export const recoveryLaws: readonly Law[] = [
       const late = settleCommand("a", { costNano: 300n, usage: { output: 7 } });
       await store.apply([late, late]);
       await store.apply([late]);
-      const [, presumed, correction, ...more] = await readEntries(store, "a");
-      assert.equal(presumed?.costNano, 1_000n);
+      const [, recovered, correction, ...more] = await readEntries(store, "a");
+      assert.equal(recovered?.costNano, 1_000n);
       assert.equal(correction?.kind, "adjust");
       assert.equal(correction.costNano, -700n);
       assert.deepEqual(correction.usage, { output: 7 });
@@ -104,7 +104,7 @@ export const recoveryLaws: readonly Law[] = [
   ],
 
   [
-    "crossings are kept until they are told: over a crash, and of what recovery presumes",
+    "crossings are kept until they are told: over a crash, and of what recovery recovers",
     async (store, crash) => {
       if (!store.thresholds) return;
       const budget = { max: 1_000n, per: "month" } as const;

@@ -39,7 +39,7 @@ export default defineStore({
 interface Line {
   readonly instance: string;
   readonly batch: readonly StoreCommand[];
-  /** An instance begins, with what it presumes. */
+  /** An instance begins, with what it recovers. */
   readonly opened?: true;
 }
 

@@ -1,4 +1,4 @@
-// Requests through the real route and dispatch stations, before simulated upstreams, in virtual time. Only the call itself is simulated:
+// Requests through the real route and dispatch stages, before simulated upstreams, in virtual time. Only the call itself is simulated:
 // what it takes and how it ends. The same requests are sent directly too, with the same luck.
 import { hash } from "node:crypto";
 import type { ErrorKind } from "tollgate/plugin";

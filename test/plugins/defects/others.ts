@@ -194,7 +194,7 @@ export const storeDefects: readonly Defect[] = [
     what: "what it has acknowledged is not on the disk",
     from: "return apply(line, () => (said ? write(line) : undefined));",
     to: "return apply(line, () => (said ? undefined : write(line)));",
-    check: "what was acknowledged is there after a crash, and open calls are presumed",
+    check: "what was acknowledged is there after a crash, and open calls are recovered",
     says: /./,
   },
   {
@@ -218,7 +218,7 @@ export const storeDefects: readonly Defect[] = [
     what: "calls of a dead owner stay open for good",
     from: "const batch = dead.map(({ row, progress }) => book.recoveredSettle(row, progress, at));",
     to: "const batch: ReturnType<typeof book.recoveredSettle>[] = dead.slice(0, 0).map(({ row, progress }) => book.recoveredSettle(row, progress, at));",
-    check: "what was acknowledged is there after a crash, and open calls are presumed",
+    check: "what was acknowledged is there after a crash, and open calls are recovered",
     says: /./,
   },
   {

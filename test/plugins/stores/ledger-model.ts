@@ -10,7 +10,7 @@ interface Call {
   claims: readonly (Claim & { window: string })[];
   hold: bigint | null;
   heard?: bigint | null | undefined;
-  settled?: { state: string; cost: bigint | null; tokens: bigint | null; presumed: boolean };
+  settled?: { state: string; cost: bigint | null; tokens: bigint | null; recovered: boolean };
   adjusted: Map<string, bigint>;
 }
 
@@ -44,10 +44,10 @@ export class LedgerModel {
         state: op.state,
         cost: op.costNano,
         tokens: BigInt(op.usage.output ?? 0),
-        presumed: false,
+        recovered: false,
       };
       if (!call.settled) this.settle(call, op.at, truth);
-      else if (call.settled.presumed) {
+      else if (call.settled.recovered) {
         this.now(op.at);
         const before = call.settled.cost ?? 0n;
         if (!call.adjusted.has("late")) call.adjusted.set("late", (op.costNano ?? before) - before);
@@ -105,7 +105,7 @@ export class LedgerModel {
     };
   }
 
-  /** What was open is presumed from what was heard, or from its hold. */
+  /** What was open is recovered from what was heard, or from its hold. */
   crash(at: number): number {
     this.clock = Math.max(0, ...[...this.rates.values()].map((rate) => rate.at));
     const open = [...this.calls.values()].filter(({ settled }) => !settled);
@@ -117,7 +117,7 @@ export class LedgerModel {
         state: cost === null ? "unpriced" : "estimated",
         cost,
         tokens: call.heard === undefined ? null : 1n,
-        presumed: true,
+        recovered: true,
       });
     }
     return open.length;

@@ -38,7 +38,7 @@ async function copied(from: Store, to: Store) {
   return { rest, ...(await into.finish(rest)) };
 }
 
-/** Calls, some of them open, presumed, corrected, of two processes. */
+/** Calls, some of them open, recovered, corrected, of two processes. */
 async function filled(store: Store, label: string): Promise<void> {
   await store.open({ instance: "first" });
   const claims = LIMITS.map((limit) => ({ ...limit, take: 100n }));

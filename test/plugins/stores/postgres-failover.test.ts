@@ -96,7 +96,7 @@ const saidOf = async (store: Store, attempt: string): Promise<readonly string[]>
     kind === "settle" ? outcome : kind,
   );
 
-/** Its own calls are presumed before it tells how they ended, or they are not. */
+/** Its own calls are recovered before it tells how they ended, or they are not. */
 const ENDED = [
   ["reserve", "ok"],
   ["reserve", "recovered", "adjust"],

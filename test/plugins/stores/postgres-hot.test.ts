@@ -161,7 +161,7 @@ describe.skipIf(!hasPostgres())("a hot budget", () => {
     expect(await slices()).toEqual([]);
   });
 
-  it("the slice of a gateway that died goes back once its lease is over, and its open calls are presumed", async () => {
+  it("the slice of a gateway that died goes back once its lease is over, and its open calls are recovered", async () => {
     const max = 100_000_000n;
     const [one, two] = [await node("one"), await node("two")];
     const n = BigInt(await heated([one, two], max));
@@ -269,7 +269,7 @@ describe.skipIf(!hasPostgres())("a hot budget", () => {
     expect(await counted(max)).toEqual([max, 0n]);
   });
 
-  it("what the calls of a gateway that died have crossed is told by the one that presumes them", async () => {
+  it("what the calls of a gateway that died have crossed is told by the one that recovers them", async () => {
     const one = await node("one");
     await one.apply([take("left", TAKE)]);
     open = open.filter((store) => store !== one);

@@ -72,7 +72,7 @@ describe("a hold", () => {
       claim: 1n,
     });
   });
-  it("the row holds the worst case in every mode: that is what a crash is presumed to have cost", () => {
+  it("the row holds the worst case in every mode: that is what a crash is recovered to have cost", () => {
     const worst = estimateHold(ask({ budgetMode: "hard", modelMaxOutput: 64_000 }));
     expect(worst.nano).toBe(10_000_000n + 64_000n * 25_000n);
     for (const mode of ["expected", "soft"] as const)

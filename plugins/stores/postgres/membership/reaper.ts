@@ -1,4 +1,4 @@
-// Calls that others have left open, and what is presumed of them.
+// Calls that others have left open, and what is recovered of them.
 import type { StoreCommand } from "tollgate/plugin";
 import { recoveredSettle, recoveryTime, type LedgerRow, type Progress } from "tollgate/store";
 import type { RunSql, Row } from "../connection/pipelined-connection.ts";

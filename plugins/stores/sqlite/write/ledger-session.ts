@@ -51,7 +51,7 @@ export class LedgerSession {
   readonly #statements: { [word in "begin" | "commit" | "save" | "release"]: StatementSync };
   #droppedMeters: readonly string[] = [];
 
-  /** `recovers`: what others have left open is presumed. */
+  /** `recovers`: what others have left open is recovered. */
   constructor({ file, durability }: SqliteSettings, owner: string, recovers = true) {
     this.#owner = owner;
     this.#isRelaxed = durability === "relaxed";
