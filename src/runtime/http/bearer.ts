@@ -1,7 +1,7 @@
 import { fail } from "../../model/error.ts";
 import type { HeadersIn } from "../../model/values.ts";
 
-/** The secret of a request whose frontend does not say otherwise. */
+/** Returns the secret of a request, for frontends without their own rule. */
 export function readBearerToken(headers: HeadersIn): string | undefined {
   const authorization = headers.authorization;
   if (authorization === undefined) {

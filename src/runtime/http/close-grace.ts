@@ -1,17 +1,25 @@
-// Before connections are closed at the end: what has arrived is read, and a client that is about to ask has a moment for its request.
+// Closes connections gracefully. Data that has arrived is read first, and a client that is about to
+// send a request gets a moment to do so.
 import type { Socket } from "node:net";
 
-/** All that had arrived by now has been read then: the loop has looked at every socket once more. */
+/**
+ * Calls `then` after all data that has arrived by now was read: the event loop has polled every
+ * socket once more.
+ */
 export const afterPendingReads = (then: () => void): void =>
   void setImmediate(() => setImmediate(then));
 
-/** One that is silent then is closed. */
+/** Closes the socket after `withinMs` if it is idle then. */
 export function closeUnlessActive(socket: Socket, withinMs: number, isIdle: () => boolean): void {
   const timer = setTimeout(() => afterPendingReads(() => isIdle() && socket.destroy()), withinMs);
   socket.once("close", () => clearTimeout(timer));
 }
 
-/** Connections that wait to be taken would be cut off with the port; the loop takes few of them in one turn. `taken`: how many have been. */
+/**
+ * Waits until the accept queue is empty, because closing the port would cut off connections in it.
+ * The event loop accepts only a few of them per turn.
+ * @param acceptedCount Returns how many connections were accepted so far.
+ */
 export async function drainAcceptQueue(
   acceptedCount: () => number,
   withinMs: number,

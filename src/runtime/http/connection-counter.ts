@@ -1,4 +1,4 @@
-// How many connections there are, in all and of each address.
+// Counts connections, in total and per address.
 import { BOUNDS } from "../../lib/bounds.ts";
 import type { Rejection } from "./request-guard.ts";
 
@@ -25,17 +25,20 @@ export class ConnectionCounter {
     this.#limits = limits;
   }
 
-  /** From now on; connections that are open stay. */
+  /** Changes the limits for new connections. Open connections stay. */
   setLimits(limits: ConnectionLimits): void {
     this.#limits = limits;
   }
 
-  /** Counts a connection, also one too many: it is open until it is closed. */
+  /**
+   * Counts a connection and returns the rejection if it exceeds a limit. A rejected connection also
+   * counts until it is closed.
+   */
   add(address: string): Rejection | undefined {
     const here = (this.#byAddress.get(address) ?? 0) + 1;
     this.#byAddress.set(address, here);
     if (++this.#total > this.#limits.connections) return TOO_MANY_IN_TOTAL;
-    // A unix socket has no addresses: all clients that come by it are one.
+    // A Unix socket has no client addresses, so the limit per address does not apply.
     if (address === "") return undefined;
     return here > this.#limits.connectionsPerAddress ? TOO_MANY_OF_ADDRESS : undefined;
   }

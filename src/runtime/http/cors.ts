@@ -1,7 +1,8 @@
-// The headers that a browser needs before a page on a listed origin may call. Other origins were refused before.
+// Sets the CORS headers for pages on a listed origin. Requests from other origins were rejected
+// before.
 import type { IncomingMessage, ServerResponse } from "node:http";
 
-/** Named one by one: a star does not cover `authorization`. */
+/** Allowed request headers, listed by name because `*` does not cover `authorization`. */
 const ALLOWED_HEADERS = [
   "authorization",
   "content-type",
@@ -38,7 +39,7 @@ const EXPOSED_HEADERS = [
   "server-timing",
 ].join(", ");
 
-/** On an answer to a page. */
+/** Sets the CORS headers of a response to a page. */
 export function setCorsHeaders(req: IncomingMessage, res: ServerResponse): void {
   const { origin } = req.headers;
   if (origin === undefined) return;
@@ -47,7 +48,10 @@ export function setCorsHeaders(req: IncomingMessage, res: ServerResponse): void 
   res.setHeader("vary", "Origin");
 }
 
-/** True: it was a preflight, and is answered. SDKs in a browser send headers of their own name, so those are echoed by prefix. */
+/**
+ * Answers a preflight request. Returns whether the request was one. SDKs in a browser send their
+ * own headers, so those with a known prefix are echoed.
+ */
 export function answerPreflight(req: IncomingMessage, res: ServerResponse): boolean {
   const { headers } = req;
   if (

@@ -1,18 +1,19 @@
-// Nearly every request names its route letter for letter. Such a one is found by one look, without what h3 makes for a search;
-// h3 would find the same route, and finds all others.
+// Finds the route of a request by one lookup if the path has no parameters, as in nearly every
+// request. This avoids the cost of h3's search. h3 would find the same route, and it handles all
+// other paths.
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Generation } from "../../pipeline/generation.ts";
 import type { MountedFrontend, MountedRoute } from "../../pipeline/exchange/mounted.ts";
 import { runPipeline } from "../../pipeline/pipeline.ts";
 
-/** Undefined: it has to be looked for. */
+/** Handles a request. Returns undefined if h3 has to find the route. */
 export type ExactRouteHandler = (
   req: IncomingMessage,
   res: ServerResponse,
 ) => Promise<void> | undefined;
 
 const NO_PARAMS: Readonly<Record<string, string>> = Object.freeze({});
-/** A name of a part, or anything at all. */
+/** Matches a path with a parameter or a wildcard. */
 const ROUTE_PATTERN = /[:*]/;
 
 export function createExactRouteHandler(
@@ -28,7 +29,7 @@ export function createExactRouteHandler(
 
 type Routes = readonly Pick<MountedFrontend, "routes">[];
 
-/** The one route whose path this is, as it stands. */
+/** Returns a lookup of routes by their literal path. */
 export function createExactRouteLookup(
   frontends: Routes,
 ): (method: string, url: string) => MountedRoute | undefined {
@@ -39,7 +40,7 @@ export function createExactRouteLookup(
         if (ROUTE_PATTERN.test(path)) continue;
         const paths = methods.get(route.method) ?? new Map<string, MountedRoute | undefined>();
         methods.set(route.method, paths);
-        // Which of two is meant is h3's to say.
+        // If several routes share a path, h3 decides between them.
         paths.set(path, paths.has(path) ? undefined : { frontend, route, path });
       }
   return (method, url) => {

@@ -1,4 +1,5 @@
-// A generation's routes on h3. Handlers write the node response themselves; h3 routes, and nothing it throws reaches a client.
+// Registers a generation's routes with h3. Handlers write the Node response themselves. h3 only
+// routes, and none of its own errors reach a client.
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { H3, type H3Event } from "h3";
 import { nextRequestId } from "../../lib/request-id.ts";
@@ -13,25 +14,33 @@ import { findClosestFrontend, createUnknownPathFault } from "./unknown-path.ts";
 import type { FileStore } from "../services/image-file-store.ts";
 import { PEER_PATH, MAX_REQUEST_BYTES } from "../services/peer-gateways.ts";
 
-/** What h3 takes for "answered already". */
+/** Return value by which h3 recognizes that the response was already sent. */
 const H3_HANDLED = Symbol.for("h3.handled");
 
 export interface AppOptions {
   gen: Generation;
   frontends: readonly MountedFrontend[];
-  /** For /readyz. */
+  /** State for `/readyz`. */
   ready: () => { ready: boolean; state: string };
-  /** Pictures that a client asked for by address. */
+  /** Store of the images that clients requested by URL. */
   files?: Pick<FileStore, "serve">;
-  /** What another gateway on the store asks; undefined: it is none. */
+  /**
+   * Answers a query from another gateway on the store. Returns undefined if the sender is not one.
+   */
   answerPeer?: (question: Buffer) => Promise<Buffer | undefined>;
-  /** Hears of each request that no route took. */
+  /** Called for each request without a matching route. */
   onRejected?: OnRejected;
-  /** Of the admin listener: no list of its paths, which is for the holders of tokens, and "/" is a plugin's to serve. */
+  /**
+   * Whether this is the admin listener. Its paths are not suggested, because only token holders may
+   * see them, and a plugin may serve "/".
+   */
   admin?: boolean;
 }
 
-/** A request that was answered before a frontend saw it, as its client was told. */
+/**
+ * Reports a request that was answered before it reached a frontend, with the status that its client
+ * received.
+ */
 export type OnRejected = (refusal: Omit<RejectedRequest, "at" | "listener">) => void;
 
 export function createApp(options: AppOptions): H3 {
@@ -87,7 +96,10 @@ const BAD_PATH_FAULT: Fault = {
 };
 const INTERNAL_FAULT: Fault = { kind: "internal", message: "Something went wrong here." };
 
-/** What h3 refuses before a route has it: said in the protocol whose paths begin alike. */
+/**
+ * Answers requests that h3 rejects before they reach a route. Uses the protocol of the frontend
+ * with the most similar paths.
+ */
 export const createUnroutedResponder =
   (frontends: readonly MountedFrontend[], onRejected?: OnRejected) =>
   (req: IncomingMessage, res: ServerResponse, status: number): void => {
@@ -114,7 +126,10 @@ function mountHealthRoutes(app: H3, ready: AppOptions["ready"], admin: boolean):
   }
 }
 
-/** No key is asked for: the signed address itself is the permission, and it ends. */
+/**
+ * Serves stored files. No key is required, because the signed URL is the permission, and it
+ * expires.
+ */
 function mountFileRoute(
   app: H3,
   files: Pick<FileStore, "serve">,
@@ -135,7 +150,7 @@ function mountFileRoute(
     });
 }
 
-/** By gateways on the same store. To any other client there is nothing here. */
+/** Answers other gateways on the same store. Any other client receives a 404. */
 function mountPeerRoute(
   app: H3,
   asked: NonNullable<AppOptions["answerPeer"]>,
@@ -162,7 +177,7 @@ const NO_PEER_ROUTE_FAULT: Fault = {
   message: `There is no route POST ${PEER_PATH}.`,
 };
 
-/** Undefined: it is longer, or was not sent whole. */
+/** Returns the body, or undefined if it is larger than `most` or incomplete. */
 async function readBody(req: IncomingMessage, most: number): Promise<Buffer | undefined> {
   const parts: Buffer[] = [];
   let bytes = 0;
@@ -183,7 +198,7 @@ function nodeRequestOf(event: H3Event): { req: IncomingMessage; res: ServerRespo
   return node as { req: IncomingMessage; res: ServerResponse };
 }
 
-/** Parameters once decoded; nothing when they cannot be. */
+/** Decodes path parameters once. Returns undefined if one of them is malformed. */
 function decodeParams(
   params: Record<string, string> | undefined,
 ): Record<string, string> | undefined {

@@ -1,18 +1,23 @@
-// How each address of `listen:` is opened: by listhen, over TLS, as a unix socket, together with other processes, or as a socket that was
-// open before we came.
+// Selects how each address of `listen:` is opened: with listhen, over TLS, as a Unix socket, shared
+// with other processes, or as an inherited socket.
 import { createServer, type RequestListener, type Server } from "node:http";
 import type { ListenConfig, ListenTls } from "../../config/sections/network-config.ts";
 import type { ListenTarget } from "./listener.ts";
 import { chooseAddress, listenInherited, listenShared } from "./port-binding.ts";
 import { removeStaleSocket, listenOnSocket } from "./unix-socket.ts";
 
-/** Where a listener really is: an address and a free port, a path, or the number of a descriptor that is open already. */
+/**
+ * Actual location of a listener: an address and port, a path, or the number of an open descriptor.
+ */
 export type BoundAddress =
   | { readonly host: string; readonly port: number }
   | { readonly socket: string }
   | { readonly fd: number };
 
-/** `bound`: chosen before, for several processes, or handed over. */
+/**
+ * Returns the listen target of a `listen:` entry.
+ * @param boundAddress An address that was reserved for several processes, or handed over.
+ */
 export async function toListenTarget(
   listen: ListenConfig,
   boundAddress?: BoundAddress,
@@ -38,7 +43,8 @@ export async function toListenTarget(
     const at = { path: socket, mode: mode!, key: "listen.socket" };
     return {
       ...guarded,
-      // Pages do not reach a socket: what stands before it says which names are its.
+      // Web pages cannot reach a Unix socket. The proxy in front of it decides which host names are
+      // valid.
       host: "",
       port: 0,
       async open(_at, handler) {
@@ -48,13 +54,17 @@ export async function toListenTarget(
     };
   }
   const place = { ...guarded, host: listen.host, port: listen.port };
-  // listhen cannot take another certificate while it serves, nor be one of several processes.
+  // listhen cannot change its certificate while it serves, and cannot share a port between
+  // processes.
   if (!boundAddress && !tls) return place;
   const at = boundAddress && "port" in boundAddress ? boundAddress : listen;
   return { ...place, open: (_at, handler) => listenShared(at, handler, "--port", make) };
 }
 
-/** Most gateways have no certificate, and the module takes time to load. */
+/**
+ * Loads the TLS module on demand, because most gateways have no certificate and the module takes
+ * time to load.
+ */
 async function createTlsServerFactory(
   tls: ListenTls,
 ): Promise<(handler: RequestListener) => Server> {
@@ -63,7 +73,10 @@ async function createTlsServerFactory(
   return (handler) => createTlsServer(context, tls.clientCertificates, handler);
 }
 
-/** What this process settles for all: an address and a free number, a path that nothing stands in the way of, or a descriptor of ours. */
+/**
+ * Reserves an address for all worker processes: an address with a free port, an unused socket path,
+ * or an open descriptor.
+ */
 export async function reserveAddress(
   listen: ListenConfig,
   fd: number | undefined,

@@ -1,5 +1,5 @@
-// The one open port, guarded: what every request and every socket must keep to before a frontend looks at it.
-// May import: node:http, listhen, lib, and its own neighbours. Knows nothing of models.
+// Opens the guarded port. Every request and socket must pass its checks before a frontend receives
+// it. May import node:http, listhen, lib, and its neighbors. Has no knowledge of models.
 import type { RequestListener, Server } from "node:http";
 import { isIP, Server as NetServer, type AddressInfo, type Socket } from "node:net";
 import { BOUNDS } from "../../lib/bounds.ts";
@@ -13,37 +13,46 @@ import { drainAcceptQueue } from "./close-grace.ts";
 import type { SocketLimits } from "./socket-limits.ts";
 import { SocketGuard } from "./socket-guard.ts";
 
-/** One address, and what is to be kept to there. */
+/** One address, and the rules for its requests. */
 export interface ListenTarget {
   readonly host: string;
-  /** 0: any free one. Any other is this one or an error. */
+  /** Port number. `0` selects any free port. Any other port is used, or opening fails. */
   readonly port: number;
-  /** How it is opened, when it is no port of this process alone. */
+  /** Opens the server if the port is not a plain port of this process. */
   readonly open?: (at: ListenTarget, handler: RequestListener) => Promise<Server>;
-  /** More Host names that count as ours. */
+  /** Additional accepted `Host` names. */
   readonly hosts?: readonly string[];
-  /** Origins that browsers may call from. */
+  /** Origins from which browsers may send requests. */
   readonly origins?: readonly string[];
-  /** Stricter about names of hosts and about pages, as `door.ts` says. */
+  /** Whether the stricter rules for host names and pages apply. See `request-guard.ts`. */
   readonly isAdmin?: boolean;
-  /** What `open` opens speaks https. */
+  /** Whether the server that `open` returns uses HTTPS. */
   readonly isTls?: boolean;
-  /** The path of what `open` opens, when that is no address. */
+  /** Socket path, if `open` opens a Unix socket. */
   readonly socket?: string;
 }
 
 export interface ListenOptions extends ListenTarget {
-  /** More addresses, under the same limits together. */
+  /** Additional addresses. All addresses share the limits. */
   readonly additionalTargets?: readonly ListenTarget[];
   readonly handler: RequestListener;
-  /** For `Expect: 100-continue`; the same one unless said otherwise. What reads the body calls `res.writeContinue()` first. */
+  /**
+   * Handler for `Expect: 100-continue`. Default: `handler`. The code that reads the body must call
+   * `res.writeContinue()` first.
+   */
   readonly checkContinue?: RequestListener;
   readonly limits?: Partial<ListenLimits>;
-  /** Told of every request, and every connection, that was turned away before it was with the handler whole. */
+  /**
+   * Called for every request and connection that was rejected before the handler received it
+   * completely.
+   */
   readonly onRejected?: (refusal: Rejection, who: RejectedClient) => void;
 }
 
-/** `id`: the refusal's `x-request-id`. `method`: where a whole head was read. */
+/**
+ * The client of a rejected request. `id`: the `x-request-id` of the rejection. `method`: set if the
+ * request head was complete.
+ */
 export interface RejectedClient {
   readonly id: string;
   readonly address: string | undefined;
@@ -52,7 +61,10 @@ export interface RejectedClient {
 
 export interface ListenLimits extends SocketLimits {
   readonly headers: number;
-  /** Longer than a load balancer in front keeps its side open, or it sends into a closed socket. */
+  /**
+   * Keep-alive timeout, in milliseconds. It must be longer than that of a load balancer in front,
+   * which could otherwise send into a closed socket.
+   */
   readonly keepAliveMs: number;
 }
 
@@ -66,7 +78,7 @@ export const DEFAULT_LIMITS: ListenLimits = {
   inFlightPerSocket: BOUNDS.inFlightPerSocket.max,
   lingerMs: 1_000,
   lingerBytes: 65_536,
-  // What a client says at once is here by then, over a network too.
+  // Long enough for a client's first bytes to arrive, even over a network.
   closeGraceMs: 1_000,
   headers: BOUNDS.headers.max,
   keepAliveMs: 65_000,
@@ -74,23 +86,32 @@ export const DEFAULT_LIMITS: ListenLimits = {
 };
 
 export interface ListenerHandle {
-  /** Of the first address, as are `port` and `server`. */
+  /** URL of the first address. `port` and `server` belong to it too. */
   readonly url: string;
   readonly port: number;
   readonly server: Server;
-  /** Of all addresses, in their order. */
+  /** URLs of all addresses, in their order. */
   readonly urls: readonly string[];
   readonly servers: readonly Server[];
   inFlight(): number;
-  /** Of connections, and of clients that do not read; from now on. */
+  /** Changes the limits for new connections and for clients that do not read. */
   setLimits(limits: ConnectionLimits & Partial<Pick<SocketLimits, "stalledWindowMs">>): void;
-  /** All are served, and every answer is the last one on its connection: the port closes soon. */
+  /**
+   * Marks every response as the last one on its connection, because the port closes soon. All
+   * requests are still served.
+   */
   announceClose(): void;
-  /** Accepts no new client and waits for requests in flight; how many were cut when the time was over. */
+  /**
+   * Stops accepting connections and waits for open requests. Returns how many were aborted after
+   * `graceMs`.
+   */
   close(graceMs: number): Promise<number>;
-  /** The same, when another process serves the same ports: a connection that a client keeps is closed by its next answer. */
+  /**
+   * Like `close`, for a port that another process serves too. A kept-alive connection is closed
+   * after its next response.
+   */
   closeForHandoff(graceMs: number): Promise<number>;
-  /** Cuts every client off. */
+  /** Closes every connection immediately. */
   destroy(): void;
 }
 
@@ -125,7 +146,7 @@ export async function listen(options: ListenOptions): Promise<ListenerHandle> {
     };
 
   let acceptedCount = 0;
-  /** One address of those that there are. */
+  /** Opens one of the addresses. */
   async function opened(place: ListenTarget): Promise<Server> {
     const through = guarded(createRequestGuard({ ...place, maxHeaders: limits.headers }));
     const handler = through(options.handler);
@@ -136,7 +157,7 @@ export async function listen(options: ListenOptions): Promise<ListenerHandle> {
     server.on("connection", () => void acceptedCount++);
     if (place.isTls) limitConnections(server, limits.connections);
     server.on("checkContinue", through(options.checkContinue ?? options.handler));
-    // Reaches the door, which knows one Expect only.
+    // Sent to the request guard, which accepts only `100-continue`.
     server.on("checkExpectation", handler);
     attachServerEvents(server, notRequest);
     applyLimits(server, limits);
@@ -177,13 +198,14 @@ export async function listen(options: ListenOptions): Promise<ListenerHandle> {
 }
 
 /**
- * Takes no new connection. Node's own close() for HTTP, and listhen's, end those that they take for idle: on one a client may have asked, and
- * one that waits for 100 Continue is not.
+ * Stops accepting connections. Node's own `close()` for HTTP and the one of listhen also end
+ * connections that they consider idle. On such a connection a client may have sent a request, or
+ * may wait for `100 Continue`.
  */
 const closeServer = (server: Server): Promise<void> =>
   new Promise((resolve) => void NetServer.prototype.close.call(server, () => resolve()));
 
-/** How many requests were cut off when the time was over. */
+/** Waits for open requests, at most `graceMs`. Returns how many were aborted. */
 async function waitForRequests(
   graceMs: number,
   sockets: SocketGuard,
@@ -200,7 +222,7 @@ async function waitForRequests(
   return cut;
 }
 
-/** All of them, or none. */
+/** Opens all servers. If one fails, closes the others and throws. */
 async function openAll(opening: readonly Promise<Server>[]): Promise<readonly Server[]> {
   const ends = await Promise.allSettled(opening);
   const failed = ends.find((end) => end.status === "rejected");
@@ -209,7 +231,10 @@ async function openAll(opening: readonly Promise<Server>[]): Promise<readonly Se
   throw failed.reason;
 }
 
-/** Before its handshake is over a connection is none that could be refused in words: so many more than that are open at most. */
+/**
+ * Maximum pending TLS handshakes beyond the connection limit. A connection cannot receive an error
+ * response before its handshake is complete.
+ */
 const MAX_PENDING_HANDSHAKES = 256;
 
 const limitConnections = (server: Server, connections: number): void =>
@@ -223,7 +248,7 @@ function attachServerEvents(
   server.on("connect", (req) => notRequest(req.socket, CONNECT_REJECTED));
   server.on("clientError", (error: NodeJS.ErrnoException & { rawPacket?: Buffer }, socket) => {
     const { code = "", rawPacket } = error;
-    // Other errors are clients that left.
+    // Other errors mean that the client disconnected.
     if (code in PARSER_REJECTIONS || (code.startsWith("HPE_") && code !== "HPE_INVALID_EOF_STATE"))
       notRequest(
         socket as Socket,
@@ -235,13 +260,17 @@ function attachServerEvents(
   });
 }
 
-/** What can still be said after the server was made. `maxHeaderSize` cannot: it stays at Node's own 16 KiB. */
+/**
+ * Applies the limits that can change after the server was created. `maxHeaderSize` cannot: it stays
+ * at Node's default of 16 KiB.
+ */
 function applyLimits(server: Server, limits: ListenLimits): void {
   server.headersTimeout = limits.headTimeoutMs;
   server.requestTimeout = limits.requestTimeoutMs;
   server.keepAliveTimeout = limits.keepAliveMs;
   server.timeout = 0;
-  // Node would refuse such a request alone, and still hand on the one behind it. The door refuses both.
+  // Node would reject only the request without `Host` and still process the next one on the
+  // connection. The request guard rejects both.
   Object.assign(server, { requireHostHeader: false });
 }
 
@@ -269,7 +298,7 @@ const CONNECT_REJECTED: Rejection = {
   code: "method",
   message: "CONNECT is not answered here.",
 };
-/** The first byte of a client that begins with TLS. */
+/** First byte of a TLS handshake. */
 const TLS_HANDSHAKE = 0x16;
 const TLS_ON_PLAIN_HTTP: Rejection = {
   status: 400,
@@ -291,7 +320,7 @@ const PARSER_REJECTIONS: Readonly<Record<string, Rejection>> = {
   },
 };
 
-/** An address that a client on this machine can use. */
+/** Returns an address that a client on this machine can use. */
 export function toReachableHost(host: string): string {
   if (host === "0.0.0.0") return "127.0.0.1";
   if (host === "::") return "[::1]";

@@ -1,5 +1,6 @@
-// Opens the port with listhen. By itself listhen ends the process on signals, and moves to another port or address when one is
-// taken. Here it is this address and this port, or an error that says why not.
+// Opens the port with listhen. By default listhen ends the process on signals and moves to another
+// port or address if one is taken. Here it opens exactly this address and port, or fails with the
+// reason.
 import { channel } from "node:diagnostics_channel";
 import { Server, type RequestListener } from "node:http";
 import { isIP, type AddressInfo } from "node:net";
@@ -12,11 +13,12 @@ export async function bindWithListhen(
   { host, port }: { readonly host: string; readonly port: number },
   handler: RequestListener,
 ): Promise<Server> {
-  // listhen replaces some names, and "any address", by localhost. So it gets an address and is told that this is meant.
+  // listhen replaces some names and wildcard addresses by localhost, so it receives a resolved
+  // address and `public`.
   const address = await resolveHost(host);
   for (let tries = port === 0 ? 5 : 1; ; tries--) {
     try {
-      // Tried before listhen is called: an error inside of it cannot be caught.
+      // Tested before listhen is called, because an error inside listhen cannot be caught.
       return await openListhen(address, await probePort(address, port), handler);
     } catch (error) {
       const code = (error as NodeJS.ErrnoException).code;
@@ -31,7 +33,8 @@ async function openListhen(host: string, port: number, handler: RequestListener)
   const listening = channel("tracing:net.server.listen:asyncStart");
   let lost!: (error: unknown) => void;
   const failed = new Promise<never>((_, reject) => (lost = reject));
-  // Another program may take the port between the question and now; listhen's server has no listener for that error.
+  // Another program can take the port between the test and this call. listhen's server has no
+  // listener for that error.
   const watch = (message: unknown) => {
     const { server } = message as { server: unknown };
     if (server instanceof Server) server.once("error", lost);
@@ -44,14 +47,15 @@ async function openListhen(host: string, port: number, handler: RequestListener)
         hostname: host,
         port,
         isProd: true,
-        isTest: true, // silences its port search
+        isTest: true, // disables listhen's port search
         autoClose: false,
         public: host === "0.0.0.0" || host === "::",
         showURL: false,
       }),
     ]);
     server.off("error", lost);
-    // Its bookkeeping for a close of its own, which is not used: a listener and a closure for every request.
+    // Removes listhen's bookkeeping for its own close, which is unused and costs a listener and a
+    // closure per request.
     for (const listener of server.listeners("request"))
       if (listener !== handler) server.off("request", listener as RequestListener);
     const bound = server.address() as AddressInfo;
@@ -67,7 +71,7 @@ async function openListhen(host: string, port: number, handler: RequestListener)
   }
 }
 
-/** There are several ways to write one IPv6 address. */
+/** Whether two addresses are the same. An IPv6 address can be written in several ways. */
 const isSameAddress = (a: string, b: string) => {
   const [x, y] = [a, b].map((address) => (isIP(address) === 6 ? `[${address}]` : address));
   return x === y || (URL.canParse(`http://${y}`) && new URL(`http://${y}`).hostname === x);

@@ -1,18 +1,21 @@
-// The port of clients, as a plugin of this gateway reaches it.
+// Finds the address at which plugins of this gateway reach the public port.
 import type { ListenConfig } from "../../config/sections/network-config.ts";
 import { fail } from "../../model/error.ts";
 
-/** One of the addresses of clients. */
+/** One of the public addresses. */
 export interface LocalEndpoint {
   /** "https://127.0.0.1:8787" */
   readonly origin: string;
-  /** The path of a unix socket, in place of host and port. */
+  /** Path of the Unix socket that replaces host and port. */
   readonly socket: string | undefined;
-  /** The file of its certificate; undefined: no TLS. */
+  /** Certificate file. Undefined without TLS. */
   readonly certificateFile: string | undefined;
 }
 
-/** The first listener that a client without a certificate can use. `urls`: of the listeners, in their order. */
+/**
+ * Returns the first listener that a client without a certificate can use.
+ * @param urls URLs of the listeners, in their order.
+ */
 export function findLocalEndpoint(
   urls: readonly string[],
   listen: readonly Pick<ListenConfig, "socket" | "tls">[],

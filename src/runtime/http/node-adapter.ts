@@ -1,13 +1,15 @@
-// From Node's request and response to h3. h3's own adapter ends a second time what a handler has already ended, which costs
-// more than the whole rest of the way; this one leaves such an answer alone.
+// Passes Node's requests and responses to h3. h3's own adapter ends a response that a handler has
+// already ended a second time, which costs more than all other routing. This adapter skips finished
+// responses.
 import type { IncomingMessage, RequestListener, ServerResponse } from "node:http";
 import type { H3 } from "h3";
 import { NodeRequest, sendNodeResponse } from "srvx/node";
 import type { ExactRouteHandler } from "./exact-route.ts";
 
 /**
- * A handler that answers on the node response itself resolves when its answer has begun; its return value is not looked at.
- * `stray` answers what h3 answered by itself: a path that it cannot decode, say. `straight` is asked before h3 is.
+ * Creates the request listener. A handler that writes to the Node response resolves when its
+ * response has started, and its return value is ignored. `respondUnrouted` replaces responses that
+ * h3 generates, for example for a malformed path. The exact-route handler is called before h3.
  */
 export function createNodeHandler(
   app: H3,
@@ -37,7 +39,7 @@ export function createNodeHandler(
 
 const hasStarted = (res: ServerResponse) => res.headersSent || res.writableEnded || res.destroyed;
 
-/** h3 answers errors of its own. This is for errors behind that, and tells the client nothing of them. */
+/** Answers errors that h3 did not handle, without details for the client. */
 function respondInternalError(res: ServerResponse): void {
   if (hasStarted(res)) res.destroy();
   else res.writeHead(500, { connection: "close" }).end();

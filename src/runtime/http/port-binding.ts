@@ -1,10 +1,11 @@
-// Which address and which port, whether it can be had, and in words why not. Opening it alone is `bind`; together, here.
+// Resolves addresses, tests ports, and explains why a port cannot be opened. Opens ports that
+// several processes share.
 import { lookup } from "node:dns/promises";
 import { createServer as serve, type RequestListener, type Server } from "node:http";
 import { createServer, isIP, type AddressInfo } from "node:net";
 import { fail } from "../../model/error.ts";
 
-/** An address and a port that can be had, for others to open. */
+/** Returns a free address and port for other processes to open. */
 export async function chooseAddress(
   host: string,
   port: number,
@@ -19,8 +20,8 @@ export async function chooseAddress(
 }
 
 /**
- * One of several processes on one port. Without listhen, and without a question before: both would open the port for a
- * moment to see whether it is free, and be handed connections that are never answered.
+ * Opens a port that several processes share. Does not use listhen and does not test the port first:
+ * each test would open the port for a moment and receive connections that are never answered.
  */
 export const listenShared = (
   { host, port }: { readonly host: string; readonly port: number },
@@ -37,7 +38,7 @@ export const listenShared = (
     });
   });
 
-/** What was open before this process began: a service manager holds it, and hands it over. */
+/** Listens on a descriptor that a service manager or another process opened and handed over. */
 export const listenInherited = (server: Server, fd: number): Promise<Server> =>
   new Promise((resolve, reject) => {
     server.once("error", (error: NodeJS.ErrnoException) => {
@@ -66,7 +67,7 @@ export const resolveHost = async (host: string): Promise<string> =>
         },
       );
 
-/** Whether it can be had; 0 becomes one that can. */
+/** Resolves with the port if it is free. For `0`, resolves with a free port. */
 export const probePort = (host: string, port: number): Promise<number> =>
   new Promise((resolve, reject) => {
     const server = createServer();
@@ -77,7 +78,10 @@ export const probePort = (host: string, port: number): Promise<number> =>
     });
   });
 
-/** `key`: what says the port. */
+/**
+ * Returns the error that explains why a port cannot be opened.
+ * @param key Option that sets the port.
+ */
 export function toBindError(host: string, port: number, error: unknown, key = "--port"): Error {
   const { code, message } = error as NodeJS.ErrnoException;
   const why: Readonly<Record<string, string>> = {

@@ -1,5 +1,6 @@
-// What may come in, judged by a request's head alone, before a byte of its body is read. Pure.
-// Two parsers in a row that read one request differently are how requests are smuggled: what could be read two ways is refused.
+// Checks a request by its head alone, before a byte of its body is read. Pure functions. Requests
+// are smuggled when two parsers read one request differently, so every ambiguous request is
+// rejected.
 import type { IncomingMessage } from "node:http";
 import { isIP } from "node:net";
 import { BOUNDS, boundMessage } from "../../lib/bounds.ts";
@@ -9,33 +10,37 @@ export interface Rejection {
   readonly status: number;
   readonly code: string;
   readonly message: string;
-  /** When the same request may be let in; absent: it would be refused again. */
+  /** When the same request may succeed. If unset, it would be rejected again. */
   readonly retryAfterMs?: number;
   readonly headers?: Readonly<Record<string, string>>;
 }
 
 export interface RequestGuard {
-  /** Undefined: come in. May bring the target of a request that named its host twice into its usual form. */
+  /**
+   * Returns the rejection, or undefined if the request is accepted. If the target contains the
+   * host, it is rewritten to a plain path.
+   */
   check(req: IncomingMessage): Rejection | undefined;
 }
 
 export interface RequestGuardOptions {
-  /** Where the listener is bound. */
+  /** Address that the listener is bound to. */
   readonly host: string;
-  /** More Host names that count as ours. */
+  /** Additional accepted `Host` names. */
   readonly hosts?: readonly string[];
-  /** Origins that browsers may call from. */
+  /** Origins from which browsers may send requests. */
   readonly origins?: readonly string[];
   /**
-   * Wherever it is bound, only names that are listed are ours, and numeric addresses, which no page can point elsewhere. Of
-   * pages, those that it serves itself may call.
+   * Whether the stricter admin rules apply. On any address, only listed names and numeric addresses
+   * are accepted as `Host`, because no web page can redirect those. Only pages that the listener
+   * serves itself may send requests.
    */
   readonly isAdmin?: boolean;
-  /** Most header lines. */
+  /** Maximum number of header lines. */
   readonly maxHeaders: number;
 }
 
-/** Headers that must stand once: of two, a proxy in front may believe the other one. */
+/** Headers that may appear only once. If there are two, a proxy in front may use the other one. */
 const SINGLE_HEADERS: ReadonlyMap<string, number> = new Map(
   [
     "host",
@@ -52,7 +57,8 @@ const AUTHORITY = /^(\[[0-9A-Fa-f:.]+\]|[0-9A-Za-z._-]+?)\.?(?::\d{1,5})?$/;
 
 export function createRequestGuard(options: RequestGuardOptions): RequestGuard {
   const bare = (host: string) => host.toLowerCase().replace(/^\[(.*)\]$/, "$1");
-  // A page of any site may point a name of its own at 127.0.0.1; its requests then carry that name.
+  // A page of any site can point a DNS name at 127.0.0.1. Its requests then carry that name, so
+  // host names are checked on loopback addresses.
   const here = isLoopback(bare(options.host));
   const section = options.isAdmin ? "admin" : "listen";
   const names =
@@ -61,7 +67,7 @@ export function createRequestGuard(options: RequestGuardOptions): RequestGuard {
       : undefined;
   const origins = new Set((options.origins ?? []).map((origin) => origin.toLowerCase()));
 
-  /** The one that came in last: clients seldom change it. */
+  /** The last accepted `Host`. Clients seldom change it. */
   let known: string | undefined;
 
   function refuseHost(host: string | undefined): Rejection | undefined {
@@ -141,7 +147,7 @@ function findRepeatedHeader(rawHeaders: readonly string[]): string | undefined {
   return undefined;
 }
 
-/** There must be one way to tell where a body ends, and no transfer coding but chunks. */
+/** Rejects a request whose body length is ambiguous, or whose transfer coding is not `chunked`. */
 function checkFraming(req: IncomingMessage): Rejection | undefined {
   const { headers } = req;
   const coding = headers["transfer-encoding"];

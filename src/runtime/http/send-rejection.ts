@@ -1,4 +1,5 @@
-// How a request is turned away at the door: before it is known which protocol it speaks, so in a shape that every SDK can read.
+// Writes the response to a rejected request. The protocol is not known yet, so the body has a form
+// that every SDK can read.
 import { STATUS_CODES, type ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import { retryHeaders, appendRetryHint } from "../../model/client-retry.ts";
@@ -27,14 +28,17 @@ const toHeaders = (rejection: Rejection, text: string, id: string): [string, str
   ...Object.entries(rejection.headers ?? {}),
 ];
 
-/** Always ends the connection: what stands unread behind a refused head is not a request. */
+/**
+ * Sends a rejection and always ends the connection, because the unread bytes after a rejected head
+ * are not a request.
+ */
 export function sendRejection(res: ServerResponse, rejection: Rejection, id: string): void {
   const text = toBody(rejection);
   res.writeHead(rejection.status, toHeaders(rejection, text, id).flat());
   res.end(res.req.method === "HEAD" ? undefined : text);
 }
 
-/** Where there is no response to write on. */
+/** Sends a rejection on a socket without a response object. */
 export function sendRawRejection(socket: Socket, rejection: Rejection, id: string): void {
   const text = toBody(rejection);
   const head = [

@@ -1,6 +1,7 @@
-// What every open socket must keep to: a head in time, a body in time and at a pace, not too many requests at once, and reading
-// the answers that it asked for.
-// Node checks its own deadlines twice a minute, and listhen has no option for it; so one sweep a second of our own.
+// Enforces limits on every open socket: the time for the head, the time and rate of the body, the
+// number of concurrent requests, and the rate at which responses are read. Node checks its own
+// deadlines only twice per minute, and listhen has no option for that, so this class sweeps all
+// sockets every second.
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { Socket } from "node:net";
 import { nextRequestId } from "../../lib/request-id.ts";
@@ -13,7 +14,7 @@ import { afterPendingReads, closeUnlessActive } from "./close-grace.ts";
 import { sendRawRejection } from "./send-rejection.ts";
 import type { SocketLimits } from "./socket-limits.ts";
 
-// What a client is told that does not send its request in time.
+// Response to a client that does not send its request in time.
 const HEAD_TIMEOUT: Rejection = {
   status: 408,
   code: "head_timeout",
@@ -30,7 +31,10 @@ const BODY_TOO_SLOW: Rejection = {
   message: "The body of the request comes too slowly.",
 };
 
-/** Hears of each connection that is cut, or not let in. `id`: what the client is told to ask about, if there are words. */
+/**
+ * Called for each connection that is closed or not accepted. `id`: the request ID in the response,
+ * if one was sent.
+ */
 type OnConnectionRejected = (refusal: Rejection, address: string, id: string) => void;
 
 export class SocketGuard {
@@ -40,7 +44,10 @@ export class SocketGuard {
   readonly #sockets = new Map<Socket, SocketState>();
   readonly #sweep: NodeJS.Timeout;
   readonly #sweepMs: number;
-  /** Coarse on purpose: a clock read for each request would cost more than a second is worth here. */
+  /**
+   * Updated once per sweep. Reading the clock for each request would cost more than the precision
+   * is worth.
+   */
   #now = performance.now();
   #announced = false;
   #draining = false;
@@ -58,7 +65,7 @@ export class SocketGuard {
     this.#sweep = setInterval(() => this.#checkSockets(), this.#sweepMs).unref();
   }
 
-  /** From now on; connections that are open stay. */
+  /** Changes the limits for new connections. Open connections stay. */
   setLimits(limits: ConnectionLimits & Partial<Pick<SocketLimits, "stalledWindowMs">>): void {
     this.#limits = { ...this.#limits, ...limits };
     this.connections.setLimits(limits);
@@ -71,9 +78,10 @@ export class SocketGuard {
   track(socket: Socket): SocketState {
     const held = createSocketState(socket, this.#now);
     this.#sockets.set(socket, held);
-    // Node ends a connection whose body it has not read by throwing the unread bytes back, answer included.
+    // When Node closes a connection with an unread body, unread bytes cause a TCP reset, which also
+    // destroys the response.
     socket.destroySoon = () => this.#linger(held);
-    // An upgrade takes Node's own listener away.
+    // Needed because an upgrade removes Node's own error listener.
     socket.on("error", () => socket.destroy());
     socket.once("close", () => this.#untrack(held));
     const refusal = this.connections.add(held.address);
@@ -94,7 +102,10 @@ export class SocketGuard {
     state.isClosing = true;
   }
 
-  /** False: this request gets no answer of its own. "full": it is one too many, and the last one here. */
+  /**
+   * Counts a request. Returns false if it is not answered. Returns "full" if it exceeds the limit
+   * of concurrent requests, which makes it the last one on this socket.
+   */
   enter(req: IncomingMessage, res: ServerResponse): boolean | "full" {
     const held = this.#sockets.get(req.socket) ?? this.track(req.socket);
     if (held.isClosing) {
@@ -106,7 +117,7 @@ export class SocketGuard {
     held.inFlight++;
     this.#inFlight++;
     res.on("close", () => this.#onResponse(held));
-    // Only what came before "Connection: close" is answered.
+    // Requests after a response with `Connection: close` are not answered.
     held.isClosing = this.#announced || ++held.requestCount >= this.#limits.requestsPerSocket;
     if (held.isClosing) res.shouldKeepAlive = false;
     const { headers } = req;
@@ -118,7 +129,8 @@ export class SocketGuard {
       held.receivingStartBytes = held.socket.bytesRead;
       held.receiveRate.reset();
       const keep = res.shouldKeepAlive;
-      // An answer before a large body is in ends the connection: "Connection: close" goes out by itself.
+      // A response before a large body is complete ends the connection. Node then sends
+      // `Connection: close`.
       if (!isSmallBody(headers)) res.shouldKeepAlive = false;
       req.on("end", () => {
         if (!held.isClosing) res.shouldKeepAlive = keep;
@@ -133,7 +145,7 @@ export class SocketGuard {
     return "full";
   }
 
-  /** What still comes in here is not answered. */
+  /** Ignores all further requests on this socket. */
   closeAfterResponse(socket: Socket): void {
     const held = this.#sockets.get(socket);
     if (held) held.isClosing = true;
@@ -145,7 +157,7 @@ export class SocketGuard {
     this.#inFlight--;
     if (state.inFlight > 0) return;
     const mayAsk = state.latestResponse?.shouldKeepAlive === true;
-    // A socket may stay for minutes; what its last request brought does not.
+    // A socket may stay open for minutes, so the last response is released.
     state.latestResponse = undefined;
     this.#markIdle(state);
     if (!this.#draining) return;
@@ -153,13 +165,16 @@ export class SocketGuard {
     else state.socket.destroySoon();
   }
 
-  /** What is not silent when the moment is over comes here once more when it is, or is cut off by a deadline. */
+  /**
+   * Closes the socket after the grace period if it is idle. Otherwise it is closed after its next
+   * response or by a deadline.
+   */
   #closeWhenIdle(state: SocketState): void {
     if (state.receiving && !state.receiving.complete) return state.socket.destroySoon();
     closeUnlessActive(state.socket, this.#limits.closeGraceMs, () => isIdle(state));
   }
 
-  /** What has come so far is no part of a next request. */
+  /** Marks the bytes that have arrived as not part of a next request. */
   #markIdle(state: SocketState): void {
     if (state.receiving?.complete) state.receiving = undefined;
     state.idleBytesRead = state.socket.bytesRead;
@@ -167,7 +182,10 @@ export class SocketGuard {
     state.headSince = undefined;
   }
 
-  /** From now on every answer says that it is the last one on its socket. What has said otherwise keeps its word. */
+  /**
+   * Makes every response that has not started the last one on its socket. A response that already
+   * allowed keep-alive is not affected.
+   */
   announceClose(): void {
     this.#announced = true;
     for (const held of this.#sockets.values())
@@ -178,15 +196,16 @@ export class SocketGuard {
   }
 
   /**
-   * And a socket is closed when its answer has left. What has arrived on this machine is read before an idle one is closed; a client that has
-   * just come, or has just been told that it may ask again, has a moment for its request: it may be under way.
+   * Closes each socket after its response was sent. Data that has arrived on this machine is read
+   * before an idle socket is closed. A client that just connected, or was just allowed to send
+   * another request, gets a moment, because its request may be on its way.
    */
   drain(): void {
     this.announceClose();
     this.#draining = true;
     afterPendingReads(() => {
       for (const held of this.#sockets.values())
-        // Between two sweeps lies a whole one of its times.
+        // After more than one sweep, at least one full interval has passed.
         if (isIdle(held) && held.socket.bytesRead > 0 && held.idleSweeps > 1) held.socket.destroy();
         else if (held.inFlight === 0) this.#closeWhenIdle(held);
     });
@@ -220,7 +239,10 @@ export class SocketGuard {
     }
   }
 
-  /** What waits for us, before its body is read, is not slow. */
+  /**
+   * Whether the body arrives too slowly. A body that the gateway has not started to read does not
+   * count as slow.
+   */
   #isSlow({ receiving, receivingStartBytes, socket, receiveRate }: SocketState): boolean {
     if (!receiving || receiving.readableFlowing === null) {
       receiveRate.reset();
@@ -234,7 +256,7 @@ export class SocketGuard {
     );
   }
 
-  /** What it asked for is ready, and hardly any of it leaves. */
+  /** Whether the client reads almost nothing of a response that is ready. */
   #isStalled({ socket, sendRate }: SocketState): boolean {
     const waiting = socket.writableLength;
     if (waiting === 0) {
@@ -249,14 +271,17 @@ export class SocketGuard {
   }
 
   #rejectAndClose(state: SocketState, rejection: Rejection): void {
-    // A connection that never said a byte was no request.
+    // A connection that never sent a byte is not reported as a rejected request.
     const id = nextRequestId();
     if (state.socket.bytesRead > 0) this.#onRejected(rejection, state.address, id);
     this.#writeRejection(state, rejection, id);
     state.socket.destroy();
   }
 
-  /** Refuses what is no request, or not one that can be answered in the usual way. False: it is too late for words. */
+  /**
+   * Rejects data that is not a request, or a request that cannot be answered normally. Returns
+   * false if it is too late for a response.
+   */
   reject(socket: Socket, rejection: Rejection, id: string): boolean {
     const held = this.#sockets.get(socket);
     if (!held || held.isClosing) return false;
@@ -266,7 +291,10 @@ export class SocketGuard {
     return wasWritten;
   }
 
-  /** Into an answer that has begun, or behind one, no other is written; a client that never sent a byte gets none. */
+  /**
+   * Writes a rejection. Returns false if a response has started, if others are pending, or if the
+   * client never sent a byte.
+   */
   #writeRejection(state: SocketState, rejection: Rejection, id: string): boolean {
     state.isClosing = state.hasUnreadInput = true;
     const untouched =
@@ -277,7 +305,7 @@ export class SocketGuard {
     return canWrite;
   }
 
-  /** Says goodbye and listens a little longer, so that the client can read why. */
+  /** Half-closes the socket and reads a little longer, so that the client can read the response. */
   #linger(state: SocketState): void {
     const { socket } = state;
     const waits = state.receiving !== undefined && !state.receiving.complete;

@@ -1,20 +1,30 @@
-// How long, how much and how many of it each socket may.
+// Limits of each socket: times, rates, and counts.
 import type { ConnectionLimits } from "./connection-counter.ts";
 
 export interface SocketLimits extends ConnectionLimits {
-  /** For a whole head, from the connection or from its first byte; also for a socket that says nothing at first. */
+  /**
+   * Time for a complete request head, from the connection or its first byte, in milliseconds.
+   * Applies to a new, silent socket too.
+   */
   readonly headTimeoutMs: number;
-  /** For a whole request, body included. */
+  /** Time for a complete request, body included, in milliseconds. */
   readonly requestTimeoutMs: number;
-  /** In so long a body that is read makes some way, or it is cut. */
+  /** Window in which a body must make progress while it is read, in milliseconds. */
   readonly minRateWindowMs: number;
-  /** And an answer that is written. */
+  /** Window in which the client must read some of a pending response, in milliseconds. */
   readonly stalledWindowMs: number;
   readonly inFlightPerSocket: number;
   readonly requestsPerSocket: number;
-  /** After an answer to a request whose body was not read: so long, and so many more bytes, may the client take to notice. */
+  /**
+   * How long the socket stays open after a response to a request with an unread body, in
+   * milliseconds, so that the client notices the response. `lingerBytes` limits the bytes that it
+   * may still send.
+   */
   readonly lingerMs: number;
   readonly lingerBytes: number;
-  /** At the end: so long may a client say nothing that has just come, or has just been told that it may ask again. */
+  /**
+   * During shutdown, how long a new client, or one that was just allowed to send another request,
+   * may stay silent, in milliseconds.
+   */
   readonly closeGraceMs: number;
 }

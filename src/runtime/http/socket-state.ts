@@ -1,31 +1,31 @@
-// What is known of one open socket.
+// State of one open socket.
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import { TransferRate } from "./transfer-rate.ts";
 
 export interface SocketState {
   readonly socket: Socket;
-  /** A socket that is closed does not know it any more. */
+  /** Kept here because a closed socket no longer has its address. */
   readonly address: string;
-  /** When the head that we wait for began; undefined between requests. */
+  /** When the awaited head began. Undefined between requests. */
   headSince: number | undefined;
-  /** `bytesRead` when the socket fell quiet: more means that a head has begun. */
+  /** `bytesRead` when the socket became idle. A higher count means that a head has begun. */
   idleBytesRead: number;
-  /** Sweeps since then. */
+  /** Sweeps since the socket became idle. */
   idleSweeps: number;
   inFlight: number;
   requestCount: number;
-  /** The latest request with a body, and when its head was complete. */
+  /** The latest request with a body. `receivingSince` is when its head was complete. */
   receiving: IncomingMessage | undefined;
   receivingSince: number;
-  /** `bytesRead` at its head. */
+  /** `bytesRead` when its head was complete. */
   receivingStartBytes: number;
   readonly receiveRate: TransferRate;
   readonly sendRate: TransferRate;
   latestResponse: ServerResponse | undefined;
-  /** Nothing that still comes in here is answered. */
+  /** Whether further requests on this socket are ignored. */
   isClosing: boolean;
-  /** Something came in that will not be read. */
+  /** Whether data arrived that will not be read. */
   hasUnreadInput: boolean;
 }
 
@@ -47,6 +47,6 @@ export const createSocketState = (socket: Socket, now: number): SocketState => (
   hasUnreadInput: false,
 });
 
-/** No request, nor the beginning of one. */
+/** Whether there is no open request and no partial one. */
 export const isIdle = ({ socket, inFlight, receiving, idleBytesRead }: SocketState): boolean =>
   inFlight === 0 && (receiving?.complete ?? true) && socket.bytesRead === idleBytesRead;

@@ -1,19 +1,25 @@
-// Before there is anything to serve with: a gateway whose store is not there yet has its port open all the same, and says that it is not ready. A
-// balancer passes it by, an orchestrator sees a process that lives, and a client is told to come again.
+// Opens the port while the store is not available yet, and reports that the gateway is not ready.
+// Load balancers skip it, orchestrators see a live process, and clients are asked to retry.
 import type { RequestListener } from "node:http";
 import type { ListenConfig } from "../../config/sections/network-config.ts";
 import { retryHeaders, appendRetryHint } from "../../model/client-retry.ts";
 import type { ListenerHandle } from "./listener.ts";
 
-/** A store that opens sooner than this needs none. */
+/**
+ * Delay before the port is opened, in milliseconds. A store that opens sooner needs no startup
+ * listener.
+ */
 const OPEN_AFTER_MS = 1_000;
 
 export interface StartupListener {
-  /** The port is free for the one that serves. */
+  /** Closes the port, so that the serving listener can open it. */
   close(): Promise<void>;
 }
 
-/** Opens after a moment, and does not while `ready` is sooner. A port that cannot be had is the next one's to tell of. */
+/**
+ * Opens the port after a delay, unless `ready` settles first. If the port cannot be opened, the
+ * serving listener reports it later.
+ */
 export function createStartupListener(
   places: readonly ListenConfig[],
   ready: Promise<unknown>,
@@ -31,10 +37,10 @@ async function openWhenLate(
   all: readonly ListenConfig[],
   ready: Promise<unknown>,
 ): Promise<ListenerHandle | undefined> {
-  // Any free port would be another one than the one that serves.
+  // Port `0` would select another port than the serving listener.
   const fixed = all.filter(({ port, socket }) => port !== 0 || socket !== undefined);
   if (fixed.length === 0 || (await isReadySoon(ready))) return undefined;
-  // A start that needs none does not load it before its own work.
+  // Loaded on demand, so that a fast start does not wait for these modules.
   const [{ listen }, { toListenTarget }] = await Promise.all([
     import("./listener.ts"),
     import("./listen-targets.ts"),
@@ -43,7 +49,7 @@ async function openWhenLate(
   return listen({ ...first!, additionalTargets: also, handler: respondNotReady });
 }
 
-/** Whether it is there, or has failed, within the moment. */
+/** Whether `ready` settles, with a result or an error, within the delay. */
 async function isReadySoon(ready: Promise<unknown>): Promise<boolean> {
   const settled = ready.then(
     () => true,

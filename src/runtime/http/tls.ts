@@ -1,5 +1,5 @@
-// TLS on a listener: its certificate, read from files that are watched. A new one is used from the next handshake on, and connections that
-// are open stay.
+// Adds TLS to a listener. The certificate files are watched. A new certificate is used from the
+// next handshake on, and open connections stay.
 import { readFile } from "node:fs/promises";
 import type { RequestListener, Server } from "node:http";
 import { createServer } from "node:https";
@@ -11,7 +11,10 @@ import { hashContent } from "../../lib/content-hash.ts";
 import { fail, publicErrorText } from "../../model/error.ts";
 import { watchFiles } from "../reload/config-watcher.ts";
 
-/** Forward secrecy, and no cipher without authentication of its own. TLS 1.3 knows no others. */
+/**
+ * Cipher suites of TLS 1.2 with forward secrecy and authenticated encryption. TLS 1.3 has only such
+ * suites.
+ */
 const CIPHERS = [
   "ECDHE-ECDSA-AES128-GCM-SHA256",
   "ECDHE-RSA-AES128-GCM-SHA256",
@@ -21,14 +24,17 @@ const CIPHERS = [
   "ECDHE-RSA-CHACHA20-POLY1305",
 ].join(":");
 
-/** A handshake that is not over by then is cut: as long as a head may take. */
+/** Time for a handshake, in milliseconds. The same as for a request head. */
 const HANDSHAKE_TIMEOUT_MS = 10_000;
 
-/** Certificate and key are two files, and may be written a moment after each other. */
+/** Certificate and key are two files, which may be written shortly after each other. */
 const MAX_READ_ATTEMPTS = 5;
 const RETRY_DELAY_MS = 200;
 
-/** `key`: what names the files in gateway.yaml. */
+/**
+ * Loads the certificate and key.
+ * @param configKey Key that names the files in gateway.yaml.
+ */
 export async function loadTlsContext(
   tls: ListenTls,
   configKey: string,
@@ -56,10 +62,10 @@ export async function loadTlsContext(
   }
 }
 
-/** What each server began with. */
+/** Context that each server started with. */
 const initialContexts = new WeakMap<Server, SecureContextOptions>();
 
-/** A server that is not open yet. */
+/** Creates a server that is not open yet. */
 export function createTlsServer(
   context: SecureContextOptions,
   clients: ListenTls["clientCertificates"],
@@ -79,7 +85,7 @@ export function createTlsServer(
   return server;
 }
 
-/** Until the server is closed. */
+/** Watches the certificate files until the server is closed. */
 export function watchCertificate(
   server: Server,
   tls: ListenTls,

@@ -1,17 +1,18 @@
-// Whether a body still comes in and an answer still goes out. Time is counted in sweeps and not by the clock: while the process
-// stood, or the machine slept, there were no sweeps, and no client was slow.
+// Measures whether a body still arrives and a response is still read. Time is counted in sweeps
+// instead of clock time. While the process or the machine was suspended there were no sweeps, so no
+// client counts as slow.
 import type { Socket } from "node:net";
 
 export class TransferRate {
   #windowStart = 0;
   #sweepsInWindow = 0;
 
-  /** Nothing is expected to move now. */
+  /** Starts a new window. Called while no data is expected. */
   reset(): void {
     this.#sweepsInWindow = 0;
   }
 
-  /** How far it has come in a window of so many sweeps; undefined while the window lasts. */
+  /** Returns the progress in a window of `sweeps` sweeps, or undefined while the window lasts. */
   sample(at: number, sweeps: number): number | undefined {
     if (this.#sweepsInWindow === 0) this.#windowStart = at;
     if (this.#sweepsInWindow++ < sweeps) return undefined;
@@ -20,14 +21,20 @@ export class TransferRate {
   }
 }
 
-/** A body that came so far is slow when this is all that a window brought: at that pace it would outlast the time for a whole one. */
+/**
+ * Whether a body is too slow. It is, if the last window brought nothing, or so little that at this
+ * rate the body would exceed the time for a whole request.
+ */
 export const isTooSlow = (moved: number, came: number, windows: number): boolean =>
   moved === 0 || moved < came / windows - MIN_RATED_BYTES;
 
-/** Bodies smaller than this have no pace to keep. */
+/** Bodies smaller than this, in bytes, have no minimum rate. */
 const MIN_RATED_BYTES = 4 * 1024;
 
-/** An answer of which so much waits is not being read when a window took no more of it. */
+/**
+ * Whether the client has stopped reading a response, given the bytes sent in the window and the
+ * bytes that are waiting.
+ */
 export const isStalled = (moved: number, waiting: number): boolean =>
   moved < Math.min(waiting, Math.max(MIN_SENT_PER_WINDOW, waiting / MIN_SENT_SHARE));
 
@@ -35,8 +42,9 @@ const MIN_SENT_PER_WINDOW = 16 * 1024;
 const MIN_SENT_SHARE = 16;
 
 /**
- * Bytes that have left the process. Node itself counts a write as a whole, and a large answer is one write: how much of it
- * the system has taken only the handle knows, which Node's own timeouts ask as well.
+ * Returns the bytes that have left the process. Node counts each write as a whole, and a large
+ * response is one write. Only the handle knows how much of it the system has taken. Node's own
+ * timeouts read it too.
  */
 export function bytesSentBy(socket: Socket): number {
   const { _handle: handle } = socket as {

@@ -1,11 +1,16 @@
-// A unix socket as a listener. What a dead gateway left there is cleared away; what lives is left alone. It is opened beside its name and
-// then takes that: it is never there with other rights, and a process that closes its own end takes the name from no other.
+// Opens a Unix socket as a listener. A stale socket of a dead gateway is removed, and a live one is
+// not touched. The socket is created under a temporary name and then renamed. So it never exists
+// with other permissions, and a process that closes its own socket does not remove the name of
+// another one.
 import { chmod, lstat, rename, rm } from "node:fs/promises";
 import { connect } from "node:net";
 import type { Server } from "node:http";
 import { fail } from "../../model/error.ts";
 
-/** Before it is opened, by the process that opens it for all. `key`: what says it in gateway.yaml. */
+/**
+ * Removes a stale socket before it is opened, in the process that opens it for all.
+ * @param key Key of gateway.yaml that sets the path.
+ */
 export async function removeStaleSocket(path: string, key: string): Promise<void> {
   const there = await lstat(path).catch(() => undefined);
   if (there && (!there.isSocket() || (await isAnswering(path))))
@@ -16,10 +21,13 @@ export async function removeStaleSocket(path: string, key: string): Promise<void
   if (there) await rm(path, { force: true });
 }
 
-/** What it is called until it has its rights. */
+/** Returns the name that the socket has until its permissions are set. */
 export const temporaryPathOf = (path: string): string => `${path}~`;
 
-/** `mode`: in octal digits. */
+/**
+ * Opens the socket.
+ * @param mode Permissions in octal digits.
+ */
 export async function listenOnSocket(
   server: Server,
   { path, mode, key }: { readonly path: string; readonly mode: string; readonly key: string },
@@ -42,13 +50,13 @@ export async function listenOnSocket(
     await chmod(temporaryPathOf(path), Number.parseInt(mode, 8));
     await rename(temporaryPathOf(path), path);
   } catch (error) {
-    // Another process of this gateway has done it already: it is the same socket.
+    // Another process of this gateway has already renamed it. It is the same socket.
     if ((error as NodeJS.ErrnoException).code !== "ENOENT") throw error;
   }
   return server;
 }
 
-/** At a gateway's end: their names are its own to take away. */
+/** Removes the gateway's sockets when it ends. */
 export async function removeSockets(paths: readonly string[]): Promise<void> {
   for (const path of paths) await rm(path, { force: true });
 }

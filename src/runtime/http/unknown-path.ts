@@ -1,10 +1,11 @@
-// A path without a route: which frontend words the error, and which route was probably meant.
+// Creates the error for a path without a route: selects the frontend that encodes it, and the route
+// that was probably meant.
 import { editDistance } from "../../lib/text.ts";
 import type { Fault } from "../../model/error.ts";
 import type { Route } from "../../plugin/frontend.ts";
 import type { MountedFrontend } from "../../pipeline/exchange/mounted.ts";
 
-/** A longer path is not compared letter by letter. */
+/** Maximum path length for the comparison by edit distance, in characters. */
 const MAX_COMPARED_LENGTH = 80;
 
 interface RoutePath {
@@ -23,8 +24,9 @@ const listRoutePaths = (frontends: readonly MountedFrontend[]): RoutePath[] =>
 const pathSegments = (path: string): string[] => path.split("/").filter((part) => part !== "");
 
 /**
- * The frontend whose protocol the client of this path speaks: the one that shares most of the path's beginning, at least two
- * parts of it; or the only one whose routes are first of all below a part of this path, such as `v1beta`.
+ * Returns the frontend whose protocol the client probably speaks. It is the one that shares the
+ * longest prefix with the path, with at least 2 segments. Otherwise it is the only frontend whose
+ * first paths contain a segment of this path, such as `v1beta`.
  */
 export function findClosestFrontend(
   frontends: readonly MountedFrontend[],
@@ -53,7 +55,10 @@ export function findClosestFrontend(
   return undefined;
 }
 
-/** "GET /v1/models", or undefined where no route is a slip of the finger apart. */
+/**
+ * Returns the most similar route, such as "GET /v1/models". Returns undefined if none is similar
+ * enough.
+ */
 export function suggestRoute(
   frontends: readonly MountedFrontend[],
   method: string,
@@ -66,7 +71,7 @@ export function suggestRoute(
   for (const place of listRoutePaths(frontends)) {
     const own = place.path.toLowerCase();
     const maxLength = Math.max(own.length, wanted.length);
-    // One that ends alike differs in its base address, which is where most mistakes are.
+    // A route with the same ending differs only in its base path, which is where most mistakes are.
     const tail = countCommonTail(wanted, own);
     if (tail < 2 && Math.abs(own.length - wanted.length) > maxLength / 3) continue;
     const letters = tail < 2 ? editDistance(wanted, own) : -tail;
@@ -77,7 +82,7 @@ export function suggestRoute(
   return best && `${best.route.method} ${best.path.replace(/(?:\*\*)?:(\w+)/g, "<$1>")}`;
 }
 
-/** How many parts two paths share at their end, counted from the last. */
+/** Returns how many segments two paths share at their end. */
 function countCommonTail(one: string, other: string): number {
   const [a, b] = [pathSegments(one), pathSegments(other)];
   let shared = 0;
@@ -85,7 +90,7 @@ function countCommonTail(one: string, other: string): number {
   return shared;
 }
 
-/** What the client is told. An admin listener lists nothing. */
+/** Returns the error for the client. The admin listener suggests no routes. */
 export function createUnknownPathFault(
   frontends: readonly MountedFrontend[],
   { method, path, admin }: { method: string; path: string; admin: boolean },
