@@ -1,11 +1,12 @@
-// What every process has to know before a command is answered: that keys have changed, that an account is another one. What another
-// gateway on the same store has changed comes the same way, and so does that the store cannot be reached.
+// Informs every process of this gateway that keys or accounts changed, before the command that
+// changed them is answered. Changes by other gateways on the same store, and outages of the store,
+// take the same path.
 import type { AccountRecord } from "../plugin/store/account.ts";
 import type { StoreEvent } from "../plugin/store/store-instance.ts";
 import type { Services } from "./services.ts";
 import type { BroadcastName, WorkerCommands } from "./workers/worker-protocol.ts";
 
-/** Another process that has to know. */
+/** Another process of this gateway. */
 export interface PeerProcess {
   call<N extends BroadcastName>(name: N, ...args: Parameters<WorkerCommands[N]>): Promise<unknown>;
 }
@@ -36,7 +37,7 @@ export class ChangeBroadcast {
   #callOthers: PeerProcess["call"] = (name, ...args) =>
     Promise.all(this.#otherProcesses().map((each) => each?.call(name, ...args)));
 
-  /** Resolves when no process remembers anything of a key any more. */
+  /** Resolves when no process has a cached key left. */
   async invalidateKeys(): Promise<void> {
     this.#services.keyCache.invalidate();
     await this.#callOthers("invalidateKeys");
@@ -47,7 +48,7 @@ export class ChangeBroadcast {
     await this.#callOthers("accountChanged", record);
   }
 
-  /** All of them: any may be another one. */
+  /** Reloads all accounts in every process. Used when it is unknown which accounts changed. */
   async reloadAccounts(): Promise<void> {
     await this.#services.accountCache.load(this.#services.store);
     await this.#callOthers("reloadAccounts");

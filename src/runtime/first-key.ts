@@ -7,7 +7,10 @@ import type { Store } from "../plugin/store/store.ts";
 import { listAllKeys } from "./access/list-all-keys.ts";
 import type { Services } from "./services.ts";
 
-/** A store without keys gets its first one, unless the file has keys of its own or lets every client in. */
+/**
+ * Creates the first key of a store without keys. Does nothing if gateway.yaml has keys or allows
+ * anonymous clients. Returns the secret only if this gateway created the key.
+ */
 export async function createFirstKey(
   config: GatewayConfig,
   services: Services,
@@ -21,9 +24,10 @@ export async function createFirstKey(
   const key = mintKey();
   const record = { id: key.id, name: "first", digest: digestKey(key.secret), created: wallClock() };
   const first = await agreeOnFirstKey(record, services.store);
-  // Whichever instance made it may have ended since: that its record is there is each one's to see to.
+  // The gateway that created the key may have ended before it wrote the record, so each gateway
+  // writes it.
   await services.ledgerQueue.writeKey(first).catch((error: unknown) => {
-    // It is there, and an operator has changed it meanwhile.
+    // The record exists, and an operator has changed it since.
     if (getFault(error)?.code !== "version_conflict") throw error;
   });
   services.keyCache.invalidate();
@@ -37,7 +41,10 @@ export async function createFirstKey(
   return key.secret;
 }
 
-/** Of several gateways that start at once on one store, one makes the key, and it alone can show it. */
+/**
+ * Returns the first key that all gateways on the store agree on. If several start together, one of
+ * them creates the key, and only that one can show it.
+ */
 async function agreeOnFirstKey(
   record: KeyRecord,
   store: Pick<Store, "getOrCreateShared">,

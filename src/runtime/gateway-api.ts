@@ -1,5 +1,5 @@
-// What a running gateway shows to the command line and to a program that embeds it. All of it but Gateway itself is plain data:
-// it also travels over the control socket.
+// Types that a running gateway exposes to the command line and to programs that embed it. All of
+// them except `Gateway` are plain data, because they also travel over the control socket.
 import type { ListStatus } from "../catalog/list-refresher.ts";
 import type { PluginOutage } from "../lib/plugin-outage.ts";
 import type { LocatedProblem } from "../config/gateway-config.ts";
@@ -14,34 +14,53 @@ import type { Fleet } from "./services/fleet.ts";
 import type { LedgerOutage } from "./services/ledger-availability.ts";
 
 export interface Gateway {
-  /** Where clients reach it, with the port it really has: "http://127.0.0.1:8787". */
+  /** URL for clients, with the actual port: "http://127.0.0.1:8787". */
   readonly url: string;
-  /** Where operators' programs reach it: "http://127.0.0.1:9787", "unix:/run/tollgate/admin.sock"; undefined: nowhere. */
+  /**
+   * URL for operators' programs: "http://127.0.0.1:9787", "unix:/run/tollgate/admin.sock".
+   * Undefined if there is no admin listener.
+   */
   readonly adminUrl: string | undefined;
-  /** Absolute. */
+  /** Absolute path. */
   readonly stateDir: string;
-  /** The key that a first start made, whole and for the only time. The caller shows it or files it. */
+  /**
+   * The key that a first start created. It is available only here, so the caller shows or stores
+   * it.
+   */
   readonly firstKey: string | undefined;
   reload(trigger: ReloadTrigger): Promise<ReloadResult>;
-  /** Stops accepting, lets what is in flight finish within `shutdown.timeout`, ends everything else. */
+  /**
+   * Stops accepting requests, lets open requests finish within `shutdown.timeout`, and aborts the
+   * rest.
+   */
   stop(): Promise<void>;
   /**
-   * Another process takes over, with what is installed now; its number. From then on `stop` resolves when nothing is left of this one.
-   * Rejects, and nothing has changed, when that cannot be.
+   * Starts a new process with the currently installed version, and hands the sockets over. Returns
+   * its process ID. From then on `stop` resolves when this process has nothing left to do. If the
+   * restart fails, rejects and changes nothing.
    */
   hotRestart(): Promise<number>;
-  /** Ends what is in flight too. */
+  /** Stops without waiting for open requests. */
   kill(): Promise<void>;
-  /** How long a stop may take, whatever hangs: what is in flight has the shutdown timeout, the rest a little more. */
+  /**
+   * Upper limit for the duration of a stop, in milliseconds, even if something hangs. Open requests
+   * have `shutdown.timeout`, and the rest has slightly longer.
+   */
   readonly maxShutdownMs: number;
-  /** Requests in flight. */
+  /** Number of open requests. */
   readonly inFlight: number;
-  /** Resolves, with the reason, when it cannot go on: with several workers, when none stays up. */
+  /**
+   * Resolves with the reason when the gateway cannot continue. With several workers, this is when
+   * none of them stays up.
+   */
   readonly failed: Promise<Error>;
-  /** Resolves when its ledger has answered; rejects where that does not take rows, or is silent for so long. */
+  /**
+   * Resolves when the ledger has answered. Rejects if the ledger accepts no rows or does not answer
+   * within `withinMs`.
+   */
   assertLedgerAnswers(withinMs: number): Promise<void>;
   status(): Promise<GatewayStatus>;
-  /** The gateways that share its store. */
+  /** Returns the gateways that share the store. */
   fleet(): Promise<Fleet>;
   explain(
     model: string,
@@ -50,18 +69,21 @@ export interface Gateway {
   ): Promise<RequestExplanation>;
 }
 
-/** What has asked for it. */
+/** Cause of a reload. */
 export type ReloadTrigger = "file" | "signal" | "command";
 
 export interface ReloadResult {
-  /** False: nothing changed, the generation before goes on. */
+  /**
+   * Whether the reload succeeded. If false, nothing changed and the previous generation stays in
+   * use.
+   */
   readonly ok: boolean;
-  /** The one that answers now. */
+  /** Number of the generation that serves now. */
   readonly generation: number;
-  /** The file says what it said before. */
+  /** Whether gateway.yaml has the same content as before. */
   readonly isUnchanged?: boolean;
   readonly problems: readonly LocatedProblem[];
-  /** Static keys that differ: they need a restart. */
+  /** Changed keys that take effect only after a restart. */
   readonly restartKeys?: readonly string[];
 }
 
@@ -69,75 +91,85 @@ export interface GatewayStatus {
   readonly version: string;
   readonly pid: number;
   readonly url: string;
-  /** All of them, where there are several; that one first. */
+  /** All public URLs if there are several. The first one is `url`. */
   readonly urls: readonly string[];
-  /** The admin listener's. */
+  /** URL of the admin listener. */
   readonly adminUrl: string | undefined;
-  /** Undefined: the embedded default. */
+  /** Path of gateway.yaml. Undefined if the embedded default config is used. */
   readonly file: string | undefined;
   readonly stateDir: string;
-  /** What `/readyz` says. `starting`: commands are answered, and no port of clients is open yet. */
+  /**
+   * State that `/readyz` reports. `starting`: commands are answered, but no client port is open
+   * yet.
+   */
   readonly state: HealthState;
-  /** Why the ledger accepts no rows, and since when; absent: it accepts them. */
+  /** Why the ledger accepts no rows, and since when. Unset while it accepts rows. */
   readonly ledgerOutage?: LedgerOutage | undefined;
-  /** Unix milliseconds, as every time here. */
+  /** In Unix milliseconds, like every time in this file. */
   readonly startedAt: number;
   readonly generation: number;
-  /** Frontends that lead to models, with the paths at which they take requests for one. */
+  /** Frontends with model routes, and the paths of these routes. */
   readonly frontends: readonly FrontendStatus[];
   readonly configHash: string;
   readonly loadedAt: number;
   readonly lastReload:
     | (ReloadResult & { readonly at: number; readonly trigger: ReloadTrigger })
     | undefined;
-  /** The last time that another process should have taken over, and did not. */
+  /** The last hot restart, if it failed. */
   readonly lastHotRestart?:
     | { readonly ok: false; readonly at: number; readonly reason: string }
     | undefined;
-  /** The gateway before, whose place this one has taken, while it has something under way. */
+  /** The previous gateway process, which this one replaced, while it still has open requests. */
   readonly oldProcess?: { readonly pid: number; readonly inFlight: number } | undefined;
-  /** Declared providers that `when:` leaves out, each with the reason: "OPENAI_API_KEY is not set". */
+  /**
+   * Configured providers that `when:` excludes, each with the reason: "OPENAI_API_KEY is not set".
+   */
   readonly unmountedProviders: readonly { readonly provider: string; readonly reason: string }[];
-  /** Live model lists, line by line. */
+  /** State of the live model lists, one entry per provider and credential. */
   readonly modelLists: readonly ListStatus[];
-  /** What rests after a failure, and until when. */
+  /** Targets in cooldown after a failure, and until when. */
   readonly cooldowns: readonly CooldownStatus[];
-  /** Hooks of plugins that have failed again and again, and are not asked for a while. */
+  /** Plugin hooks that failed repeatedly and are skipped for a while. */
   readonly quarantinedHooks: readonly QuarantinedHook[];
-  /** Middleware in other processes that cannot be reached by a process that serves requests. */
+  /** Middleware in other processes that a serving process cannot reach. */
   readonly unreachablePlugins: readonly UnreachablePlugin[];
-  /** How fast the targets of names with `pick: fastest` are. */
+  /** Latency of the targets of models with `pick: fastest`. */
   readonly latencies: readonly LatencyStatus[];
-  /** Images that are kept for clients that asked for an address. */
+  /** Counts of images that are stored for clients that requested a URL. */
   readonly files: FileCounts;
-  /** The current one first. A retired one is here until its last request is over. */
+  /** Current generation first. A retired one is listed until its last request ends. */
   readonly generations: readonly { readonly generation: number; readonly inFlight: number }[];
-  /** Where more than one process answers. What rests and what is in flight is told of all of them together. */
+  /**
+   * Set if there are several workers. Cooldowns and open requests are summed over all processes.
+   */
   readonly workers?: readonly WorkerStatus[];
-  /** Where the store is shared by several gateways: all of them, this one too. */
+  /** All gateways on the store, including this one. Set if several gateways share the store. */
   readonly instances?: readonly InstanceState[] | undefined;
 }
 
-/** "openai default gpt-6": a provider's credential, for one model or for all. */
+/** A cooldown of a provider's credential, for one model or for all: "openai default gpt-6". */
 export interface CooldownStatus extends Omit<CooldownState, "provider" | "credential" | "model"> {
   readonly target: string;
 }
 
-/** A middleware in another process that has ended, restarts, or does not answer. */
+/** A middleware in another process that has ended, is restarting, or does not respond. */
 export interface UnreachablePlugin extends PluginOutage {
   /** "middleware.guard" */
   readonly plugin: string;
-  /** What requests that pass it get until it is back. Requests that `for:` excludes are unaffected. */
+  /**
+   * How requests that pass this plugin are handled until it is back. Requests that `for:` excludes
+   * are unaffected.
+   */
   readonly requests: "rejected" | "continued";
 }
 
-/** "messages", with "/v1/messages" */
+/** A frontend and its paths: "messages" with "/v1/messages". */
 export interface FrontendStatus {
   readonly name: string;
   readonly paths: readonly string[];
 }
 
-/** One process of several. */
+/** One of several worker processes. */
 export interface WorkerStatus extends Pick<GatewayStatus, "pid" | "startedAt" | "generations"> {
   readonly cooldowns: GatewayStatus["cooldowns"];
   readonly quarantinedHooks: GatewayStatus["quarantinedHooks"];
@@ -146,19 +178,19 @@ export interface WorkerStatus extends Pick<GatewayStatus, "pid" | "startedAt" | 
   readonly files: FileCounts;
 }
 
-/** What a request for a model would meet, without sending it. */
+/** The path that a request for a model would take, without sending the request. */
 export interface RequestExplanation {
   readonly model: string;
   readonly frontend: string;
-  /** What their order goes by; what rests and what a hook says come after it. */
+  /** Strategy that orders the candidates. Cooldowns and hooks apply after it. */
   readonly strategy: RoutingStrategy;
-  /** In the order in which they would be tried; excluded ones last. */
+  /** Candidates in the order in which they would be tried. Excluded candidates are last. */
   readonly candidates: readonly ExplainedCandidate[];
-  /** Hook → the plugins that have it here, in the order they run. */
+  /** Hook → plugins with this hook on this route, in the order they run. */
   readonly hooks: { readonly [hook: string]: readonly string[] };
-  /** Of those, what is not asked now because it has failed again and again. */
+  /** The hooks among them that are skipped now because they failed repeatedly. */
   readonly quarantinedHooks?: readonly QuarantinedHook[] | undefined;
-  /** When another call is made beside one that has no content, by class of call. */
+  /** Delay before a second call is sent if the first one has no content yet, by call class. */
   readonly hedgeDelays?:
     | readonly { readonly class: string; readonly afterMs: number }[]
     | undefined;
@@ -168,28 +200,32 @@ export interface RequestExplanation {
     readonly idleMs: number;
     readonly totalMs: number;
   };
-  /** Things worth saying: an alias followed, a provider not mounted. */
+  /** Remarks: an alias that was followed, a provider that is not mounted. */
   readonly notes?: readonly string[];
 }
 
 export interface ExplainedCandidate {
-  /** What is known against it now, in all processes; absent: nothing. */
+  /** The current cooldown of this candidate, over all processes. Unset if there is none. */
   readonly cooldown?: Omit<CooldownStatus, "target"> | undefined;
   /**
-   * When it is called. `first`, `next`: in this order. `last`: it is in cooldown, so it is called after the others. `not_called`: its
-   * provider refuses all requests until the cooldown ends. Absent: it is left out.
+   * When the candidate is called. `first`, `next`: in this order. `last`: it is in cooldown, so it
+   * is called after the others. `not_called`: its provider rejects all requests until the cooldown
+   * ends. Unset: it is excluded.
    */
   readonly callOrder?: "first" | "next" | "last" | "not_called" | undefined;
-  /** Whether a cooldown moves it behind the others. If every candidate is in cooldown, the first one is called all the same. */
+  /**
+   * Whether a cooldown moves it behind the others. If every candidate is in cooldown, the first one
+   * is called anyway.
+   */
   readonly isCoolingDown?: boolean | undefined;
   readonly id: string;
   readonly credential: string;
-  /** The endpoint's protocol; null: native. */
+  /** Protocol of the endpoint. Null for a native provider. */
   readonly protocol: string | null;
   readonly mode: "passthrough" | "translated";
-  /** Why it stands where it does, where `pick` has a reason: "25 % of the calls". */
+  /** Reason for its position, if `pick` has one: "25 % of the calls". */
   readonly orderReason?: string | undefined;
-  /** Why it is translated: "middleware.guard (rewrite)", "no messages endpoint". */
+  /** Reason for the translation: "middleware.guard (rewrite)", "no messages endpoint". */
   readonly translationReason?: string | undefined;
   readonly excluded?:
     | { readonly by: string; readonly code: string; readonly message: string }

@@ -1,4 +1,5 @@
-// What outlives a generation: one of each per process. A generation borrows from here and owns the rest.
+// Services that outlive a config generation: one of each per process. A generation borrows them and
+// owns everything else.
 import { join } from "node:path";
 import { wallClock } from "../lib/time/wall-clock.ts";
 import { openModelLists, type ModelLists } from "../catalog/model-lists.ts";
@@ -45,8 +46,9 @@ import { PeerGateways } from "./services/peer-gateways.ts";
 import { answerListRequests } from "./services/peer-model-lists.ts";
 import type { PluginPeers } from "./services/plugin-peers.ts";
 
-// What each commit tells: budgets that have been crossed, as the store's verdicts say, the bills that are durable now, and how long
-// it took. Every batch of every process passes here on its way to the store, so each is told once.
+// Wraps the store so that each commit is reported: thresholds that were reached, bills that are
+// durable now, and the commit's duration. Every batch of every process passes here on its way to
+// the store, so each is reported once.
 export const withCommitReports = (
   store: Pick<Store, "apply" | "lease">,
   sink: Pick<ObserverSink, "reportCommit">,
@@ -66,7 +68,10 @@ export const withCommitReports = (
 });
 
 const FILE_SWEEP_MS = 60_000;
-/** A report may take longer than a look-up; a client waits for it all the same. */
+/**
+ * Timeout of a usage query, in milliseconds. A report may take longer than a lookup, but a client
+ * waits for it.
+ */
 const USAGE_QUERY_TIMEOUT_MS = 15_000;
 
 export interface Services {
@@ -75,26 +80,26 @@ export interface Services {
   readonly shared: SharedResources;
   readonly pools: ConnectionPools;
   readonly store: Store;
-  /** The store's way in; observers hear of what a batch has made durable. */
+  /** Write access to the store. Commits are reported to the observers. */
   readonly storeWriter: Pick<Store, "apply" | "lease">;
   readonly ledgerQueue: LedgerQueue;
-  /** Whether the ledger accepts rows, as the process that owns the store says it. */
+  /** Whether the ledger accepts rows, as reported by the process that owns the store. */
   readonly ledgerAvailability: LedgerAvailability;
-  /** The store's readings, as clients get them. */
+  /** The store's read queries for clients. */
   readonly usageQueries: Pick<Store, "listEntries" | "sumEntries" | "readLimits">;
   readonly keyCache: KeyCache;
-  /** The store's; those of gateway.yaml are each generation's. */
+  /** Accounts from the store. Those of gateway.yaml belong to each generation. */
   readonly accountCache: AccountCache;
-  /** Of the admin listener, in the process that has it. */
+  /** Principals of the admin listener. Set in the process that has it. */
   readonly adminPrincipals?: AdminPrincipals;
-  /** What providers said of themselves; read live by every generation. */
+  /** Model lists that the providers reported. Every generation reads the current state. */
   readonly modelLists: ModelLists;
-  /** Where observers hear of what happens. */
+  /** Receives the records and events for observers. */
   readonly observerSink: ObserverSink;
-  /** Requests that are over; in the process that has the observers. */
+  /** Finished requests. Set in the process that has the observers. */
   readonly requestHistory?: RequestHistory;
   readonly targetHealth: TargetHealth;
-  /** What plugins are not asked for a while. */
+  /** State of the plugin hooks that are skipped for a while. */
   readonly hookBreakers: HookBreakers;
   readonly retiringModels: RetiringModels;
   readonly logThrottle: LogThrottle;
@@ -107,32 +112,36 @@ export interface Services {
   readonly imageFiles: ImageFiles;
   readonly fileStore: FileStore;
   readonly pluginPeers: PluginPeers;
-  /** What gateways on one store know one another by. */
+  /** Secret by which gateways on the same store authenticate one another. */
   readonly fleetSecret: Uint8Array;
-  /** What no process of this gateway knows, another one on its store may. */
+  /** Queries other gateways on the store for data that no process of this gateway has. */
   readonly peerGateways: Pick<PeerGateways, "askFirst" | "askAll">;
-  /** Requests that were turned away before a frontend had them. */
+  /** Requests that were rejected before they reached a frontend. */
   readonly rejections: RejectionCounter;
-  /** Requests that are not over, of this process. */
+  /** Open requests of this process. */
   readonly inFlightRequests: InFlightRequests;
-  /** Of limits, as the store says them; in the process that owns it. */
+  /**
+   * Delivers reached thresholds, as the store reports them. Set in the process that owns the store.
+   */
   readonly thresholds?: ThresholdDelivery;
-  /** How long the store took over each batch. Of the process that owns it. */
+  /** Commit time of each batch, in the process that owns the store. */
   readonly commitDurations: DurationRecorder;
-  /** Of all processes. */
+  /** Returns the live stats of all processes. */
   readonly stats: () => Promise<GatewayStats>;
-  /** Where this process serves clients, for calls from this machine. Throws before it serves. */
+  /**
+   * Returns the address at which this process serves local calls. Throws before the process serves.
+   */
   readonly localEndpoint: () => LocalEndpoint;
-  /** How a store of several gateways knows this one; in the process that opens it. */
+  /** ID of this gateway in a shared store. Set in the process that opens the store. */
   readonly instanceId?: string;
   readonly stateDir: string;
-  /** What calls that leave go through; undefined: they go straight. */
+  /** Proxy for outgoing calls. If unset, connections are direct. */
   readonly proxy?: ProxyConfig | undefined;
-  /** Of the process; a plugin reads of it what it declares. */
+  /** Environment of the process. A plugin can read only the variables that it declares. */
   readonly env: Readonly<Record<string, string | undefined>>;
 }
 
-/** What is there before the rest, for the store to stand on. */
+/** Services that exist before the store is opened, because the store needs them. */
 export type ContextServices = Pick<
   Services,
   | "log"
@@ -146,7 +155,10 @@ export type ContextServices = Pick<
   | "env"
 >;
 
-/** What is remembered is told like any observer, over all generations. */
+/**
+ * Creates the hub of the observers. The request history receives records like any observer, across
+ * all generations.
+ */
 function createObserverHub(
   log: Log,
   history: RequestHistory | undefined,
@@ -170,36 +182,46 @@ const createAdminPrincipals = (
 ): AdminPrincipals =>
   new AdminPrincipals({ adminConfig: admin, findRecord: record, now: wallClock });
 
-/** What services stand on. */
+/** Dependencies of the services. */
 interface ServicesOptions {
   contextServices: ContextServices;
   mask: SecretMask;
   scope: LifetimeScope;
   publicUrl: () => string;
-  /** Of the current config; absent: this process has no admin listener. */
+  /**
+   * Returns the admin section of the current config. Unset in a process without an admin listener.
+   */
   adminConfig?: AdminPrincipalsOptions["adminConfig"];
-  /** May still be on its way. */
+  /** May still be opening. */
   store: Store | Promise<Store>;
-  /** Whether the store is on its way to another process. */
+  /** Whether the store is being handed to another process. */
   isTransferring?: () => boolean;
-  /** What this gateway says of itself to a store that it shares with others. */
+  /** Returns the description of this gateway for a store that it shares with others. */
   instanceInfo?: (() => InstanceInfo | undefined) | undefined;
-  /** As another process tells of them; without them our own. */
+  /** Accounts that another process maintains. If unset, this process creates its own. */
   accountCache?: AccountCache;
-  /** Another process's; without them our own, in the state folder. */
+  /**
+   * Model lists of another process. If unset, this process keeps its own in the state directory.
+   */
   modelLists?: ModelLists;
-  /** The process that knows of Idempotency-Keys; without it this one does. */
+  /** Registry of idempotency keys in another process. If unset, this process creates its own. */
   idempotency?: IdempotencyRegistry;
-  /** Where the observers are, when not in this process. */
+  /** Sink for observers that run in another process. */
   observerSink?: ObserverSink;
-  /** Of a process that borrows its store: what the owner says, and how the owner learns that no row gets through. */
+  /**
+   * Set in a process that borrows the store: the availability that the owner reports, and a
+   * callback that informs the owner when no row gets through.
+   */
   remoteStoreState?: {
     readonly ledgerAvailability: LedgerAvailability;
     onFailure(why: string): void;
   };
 }
 
-/** The process that owns the store tells of it; a worker only carries what it was answered. */
+/**
+ * Connects the services to the store. Only the process that owns the store reports commits. A
+ * worker forwards the answers.
+ */
 function attachStore(services: { -readonly [K in keyof Services]: Services[K] }, worker: boolean) {
   const { store, observerSink, commitDurations, log } = services;
   if (worker) services.storeWriter = store;
@@ -214,7 +236,10 @@ function attachStore(services: { -readonly [K in keyof Services]: Services[K] },
   }
 }
 
-/** Gateways on one store sign with one key, so that each knows an address that another has given out, and finds the file there. */
+/**
+ * Opens the file store. Gateways on one store sign with the same key, so each recognizes URLs that
+ * another one issued and can fetch the file from it.
+ */
 async function openSharedFileStore(
   { stateDir, files: limits }: Pick<GatewayConfig, "stateDir" | "files">,
   services: { -readonly [K in keyof Services]: Services[K] },
@@ -249,14 +274,14 @@ async function openSharedFileStore(
   );
 }
 
-/** A question of its own among those of plugins. */
+/** Topic of the gateway's own messages on the channel that plugins use between gateways. */
 const FILES_TOPIC = "files";
 interface PeerFileRequest {
   readonly name: string;
   readonly query: string;
 }
 
-/** The log and observers are told once when the ledger fails and once when it is back. */
+/** Logs and reports to observers once when the ledger fails and once when it recovers. */
 function reportLedgerAvailability({
   ledgerAvailability,
   log,
@@ -273,7 +298,7 @@ function reportLedgerAvailability({
   });
 }
 
-/** Everything that is there once per process; `scope` ends it in reverse order. */
+/** Opens all services of the process. `scope` closes them in reverse order. */
 export async function openServices(
   config: GatewayConfig,
   options: ServicesOptions,

@@ -1,5 +1,5 @@
-// The admin listener: an address of its own, or a unix socket, with the same guard as the public port and fewer connections. It
-// stands in the primary alone.
+// Opens the admin listener on its own address or Unix socket. It has the same guard as the public
+// port and allows fewer connections. Only the primary process opens it.
 import { createServer, type RequestListener, type Server } from "node:http";
 import type { AdminConfig } from "../../config/gateway-config.ts";
 import type { Log } from "../../lib/log/log.ts";
@@ -7,15 +7,20 @@ import { listen, type ListenerHandle, type ListenOptions } from "../http/listene
 import { listenInherited, listenShared } from "../http/port-binding.ts";
 import { removeStaleSocket, listenOnSocket } from "../http/unix-socket.ts";
 
-/** Of programs that operators run there are few. */
+/** Maximum connections. Few operator programs connect. */
 const MAX_CONNECTIONS = 256;
-/** Where another process takes over, clients wait until this listener is closed. */
+/**
+ * How long open connections may finish, in milliseconds. During a hot restart, clients wait until
+ * this listener is closed.
+ */
 const CLOSE_GRACE_MS = 100;
 
 interface AdminListenerOptions {
   readonly handler: RequestListener;
   readonly onRejected: NonNullable<ListenOptions["onRejected"]>;
-  /** A descriptor that was open before we came, in place of what the file says. */
+  /**
+   * Descriptor that was already open when the process started. Overrides the configured address.
+   */
   readonly fd?: number | undefined;
   readonly log: Log;
 }

@@ -1,5 +1,5 @@
-// Whose request it is at the admin listener: that of the holder of a token of gateway.yaml or of the store, or of a session. Keys for models open
-// nothing here.
+// Identifies the principal of a request to the admin listener: the holder of a token from
+// gateway.yaml or from the store, or of a session. Client API keys are not accepted.
 import type { IncomingMessage } from "node:http";
 import type { AdminConfig, AdminToken } from "../../config/gateway-config.ts";
 import { digestKey, equalDigests, parseKey } from "../../lib/api-key.ts";
@@ -12,14 +12,14 @@ import { assertSameOrigin, readSessionToken } from "./session-cookie.ts";
 import { Sessions } from "./sessions.ts";
 import { LoginThrottle } from "./login-throttle.ts";
 
-/** Longer than any token that is taken. */
+/** Maximum token length, in characters. Longer than any valid token. */
 const MAX_TOKEN_LENGTH = 1_024;
 const TIMEOUT_MS = 5_000;
 
 export interface AdminPrincipalsOptions {
-  /** Of the current gateway.yaml. */
+  /** Returns the admin section of the current gateway.yaml. */
   readonly adminConfig: () => AdminConfig | undefined;
-  /** From the store, by its digest. */
+  /** Finds a record in the store by the digest of its secret. */
   readonly findRecord: (digest: string) => Promise<KeyRecord | undefined>;
   readonly now: () => number;
 }
@@ -28,7 +28,7 @@ export class AdminPrincipals {
   readonly sessions: Sessions;
   readonly #options: AdminPrincipalsOptions;
   readonly #throttle: LoginThrottle;
-  /** What was looked up of a request; the listener's routes ask once more. */
+  /** Lookups by request, because the listener's routes identify the same request again. */
   readonly #byRequest = new WeakMap<IncomingMessage, Promise<CommandPrincipal>>();
 
   constructor(options: AdminPrincipalsOptions) {
@@ -37,7 +37,7 @@ export class AdminPrincipals {
     this.#throttle = new LoginThrottle(options.now);
   }
 
-  /** Fails with what its client is to be told. */
+  /** Returns the principal of a request. Throws the error that the client receives. */
   identify(req: IncomingMessage): Promise<CommandPrincipal> {
     const known = this.#byRequest.get(req);
     if (known) return known;
@@ -46,7 +46,7 @@ export class AdminPrincipals {
     return lookup;
   }
 
-  /** At the control socket, with an Authorization header. */
+  /** Identifies a command at the control socket by its Authorization header. */
   async identifyToken(authorization: string): Promise<CommandPrincipal> {
     return {
       ...(await this.#identifyToken(readBearerToken({ authorization }) ?? "", "")),
@@ -54,7 +54,7 @@ export class AdminPrincipals {
     };
   }
 
-  /** By what a login brings: a code of `tollgate console`, or a token. */
+  /** Identifies the credential of a login: a one-time code from `tollgate console`, or a token. */
   async login(
     req: IncomingMessage,
     credentials: { readonly code?: string; readonly token?: string },
@@ -70,7 +70,7 @@ export class AdminPrincipals {
     });
   }
 
-  /** A login that another one vouches for: what is wrong counts as a wrong code does. */
+  /** Runs a login that an identity provider vouches for. A failed login counts as a wrong code. */
   async identifyByProvider(
     req: IncomingMessage,
     secret: string,
@@ -86,7 +86,7 @@ export class AdminPrincipals {
     }
   }
 
-  /** Behind a proxy, what the proxy says of its client. */
+  /** Returns the client's address. Behind a proxy, it is the last entry of `x-forwarded-for`. */
   clientAddressOf(req: IncomingMessage): string {
     const forwarded = this.#options.adminConfig()?.behindProxy
       ? req.headers["x-forwarded-for"]
@@ -135,7 +135,7 @@ export class AdminPrincipals {
 
   async #findByToken(secret: string): Promise<Principal | undefined> {
     const presented = digestKey(secret);
-    // Every token is compared, so that the time tells nothing.
+    // Every token is compared, so that response times reveal nothing.
     const [inFile] = this.#fileTokens().filter(({ token }) =>
       equalDigests(digestKey(token), presented),
     );
@@ -153,8 +153,8 @@ export class AdminPrincipals {
   }
 
   /**
-   * Whether gateway.yaml still grants what the session was opened with: the token with the same value and role, or the identity
-   * provider's group with the same role and account.
+   * Whether gateway.yaml still grants the rights that the session started with: the token with the
+   * same value and role, or the identity provider's group with the same role and account.
    */
   #isStillGranted({ credentialId, role, group, account }: Principal): boolean {
     if (credentialId.startsWith("oidc:")) {
@@ -180,15 +180,21 @@ export class AdminPrincipals {
 
 const withStoreTimeout = <T>(work: Promise<T>): Promise<T> => withTimeout(TIMEOUT_MS, work);
 
-/** A token whose value was replaced is another credential, even under its old name. */
+/**
+ * Credential ID of a token in gateway.yaml. A token with a new value is a new credential, even
+ * under the same name.
+ */
 const fileCredentialId = ({ name, token }: AdminToken): string =>
   `file:${name}#${digestKey(token).slice(0, 8)}`;
-/** Neither an issuer nor a subject contains a space. */
+/**
+ * Credential ID of a user of the identity provider. Neither an issuer nor a subject contains a
+ * space.
+ */
 export const oidcCredentialId = (issuer: string, subject: string): string =>
   `oidc:${issuer} ${subject}`;
 export const tokenCredentialId = (id: string): string => `token:${id}`;
 
-/** Undefined: it is a key, or has ended. */
+/** Returns undefined if the record is a client key, or if the token expired or was revoked. */
 function toPrincipal(record: KeyRecord, now: number): Principal | undefined {
   const { id, name, admin, account, expires, revoked } = record;
   const hasPassed = (at: number | undefined) => at !== undefined && at <= now;

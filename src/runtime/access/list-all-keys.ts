@@ -1,8 +1,8 @@
-// All keys of a store, page by page.
+// Reads all keys of a store, page by page.
 import type { KeyRecord } from "../../plugin/store/key.ts";
 import type { Store } from "../../plugin/store/store.ts";
 
-/** Lists all keys, admin tokens included. */
+/** Returns a function that lists all keys, admin tokens included. */
 export const listAllKeys = (store: Pick<Store, "listKeys">) => async (): Promise<KeyRecord[]> => {
   const found: KeyRecord[] = [];
   let after: string | undefined;

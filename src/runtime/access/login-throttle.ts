@@ -1,5 +1,7 @@
-// Wrong words at the admin listener: ten a minute from one address, and then none of its words is looked at until the minute is over.
-// The same one again is no other guess: a program whose token has ended locks out no other one beside it.
+// Limits wrong credentials at the admin listener. After 10 different ones per minute from one
+// address, all credentials from that address are rejected until the minute ends. A repeated
+// credential counts once, so that a program with an expired token does not lock out others at its
+// address.
 import { BoundedMap } from "../../lib/bounded-map.ts";
 import { digestKey } from "../../lib/api-key.ts";
 import { networkPrefixOf } from "../../lib/net/network-prefix.ts";
@@ -18,7 +20,10 @@ export class LoginThrottle {
     this.#now = now;
   }
 
-  /** Before a word is looked at: right ones are refused too, or guessing would go on. */
+  /**
+   * Throws if the address is locked out. Called before a credential is checked: valid ones are
+   * rejected too, or an attacker could continue to guess.
+   */
   assertAllowed(address: string): void {
     const found = this.#recentFailures(address);
     if (found && found.words.size >= MAX_FAILURES)
@@ -43,6 +48,9 @@ export class LoginThrottle {
   }
 }
 
-/** One client has many addresses of IPv6. */
+/**
+ * Returns the key that an address is counted under: the network prefix for IPv6, because one client
+ * has many IPv6 addresses.
+ */
 const clientPrefixOf = (address: string): string =>
   address.includes(".") ? address : (networkPrefixOf(address) ?? address);

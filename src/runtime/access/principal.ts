@@ -1,9 +1,10 @@
-// Whose command it is: that is known at the door, and everything behind the door goes by it.
+// The principal of an admin command. It is identified where the command arrives, and all later
+// checks use it.
 import { ROLES } from "../../config/sections/admin-config.ts";
 import { fail } from "../../model/error.ts";
 import type { Role } from "../../plugin/role.ts";
 
-/** Where a command came in. `offline`: the command line, while no gateway runs. */
+/** How a command arrived. `offline`: from the command line while no gateway runs. */
 export type CommandChannel = "socket" | "offline" | "token" | "session";
 
 /** The holder of an admin credential. */
@@ -11,14 +12,17 @@ export interface Principal {
   /** Display name, as in the audit log: "shell", "admin:anna". Not unique: use `principalId` to key anything. */
   readonly name: string;
   readonly role: Role;
-  /** It sees and changes what is of this account and below it, and nothing else. Undefined: all of it. */
+  /**
+   * Account that the principal is limited to, with its nested accounts. If unset, the principal can
+   * see and change everything.
+   */
   readonly account?: string | undefined;
   /**
    * Issuer and subject of the credential: "shell", "token:<id>", "file:<name>#<digest>", "oidc:<issuer> <sub>". Unique to one
    * credential, and not reused by a later one.
    */
   readonly credentialId: string;
-  /** For people from the identity provider: the group that grants the role. */
+  /** Group that grants the role. Set for users of the identity provider. */
   readonly group?: string | undefined;
   /** When the credential expires, in Unix milliseconds. */
   readonly expiresAt?: number | undefined;
@@ -36,7 +40,7 @@ export interface CommandPrincipal extends Principal {
   readonly address?: string | undefined;
 }
 
-/** A user who may open the state folder may do all. */
+/** Principal of the control socket. A user who can open the state directory has all rights. */
 export const SHELL_PRINCIPAL: CommandPrincipal = {
   name: "shell",
   role: "owner",
@@ -44,10 +48,10 @@ export const SHELL_PRINCIPAL: CommandPrincipal = {
   channel: "socket",
 };
 
-/** While no gateway runs. */
+/** Principal of commands that run while no gateway runs. */
 export const OFFLINE_PRINCIPAL: CommandPrincipal = { ...SHELL_PRINCIPAL, channel: "offline" };
 
-/** Each role may what those before it may. */
+/** Returns the rank of a role. Each role includes the rights of the roles before it. */
 const rankOf = (role: Role): number => ROLES.indexOf(role);
 
 export const hasRole = (role: Role, least: Role): boolean => rankOf(role) >= rankOf(least);

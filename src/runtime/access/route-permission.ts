@@ -1,12 +1,12 @@
-// A route that a plugin serves on the admin listener is for admins whose role is high enough. Admins that are limited to an account are
-// refused unless the route states that it serves them.
+// Restricts plugin routes on the admin listener to admins with a sufficient role. Admins that are
+// limited to an account are rejected unless the route declares that it serves them.
 import { fail } from "../../model/error.ts";
 import type { Role } from "../../plugin/role.ts";
 import type { HostExchange } from "../../pipeline/exchange/exchange.ts";
 import { assertRole, principalId } from "./principal.ts";
 import type { AdminPrincipals } from "./admin-principals.ts";
 
-/** As an `admit` hook: it identifies the holder, or says why not. */
+/** Returns an `admit` hook that identifies the principal or throws the reason for the rejection. */
 export const requireAdminRole =
   (
     adminPrincipals: AdminPrincipals | undefined,

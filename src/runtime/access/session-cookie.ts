@@ -1,9 +1,10 @@
-// The cookie of a session, and how a page of ours is told from another site's: the browser says where a request comes from, and only
-// a page of ours can add a header of ours.
+// Reads and writes the session cookie, and distinguishes the console's own pages from other sites.
+// The browser reports where a request comes from, and only the console's pages can add the
+// gateway's own header.
 import type { IncomingMessage } from "node:http";
 import { fail } from "../../model/error.ts";
 
-/** What a page of the console adds to whatever it asks for with a session. */
+/** Header that the console's pages add to each request with a session. */
 export const PAGE_HEADER = "x-tollgate-console";
 
 const cookieNameOf = (secure: boolean): string => (secure ? "__Host-tollgate" : "tollgate");
@@ -15,12 +16,12 @@ export function readSessionToken(req: IncomingMessage, secure: boolean): string 
     .split(";", 50)
     .map((each) => each.trim())
     .filter((each) => each.startsWith(name));
-  // Of two, one may be another site's.
+  // If there are two cookies, one of them may come from another site.
   const token = found.length === 1 ? found[0]!.slice(name.length) : "";
   return TOKEN_PATTERN.test(token) ? token : undefined;
 }
 
-/** Without a word it ends the one that is there. */
+/** Returns the `Set-Cookie` value for a session. Without a token, it deletes the cookie. */
 export function formatSessionCookie(word: string | undefined, secure: boolean, ms: number): string {
   const parts = [
     `${cookieNameOf(secure)}=${word ?? ""}`,
@@ -32,7 +33,10 @@ export function formatSessionCookie(word: string | undefined, secure: boolean, m
   return [...parts, ...(secure ? ["Secure"] : [])].join("; ");
 }
 
-/** What changes something, and signs in or out, has to come from a page of ours. */
+/**
+ * Throws if a request does not come from the gateway's own pages. Requests that change something,
+ * and logins and logouts, must also carry the origin and the header.
+ */
 export function assertSameOrigin(req: IncomingMessage, secure: boolean): void {
   const site = req.headers["sec-fetch-site"];
   if (site !== undefined && site !== "same-origin" && site !== "none") rejectCrossOrigin();

@@ -1,11 +1,12 @@
-// Sessions of the console: an opaque word in a cookie, of which only the hash is kept, and one-time words that are traded for one.
-// They are in memory: a restart ends all of them.
+// Keeps the console's sessions and the one-time codes that open them. A session is an opaque token
+// in a cookie, of which only the hash is kept. Everything is in memory, so a restart ends all
+// sessions.
 import { randomBytes } from "node:crypto";
 import { BoundedMap } from "../../lib/bounded-map.ts";
 import { digestKey } from "../../lib/api-key.ts";
 import type { Principal } from "./principal.ts";
 
-/** A session as it may be shown: its id opens nothing. */
+/** A session as operators see it. Its ID does not authenticate. */
 export interface ShownSession extends Principal {
   readonly id: string;
   readonly address: string;
@@ -21,14 +22,17 @@ interface SessionState extends ShownSession {
 const IDLE_TIMEOUT_MS = 30 * 60_000;
 const MAX_AGE_MS = 12 * 3_600_000;
 const INVITATION_TTL_MS = 60_000;
-/** Of each: operators are few, and the oldest goes first. */
+/**
+ * Maximum number of sessions, and of invitations. There are few operators, and the oldest entry is
+ * dropped first.
+ */
 const MAX_SESSIONS = 1_000;
 
 const createToken = (): string => randomBytes(32).toString("base64url");
 
 export class Sessions {
   readonly #now: () => number;
-  /** By the hash of the cookie's word. */
+  /** Open sessions by the hash of the cookie's token. */
   readonly #open = new BoundedMap<string, SessionState>(MAX_SESSIONS);
   readonly #invitations = new BoundedMap<string, { holder: Principal; until: number }>(
     MAX_SESSIONS,
@@ -38,7 +42,7 @@ export class Sessions {
     this.#now = now;
   }
 
-  /** The cookie's word, which is shown to nothing but the one client. */
+  /** Starts a session. Returns its token, which only this client may receive. */
   start(principal: Principal, address: string): { token: string; session: ShownSession } {
     const now = this.#now();
     const until = Math.min(now + MAX_AGE_MS, principal.expiresAt ?? Infinity);
@@ -56,7 +60,10 @@ export class Sessions {
     return { token: secret, session };
   }
 
-  /** Undefined: there is none, or it is over. Asking keeps it from being idle. */
+  /**
+   * Returns the session of a token, or undefined if there is none or it has ended. Each call resets
+   * the idle timeout.
+   */
   find(secret: string): ShownSession | undefined {
     const hash = digestKey(secret);
     const session = this.#open.get(hash);
@@ -76,7 +83,10 @@ export class Sessions {
       .filter((session) => this.#isAlive(session));
   }
 
-  /** Ends sessions, and invitations that were not redeemed yet, which have no id. Returns how many sessions it ended. */
+  /**
+   * Ends the matching sessions and unredeemed invitations, which have no ID. Returns the number of
+   * sessions that it ended.
+   */
   end(which: (session: Principal & { readonly id?: string | undefined }) => boolean): number {
     let ended = 0;
     for (const [hash, { holder }] of this.#invitations.entries())
@@ -89,7 +99,7 @@ export class Sessions {
     return ended;
   }
 
-  /** A word that opens one session, once, within a minute. */
+  /** Creates a one-time code that opens a session within 1 minute. */
   invite(principal: Principal): { code: string; expiresAt: number } {
     const secret = createToken();
     const until = this.#now() + INVITATION_TTL_MS;
@@ -97,7 +107,7 @@ export class Sessions {
     return { code: secret, expiresAt: until };
   }
 
-  /** Used up by being asked for. */
+  /** Returns the principal of a valid code. Any lookup uses up the code. */
   redeem(secret: string): Principal | undefined {
     const hash = digestKey(secret);
     const found = this.#invitations.get(hash);

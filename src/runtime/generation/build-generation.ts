@@ -1,5 +1,6 @@
-// Everything built from one version of the config. It is whole before it serves, nothing in it changes afterwards, and
-// it ends when it has been replaced and its last exchange is over.
+// Builds everything that depends on one version of the config. A generation is complete before it
+// serves, and never changes afterwards. It ends after it was replaced and its last exchange is
+// over.
 import { wallClock } from "../../lib/time/wall-clock.ts";
 import type { GatewayConfig, LocatedProblem } from "../../config/gateway-config.ts";
 import type { Catalog } from "../../catalog/catalog.ts";
@@ -36,23 +37,28 @@ import { PluginRouteTable } from "./plugin-routes.ts";
 export interface BuiltGeneration {
   readonly gen: Generation;
   readonly frontends: readonly MountedFrontend[];
-  /** Of the admin listener; a route each. */
+  /** Frontends of the admin listener, one per route. */
   readonly adminFrontends: readonly MountedFrontend[];
-  /** For the log: no errors. */
+  /** Problems to log. Contains no errors. */
   readonly warnings: readonly LocatedProblem[];
   readonly providers: ReadonlyMap<string, MountedProvider>;
   readonly middleware: readonly MountedMiddleware[];
-  /** In the process that has them. */
+  /** Observers. Empty in a process that does not run them. */
   readonly observers: readonly MountedObserver[];
   readonly commands: ReadonlyMap<string, PluginCommands>;
   readonly inFlight: () => number;
-  /** Of them, those of one frontend. */
+  /** Returns the number of open exchanges of one frontend. */
   readonly inFlightOfFrontend: (frontend: string) => number;
-  /** Signals plugins that it leaves. */
+  /** Signals plugins that the generation is leaving. */
   signalLeave(): void;
-  /** Its observers get what is left for them, and end: another process has them. */
+  /**
+   * Delivers the remaining records to the observers and closes them, because another process runs
+   * them now.
+   */
   closeObservers(): Promise<void>;
-  /** Leaves; resolves when its last exchange is over and everything in it has ended. */
+  /**
+   * Retires the generation. Resolves when its last exchange is over and everything in it is closed.
+   */
   retire(): Promise<void>;
 }
 
@@ -61,9 +67,9 @@ export interface BuildGenerationOptions {
   readonly config: GatewayConfig;
   readonly services: Services;
   readonly locate: ProblemLocator;
-  /** False: providers are not asked whether they are ready, and no upstream hears of it. */
+  /** Whether providers are probed for readiness. If false, no request is sent upstream. */
   readonly probesProviders?: boolean;
-  /** False: observers are in another process. */
+  /** Whether this process runs the observers. If false, another process runs them. */
   readonly ownsObservers?: boolean;
 }
 
@@ -129,7 +135,7 @@ export async function buildGeneration(
   };
 }
 
-/** What the walk asks of a generation. */
+/** Returns the interface of the generation that the request pipeline uses. */
 function createGeneration(
   { number, config, services }: BuildGenerationOptions,
   made: {
@@ -191,7 +197,7 @@ function createGeneration(
   };
 }
 
-/** Where a request can be made with a body alone. */
+/** Returns the routes on which a request can be made with a body alone. */
 function subrequestRoutesOf(
   frontends: readonly MountedFrontend[],
 ): ReadonlyMap<string, MountedRoute> {
@@ -209,7 +215,10 @@ function subrequestRoutesOf(
   return found;
 }
 
-/** Ends everything that the generation owns. A plugin that fails to end stops no other; the log says which. */
+/**
+ * Closes everything that the generation owns. If a plugin fails to close, the failure is logged and
+ * the others are still closed.
+ */
 const disposeScope = (
   scope: LifetimeScope,
   { log }: Services,

@@ -1,4 +1,5 @@
-// A generation's catalog: what its providers ship, what the operator says of them, what they say of themselves.
+// Builds a generation's catalog from the models that providers ship, the operator's settings, and
+// the providers' live lists.
 import { wallClock } from "../../lib/time/wall-clock.ts";
 import type { OperationSpec } from "../../model/operations/operation-spec.ts";
 import { createCatalog, type Catalog, type ProviderFacts } from "../../catalog/catalog.ts";
@@ -43,7 +44,10 @@ export function createGenerationCatalog(
   });
 }
 
-/** The strictest policy among the ways to a model: a private request is routed by that way. */
+/**
+ * Returns the strictest policy among the credentials that lead to a model, because a private
+ * request is routed by that one.
+ */
 function strictestPolicy(provider: MountedProvider | undefined, info: ModelInfo): EffectivePolicy {
   const policies = (provider?.credentials ?? [])
     .filter((c) => c.models?.some((p) => matchesPattern(p, info.model)) ?? true)

@@ -1,5 +1,5 @@
-// The generation that answers now, and older ones until their last exchange is over. A new one is whole before it is swapped
-// in, and no old one stops before that.
+// Holds the current generation, and older ones until their last exchange is over. A new generation
+// is complete before it is swapped in, and no old one stops before that.
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { wallClock } from "../../lib/time/wall-clock.ts";
 import type { LifetimeScope } from "../../lib/lifetime-scope.ts";
@@ -34,12 +34,13 @@ import type { KeyRecord } from "../../plugin/store/key.ts";
 import type { Store } from "../../plugin/store/store.ts";
 import { listAllKeys } from "../access/list-all-keys.ts";
 
-// A listener that other machines reach has to have an admin, or it would stand open for the first that comes to be one.
+// Throws if a listener that other machines can reach has no admin. Otherwise the first client could
+// make itself admin.
 async function assertAdminExists(
   { address, behindProxy, tokens, oidc }: AdminConfig,
   store: Pick<Store, "listKeys">,
 ): Promise<void> {
-  // On this machine alone, the user who may open the control socket is its owner.
+  // On a loopback address or a Unix socket, the user who can open the control socket is the owner.
   if (!behindProxy && ("socket" in address || isLoopback(address.host))) return;
   if (oidc || tokens.length > 0 || (await listAllKeys(store)()).some(isAdmin)) return;
   fail(
@@ -51,13 +52,13 @@ async function assertAdminExists(
 const isAdmin = ({ admin, revoked }: KeyRecord): boolean =>
   admin !== undefined && revoked === undefined;
 
-/** A generation with the routes that reach it. */
+/** A generation with the routes that lead to it. */
 export interface LiveGeneration {
   readonly built: BuiltGeneration;
   readonly config: GatewayConfig;
   readonly loaded: LoadedConfig;
   readonly handler: ListenOptions["handler"];
-  /** Of the admin listener. */
+  /** Handler of the admin listener. */
   readonly adminHandler: ListenOptions["handler"];
   readonly loadedAt: number;
 }
@@ -75,20 +76,21 @@ export class GenerationSlot {
     this.#services = services;
   }
 
-  /** What `/readyz` says, here and in `status`, the console, and metrics. */
+  /** State that `/readyz`, `status`, the console, and metrics report. */
   get state(): HealthState {
     const { outage } = this.#services.ledgerAvailability;
     return healthStateOf({ draining: this.#draining, open: this.#isOpen, trouble: outage });
   }
 
-  /** Clients can connect, here or in a worker. */
+  /** Marks that clients can connect, in this process or in a worker. */
   markOpen(): void {
     this.#isOpen = true;
   }
 
   /**
-   * `/readyz` says that it ends, and all are still served. True: it has been asked before, so a balancer wants to know that
-   * before the port closes.
+   * Makes `/readyz` report the shutdown while all requests are still served. Returns whether
+   * `/readyz` was queried before, which means that a load balancer needs to see the change before
+   * the port closes.
    */
   announceShutdown(): boolean {
     this.#draining = true;
@@ -97,20 +99,23 @@ export class GenerationSlot {
   }
 
   /**
-   * No new client is wanted, and what a plugin does without end may end: those that listen or write for long hear of it. `told`:
-   * `/readyz` says so too.
+   * Signals that no new clients are wanted, so that plugins can end long-running work such as
+   * streams. `told`: `/readyz` reports it too.
    */
   drain(told = true): void {
     this.#draining ||= told;
     this.#current?.built.signalLeave();
   }
 
-  /** Before the first swap there is none to ask. */
+  /** The current generation. Undefined before the first swap, despite its type. */
   get current(): LiveGeneration {
     return this.#current!;
   }
 
-  /** Opens the port: a client meets the generation of that moment. `bound`: where, if that is not for the file to say. */
+  /**
+   * Opens the public port. Each request is served by the generation that is current when it
+   * arrives. `boundAddress` overrides the address from gateway.yaml.
+   */
   async listen(boundAddress: readonly (BoundAddress | undefined)[] = []): Promise<ListenerHandle> {
     const { config } = this.current;
     this.markOpen();
@@ -132,7 +137,10 @@ export class GenerationSlot {
     return (this.#listener = listening);
   }
 
-  /** Undefined: gateway.yaml asks for none. `fd`: an open descriptor in place of its address. */
+  /**
+   * Opens the admin listener. Returns undefined if gateway.yaml configures none. `fd`: an open
+   * descriptor that replaces the address.
+   */
   async listenAdmin(
     api: { serve(req: IncomingMessage, res: ServerResponse): Promise<void> },
     fd?: number,
@@ -153,22 +161,24 @@ export class GenerationSlot {
     );
   }
 
-  /** Requests of clients under way in this process. */
+  /** Number of open client requests in this process. */
   get inFlight(): number {
     return this.#listener?.inFlight() ?? 0;
   }
 
-  /** Of them those that frontends have, of this generation and of those that end. */
+  /** Returns the open requests per frontend, over the current and the retired generations. */
   inFlightByFrontend(): Readonly<Record<string, number>> {
     const sum: Record<string, number> = {};
     for (const { frontends, inFlightOfFrontend } of [this.current.built, ...this.#retired])
-      // One that speaks several protocols is there once for each.
+      // A frontend with several protocols appears once per protocol.
       for (const name of new Set(frontends.map((frontend) => frontend.name)))
         sum[name] = (sum[name] ?? 0) + inFlightOfFrontend(name);
     return sum;
   }
 
-  /** By another gateway on the store: what any process of this one knows. */
+  /**
+   * Answers a query from another gateway on the store with the data of any process of this gateway.
+   */
   #answerPeer(question: Buffer): Promise<Buffer | undefined> {
     const { fleetSecret, pluginPeers } = this.#services;
     return answerPeerRequest(
@@ -178,7 +188,7 @@ export class GenerationSlot {
     );
   }
 
-  /** By the listener, before a route was looked for. */
+  /** Called when the listener rejects a request before it is routed. */
   #onConnectionRejected(
     listener: RejectedRequest["listener"],
     { code, status }: Rejection,
@@ -197,7 +207,7 @@ export class GenerationSlot {
     this.#services.observerSink.reportRejection({ at: wallClock(), listener, ...refusal });
   }
 
-  /** Rows of the ledger are kept as long as the current config says. */
+  /** Starts the retention of ledger rows. The period is read from the current config each time. */
   startRetention(scope: LifetimeScope): void {
     startRetention(this.#services, () => this.current.config.ledger.retentionMs, scope);
   }
@@ -237,7 +247,10 @@ export class GenerationSlot {
     };
   }
 
-  /** What operators' programs ask is no request of a client: observers do not hear of it. */
+  /**
+   * Creates the handler for operators' programs. Their requests are not client requests, so
+   * observers do not receive them.
+   */
   #createAdminHandler({
     gen,
     adminFrontends: frontends,
@@ -272,7 +285,7 @@ export class GenerationSlot {
     });
   }
 
-  /** The current one first. */
+  /** Returns the generations, the current one first. */
   generations(): GatewayStatus["generations"] {
     return [this.current.built, ...this.#retired].map((built) => ({
       generation: built.gen.number,
@@ -280,13 +293,13 @@ export class GenerationSlot {
     }));
   }
 
-  /** Another process has the observers from now on. */
+  /** Closes the observers of all generations, because another process runs them now. */
   async closeObservers(): Promise<void> {
     const all = [...(this.#current ? [this.#current.built] : []), ...this.#retired];
     await Promise.all(all.map((built) => built.closeObservers()));
   }
 
-  /** Resolves when the last exchange of all of them is over. */
+  /** Resolves when the last exchange of all generations is over. */
   async whenDrained(): Promise<void> {
     const all = [...(this.#current ? [this.#current.built] : []), ...this.#retired];
     await Promise.all(all.map((built) => built.retire()));

@@ -1,4 +1,5 @@
-// The exchanges that a generation has under way, by what serves them. A retired one ends when there are none.
+// Counts a generation's open exchanges by frontend. A retired generation ends when the count is
+// zero.
 import type { HostExchange } from "../../pipeline/exchange/exchange.ts";
 import type { InFlightRequests } from "../requests/in-flight-requests.ts";
 
@@ -6,15 +7,15 @@ export class InFlightCounter {
   count = 0;
   readonly #underWay: InFlightRequests;
   #onIdle: (() => void) | undefined;
-  /** By the name of a frontend: they stay, whether or not something is under way. */
+  /** Counts by frontend name. An entry stays when its count is zero. */
   readonly #byFrontend = new Map<string, { count: number }>();
 
-  /** `underWay`: those of all generations, for operators to see. */
+  /** @param underWay The open requests of all generations, which operators can list. */
   constructor(underWay: InFlightRequests) {
     this.#underWay = underWay;
   }
 
-  /** Counts an exchange. The function that it returns ends the count; calling it twice changes nothing. */
+  /** Counts an exchange. Returns a function that ends the count. Calling it twice has no effect. */
   enter(x: HostExchange): () => void {
     const of = this.#entryOf(x.frontend);
     const place = this.#underWay.add(x);
@@ -34,7 +35,7 @@ export class InFlightCounter {
     return this.#byFrontend.get(frontend)?.count ?? 0;
   }
 
-  /** When all of them are over. */
+  /** Resolves when all exchanges are over. */
   async whenIdle(): Promise<void> {
     if (this.count > 0) await new Promise<void>((resolve) => (this.#onIdle = resolve));
   }

@@ -1,5 +1,6 @@
-// Names that lead to models which cannot stand in for each other. What one of them made is stored, and is compared with what
-// another made as soon as that one answers: such a name is an error, not a risk to be run.
+// Rejects model names that map to models which cannot replace each other. Their output, such as
+// embeddings, is stored and later compared, so a failover to another model would corrupt it. Such a
+// name is therefore a config error.
 import type { Catalog } from "../../catalog/catalog.ts";
 import { problem } from "../../config/problems.ts";
 import { childPointer } from "../../config/source/config-tree.ts";
@@ -33,13 +34,16 @@ export function checkInterchangeableModels(
     }
 }
 
-/** What is known of a provider's models, whether or not its live list has come yet. */
+/**
+ * Returns the known models of a provider whose output is specific to the model. Does not wait for
+ * the provider's live list.
+ */
 const knownModelsOf = (provider: string, { entriesOf, operations }: Catalog): readonly string[] =>
   [...entriesOf(provider).values()].flatMap(({ info }) =>
     operations.get(info.operation)?.outputIsModelSpecific ? [`${provider}/${info.model}`] : [],
   );
 
-/** Of a pattern the names that lead to one of these. */
+/** Returns the names that match a pattern and lead to one of the known models. */
 function expandPattern(
   name: string,
   candidates: readonly string[],
@@ -56,7 +60,7 @@ function expandPattern(
   return Array.from(stars, (star) => name.replace("*", () => star));
 }
 
-/** The models that a name stands for. */
+/** Returns the models that a name resolves to. */
 function resolveModels(name: string, models: Routes, depth: number): readonly string[] {
   const route = models.get(name) ?? findModelPattern(name, models);
   if (!route || depth > MAX_DEPTH) return [name];
@@ -72,7 +76,10 @@ const findModelPattern = (name: string, models: Routes) =>
     .filter((route) => route.name.includes("*") && wildcardText(route.name, name) !== undefined)
     .toSorted((a, b) => b.name.length - a.name.length)[0];
 
-/** A model of which nothing is known counts as what the others are: a name for chats and for vectors has no use. */
+/**
+ * Returns the first two models that cannot replace each other. An unknown model is assumed to have
+ * the same operation as the others, because a name for both chat and embeddings is useless.
+ */
 function findMixedModels(
   ids: readonly string[],
   catalog: Catalog,
@@ -103,5 +110,5 @@ interface ResolvedModel {
 const isIncompatible = (one: ResolvedModel, first: ResolvedModel): boolean =>
   (!one.listed || one.operation === first.operation) && one.baseName !== first.baseName;
 
-/** Routers put the maker before the model. */
+/** Returns the model ID without the vendor prefix that routers put before it. */
 const modelBaseNameOf = (id: string): string => id.slice(id.lastIndexOf("/") + 1).toLowerCase();

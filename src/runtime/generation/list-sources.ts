@@ -1,4 +1,5 @@
-// What providers say of themselves: asked in the background, for as long as a generation follows them.
+// Defines the sources of live model lists. They are refreshed in the background while a generation
+// uses them.
 import {
   createListRefresher,
   withIsoDates,
@@ -33,7 +34,10 @@ export const createGatewayListRefresher = ({ modelLists, log }: Services): ListR
     },
   });
 
-/** One line for each credential of each provider that can be asked; each remembers what it was told. */
+/**
+ * Returns one source per credential of each provider with `listModels`. Each source remembers its
+ * last response for conditional requests.
+ */
 export const listSourcesOf = (
   { providers }: Pick<BuiltGeneration, "providers">,
   known?: ListsAndPeers,
@@ -48,7 +52,7 @@ export const listSourcesOf = (
               return await provider.plugin.listModels!({ ...line, fetch: remembering(line.fetch) });
             } catch (error) {
               const owner = { provider: provider.name, credential: name };
-              // What the provider said is told, whatever others say.
+              // The provider's error is reported even if another gateway has a newer list.
               if (known) await adoptNewestPeerList(known, owner).catch(() => undefined);
               throw error;
             }

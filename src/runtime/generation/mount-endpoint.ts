@@ -1,4 +1,5 @@
-// What a generation makes of a plugin's parts: endpoints with their pools, bodies' validators, lines.
+// Mounts the parts of a plugin: endpoints with their pools, body validators, and credential
+// clients.
 import type { ValidateFunction } from "ajv";
 import { createCompiler, type SchemaRules } from "../../config/schema-compiler.ts";
 import { isMetadataUrl } from "../../lib/net/metadata-service.ts";
@@ -57,22 +58,27 @@ function acquirePool(origin: string, connectMs: number, services: Services, scop
   return line;
 }
 
-/** Validates clients' bodies: it stops at the first thing wrong, and changes nothing. */
+/**
+ * Schema rules for client bodies. Validation stops at the first error and does not modify the body.
+ */
 export const BODY_SCHEMA_RULES: SchemaRules = {
   options: {
     strict: false,
     validateFormats: false,
-    // Draft-07's own schema takes longer to compile than every body's.
+    // Compiling the draft-07 meta-schema takes longer than compiling all body schemas.
     validateSchema: false,
     logger: false,
-    // Lengths are in UTF-16 units: counting the code points of a text of 30 MB takes 100 ms.
+    // Lengths are in UTF-16 units, because counting the code points of 30 MB of text takes 100 ms.
     unicode: false,
   },
 };
 const bodyCompiler = createCompiler(BODY_SCHEMA_RULES);
 const compiledBodies = new WeakMap<object, ValidateFunction>();
 
-/** Compiled when the first body comes, so that a start does not wait for protocols that may never be spoken. */
+/**
+ * Returns the validator of a schema. It is compiled when the first body arrives, so that startup
+ * does not wait for protocols that may never be used.
+ */
 function validatorOf(schema: object): ValidateFunction {
   let check = compiledBodies.get(schema);
   if (!check) compiledBodies.set(schema, (check = bodyCompiler.compile(schema)));
@@ -98,7 +104,10 @@ export function createBodyValidator(schema: unknown): MountedFrontend["validate"
   };
 }
 
-/** The way to a provider's first endpoint under one of its credentials, to ask what it has and how it is. */
+/**
+ * Creates a client for a provider's first endpoint with one of its credentials. It is used to list
+ * models and check readiness.
+ */
 export function createCredentialClient(
   provider: MountedProvider,
   credential: number,

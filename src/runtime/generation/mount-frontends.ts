@@ -1,4 +1,4 @@
-// The frontends of gateway.yaml, set up, and the routes that they serve.
+// Sets up the frontends of gateway.yaml and the routes that they serve.
 import type { GatewayConfig, MountConfig } from "../../config/gateway-config.ts";
 import type { Operation } from "../../model/request.ts";
 import type { Frontend, Route } from "../../plugin/frontend.ts";
@@ -12,7 +12,7 @@ import type { PluginRouteTable } from "./plugin-routes.ts";
 
 export interface MountedFrontends {
   readonly frontends: readonly MountedFrontend[];
-  /** The path at which each kind of model is asked for, to name it where another one was taken. */
+  /** Path per operation. Error messages suggest it if a client used the wrong path. */
   readonly entryPaths: ReadonlyMap<Operation, string>;
 }
 
@@ -64,13 +64,16 @@ export async function mountFrontends(
 const protocolOfRoute = (route: Route, { protocol }: Frontend): Protocol | undefined =>
   ("actionType" in route ? route.protocol : undefined) ?? protocol;
 
-/** Of several protocols the first is the one in which a request begins. */
+/** Returns the protocols of a route. A request starts in the first one. */
 function protocolsOfRoute(route: Route, frontend: Frontend): readonly (Protocol | undefined)[] {
   const more = "actionType" in route ? (route.protocols ?? []) : [];
   return [...new Set([protocolOfRoute(route, frontend), ...more])];
 }
 
-/** A frontend that speaks several protocols is one for each: what stands behind a route asks its frontend what is spoken. */
+/**
+ * Splits a frontend with several protocols into one per protocol, because the code behind a route
+ * reads the protocol from its frontend.
+ */
 function splitByProtocol(frontend: Frontend): readonly Frontend[] {
   const parts = new Map<Protocol | undefined, Route[]>();
   for (const route of frontend.routes)
@@ -86,7 +89,7 @@ function splitByProtocol(frontend: Frontend): readonly Frontend[] {
   });
 }
 
-/** The same with fewer routes; an instance of a class keeps its methods. */
+/** Returns a copy with fewer routes. Methods of class instances are kept. */
 function withRoutes(frontend: Frontend, routes: readonly Route[]): Frontend {
   const { protocol } = frontend;
   const fault = frontend.encodeFault?.bind(frontend);
@@ -111,7 +114,7 @@ function checkProtocols(mounted: MountConfig<any>, frontend: Frontend, setup: Pl
   }
 }
 
-/** For people: an address as it is written stands before one that has words in it to be filled in. */
+/** Records the path per operation for error messages. Paths without parameters are preferred. */
 function recordEntryPaths({ routes, protocol }: Frontend, doors: Map<Operation, string>): void {
   for (const route of routes) {
     if (!("actionType" in route) || route.actionType !== "generate" || !protocol) continue;

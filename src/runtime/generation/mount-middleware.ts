@@ -1,4 +1,4 @@
-// Middleware and observers of gateway.yaml, set up.
+// Sets up the middleware and observers of gateway.yaml.
 import type { GatewayConfig, MountConfig } from "../../config/gateway-config.ts";
 import type { Route } from "../../plugin/frontend.ts";
 import { HOOK_COMBINATIONS, type MiddlewareRoutes } from "../../plugin/middleware.ts";
@@ -13,7 +13,7 @@ import type { PluginRouteTable } from "./plugin-routes.ts";
 
 export interface MountedMiddlewares {
   readonly middleware: readonly MountedMiddleware[];
-  /** One for each middleware that serves routes on the public port. */
+  /** One frontend for each middleware with routes on the public port. */
   readonly frontends: readonly MountedFrontend[];
 }
 
@@ -52,14 +52,15 @@ export async function mountMiddleware(
       scope: mounted.scope,
     });
   }
-  // Each is admitted by all of them, those behind it too.
+  // The `admit` hooks of all middleware apply to each of these routes, including those of later
+  // middleware.
   const frontends = serving.map(({ mounted, routes }) =>
     served.toFrontend(mounted, routes, middleware),
   );
   return { middleware, frontends };
 }
 
-/** One for each hook that it has. */
+/** Creates a hook breaker for each hook of the middleware. */
 const hookBreakersOf = (id: string, hooks: MountedMiddleware["hooks"], setup: PluginSetup) =>
   Object.fromEntries(
     (Object.keys(HOOK_COMBINATIONS) as (keyof typeof HOOK_COMBINATIONS)[])
@@ -67,7 +68,7 @@ const hookBreakersOf = (id: string, hooks: MountedMiddleware["hooks"], setup: Pl
       .map((hook) => [hook, setup.services.hookBreakers.create(id, hook, setup.scope)]),
   );
 
-/** `for` cannot ask for what is not known yet when a hook runs. */
+/** Reports a problem if `for` filters by a value that is unknown when one of the hooks runs. */
 function checkScope(
   mounted: MountConfig<any> & Pick<GatewayConfig["middleware"][number], "scope">,
   hooks: MountedMiddleware["hooks"],
@@ -88,7 +89,10 @@ function checkScope(
     );
 }
 
-/** Hooks that decide what a key may, what it costs and which bytes leave are never passed over. */
+/**
+ * Reports a problem if `on_error: continue` has no effect. Hooks that decide on access, cost, or
+ * outgoing bytes are never skipped.
+ */
 function checkOnError(
   mounted: GatewayConfig["middleware"][number],
   hooks: MountedMiddleware["hooks"],
@@ -132,7 +136,10 @@ export async function mountObservers(
   return observers;
 }
 
-/** A whole address leads to a person, and leaves this machine with no observer. */
+/**
+ * Reports a problem if an observer that sends data to another machine requests full client
+ * addresses, because they identify a person.
+ */
 function checkClientAddresses(
   mounted: GatewayConfig["observers"][number],
   { clientAddress }: Observer,

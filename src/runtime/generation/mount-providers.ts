@@ -1,4 +1,4 @@
-// The providers of gateway.yaml, set up, with a pool behind every endpoint.
+// Sets up the providers of gateway.yaml, with a connection pool for every endpoint.
 import { wallClock } from "../../lib/time/wall-clock.ts";
 import type { GatewayConfig, ProviderConfig } from "../../config/gateway-config.ts";
 import type { Provider } from "../../plugin/provider.ts";
@@ -6,10 +6,16 @@ import type { MountedProvider } from "../../pipeline/exchange/mounted.ts";
 import { mountEndpoint } from "./mount-endpoint.ts";
 import type { PluginSetup } from "../plugin-host/plugin-setup.ts";
 
-/** A claim that ends within this time is worth a warning: an update of the package takes time to reach every operator. */
+/**
+ * How long before its expiry a claim causes a warning, in milliseconds. A package update takes time
+ * to reach every operator.
+ */
 const EXPIRY_WARNING_MS = 30 * 86_400_000;
 
-/** `probe`: this generation is about to serve, and its operator should hear of what ends soon. */
+/**
+ * Sets up all providers. `probe`: this generation is about to serve, so warnings about expiring
+ * claims are reported.
+ */
 export async function mountProviders(
   config: GatewayConfig,
   setup: PluginSetup,
@@ -71,7 +77,10 @@ function createMountedProvider(
   };
 }
 
-/** A provider's known data policy holds for its own address. Behind another address there is another service. */
+/**
+ * Whether a provider uses its default address. Its known data policy holds only there, because
+ * another address is another service.
+ */
 function usesDefaultAddress({ definition, options }: ProviderConfig): boolean {
   const usual = definition.options?.properties?.["base_url"]?.default;
   const baseUrl = (options as { base_url?: unknown }).base_url;

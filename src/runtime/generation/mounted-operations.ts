@@ -1,4 +1,5 @@
-// Every kind that a generation knows: the gateway's own and those of mounted protocols.
+// Collects the operations that a generation supports: the built-in ones and those of mounted
+// protocols.
 import { problem } from "../../config/problems.ts";
 import { childPointer } from "../../config/source/config-tree.ts";
 import type { GatewayConfig } from "../../config/gateway-config.ts";
@@ -9,8 +10,9 @@ import { classesOf } from "../../pipeline/targets/timeouts.ts";
 import type { PluginSetup } from "../plugin-host/plugin-setup.ts";
 
 /**
- * The first that declares a kind says what it is to lists and errors; a request is held and metered by the word of its own
- * frontend. Providers come first, since the catalog is made before the frontends are set up.
+ * The operations by name. The first protocol that declares an operation defines how lists and
+ * errors describe it. A request is reserved and metered by the declaration of its own frontend.
+ * Providers are added first, because the catalog is built before the frontends are set up.
  */
 export class MountedOperations {
   readonly operations: Map<string, OperationSpec> = new Map(BUILT_IN_OPERATIONS);
@@ -24,7 +26,10 @@ export class MountedOperations {
     for (const { protocol } of frontends) this.#add(protocol?.operationSpec);
   }
 
-  /** Checks the kinds and the classes of calls that gateway.yaml names: a mounted protocol must know each. */
+  /**
+   * Checks the operations and call classes that gateway.yaml names. A mounted protocol must declare
+   * each of them.
+   */
   check(config: GatewayConfig, setup: PluginSetup): void {
     const kinds = [...this.operations.keys()];
     for (const { id, facts } of config.providers.values())
@@ -49,11 +54,11 @@ export class MountedOperations {
   }
 }
 
-/** "providers.demo" as a pointer; a provider's key may contain dots. */
+/** Returns the JSON pointer of "providers.demo". A provider's key may contain dots. */
 const providerPointerOf = (id: string): string =>
   childPointer("/providers", id.slice("providers.".length));
 
-/** Every class of calls that gateway.yaml names, with the pointer of its key. */
+/** Yields every call class that gateway.yaml names, with the pointer of its key. */
 function* listTimeoutClasses(
   config: GatewayConfig,
 ): Generator<readonly [name: string, pointer: string]> {
@@ -61,7 +66,7 @@ function* listTimeoutClasses(
   for (const name of own.keys()) yield [name, childPointer("/timeouts/classes", name)];
   for (const { id, timeouts } of config.providers.values())
     for (const name of timeouts.classes.keys())
-      // A provider's classes include those of the gateway.
+      // A provider's classes include the gateway's classes.
       if (!own.has(name))
         yield [name, childPointer(`${providerPointerOf(id)}/timeouts/classes`, name)];
   for (const { name: model, hedge } of config.models.values())

@@ -1,4 +1,5 @@
-// Routes that plugins answer themselves, beside those of frontends to models: which listener each is on, and what a client must present.
+// Registers the routes that plugins answer themselves, in contrast to the model routes of
+// frontends. Determines the listener of each route and the credential that a client must present.
 import { ROLES } from "../../config/sections/admin-config.ts";
 import { problem } from "../../config/problems.ts";
 import type { GatewayConfig, MountConfig } from "../../config/gateway-config.ts";
@@ -15,18 +16,21 @@ import type { PluginSetup } from "../plugin-host/plugin-setup.ts";
 type ListenerName = "public" | "admin";
 type AnyRoute = Route | PluginRoute | ObserverRoute;
 
-/** A route as a plugin gave it. It is not believed: an author who writes JavaScript may have given anything. */
+/**
+ * Routes as a plugin returned them. They are validated, because a plugin in plain JavaScript can
+ * return anything.
+ */
 interface PluginRoutes {
   readonly mounted: MountConfig<any>;
   readonly routes: readonly AnyRoute[];
-  /** The listener of a route that names none. */
+  /** Listener of a route that names none. */
   readonly defaultListener: ListenerName;
-  /** The one listener that a route may be on, with the reason. */
+  /** The only listener that a route may use, with the reason. */
   readonly requiredListener?: { readonly listener: ListenerName; readonly why: string };
   readonly renderFault?: Frontend["encodeFault"];
 }
 
-/** Every route of a generation, by where it is served. */
+/** All plugin routes of a generation, by listener. */
 export class PluginRouteTable {
   readonly adminFrontends: MountedFrontend[] = [];
   readonly #claimed: Record<ListenerName, Map<string, string>> = {
@@ -41,7 +45,7 @@ export class PluginRouteTable {
     this.#adminPrincipals = adminPrincipals;
   }
 
-  /** Takes those of the admin listener in; the others are the answer. */
+  /** Registers the routes of the admin listener. Returns the other routes. */
   register({
     mounted,
     routes,
@@ -69,7 +73,10 @@ export class PluginRouteTable {
     return open;
   }
 
-  /** A route on a listener that gateway.yaml does not open is not served: a warning for the operator. */
+  /**
+   * Warns the operator about routes on a listener that gateway.yaml does not open. They are not
+   * served.
+   */
   warnOfMissingListener({ admin }: Pick<GatewayConfig, "admin">): void {
     if (admin) return;
     const routes = Map.groupBy(this.adminFrontends, ({ name }) => name);
@@ -80,7 +87,7 @@ export class PluginRouteTable {
       );
   }
 
-  /** A middleware's public ones, as a frontend of its own. */
+  /** Returns a middleware's public routes as a separate frontend. */
   toFrontend(
     { id }: MountConfig<any>,
     routes: readonly Route[],

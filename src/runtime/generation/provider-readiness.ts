@@ -1,4 +1,4 @@
-// Whether providers are ready for a generation that is about to answer.
+// Checks whether providers are ready before a generation serves.
 import { problem } from "../../config/problems.ts";
 import type { GatewayConfig, LocatedProblem } from "../../config/gateway-config.ts";
 import { createFault, publicErrorText } from "../../model/error.ts";
@@ -11,7 +11,10 @@ import { createCredentialClient } from "./mount-endpoint.ts";
 const READY_TIMEOUT_MS = 5_000;
 const TIMEOUT_REASON = "it did not say so within its time";
 
-/** Asks each provider that has `ready`, under a deadline. A failure is a warning; with `require_ready` it is a problem. */
+/**
+ * Calls `ready` of each provider that has it, with a deadline. A failure is a warning, or a problem
+ * with `require_ready`.
+ */
 export async function checkReadiness(
   config: GatewayConfig,
   providers: ReadonlyMap<string, MountedProvider>,
@@ -42,7 +45,10 @@ export async function checkReadiness(
   return found;
 }
 
-/** The deadline counts for a plugin that does not look at its signal, too. */
+/**
+ * Rejects when the signal aborts, so that the deadline also applies to a plugin that ignores the
+ * signal.
+ */
 const rejectOnAbort = (signal: AbortSignal): Promise<never> =>
   new Promise((_, reject) => {
     if (signal.aborted) return reject(createFault("timeout", TIMEOUT_REASON));

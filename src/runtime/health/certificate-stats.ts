@@ -1,4 +1,5 @@
-// When the certificates of the gateway's own listeners expire, as their files say it now: a renewed file is used from the next handshake on.
+// Reads when the certificates of the gateway's own listeners expire, from the current files. A
+// renewed file is used from the next handshake on.
 import { X509Certificate } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import type { GatewayConfig } from "../../config/gateway-config.ts";
@@ -7,7 +8,7 @@ import type { CertificateStats } from "../../plugin/gateway-stats.ts";
 
 const PEM_CERTIFICATE =
   /-----BEGIN (?:X509 |TRUSTED )?CERTIFICATE-----[^-]+-----END [A-Z0-9 ]+-----/g;
-/** A certificate's file is read no more often. */
+/** Minimum time between two reads of a certificate file, in milliseconds. */
 const CACHE_TTL_MS = 60_000;
 
 export async function readCertificates(path: string): Promise<readonly X509Certificate[]> {
@@ -16,7 +17,7 @@ export async function readCertificates(path: string): Promise<readonly X509Certi
   return found.map((pem) => new X509Certificate(pem));
 }
 
-/** Every file of certificates, by the key of gateway.yaml that names it. */
+/** Returns the certificate files by the gateway.yaml key that names them. */
 function certificateFilesOf({ listen, admin }: Pick<GatewayConfig, "listen" | "admin">) {
   const named = (i: number) => (listen.length === 1 ? "listen.tls" : `listen[${i}].tls`);
   const files = listen.flatMap(({ tls }, i) =>
@@ -32,7 +33,10 @@ function certificateFilesOf({ listen, admin }: Pick<GatewayConfig, "listen" | "a
   return admin?.tls ? [...files, ["admin.tls", admin.tls.cert] as const] : files;
 }
 
-/** The first of a file to expire. A file that cannot be read says nothing: its listener goes on with what it read before. */
+/**
+ * Returns the first certificate of a file to expire. An unreadable file returns nothing, because
+ * its listener keeps the certificate that it read before.
+ */
 async function readCertificateStats([listener, file]: readonly [string, string]): Promise<
   readonly CertificateStats[]
 > {
@@ -41,7 +45,7 @@ async function readCertificateStats([listener, file]: readonly [string, string])
   return ends.length === 0 ? [] : [{ listener, expiresAt: Math.min(...ends) }];
 }
 
-/** Read when asked for, and kept for a minute. */
+/** Returns a function that reads the certificates on demand and caches the result for 1 minute. */
 export function createCertificateReader(
   config: () => Pick<GatewayConfig, "listen" | "admin">,
 ): () => Promise<readonly CertificateStats[]> {

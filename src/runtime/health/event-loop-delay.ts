@@ -1,5 +1,5 @@
-// How late the event loop is. Measuring costs a timer that fires a hundred times a second, so it begins with the first question,
-// and ends when nothing has asked for five minutes.
+// Measures the delay of the event loop. Measuring needs a timer that fires 100 times per second, so
+// it starts with the first read and stops after 5 minutes without one.
 import { monitorEventLoopDelay } from "node:perf_hooks";
 import type { GatewayStats } from "../../plugin/gateway-stats.ts";
 
@@ -16,7 +16,10 @@ export class EventLoopDelay {
   #previous: LoopDelayStats = NO_DELAY;
   #idleTimer: NodeJS.Timeout | undefined;
 
-  /** The larger of the window that runs and the one before: those that ask seldom and those that ask often hear the same. */
+  /**
+   * Returns the maximum of the running window and the previous one, so that frequent and infrequent
+   * readers get the same values.
+   */
   read(): LoopDelayStats {
     clearTimeout(this.#idleTimer);
     this.#idleTimer = setTimeout(() => this.#end(), IDLE_TIMEOUT_MS).unref();
@@ -50,7 +53,10 @@ export class EventLoopDelay {
 
 const NO_DELAY: LoopDelayStats = { mean: 0, p99: 0, max: 0 };
 
-/** Beyond the timer's own length, from nanoseconds. A window without a beat has none. */
+/**
+ * Converts nanoseconds to the delay beyond the timer's own interval. A window without a sample has
+ * no delay.
+ */
 function toLoopDelay(histogram: Histogram): LoopDelayStats {
   if (histogram.count === 0) return NO_DELAY;
   const toLateness = (nano: number) =>

@@ -1,27 +1,28 @@
-// That the event loop turns, said once a second to a thread of its own. What does not turn answers no client, stops no stream and
-// hears no signal: the thread says where it stands and ends the process, which is replaced (by the primary, or by what runs us).
-// For a daemon alone: a program that embeds a gateway watches its own process.
+// Ends a process whose event loop is blocked. The loop sends a heartbeat to a watchdog thread every
+// second. A blocked loop answers no client, stops no stream, and handles no signal. The thread logs
+// the stack and kills the process, which the primary or the service manager then replaces. Only the
+// daemon uses it: a program that embeds a gateway watches its own process.
 import { url as inspected } from "node:inspector";
 import { Worker } from "node:worker_threads";
 
-/** Shared with the thread; all of it counts up but the flags. */
+/** Indexes of the cells shared with the thread. Except for the flags, cells only count up. */
 export const SHARED_CELLS = {
   heartbeats: 0,
-  /** A debugger is attached: it stands because it was told to. */
+  /** Flag: a debugger is attached, so a pause is intended. */
   isDebugged: 1,
-  /** Seconds left, once an end was announced. */
+  /** Seconds left after `limitRemainingTime` was called. */
   secondsLeft: 2,
 } as const;
 
 export interface WatchdogOptions {
   readonly isPretty: boolean;
-  /** How long it may stand. */
+  /** Maximum time that the event loop may be blocked, in milliseconds. */
   readonly maxBlockedMs: number;
   readonly intervalMs: number;
 }
 
 export interface EventLoopWatchdog extends Disposable {
-  /** From now on there is so much time left, whatever happens. */
+  /** Kills the process after this time, in milliseconds, regardless of heartbeats. */
   limitRemainingTime(ms: number): void;
 }
 
@@ -44,7 +45,7 @@ export function startEventLoopWatchdog(
     workerData: { cells, isPretty: options.isPretty, maxBlockedMs, intervalMs },
     resourceLimits: { maxOldGenerationSizeMb: 16, maxYoungGenerationSizeMb: 2 },
   });
-  // A gateway that cannot be watched still serves.
+  // If the watchdog fails, the gateway still serves.
   thread.on("error", () => {});
   thread.unref();
   return {
@@ -57,7 +58,7 @@ export function startEventLoopWatchdog(
   };
 }
 
-/** From source and from dist alike. */
+/** Works from source and from `dist`. */
 const THREAD_FILE = new URL(
   `./watchdog-thread${import.meta.url.endsWith(".ts") ? ".ts" : ".js"}`,
   import.meta.url,

@@ -1,10 +1,11 @@
-// What collections of garbage took. Like the event loop's delay it is measured from the first question on; the counts stay.
+// Measures the duration of garbage collections. Like the event loop delay, it starts with the first
+// read. The counts are never reset.
 import { constants, PerformanceObserver } from "node:perf_hooks";
 import type { ProcessStats } from "../../plugin/gateway-stats.ts";
 
 type GcType = keyof ProcessStats["gc"];
 
-/** As Node tells it. */
+/** Detail entry as Node.js reports it. */
 interface GcEntry {
   readonly duration: number;
   readonly detail: { readonly kind: number };

@@ -1,4 +1,4 @@
-// What this process says of itself.
+// Collects the live stats of this process.
 import type { Services } from "../services.ts";
 import { EventLoopDelay } from "./event-loop-delay.ts";
 import { GcStats } from "./gc-stats.ts";
@@ -7,7 +7,10 @@ import type { GenerationSlot } from "../generation/generation-slot.ts";
 import { listUnreachablePlugins } from "./unreachable-plugins.ts";
 import { statSync } from "node:fs";
 
-/** Files and sockets that this process has open. A listing of thousands would cost what it measures; Linux says the number as a size. */
+/**
+ * Returns the number of open files and sockets. Listing thousands of entries would cost more than
+ * the measurement is worth, and Linux reports the number as the size of the directory.
+ */
 function countOpenFiles(): number | undefined {
   const size = statSync("/proc/self/fd", { throwIfNoEntry: false })?.size ?? 0;
   return size > 0 ? size : undefined;

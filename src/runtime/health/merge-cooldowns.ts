@@ -1,10 +1,13 @@
-// One cooldown that several processes report: which of them is told.
+// Merges the cooldown states that several processes report for one target.
 import type { CooldownState } from "../../plugin/gateway-stats.ts";
 import { COOLDOWN_STATES } from "../../pipeline/targets/target-status.ts";
 
 type ReportedCooldown = Pick<CooldownState, "state" | "until" | "keys">;
 
-/** A state that changes the order comes before one that does not, all keys before some of them, and a longer one before a shorter one. */
+/**
+ * Ranks a state that changes the order above one that does not, then all keys above some keys.
+ * `worseCooldown` resolves ties in favor of the longer one.
+ */
 const rankOf = ({ state, keys }: ReportedCooldown): number =>
   (COOLDOWN_STATES.has(state) ? 2 : 0) + (keys ? 0 : 1);
 

@@ -1,5 +1,5 @@
-// The readings of a whole gateway, in its primary: its own, those of other processes, and what there is one of whatever processes
-// there are.
+// Collects the live stats of the whole gateway in the primary: its own, those of other processes,
+// and those that exist once per gateway.
 import type { ListRefresher } from "../../catalog/list-refresher.ts";
 import type { GenerationSlot } from "../generation/generation-slot.ts";
 import type { Services } from "../services.ts";

@@ -1,4 +1,4 @@
-// The readings of all processes, in the primary. It asks once for all that want to know at one time.
+// Collects the live stats of all processes in the primary. Concurrent readers share one query.
 import { wallClock } from "../../lib/time/wall-clock.ts";
 import type { FleetStats, GatewayStats } from "../../plugin/gateway-stats.ts";
 import type { StoreSize } from "../../plugin/store/ledger-maintenance.ts";
@@ -11,21 +11,23 @@ import {
   sumStats,
 } from "./sum-stats.ts";
 
-/** Another process that may be asked; undefined: it does not answer in time. */
+/** Another process. `readStats` returns undefined if it does not answer in time. */
 export interface StatsSource {
   readStats(): Promise<LocalStats | undefined>;
 }
 
-/** What there is once for all processes, and where the store is. */
+/** Stats that exist once for all processes, and those of the store. */
 export interface PrimaryStatsSource {
   read(): PrimaryStats;
   readCommits(): GatewayStats["ledger"]["commits"];
-  /** Undefined: the ledger accepts rows. */
+  /** Returns undefined while the ledger accepts rows. */
   ledgerFailure(): string | undefined;
-  /** Undefined: the store does not say it, or not in time. */
+  /** Returns undefined if the store does not report its size, or not in time. */
   readStoreSize(): Promise<StoreSize | undefined>;
   readCertificates(): Promise<GatewayStats["certificates"]>;
-  /** Undefined: the store belongs to this gateway alone, or does not say it in time. */
+  /**
+   * Returns undefined if only this gateway uses the store, or if the store does not answer in time.
+   */
   readFleet(): Promise<FleetStats | undefined>;
 }
 
@@ -51,7 +53,7 @@ export class StatsCollector {
     return (this.#reading ??= this.#read().finally(() => (this.#reading = undefined)));
   }
 
-  /** It answers no more: what it had counted stays. */
+  /** Called when a process has ended. Its counters are kept. */
   sourceEnded(source: StatsSource): void {
     const last = this.#last.get(source);
     if (!last) return;
@@ -67,7 +69,7 @@ export class StatsCollector {
     await Promise.all(
       sources.map(async (source) => {
         const localStats = await source.readStats();
-        // One that has ended meanwhile is among the ended, or has said nothing.
+        // A source that ended in the meantime is counted among the ended ones, or never answered.
         if (!localStats || !this.#otherSources().includes(source)) return;
         answered++;
         this.#last.set(source, localStats);

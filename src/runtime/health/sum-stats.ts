@@ -1,4 +1,4 @@
-// What several processes say of themselves, as one reading.
+// Sums the live stats of several processes.
 import { worseCooldown } from "./merge-cooldowns.ts";
 import type {
   PoolStats,
@@ -8,7 +8,7 @@ import type {
   UnreachablePluginStats,
 } from "../../plugin/gateway-stats.ts";
 
-/** One process, as it says it. */
+/** Live stats of one process, as it reports them. */
 export type LocalStats = Omit<
   GatewayStats,
   keyof PrimaryStats | "at" | "processes" | "perProcess" | "ledger" | "certificates"
@@ -17,16 +17,20 @@ export type LocalStats = Omit<
   /** Commands of this process that wait for their batch. */
   readonly queuedCommands: number;
 };
-/** What only the primary knows. */
+/** Stats that only the primary has. */
 export type PrimaryStats = Pick<GatewayStats, "version" | "state" | "generation" | "modelLists">;
-/** What only counts up: it outlives the process that counted it. */
+/** Counters. They outlive the process that counted them. */
 export type StatsCounters = Pick<LocalStats, "rejections" | "droppedRecords">;
 
 const MAX_COOLDOWNS = 1_000;
 
 export const NO_COUNTERS: StatsCounters = { rejections: {}, droppedRecords: {} };
 
-/** `all`: the primary first. `ended`: what processes that are gone have counted. */
+/**
+ * Sums the stats.
+ * @param all Stats per process, the primary first.
+ * @param ended Counters of processes that have ended.
+ */
 export function sumStats(
   all: readonly LocalStats[],
   ended: StatsCounters,
@@ -70,7 +74,10 @@ function sumCounts(a: Counts, b: Counts): Counts {
   return sum;
 }
 
-/** The same thing may rest in several processes: until the last of them says so. */
+/**
+ * Merges cooldowns. If a target is in cooldown in several processes, the one that ends last is
+ * reported.
+ */
 function mergeCooldowns(all: readonly LocalStats[]): readonly CooldownState[] {
   const longest = new Map<string, CooldownState>();
   for (const rest of all.flatMap(({ cooldowns }) => cooldowns)) {
@@ -83,7 +90,10 @@ function mergeCooldowns(all: readonly LocalStats[]): readonly CooldownState[] {
 export const sortByEnd = (resting: readonly CooldownState[]): readonly CooldownState[] =>
   resting.toSorted((a, b) => b.until - a.until).slice(0, MAX_COOLDOWNS);
 
-/** With workers, requests pass through the workers only. */
+/**
+ * Returns the unreachable plugins. With workers, requests pass through the workers only, so the
+ * primary is skipped.
+ */
 function unreachableOf(all: readonly LocalStats[]): readonly UnreachablePluginStats[] {
   const found = new Map<string, UnreachablePluginStats>();
   for (const one of (all.length > 1 ? all.slice(1) : all).flatMap((own) => own.unreachable)) {

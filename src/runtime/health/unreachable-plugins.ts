@@ -1,11 +1,11 @@
-// Middleware in other processes that cannot be reached.
+// Lists middleware in other processes that cannot be reached.
 import { getOutage } from "../../lib/plugin-outage.ts";
 import { HOOK_COMBINATIONS } from "../../plugin/middleware.ts";
 import { SKIPPABLE_HOOKS } from "../../pipeline/hooks/hook-guard.ts";
 import type { UnreachablePlugin } from "../gateway-api.ts";
 import type { BuiltGeneration } from "../generation/build-generation.ts";
 
-/** Middleware of a generation that this process cannot reach. */
+/** Returns the middleware of a generation that this process cannot reach. */
 export const listUnreachablePlugins = ({
   middleware,
 }: Pick<BuiltGeneration, "middleware">): UnreachablePlugin[] =>

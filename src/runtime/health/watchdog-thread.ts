@@ -1,5 +1,6 @@
-// The thread that watches the loop. It counts its own turns, not the clock: a machine that slept and a process that was held
-// are no loop that stands. Nor is one that waits for a processor: where the system tells how long it did, that time does not count.
+// The watchdog thread. It counts its own ticks instead of clock time, so a suspended machine or a
+// stopped process does not count as blocked. Time that the main thread waits for a CPU does not
+// count either, where the system reports it.
 import { readFileSync, writeSync } from "node:fs";
 import { Session, type Debugger } from "node:inspector";
 import { workerData } from "node:worker_threads";
@@ -11,16 +12,19 @@ const { cells, maxBlockedMs, intervalMs, ...of } = workerData as WatchdogOptions
   cells: Int32Array;
 };
 
-/** A turn that comes later than this was not missed by the loop alone. */
+/**
+ * If a tick is later than this multiple of the interval, the delay was not caused by the event loop
+ * alone.
+ */
 const LATE_FACTOR = 2;
-/** For the loop to say where it is. */
+/** How long the event loop may take to report its stack, in milliseconds. */
 const STACK_TIMEOUT_MS = 8_000;
 const MAX_FRAMES = 12;
-/** Linux: what the main thread has run, and what it has waited to run, in nanoseconds. */
+/** On Linux: run time and wait time of the main thread, in nanoseconds. */
 const SCHEDSTAT_PATH = `/proc/self/task/${process.pid}/schedstat`;
 
 let lastHeartbeats = -1;
-/** In milliseconds of its own. */
+/** Milliseconds, counted by this thread's ticks. */
 let blockedMs = 0;
 let lastStarvedMs = readStarvedMs();
 let lastTickAt = performance.now();
@@ -59,10 +63,12 @@ function endProcess(why: string): void {
     writeLogLine({ at, requests }, `${why}: it is ended, and this is where it was`);
     process.kill(process.pid, "SIGKILL");
   };
-  // In a call to the system it cannot say anything.
+  // During a system call, the main thread cannot report its stack.
   setTimeout(() => last([], []), STACK_TIMEOUT_MS);
   session.connectToMainThread();
-  /** A frame does not always say it of code that was loaded at run time. */
+  /**
+   * URLs by script ID. A frame does not always contain the URL of code that was loaded at run time.
+   */
   const files = new Map<string, string>();
   session.on("Debugger.scriptParsed", ({ params }) => void files.set(params.scriptId, params.url));
   session.on("Debugger.paused", ({ params }) => {
@@ -89,7 +95,10 @@ function endProcess(why: string): void {
   session.post("Debugger.pause");
 }
 
-/** By the names that the walk gives them: an exchange, a call of one. */
+/**
+ * Finds request IDs by the variable names that the pipeline uses: `x` for an exchange, `call` for a
+ * call.
+ */
 const REQUEST_ID_EXPRESSION = `(() => {
   const of = (it) => it?.["~"] ? it.id : it?.exchange?.["~"] ? it.attemptId + " " + it.id : undefined;
   return (typeof x === "object" ? of(x) : undefined) ?? (typeof call === "object" ? of(call) : undefined) ?? of(this);
@@ -103,7 +112,7 @@ function formatFrame(frame: Debugger.CallFrame, files: ReadonlyMap<string, strin
   return `${functionName || "(anonymous)"} ${file}:${location.lineNumber + 1}`;
 }
 
-/** As the log writes it; its own writer is on the other side. */
+/** Writes a line in the log's format. The log's own writer is in the blocked thread. */
 function writeLogLine(fields: object, msg: string): void {
   const line = JSON.stringify({
     level: "error",
@@ -115,6 +124,6 @@ function writeLogLine(fields: object, msg: string): void {
   try {
     writeSync(1, `${of.isPretty ? formatLogLine(line) : line}\n`);
   } catch {
-    // Its reader is gone: it ends all the same.
+    // The reader of the log is gone. The process is killed anyway.
   }
 }
