@@ -1,4 +1,4 @@
-// The commands that wait for their batch, in the order in which they came.
+// Queues commands until their batch is sent, in order of arrival.
 import type { StoreCommand } from "../../plugin/store/store.ts";
 import {
   createHint,
@@ -9,14 +9,17 @@ import {
 
 type Progress = Extract<StoreCommand, { do: "progress" }>;
 
-/** Commands in one batch. */
+/** Maximum number of commands per batch. */
 const MAX_BATCH = 1_024;
 
 export class LedgerCommandQueue {
   #pending: QueuedCommand[] = [];
-  /** The last one of each call: those before it say nothing more. */
+  /** Latest progress by attempt. Earlier progress of the same attempt is obsolete. */
   readonly #latestProgress = new Map<string, Progress>();
-  /** Refused after a batch with them was rejected. A store whose answer was lost on its way may have them all the same. */
+  /**
+   * Attempts whose reserves were rejected to the client after a failed batch. A store whose answer
+   * was lost may have applied them.
+   */
   readonly maybeApplied: string[] = [];
 
   get length(): number {
@@ -34,12 +37,12 @@ export class LedgerCommandQueue {
     this.#latestProgress.set(progress.attempt, progress);
   }
 
-  /** A call that is settled makes no progress. */
+  /** Drops the progress of an attempt that was settled. */
   dropProgress(attempt: string): void {
     if (this.#latestProgress.size > 0) this.#latestProgress.delete(attempt);
   }
 
-  /** The next batch: mostly all that waits. */
+  /** Takes the next batch, usually everything that is queued. */
   takeBatch(): QueuedCommand[] {
     const batch = this.#takePending();
     if (this.#latestProgress.size === 0) return batch;
@@ -55,7 +58,7 @@ export class LedgerCommandQueue {
     return all;
   }
 
-  /** A batch of what must land, before what may be refused. */
+  /** Takes a batch of commands that must be applied, ahead of those that may be refused. */
   takeMandatory(): QueuedCommand[] {
     const [must, may] = [[] as QueuedCommand[], [] as QueuedCommand[]];
     for (const one of this.#pending) (isRefusable(one.command) ? may : must).push(one);
@@ -64,7 +67,7 @@ export class LedgerCommandQueue {
     return batch;
   }
 
-  /** What was in a batch that was rejected and is worth a second try, first of all. */
+  /** Puts the retryable commands of a rejected batch back at the front. */
   putBack(batch: readonly QueuedCommand[]): void {
     for (const one of batch) {
       one.wasRejected = true;
@@ -76,7 +79,7 @@ export class LedgerCommandQueue {
     );
   }
 
-  /** Reserves, for which a client waits, are refused when they have waited this long. */
+  /** Rejects reserves that have waited for `healMs` or longer. A client is waiting for them. */
   rejectOverdue(healMs: number): void {
     const oldestAllowed = performance.now() - healMs;
     this.#pending = this.#pending.filter(({ command, queuedAt, reject, wasRejected }) => {
@@ -87,7 +90,7 @@ export class LedgerCommandQueue {
     });
   }
 
-  /** How many were given up. */
+  /** Rejects all queued commands. Returns their number. */
   rejectAll(): number {
     const lost = this.#pending.splice(0);
     for (const { reject } of lost) reject(createUnavailableFault());

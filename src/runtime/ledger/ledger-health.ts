@@ -1,8 +1,12 @@
-// Whether the store takes what it is given, since when it does not, and how long to pause before it is asked again.
+// Tracks whether the store accepts commands, since when it does not, and the backoff before the
+// next attempt.
 
 const BACKOFF_MS = { first: 20, last: 1_000 };
 
-/** Why the store accepts no rows; `away`: it has reported that it cannot be reached. */
+/**
+ * Why the store accepts no rows. `isUnreachable`: the store itself reported that it cannot be
+ * reached.
+ */
 export interface StoreFailure {
   readonly reason: string;
   readonly isUnreachable: boolean;
@@ -13,7 +17,10 @@ export class LedgerHealth {
   #failure: { message: string; since: number; away: boolean } | undefined;
   readonly #onChange: (trouble: StoreFailure | undefined) => void;
 
-  /** `tell` is called when trouble begins, when the store turns out to be away, and when it is over. */
+  /**
+   * @param onChange Called when a failure begins, when the store turns out to be unreachable, and
+   *   when the failure is over.
+   */
   constructor(onChange: (trouble: StoreFailure | undefined) => void) {
     this.#onChange = onChange;
   }
@@ -22,17 +29,17 @@ export class LedgerHealth {
     return this.#failure?.message;
   }
 
-  /** The store cannot be reached, as it has said itself. */
+  /** Whether the store itself reported that it cannot be reached. */
   get isUnreachable(): boolean {
     return this.#failure?.away ?? false;
   }
 
-  /** How long there has been trouble; 0 when there is none. */
+  /** Returns how long the store has been failing, in milliseconds. `0` if it is healthy. */
   failingForMs(): number {
     return this.#failure ? performance.now() - this.#failure.since : 0;
   }
 
-  /** The last batch landed, and nothing is known to be left undone. */
+  /** Called when the last batch was applied and nothing remains to be repaired. */
   markHealthy(): void {
     this.backoffMs = 0;
     if (!this.#failure) return;
@@ -40,7 +47,10 @@ export class LedgerHealth {
     this.#onChange(undefined);
   }
 
-  /** `forMs`: how long this trouble has lasted already. */
+  /**
+   * Marks a failure.
+   * @param forMs How long the failure has lasted already.
+   */
   markFailing(message: string, forMs = 0, away = false): void {
     this.backoffMs = Math.min(BACKOFF_MS.last, this.backoffMs * 2 || BACKOFF_MS.first);
     const before = this.#failure;
@@ -50,7 +60,10 @@ export class LedgerHealth {
     if (now.away !== before?.away) this.#onChange({ reason: message, isUnreachable: now.away });
   }
 
-  /** `forMs`: so long that nothing waits for it any more. */
+  /**
+   * Marks the store as unreachable.
+   * @param forMs Assumed duration of the failure, long enough that no command keeps waiting.
+   */
   markUnreachable(message: string, forMs: number): void {
     this.markFailing(message, forMs, true);
   }

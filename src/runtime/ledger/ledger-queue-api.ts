@@ -1,4 +1,4 @@
-// The way of all rows to the store, as the rest of the gateway sees it.
+// Interface of the queue through which all rows go to the store.
 import type { Price } from "../../model/facts.ts";
 import type { AccountRecord } from "../../plugin/store/account.ts";
 import type { InstanceInfo } from "../../plugin/store/store-instance.ts";
@@ -10,42 +10,58 @@ import type { Stamped } from "../../pipeline/metering/ledger.ts";
 export type CommandOf<D extends StoreCommand["do"]> = Extract<StoreCommand, { do: D }>;
 
 export interface LedgerQueue {
-  /** Resolved means durable. The price is the row behind the hash that the command pins. */
+  /**
+   * Reserves the cost of a call. Resolves when the row is durable. `price` is the row for the price
+   * hash in the command.
+   */
   reserve(command: Stamped<Reserve>, price?: Price): Promise<CommandResult>;
-  /** Resolved means durable. It waits as long as it takes; how long a client waits for it is the caller's. */
+  /**
+   * Settles a call. Resolves when the row is durable, however long it takes. The caller limits how
+   * long a client waits.
+   */
   settle(command: Stamped<Settle>, prices?: readonly Price[]): Promise<void>;
-  /** Best effort: the last one before each batch. */
+  /**
+   * Records the progress of a call. Best effort: only the latest one before each batch is written.
+   */
   progress(command: CommandOf<"progress">): void;
   adjust(command: CommandOf<"adjust">): Promise<void>;
   writeKey(record: KeyRecord): Promise<void>;
-  /** Rejected as the store says, when it has changed since. */
+  /** Writes an account. Rejected by the store if the account has changed since. */
   writeAccount(record: AccountRecord): Promise<void>;
-  /** Everything that was asked for before is durable. */
+  /** Resolves when all earlier commands are durable. */
   flush(): Promise<void>;
-  /** The store cannot be reached, as it says itself: new calls are refused at once, those that wait too, until it answers again. */
+  /**
+   * Marks the store as unreachable, as reported by the store. Until it answers again, new and
+   * waiting reserves are rejected immediately.
+   */
   markUnreachable(why: string): void;
-  /** Another process got no row through: asks the store until it answers. */
+  /**
+   * Called when another process could not write a row. Sends heartbeats until the store answers.
+   */
   suspectFailure(why: string): void;
-  /** Asks the store now instead of after the pause. */
+  /** Retries now instead of after the backoff. */
   probe(): void;
-  /** Takes nothing new, and gives what is under way this long. */
+  /** Stops accepting commands, and waits `withinMs` for those in progress. */
   close(withinMs?: number): Promise<void>;
-  /** False: the store does not take anything now, and new calls are refused. */
+  /** Whether the store accepts commands. If false, new calls are rejected. */
   readonly isHealthy: boolean;
   readonly failure: string | undefined;
   readonly isUnreachable: boolean;
-  /** Commands that wait for their batch. */
+  /** Number of commands that wait for their batch. */
   readonly pendingCount: number;
 }
 
 export interface LedgerQueueOptions {
   now?: () => number;
-  /** Called when trouble begins, when the store turns out to be away, and when it is over. */
+  /**
+   * Called when a failure begins, when the store turns out to be unreachable, and when the failure
+   * is over.
+   */
   onFailureChange?: (trouble: StoreFailure | undefined) => void;
-  /** How long a store may be silent. */
+  /** Timeout of a store command, in milliseconds. */
   storeTimeoutMs?: number;
-  /** Whether its silence has a reason that will be over. */
+  /** Returns whether the store is being handed over, which explains a temporary silence. */
   isTransferring?: (() => boolean) | undefined;
-  /** What this gateway says of itself with each sign of life. */
+  /** Returns the description of this gateway that each heartbeat carries. */
   instanceInfo?: (() => InstanceInfo | undefined) | undefined;
 }

@@ -1,13 +1,15 @@
-// All rows go to the store through one queue, in batches.
+// Sends all rows to the store through one queue, in batches.
 //
-// A rejected batch did not happen. Commands that cannot be obeyed are refused one by one; after any other rejection
-// settles are tried again until they land, and reserves, for which a client waits, are refused after half a second.
+// A rejected batch was not applied. Commands that are invalid are rejected one by one. After any
+// other rejection, settles are retried until they succeed. Reserves are rejected after 500 ms,
+// because a client waits for them.
 //
-// A store that is silent is another matter than one that rejects: a starved core, a disk that is busy with others'
-// writes and a checkpoint keep a commit for a second or two, and a request refused for that is lost to its client, while
-// one that waits is only late. So silence is borne for five seconds (most clients allow a minute or more to the first
-// byte); after that every new call is refused at once until the store is heard of again. A reserve that lands after it was
-// refused is voided: nothing was sent for it.
+// A silent store is handled differently from one that rejects. A starved CPU, a disk that is busy
+// with other writes, or a checkpoint can delay a commit by 1 or 2 s. A request rejected for that is
+// lost to its client, but one that waits is only late. So the queue waits 5 s, because most clients
+// allow 1 minute or more for the first byte. After that, every new call is rejected immediately
+// until the store answers again. A reserve that is applied after it was rejected is voided, because
+// no call was sent for it.
 import { setTimeout as sleep } from "node:timers/promises";
 import { wallClock } from "../../lib/time/wall-clock.ts";
 import { BatchLoop, afterPendingIo } from "../../lib/batch-loop.ts";
@@ -39,10 +41,10 @@ import {
 } from "./queued-command.ts";
 
 const STORE_TIMEOUT_MS = 5_000;
-/** How long a reserve waits for a store that rejects to recover. */
+/** How long a reserve waits for a rejecting store to recover, in milliseconds. */
 const MAX_RECOVERY_WAIT_MS = 500;
 
-/** Reserves in the queue. */
+/** Maximum number of queued commands before reserves are rejected. */
 const MAX_WAITING = 20_000;
 
 export const createLedgerQueue = (
@@ -65,7 +67,7 @@ class BatchingLedgerQueue implements LedgerQueue {
   readonly #heartbeat: NodeJS.Timeout | undefined;
   readonly #instanceInfo: LedgerQueueOptions["instanceInfo"];
   readonly #isTransferring: () => boolean;
-  /** The batch that the store has now. */
+  /** Batch that the store is processing. */
   #batchInFlight: readonly QueuedCommand[] = [];
   #isClosed = false;
   #isEnded = false;
@@ -136,7 +138,7 @@ class BatchingLedgerQueue implements LedgerQueue {
     this.#health.markUnreachable(why, this.#storeTimeoutMs);
     markAbandoned(this.#batchInFlight);
     this.#queue.rejectOverdue(0);
-    // It asks until the store answers.
+    // Starts the recovery loop, which retries until the store answers.
     this.#batches.wake();
   }
 
@@ -186,7 +188,7 @@ class BatchingLedgerQueue implements LedgerQueue {
     return { do: "heartbeat", at: this.#now(), ...(about && { info: about }) };
   }
 
-  /** A caller that asks for no verdict need not look at it. */
+  /** Queues a command. A caller that needs no result can use `void`. */
   #enqueue<T extends CommandResult | void = CommandResult>(command: StoreCommand): Promise<T> {
     return new Promise((resolve, reject) =>
       this.#push({
@@ -204,7 +206,7 @@ class BatchingLedgerQueue implements LedgerQueue {
     this.#batches.wake();
   }
 
-  /** The row behind a hash, before the first row that names it. */
+  /** Queues the price row for a hash before the first row that refers to it. */
   #writePrice(hash: string, price: Price, at: number): void {
     if (this.#writtenPrices.has(hash)) return;
     this.#writtenPrices.add(hash);
@@ -218,7 +220,10 @@ class BatchingLedgerQueue implements LedgerQueue {
     await this.#send(this.#queue.takeBatch());
   }
 
-  /** Settles go before reserves, because a reserve may be refused. Then the store is asked whether it takes new calls. */
+  /**
+   * Retries after the backoff. Settles are sent before reserves, because a reserve may be refused.
+   * Then a heartbeat tests whether the store accepts new calls.
+   */
   async #recover(): Promise<void> {
     this.#backoff = new AbortController();
     const { signal } = this.#backoff;
@@ -233,7 +238,10 @@ class BatchingLedgerQueue implements LedgerQueue {
     else this.#health.markFailing(publicErrorText(error));
   }
 
-  /** One by one: mostly it is not there, and a batch with such a one did not happen. */
+  /**
+   * Voids reserves that may have been applied, one per batch. Usually such a reserve does not
+   * exist, and a batch with an unknown one is rejected as a whole.
+   */
   async #voidMaybeApplied(): Promise<unknown> {
     const { maybeApplied } = this.#queue;
     for (let name = maybeApplied.at(-1); name !== undefined; name = maybeApplied.at(-1)) {
@@ -244,12 +252,13 @@ class BatchingLedgerQueue implements LedgerQueue {
     return undefined;
   }
 
-  /** Undefined: it is done. */
+  /** Sends a batch. Returns the error, or undefined if it was applied. */
   async #attempt(batch: readonly QueuedCommand[]): Promise<unknown> {
     let waiting = true;
     this.#batchInFlight = batch;
     const slow = setInterval(async () => {
-      // This process itself may have been starved. Then the answer is there already, and the timer only fired first.
+      // This process may have been starved of CPU time. The answer has then already arrived, and
+      // the timer only fired first.
       await afterPendingIo();
       if (waiting && !this.#isTransferring()) this.#onStall();
     }, this.#storeTimeoutMs);
@@ -277,8 +286,8 @@ class BatchingLedgerQueue implements LedgerQueue {
   }
 
   /**
-   * One of them cannot be obeyed, and the others get what they asked for: half of them with what is left of it, so that finding
-   * it costs its neighbours a few commits and not one each.
+   * Sends a batch that contains an invalid command, by bisection. Finding the invalid command costs
+   * the others a few commits instead of one each.
    */
   async #sendInHalves(batch: readonly QueuedCommand[]): Promise<void> {
     const waiting = splitInHalves(batch);
@@ -307,7 +316,7 @@ class BatchingLedgerQueue implements LedgerQueue {
     this.#queue.rejectOverdue(this.#maxRecoveryWaitMs);
   }
 
-  /** The store takes its time. */
+  /** Called when the store has not answered in time. */
   #onStall(): void {
     const ms = this.#storeTimeoutMs;
     this.#health.markFailing(`The store has not answered for ${ms} ms.`, ms);

@@ -1,4 +1,5 @@
-// How long rows of the ledger are kept: as long as gateway.yaml says now, looked at every hour.
+// Deletes ledger rows that are older than `ledger.retention`. Checked hourly, with the current
+// config.
 import { problem } from "../../config/problems.ts";
 import type { LoadedConfig } from "../../config/load-config.ts";
 import type { GatewayConfig, LocatedProblem } from "../../config/gateway-config.ts";
@@ -9,12 +10,12 @@ import type { Logger } from "../../plugin/context.ts";
 import type { Store } from "../../plugin/store/store.ts";
 
 const INTERVAL_MS = 3_600_000;
-/** A gateway that begins has more to do at first. */
+/** Delay before the first run, in milliseconds, because a starting gateway has other work. */
 const FIRST_RUN_DELAY_MS = 2_000;
 
 /**
- * Returns an error if the config sets `ledger.retention` and the store cannot prune. Call it in the process that owns the store:
- * a worker's borrowed store has no maintenance commands.
+ * Returns a config problem if `ledger.retention` is set and the store cannot prune. Call it in the
+ * process that owns the store: a worker's borrowed store has no maintenance commands.
  */
 export function findRetentionProblem(
   { locate }: Pick<LoadedConfig, "locate">,
@@ -38,7 +39,7 @@ export function startRetention(
       log.info({ rows: done.rows, bytes: done.bytes }, "sums stand for old rows of the ledger now");
   };
   const failed = (error: unknown): void => {
-    // An operator prunes by hand.
+    // An operator is pruning manually.
     if (getFault(error)?.code === "prune_under_way" || scope.signal.aborted) return;
     log.error(
       { err: error },

@@ -1,4 +1,5 @@
-// A config's store: set up like every plugin, and opened. It is there before the gateway's other services, and has the context's alone.
+// Sets up and opens the store of a config, like any plugin. It exists before the gateway's other
+// services, so it receives only the context services.
 import { hostname } from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
 import { resolveNeeds } from "../../config/sections/plugin-needs.ts";
@@ -43,7 +44,10 @@ export async function setUpStore(
   return instance as Store;
 }
 
-/** `hear`: what it tells of other instances. `instance`: this process, as the store is to know it. */
+/**
+ * Opens the store. `hear` is called with events from the store, such as changes by other instances.
+ * `instance` is the ID of this process in the store.
+ */
 export async function openStore(
   config: Pick<GatewayConfig, "store" | "file">,
   contextServices: ContextServices,
@@ -62,7 +66,7 @@ export async function openStore(
       version,
       host: hostname(),
       pid: process.pid,
-      // Only a gateway is known by a name of its own before the store is open.
+      // Only a gateway has an instance ID before the store is open.
       program: instance === undefined ? "command" : "gateway",
     },
   };
@@ -90,7 +94,10 @@ export async function openStore(
 
 const BACKOFF_MS = { first: 100, last: 1_000 };
 
-/** What several gateways share lies elsewhere, and may come up later than they do: an orchestrator is not to see one end again and again. */
+/**
+ * Retries until the store opens. A shared store runs elsewhere and may start later than its
+ * gateways. Without retries, an orchestrator would restart them repeatedly.
+ */
 async function retryUntilOpen<T>(
   { lease }: Pick<Store, "lease">,
   open: () => Promise<T>,
@@ -103,7 +110,7 @@ async function retryUntilOpen<T>(
     } catch (error) {
       const kind = getFault(error)?.kind ?? "unavailable";
       if (!lease || kind !== "unavailable") throw error;
-      // The same again is no news.
+      // The same error is logged only once.
       const what = getFault(error)?.code ?? publicErrorText(error);
       if (what !== lastLogged)
         log.error({ err: error }, "the store cannot be opened yet; it is tried again until it can");
@@ -112,11 +119,14 @@ async function retryUntilOpen<T>(
     }
 }
 
-/** A store of several instances may take this one for dead while it lives: then it is opened again, and hears the batch again. */
+/**
+ * Wraps a shared store. If it fences this instance, although it is alive, the store is opened again
+ * and the command is repeated.
+ */
 function reopenWhenFenced(store: Store & Commands, open: () => Promise<void>): Store & Commands {
   if (!store.lease) return store;
   let opening: Promise<void> | undefined;
-  /** Asked once more by the one that was opened again. */
+  /** Repeats the command after the store was reopened. */
   const fencing = async <T>(work: () => Promise<T>): Promise<T> => {
     try {
       return await work();
@@ -178,11 +188,17 @@ function logStoreEvent(log: Logger, news: StoreEvent): void {
 
 const SIZE_TIMEOUT_MS = 1_000;
 
-/** Of a store that says it within a second; readings do without it. */
+/**
+ * Returns the size of the store if it answers within 1 s. Live stats are reported without it
+ * otherwise.
+ */
 export const readStoreSize = async (store: Store): Promise<StoreSize | undefined> =>
   store.readSize && withTimeout(SIZE_TIMEOUT_MS, store.readSize()).catch(() => undefined);
 
-/** Resolves when the store has answered; rejects where it takes no rows, or is silent for so long. */
+/**
+ * Resolves when the store has answered. Rejects if it accepts no rows or does not answer within
+ * `withinMs`.
+ */
 export async function assertLedgerAnswers(
   {
     ledgerQueue,
@@ -193,7 +209,7 @@ export async function assertLedgerAnswers(
   },
   withinMs: number,
 ): Promise<void> {
-  // What several gateways share lies elsewhere: to start this one again would mend nothing there.
+  // A shared store runs elsewhere, so restarting this gateway would not help.
   if (store.lease) return;
   if (!ledgerQueue.isHealthy) fail("unavailable", "The ledger takes no rows.");
   const silent = sleep(withinMs, undefined, { ref: false }).then(() =>

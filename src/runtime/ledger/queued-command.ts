@@ -1,4 +1,4 @@
-// A command on its way to the store, and the caller that waits for its verdict.
+// A command in the queue, with the caller that waits for its result.
 import { createFault, getFault } from "../../model/error.ts";
 import type { StoreCommand, CommandResult } from "../../plugin/store/store.ts";
 
@@ -7,15 +7,15 @@ export interface QueuedCommand {
   resolve(verdict: CommandResult): void;
   reject(error: unknown): void;
   queuedAt: number;
-  /** Its caller was refused already: should it land, it is taken back. */
+  /** Whether the caller was already rejected. If the command is applied later, it is voided. */
   isAbandoned?: boolean;
-  /** It was in a batch that was rejected. */
+  /** Whether the command was in a rejected batch. */
   wasRejected?: boolean;
-  /** Whether it is worth a second try; progress and signs of life are not. */
+  /** Whether the command is retried after a rejection. False for progress and heartbeats. */
   isRetryable: boolean;
 }
 
-/** A command without a caller: its verdict is not looked at. */
+/** Wraps a command without a caller. Its result is ignored. */
 export const createHint = (command: StoreCommand): QueuedCommand => ({
   command,
   resolve() {},
@@ -24,7 +24,7 @@ export const createHint = (command: StoreCommand): QueuedCommand => ({
   isRetryable: false,
 });
 
-/** A call whose reserve came too late for it. */
+/** Returns the command that voids a reserve that was applied too late. */
 export const voidLateReserve = (attempt: string, at: number): StoreCommand => ({
   do: "settle",
   at,
@@ -35,18 +35,24 @@ export const voidLateReserve = (attempt: string, at: number): StoreCommand => ({
   outcome: "abandoned",
 });
 
-/** What a store without room refuses: new calls, and signs of life, which ask whether there is room again. */
+/**
+ * Whether a store without space may refuse the command. True for reserves, and for heartbeats,
+ * which test whether there is space again.
+ */
 export const isRefusable = ({ do: kind }: StoreCommand): boolean =>
   kind === "reserve" || kind === "heartbeat";
 
-/** One command of the batch stands in the way of the others. */
+/** Whether the batch was rejected because of one of its commands. */
 export const isInvalidCommandError = (error: unknown): boolean =>
   getFault(error)?.kind === "invalid" || isNotNowError(error);
 
 const isNotNowError = (error: unknown): boolean =>
   getFault(error)?.code === "not_available_offline";
 
-/** An SDK that retries twice, as the official ones do, outlasts a store that restarts within four seconds. */
+/**
+ * Error fields for the client. An SDK that retries twice, as the official ones do, survives a store
+ * restart of up to 4 s.
+ */
 const RETRY_LATER = { code: "ledger_unavailable", retryAfterMs: 2_000 } as const;
 
 export const createUnavailableFault = (): Error =>
@@ -56,11 +62,14 @@ export const createUnavailableFault = (): Error =>
     RETRY_LATER,
   );
 
-/** As its caller is told: a client is not told why the ledger takes nothing of it now. */
+/**
+ * Returns the error for the caller. It does not reveal to clients why the ledger accepts no
+ * commands.
+ */
 export const toCallerError = (error: unknown): unknown =>
   isNotNowError(error) ? createUnavailableFault() : error;
 
-/** What a store is asked while a client waits: it may take its time, and not for ever. */
+/** Limits the time of a store query that a client waits for. */
 export async function withTimeout<T>(ms: number, answer: Promise<T>): Promise<T> {
   const { promise, reject } = Promise.withResolvers<never>();
   const silent = "The store does not answer; nothing is sent without it.";
@@ -72,7 +81,10 @@ export async function withTimeout<T>(ms: number, answer: Promise<T>): Promise<T>
   }
 }
 
-/** Reserves that the store has and that may still land: no client waits for them any more. */
+/**
+ * Rejects the reserves that the store is processing. They may still be applied, but no client waits
+ * for them.
+ */
 export function markAbandoned(batch: readonly QueuedCommand[]): void {
   for (const waiting of batch)
     if (waiting.command.do === "reserve") {
@@ -81,7 +93,7 @@ export function markAbandoned(batch: readonly QueuedCommand[]): void {
     }
 }
 
-/** The first half last, where it is taken from. */
+/** Splits a batch in two. The first half is last, because batches are taken from the end. */
 export const splitInHalves = <T>(batch: readonly T[]): (readonly T[])[] => [
   batch.slice(batch.length >> 1),
   batch.slice(0, batch.length >> 1),

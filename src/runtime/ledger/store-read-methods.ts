@@ -1,6 +1,9 @@
 import type { Store } from "../../plugin/store/store.ts";
 
-/** What a store may be asked without changing anything, wherever it is: here, in the primary, or in the process before this one. */
+/**
+ * Store methods that change nothing. They can be called wherever the store is: in this process, in
+ * the primary, or in the old process during a hot restart.
+ */
 export const STORE_READ_METHODS = [
   "findKey",
   "listKeys",

@@ -1,11 +1,12 @@
-// A store that may change its place while the gateway serves: closed here for a process that takes over, opened again should that fail,
-// or asked from then on in that process. Commands that come meanwhile wait, and none is lost.
+// A store that can move to another process while the gateway serves. It is closed here for a
+// process that takes over, and is reopened here if that fails. Otherwise calls are forwarded to
+// that process. Commands that arrive in the meantime wait, and none is lost.
 import { STORE_READ_METHODS } from "./store-read-methods.ts";
 import { LifetimeScope } from "../../lib/lifetime-scope.ts";
 import type { Commands } from "../../plugin/plugin.ts";
 import type { Store } from "../../plugin/store/store.ts";
 
-/** What asks the store something, and may wait. */
+/** Methods that query the store and may wait for it. */
 const FORWARDED_METHODS = [
   "apply",
   ...STORE_READ_METHODS,
@@ -14,7 +15,7 @@ const FORWARDED_METHODS = [
   "listInstances",
 ] as const;
 
-/** So long may it be on its way before new calls are refused. */
+/** Maximum duration of a transfer before new calls are rejected, in milliseconds. */
 const MAX_TRANSFER_MS = 60_000;
 
 type StoreMethod = (...args: readonly unknown[]) => Promise<unknown>;
@@ -24,23 +25,23 @@ export class TransferableStore implements AsyncDisposable {
   readonly #pending = new Set<Promise<unknown>>();
   #scope = new LifetimeScope();
   #current!: Store & Commands;
-  /** While it is on its way. */
+  /** Pending while the store is being transferred. */
   #transfer: Promise<void> | undefined;
   #finishTransfer = () => {};
   #transferStartedAt = 0;
 
-  /** `open`: opens it, the same instance each time; the scope ends it. */
+  /** @param open Opens the store, with the same instance ID each time. The scope closes it. */
   constructor(open: (scope: LifetimeScope) => Promise<Store & Commands>) {
     this.#open = open;
   }
 
-  /** The store as all others have it, wherever it is. */
+  /** Opens the store. Returns a proxy that works wherever the store is. */
   async open(): Promise<Store & Commands> {
     this.#current = await this.#open(this.#scope);
     return this.#createProxy(this.#current);
   }
 
-  /** It is closed when what was under way is over; what is asked from now on waits. */
+  /** Closes the store when the open commands are done. Later commands wait. */
   async close(): Promise<void> {
     this.#transfer = new Promise((resolve) => (this.#finishTransfer = resolve));
     this.#transferStartedAt = performance.now();
@@ -48,7 +49,7 @@ export class TransferableStore implements AsyncDisposable {
     await this.#scope[Symbol.asyncDispose]();
   }
 
-  /** No other process has taken it, or the one that had is gone. */
+  /** Opens the store again because no other process took it, or the one that had it is gone. */
   async reopen(): Promise<void> {
     this.#transfer ??= new Promise((resolve) => (this.#finishTransfer = resolve));
     this.#scope = new LifetimeScope();
@@ -56,13 +57,13 @@ export class TransferableStore implements AsyncDisposable {
     this.#onTransferred();
   }
 
-  /** It is asked there from now on. */
+  /** Sends all further commands to another process. */
   redirectTo(store: Store): void {
     this.#current = store;
     this.#onTransferred();
   }
 
-  /** What waits for it may go on waiting: it is on its way, and has not been for long. */
+  /** Whether commands may keep waiting: the store is being transferred, and not for too long. */
   get isTransferring(): boolean {
     return (
       this.#transfer !== undefined && performance.now() - this.#transferStartedAt < MAX_TRANSFER_MS

@@ -1,6 +1,7 @@
-// What clients ask of the ledger while it is written: sums, and which provider made an answer. A reading costs the store seconds where a
-// request costs it microseconds, so few are under way at once, one of each key, and few wait. What no client waits for any more is
-// told to stop, and its place is free when the store has let go of it: aborting a reading makes no room for the next one.
+// Limits how clients query the ledger: sums, and the provider of a response. A query costs the
+// store seconds, while a request costs microseconds. So few queries run at a time, one per key, and
+// few wait. A query without a waiting client is aborted, but its slot is free only when the store
+// has finished it, so aborting makes no room for the next query.
 import { BOUNDS } from "../../lib/bounds.ts";
 import { fail } from "../../model/error.ts";
 import { failBoundExceeded } from "../../model/bound-exceeded.ts";
@@ -12,7 +13,7 @@ type RunQuery = <T>(
   work: (signal: AbortSignal) => Promise<T>,
 ) => Promise<T>;
 
-/** Under way at once; they share one thread. */
+/** Maximum number of running queries. They share one thread. */
 const MAX_CONCURRENT = 4;
 
 interface WaitingQuery {
@@ -20,7 +21,7 @@ interface WaitingQuery {
   begin(): void;
 }
 
-/** `ms`: how long a client waits for one. */
+/** @param ms How long a client waits for a query, in milliseconds. */
 export function createQueryLimiter(ms: number): RunQuery {
   const busy = new Set<string>();
   let waiting: WaitingQuery[] = [];
@@ -81,12 +82,12 @@ function abortErrorOf(signal: AbortSignal | undefined): unknown {
   }
 }
 
-/** The store's readings behind a desk. */
+/** Wraps the store's read methods with the query limits. */
 export const withQueryLimits = (
   store: Pick<Store, "listEntries" | "sumEntries" | "readLimits">,
   limiter: RunQuery,
 ): Pick<Store, "listEntries" | "sumEntries" | "readLimits"> => ({
-  // A look at what is in memory: it costs the store no more than a request does.
+  // Reads only memory, so it costs the store no more than a request.
   ...(store.readLimits && { readLimits: (limits, at) => store.readLimits!(limits, at) }),
   listEntries: (query, page, of) =>
     limiter(query.key, of?.signal, (signal) => store.listEntries(query, page, { signal })),
