@@ -1,8 +1,11 @@
-// What the gateway tells of itself, for the log: once for all processes, though each finds it out by itself.
+// Logs gateway events once for all processes, although each process detects them independently.
 import type { Log } from "../../lib/log/log.ts";
 import type { GatewayEvent } from "../../plugin/gateway-event.ts";
 
-/** A provider has tens of models; a list that is longer is forgotten from its beginning, and then told once more. */
+/**
+ * Maximum number of remembered cooldowns. A provider has tens of models. Beyond the maximum, the
+ * oldest entry is dropped, and its cooldown is logged again.
+ */
 const MAX_COOLDOWNS = 10_000;
 
 type CooldownStarted = Extract<GatewayEvent, { type: "cooldown_started" }>;
@@ -12,9 +15,9 @@ type HookReleased = Extract<GatewayEvent, { type: "released" }>;
 
 export class EventLog {
   readonly #logger: Log;
-  /** Hooks of plugins that are not asked, since when. */
+  /** Start times of quarantined plugin hooks. */
   readonly #quarantinedSince = new Map<string, number>();
-  /** What rests, since when. */
+  /** Start times of cooldowns. */
   readonly #cooldownsSince = new Map<string, number>();
 
   constructor(log: Log) {
@@ -28,7 +31,7 @@ export class EventLog {
     else if (event.type === "released") this.#hookReleased(event);
   }
 
-  /** Every failure while it rests makes the rest longer, and is no news. */
+  /** Logs the start of a cooldown. Each further failure extends the cooldown and is not logged. */
   #cooldownStarted({ provider, credential, model, reason, until, at }: CooldownStarted): void {
     const key = keyOf({ provider, credential, model });
     if (this.#cooldownsSince.has(key)) return;
@@ -42,7 +45,7 @@ export class EventLog {
     );
   }
 
-  /** With several processes each of them finds out by itself. */
+  /** Logs the quarantine of a hook. With several processes, each of them reports it. */
   #hookQuarantined({ plugin, hook, reason, until, failures, at }: HookQuarantined): void {
     const key = `${plugin} ${hook}`;
     if (this.#quarantinedSince.has(key)) return;

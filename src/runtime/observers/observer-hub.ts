@@ -1,6 +1,7 @@
-// What observers are told, in the process that has them. What happens is gathered for a moment, once for all of them; then each
-// has a queue of its own with a bound, and is told one thing at a time; nothing waits for it but its own end. Money does not pass
-// here: the ledger has its own way.
+// Delivers records and events to the observers, in the process that has them. Records are collected
+// for a short time, once for all observers. Each observer then has its own bounded queue and
+// receives one batch or event at a time. Only an observer's own shutdown waits for it. Billing does
+// not depend on this: the ledger has its own path.
 import { wallClock } from "../../lib/time/wall-clock.ts";
 import type { Log } from "../../lib/log/log.ts";
 import { networkPrefixOf } from "../../lib/net/network-prefix.ts";
@@ -16,32 +17,51 @@ import {
   ObserverSubscriber,
 } from "./observer-subscriber.ts";
 
-/** Where records and notices go in a process: to its observers, or to the process that has them. */
+/**
+ * Receives the records and events of a process, and passes them to its observers or to the process
+ * that has them.
+ */
 export interface ObserverSink {
-  /** `worker`: the place of the process that served it, when it is another one. What is handed over is the observers' from then on. */
+  /**
+   * Reports a finished request. `worker`: index of the process that served it, if it is another
+   * one. The record belongs to the observers from then on.
+   */
   reportRequest(heard: ObservedRequest, worker?: number): void;
   reportRejection(refusal: RejectedRequest): void;
-  /** `from`: the process that says so, when it is another one. */
+  /** Reports an event. `from`: the process that reports it, if it is another one. */
   reportEvent(notice: GatewayEvent, from?: object): void;
-  /** Resolves when all of them have been told: false where one had no room for it. */
+  /**
+   * Resolves when all observers have received the event. Resolves with false if one of them had no
+   * room for it.
+   */
   deliverEvent(notice: GatewayEvent): Promise<boolean>;
-  /** A batch of any process is durable. */
+  /** Called when a batch of any process is durable. */
   reportCommit(batch: readonly StoreCommand[], verdicts: readonly CommandResult[]): void;
-  /** That process has ended: what was wrong with it alone is over. */
+  /** Called when a process has ended, so that its own failures are cleared. */
   processExited(from: object): void;
-  /** Records that observers were too slow for, by observer. */
+  /**
+   * Returns the number of dropped records by observer. Records are dropped if the observer is too
+   * slow.
+   */
   droppedCounts(): Readonly<Record<string, number>>;
-  /** From now on these observers are told. Those before them get what is left for them. */
+  /**
+   * Replaces the observers. Previous observers still receive the records that are queued for them.
+   */
   attach(observers: readonly MountedObserver[]): void;
-  /** Resolves when these have got what is left for them, or have had their time. */
+  /**
+   * Resolves when these observers have received their queued records, or when their time is over.
+   */
   detach(observers: readonly MountedObserver[]): Promise<void>;
 }
 
 export const FLUSH_INTERVAL_MS = 200;
-/** They are told as soon as so many wait: a record that outlives a collection is copied by it, and few are kept so short. */
+/**
+ * Number of records that causes an immediate flush. A record that outlives a garbage collection is
+ * copied by it, so few are kept that long.
+ */
 const FLUSH_AT = 64;
 
-/** What an observer is told of where a client is. */
+/** Returns the part of the client's address that an observer receives. */
 function shownClientAddress(
   address: string | undefined,
   clients: ClientAddressDetail,
@@ -53,20 +73,20 @@ function shownClientAddress(
 export class ObserverHub implements ObserverSink {
   readonly #log: Log;
   readonly #eventLog: EventLog;
-  /** The host's own: of all generations. */
+  /** The gateway's own subscribers. They receive records of all generations. */
   readonly #hostSubscribers: readonly ObserverSubscriber[];
   #subscribers: readonly ObserverSubscriber[] = [];
-  /** The same by how much of a client's address they are told. */
+  /** Subscribers by the part of the client's address that they receive. */
   #subscribersByAddressDetail: ReadonlyMap<ClientAddressDetail, readonly ObserverSubscriber[]> =
     new Map();
-  /** Processes whose ledger takes no rows. */
+  /** Processes whose ledger accepts no rows. */
   readonly #processesWithLedgerDown = new Set<object>();
-  /** Counts go on over a reload. */
+  /** Dropped records by observer. The counts survive a reload. */
   readonly #dropped = new Map<string, number>();
   readonly #subscriberOf = new Map<MountedObserver, ObserverSubscriber>();
-  /** Another process has the observers now. */
+  /** Set while another process has the observers. */
   #remoteSink: ObserverSink | undefined;
-  /** Undefined: none of them asks for bills, so nothing is kept of a call. */
+  /** Undefined if no observer requests charges. Reserved calls are then not kept. */
   #reservedCalls: ReservedCalls | undefined;
   #records: ObservedRequest[] = [];
   #rejections: RejectedRequest[] = [];
@@ -89,7 +109,9 @@ export class ObserverHub implements ObserverSink {
     );
   }
 
-  /** Undefined: they are here again. */
+  /**
+   * Redirects everything to another process. `undefined`: the observers are in this process again.
+   */
   redirectTo(elsewhere: ObserverSink | undefined): void {
     this.#remoteSink = elsewhere;
   }
@@ -106,19 +128,22 @@ export class ObserverHub implements ObserverSink {
   }
 
   #scheduleFlush(waiting: number): void {
-    // Not in the turn of the request that was over.
+    // Runs after the event loop turn of the finished request.
     if (waiting >= FLUSH_AT) this.#immediate ??= setImmediate(() => this.#flush());
     else if (!this.#timer)
       this.#timer = setTimeout(() => this.#flushOnTimer(), FLUSH_INTERVAL_MS).unref();
   }
 
-  /** A timer is not taken back when they were told sooner: to set one for each telling costs more than it finds now and then. */
+  /**
+   * Flushes when the timer fires. The timer is not canceled after an earlier flush, because setting
+   * one per flush costs more than an occasional empty run.
+   */
   #flushOnTimer(): void {
     this.#timer = undefined;
     this.#flush();
   }
 
-  /** Each gets what was gathered. */
+  /** Passes the collected records to each subscriber. */
   #flush(): void {
     clearImmediate(this.#immediate);
     this.#immediate = undefined;
@@ -129,7 +154,7 @@ export class ObserverHub implements ObserverSink {
     const addresses = all.map(({ client }) => client);
     let records: ObservedRequest[] | undefined;
     for (const [clients, candidates] of this.#subscribersByAddressDetail) {
-      // One record does for all that are told the same.
+      // Subscribers with the same address detail share one copy of the records.
       records = records ? records.map((one) => ({ ...one })) : all;
       for (let i = 0; i < records.length; i++)
         records[i]!.client = shownClientAddress(addresses[i], clients);
@@ -146,7 +171,7 @@ export class ObserverHub implements ObserverSink {
   }
 
   async deliverEvent(event: GatewayEvent): Promise<boolean> {
-    // Verdicts are heard there too, and told by it.
+    // The other process receives the store's results too, and delivers the event itself.
     if (this.#remoteSink) return false;
     this.#eventLog.log(event);
     const all = await Promise.all(
@@ -166,7 +191,10 @@ export class ObserverHub implements ObserverSink {
       this.reportEvent({ type: "ledger", at: wallClock(), ok: true }, from);
   }
 
-  /** Each process finds out by itself whether the ledger takes rows: it does not as soon as one says so, until none does. */
+  /**
+   * Whether a ledger event changes the overall state. Each process detects it independently. The
+   * ledger counts as failing from the first process that reports it until none does.
+   */
   #isLedgerChange(ok: boolean, from: object): boolean {
     const before = this.#processesWithLedgerDown.size;
     if (ok) this.#processesWithLedgerDown.delete(from);
@@ -190,7 +218,7 @@ export class ObserverHub implements ObserverSink {
     this.#setSubscribers([...this.#hostSubscribers, ...subscribers]);
   }
 
-  /** The host's own get what is left. */
+  /** Delivers the remaining records to the gateway's own subscribers. */
   async close(): Promise<void> {
     this.#flush();
     await Promise.all(this.#hostSubscribers.map((each) => each.end()));

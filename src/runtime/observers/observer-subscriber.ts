@@ -1,5 +1,6 @@
-// One observer, with what waits for it: told one thing at a time, and no more is kept for it than there is room for. What comes
-// while it is idle goes straight to it, and one that answers at once costs no promise and no timer.
+// Queues the records of one observer, up to a limit, and delivers one batch or event at a time.
+// While the observer is idle, records go to it directly. A synchronous hook costs no promise and no
+// timer.
 import { wallClock } from "../../lib/time/wall-clock.ts";
 import type { Log } from "../../lib/log/log.ts";
 import type { HookBreaker } from "../../pipeline/hooks/hook-breaker.ts";
@@ -13,15 +14,15 @@ import type {
 } from "../../plugin/observer.ts";
 
 export interface MountedObserver {
-  /** "observers.metrics" */
+  /** Path in gateway.yaml: "observers.metrics". */
   readonly id: string;
   readonly observer: Observer;
   readonly sends: ObserverDef["sends"];
-  /** How each of its hooks behaves. The host's own have none. */
+  /** Returns the breaker of a hook. Unset for the gateway's own observers. */
   readonly breakerOf?: (hook: ObserverHook) => HookBreaker;
 }
 
-/** What happened since the last time. */
+/** Records since the last flush. */
 export interface ObserverBatch {
   readonly records: readonly RequestRecord[];
   readonly rejections: readonly RejectedRequest[];
@@ -36,9 +37,9 @@ export type ClientAddressDetail = NonNullable<Observer["clientAddress"]>;
 export const MAX_BATCH = 256;
 const MAX_QUEUED = 10_000;
 const FLUSH_TIMEOUT_MS = 5_000;
-/** An observer that takes longer over what it was told is not waited for. */
+/** How long a hook call is awaited, in milliseconds. */
 const HOOK_TIMEOUT_MS = 30_000;
-/** Until it is looked again whether one that is not asked may be told something. */
+/** Delay before a quarantined hook is checked again, in milliseconds. */
 const RETRY_DELAY_MS = 1_000;
 
 export class ObserverSubscriber {
@@ -51,7 +52,7 @@ export class ObserverSubscriber {
   #events: { readonly notice: GatewayEvent; readonly told?: (() => void) | undefined }[] = [];
   #dropped = 0;
   #timer: NodeJS.Timeout | undefined;
-  /** Resolves when it has answered, or when it is its turn. */
+  /** Resolves when the observer has finished, or when its turn begins. */
   #running: Promise<void> | undefined;
   readonly #breakers = new Map<ObserverHook, HookBreaker>();
 
@@ -68,7 +69,7 @@ export class ObserverSubscriber {
     return this.#mounted.observer.clientAddress ?? "none";
   }
 
-  /** All at once: not in the turn of a request. */
+  /** Queues a batch and delivers it. Called outside the event loop turn of a request. */
   enqueue({ records, rejections, charges }: ObserverBatch): void {
     const { observer, sends } = this.#mounted;
     const goes = sends !== "nowhere";
@@ -98,13 +99,16 @@ export class ObserverSubscriber {
     if (!this.#mounted.observer.onEvent) told?.();
     else {
       this.#events.push({ notice: event, told });
-      // Not in the turn of what it tells of.
+      // Delivered after the event loop turn that caused the event.
       this.#running ??= new Promise<void>(setImmediate).then(() => this.#resume());
     }
     return true;
   }
 
-  /** Resolves when it was told, whatever it made of it; false: there is no room for it. */
+  /**
+   * Resolves when the event was delivered, even if the hook failed. Resolves with false if the
+   * queue is full.
+   */
   deliverEvent(event: GatewayEvent): Promise<boolean> {
     return new Promise((resolve) => {
       if (!this.enqueueEvent(event, () => resolve(true))) resolve(false);
@@ -126,7 +130,7 @@ export class ObserverSubscriber {
   }
 
   async #flush(): Promise<void> {
-    // What comes while it is told something is told in turn.
+    // Records that arrive during a hook call are delivered next.
     while (this.#running) await this.#running;
     clearTimeout(this.#timer);
     await this.#callSafely("flush", () => this.#mounted.observer.flush?.());
@@ -137,7 +141,7 @@ export class ObserverSubscriber {
     this.#deliverNext();
   }
 
-  /** One thing at a time, until nothing is left or it takes its time. */
+  /** Delivers until the queue is empty or a hook is asynchronous. */
   #deliverNext(): void {
     clearTimeout(this.#timer);
     this.#timer = undefined;
@@ -162,7 +166,10 @@ export class ObserverSubscriber {
     return hook === "onCharges" ? this.#charges.length : this.#rejections.length;
   }
 
-  /** Whether there is something for it that it may be told now. What fails again and again is kept for it, as far as there is room. */
+  /**
+   * Whether something is queued for a hook that may run now. Records of a quarantined hook are kept
+   * while there is room.
+   */
   #canDeliver(hook: ObserverHook): boolean {
     if (this.#queuedFor(hook) === 0) return false;
     const conduct = this.#breakers.get(hook);
@@ -203,7 +210,7 @@ export class ObserverSubscriber {
     }
   }
 
-  /** Undefined: it is done. Never rejects. */
+  /** Calls a hook. Never rejects. Returns undefined if the hook has finished. */
   #callSafely(hook: ObserverHook | "flush", run: () => unknown): Promise<void> | undefined {
     const conduct = hook === "flush" ? undefined : this.#breakers.get(hook);
     try {
@@ -243,14 +250,20 @@ export class ObserverSubscriber {
   }
 }
 
-/** What was gathered is one observer's own list. */
+/** Takes a batch. The array belongs to the observer. */
 const takeBatch = <T>(all: T[]): T[] => all.splice(0, MAX_BATCH);
 
-/** For an observer that sends records elsewhere: a label, an address, and what a client wrote of itself, may be a person. */
+/**
+ * Removes personal data from a record for an observer that sends records elsewhere. Labels,
+ * addresses, and client-written IDs may identify a person.
+ */
 function withoutPersonalData(record: RequestRecord): RequestRecord {
   const { state: _, ...trace } = record.trace;
   return { ...record, labels: {}, client: undefined, clientRequestId: undefined, trace };
 }
-/** A label may be a person, and this observer sends what it is told elsewhere. */
+/**
+ * Removes the labels of a charge for an observer that sends records elsewhere, because a label may
+ * identify a person.
+ */
 const chargeWithoutLabels = (line: ChargeRecord): ChargeRecord =>
   line.call && line.call.privacy !== "off" ? { ...line, call: { ...line.call, labels: {} } } : line;

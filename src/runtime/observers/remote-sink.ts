@@ -1,4 +1,4 @@
-// What a worker has to tell observers: they are in the primary, so records go there, many at a time.
+// Sends a worker's records and events to the observers in the primary, in batches.
 import type { RejectedRequest } from "../../plugin/observer.ts";
 import type { ObservedRequest } from "../../pipeline/generation.ts";
 import type { IpcLink } from "../workers/ipc-link.ts";
@@ -6,7 +6,7 @@ import { FLUSH_INTERVAL_MS, type ObserverSink } from "./observer-hub.ts";
 import { MAX_BATCH } from "./observer-subscriber.ts";
 
 export interface RemoteSink extends ObserverSink {
-  /** What is here goes now: this process ends. */
+  /** Sends the pending records now, because this process ends. */
   flush(): void;
 }
 
@@ -30,7 +30,7 @@ export function createRemoteSink(link: () => Pick<IpcLink, "notify">): RemoteSin
     reportRequest: (record) => soon(records.push(record)),
     reportRejection: (refusal) => soon(refusals.push(refusal)),
     reportEvent: (notice) => link().notify("reportEvent", notice),
-    // Verdicts are heard in the primary.
+    // The primary receives the store's results and delivers these events itself.
     deliverEvent: async () => true,
     // Batches of all processes become durable in the primary.
     reportCommit() {},

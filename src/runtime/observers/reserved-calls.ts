@@ -1,12 +1,16 @@
-// The bills of a batch, with what the reserve of each call had said. Reserves and settles of all processes pass here, so what is
-// kept of a call is kept from the one to the other, and only while an observer asks for bills.
+// Builds the charge records of a batch from the settles and the earlier reserves of the same calls.
+// Reserves and settles of all processes pass here. A call is kept from its reserve to its settle,
+// and only while an observer requests charges.
 import type { ChargedCall, ChargeRecord } from "../../plugin/observer.ts";
 import type { StoreCommand, CommandResult } from "../../plugin/store/store.ts";
 import { ProbingMap } from "../../lib/probing-map.ts";
 
 const NO_LIMITS: ChargedCall["limits"] = Object.freeze([]);
 
-/** As they came: most of a call is put together when its bill is told, and is soon forgotten then. */
+/**
+ * A reserve and its result, kept unprocessed. Most of a call is assembled when its charge is
+ * reported, and is short-lived then.
+ */
 interface ReservedCall {
   readonly command: CommandOf<"reserve">;
   readonly verdict: CommandResult & { ok: true };
@@ -15,7 +19,7 @@ interface ReservedCall {
 export class ReservedCalls {
   readonly #open = new ProbingMap<ReservedCall>();
 
-  /** Of a batch that is durable. */
+  /** Adds the charges of a durable batch. */
   add(
     lines: ChargeRecord[],
     batch: readonly StoreCommand[],

@@ -1,5 +1,6 @@
-// Crossings of limits, from the store's verdicts to the observers. A store that keeps them is told when all observers have heard, so
-// that what a kill comes between is told by the next start.
+// Delivers reached thresholds from the store's results to the observers. A store with an outbox is
+// notified when all observers have received them. If the process is killed in between, the next
+// start delivers them again.
 import { wallClock } from "../../lib/time/wall-clock.ts";
 import type { Log } from "../../lib/log/log.ts";
 import type { ThresholdReached } from "../../plugin/store/limit.ts";
@@ -21,12 +22,15 @@ export class ThresholdDelivery {
     this.#log = log;
   }
 
-  /** Nothing waits for it. */
+  /** Delivers thresholds without a waiting caller. */
   deliver(thresholds: readonly ThresholdReached[]): void {
     this.#deliverAndAck(thresholds).catch((error: unknown) => this.#logFailure(error));
   }
 
-  /** What the process before did not live to tell. Once, when there are observers and no client yet. */
+  /**
+   * Delivers the thresholds that the previous process did not deliver. Called once, when the
+   * observers exist and no client is connected yet.
+   */
   async deliverUndelivered(): Promise<void> {
     try {
       const undelivered = await this.#outbox?.listUndelivered();
