@@ -4,13 +4,16 @@ import { isMetadataUrl } from "../../lib/net/metadata-service.ts";
 import { type ProxyConfig, createTunnelConnector } from "../../lib/net/http-proxy.ts";
 import type { PoolStats } from "../../plugin/gateway-stats.ts";
 
-/** To an address that the operator or a plugin's author wrote. */
+/** Creates the connector for addresses that the operator or a plugin author wrote. */
 export function createConnector(connectMs: number, proxy: ProxyConfig | undefined) {
   const straight = createMetadataGuard(connectMs).connect;
   return proxy ? createTunnelConnector(proxy, straight, connectMs) : straight;
 }
 
-/** Our watchdog keeps the time; as many connections as there are open streams; never two requests on one. */
+/**
+ * Pool options. The gateway's own watchdog enforces timeouts. The pool has as many connections as
+ * open streams, and never two requests on one connection.
+ */
 const poolOptionsOf = (
   origin: string,
   connectMs: number,
@@ -19,7 +22,8 @@ const poolOptionsOf = (
   pipelining: 1,
   headersTimeout: 0,
   bodyTimeout: 0,
-  // No name may lead to the cloud's metadata service but its own, which a plugin declares.
+  // Only the metadata service's own name may resolve to its address, and only for a plugin that
+  // declares it.
   connect: isMetadataUrl(new URL(origin))
     ? { timeout: connectMs }
     : createConnector(connectMs, proxy),
@@ -28,7 +32,10 @@ const poolOptionsOf = (
   allowH2: false,
 });
 
-/** One pool per origin, across generations: a reload closes no connection that the next config still uses. */
+/**
+ * Connection pools by origin, shared by all generations. A reload keeps the connections that the
+ * next config still uses.
+ */
 export class ConnectionPools implements AsyncDisposable {
   readonly #proxy: ProxyConfig | undefined;
   readonly #pools = new Map<string, { pool: Pool; holders: number }>();
@@ -37,7 +44,10 @@ export class ConnectionPools implements AsyncDisposable {
     this.#proxy = proxy;
   }
 
-  /** The pool for an origin, held until the returned release is called; and one more connection to it, for one request. */
+  /**
+   * Returns the pool of an origin, which is kept until `release` is called. `openConnection` opens
+   * a separate connection for one request.
+   */
   acquire(
     origin: string,
     connectMs: number,
@@ -64,7 +74,7 @@ export class ConnectionPools implements AsyncDisposable {
     };
   }
 
-  /** An origin has a pool for each time that its connections may take. */
+  /** Returns the stats per pool. An origin has a separate pool per connect timeout. */
   stats(): PoolStats[] {
     return [...this.#pools].map(([key, { pool }]) => {
       const { connected, free, running, queued } = pool.stats;

@@ -1,14 +1,17 @@
-// Files that a plugin has declared, and nothing else of the disk: read when it asks.
+// Reads the files that a plugin declared, and no others. They are read on demand.
 import { constants } from "node:fs";
 import { open, realpath } from "node:fs/promises";
 import { resolve, sep } from "node:path";
 import type { DeclaredNeeds } from "../../config/sections/plugin-needs.ts";
 import { fail } from "../../model/error.ts";
 
-/** A certificate, a token, a list: what is larger is no configuration. */
+/** Maximum file size, in bytes. A certificate, token, or list is smaller. */
 const MAX_BYTES = 16 * 1024 * 1024;
 
-/** A declared file may be a link; what is in a declared folder may lead elsewhere in it, and nowhere else. */
+/**
+ * Reads a declared file. The file itself may be a symbolic link. A link inside a declared folder
+ * must stay inside that folder.
+ */
 export async function readDeclaredFile(
   { files, baseDir }: Pick<DeclaredNeeds, "files" | "baseDir">,
   path: string,
@@ -24,7 +27,8 @@ export async function readDeclaredFile(
     fail("internal", `${wanted} leads to ${real}, which the plugin's needs.files do not name.`, {
       code: "not_declared",
     });
-  // A pipe would be waited for, and a link that was put there meanwhile followed.
+  // Opening a pipe would block, and a link that was placed here in the meantime must not be
+  // followed.
   const file = await open(real, constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOFOLLOW);
   try {
     const stat = await file.stat();

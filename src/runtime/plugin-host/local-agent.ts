@@ -1,5 +1,6 @@
-// Connections of plugins to the gateway that they run in, at the port of clients. They stay on this machine. A certificate is accepted
-// only if it is the listener's own, for any issuer and any name: a client on this machine cannot check either.
+// Connects plugins to the public port of their own gateway, without leaving the machine. The
+// certificate is accepted only if it is the listener's own, with any issuer and any name, because a
+// local client cannot verify either.
 import { readFile } from "node:fs";
 import { Agent, buildConnector } from "undici";
 import type { LocalEndpoint } from "../http/local-endpoint.ts";
@@ -8,7 +9,10 @@ const CONNECT_TIMEOUT_MS = 5_000;
 const MAX_AGENTS = 16;
 const agentsByOrigin = new Map<string, Agent>();
 
-/** Kept between calls; a certificate is read again for each connection, since it may have been renewed. */
+/**
+ * Returns the agent of an endpoint. It is kept between calls. The certificate is read again for
+ * each connection, because it may have been renewed.
+ */
 export function localAgentFor({ origin, socket, certificateFile }: LocalEndpoint): Agent {
   const key = JSON.stringify([origin, socket, certificateFile]);
   const known = agentsByOrigin.get(key);

@@ -16,28 +16,34 @@ import type { EffectivePolicy, ModelInfo } from "../../model/facts.ts";
 import type { Usage } from "../../model/usage.ts";
 import { calculateBill, isExact } from "../../money/price.ts";
 
-// What so much would cost at a model's price, before anything is asked of it.
-/** Nano-dollars at the time `at`; null where the price is not known, or has no line for a count. */
+// Creates the context of a plugin.
+/**
+ * Returns the cost of a usage at the model's price at time `at`, in nano-dollars. Returns null if
+ * the price is unknown or lacks an item of the usage.
+ */
 function quoteCost(
   { info, policy }: { readonly info: ModelInfo; readonly policy: EffectivePolicy },
   usage: Usage,
   at: number,
 ): bigint | null {
   const { region } = policy;
-  // Of several regions it is not known which one it will be.
+  // With several regions, it is unknown which one will serve the call.
   const facts = region?.length === 1 ? { region: region[0] } : {};
   const bill = info.price && calculateBill(usage, info.price, { at, pricingAttributes: facts });
   return bill && isExact(bill) ? bill.nano : null;
 }
 
 export interface ContextOptions {
-  /** The path in gateway.yaml. */
+  /** Path in gateway.yaml. */
   id: string;
   scope: LifetimeScope;
-  /** A store is set up before the rest is there: it gets what does not need a store. */
+  /**
+   * The available services. A store is set up first, so it receives only services that do not need
+   * a store.
+   */
   services: ContextServices & Partial<Pick<Services, "keyCache" | "usageQueries">>;
   needs: DeclaredNeeds;
-  /** The generation's own; there once its providers are. */
+  /** Returns the generation's catalog. Available after its providers are mounted. */
   catalog: () => Catalog;
 }
 
@@ -62,7 +68,7 @@ export function createPluginContext({
       services.pluginPeers.register(scope, id, answer);
       return (question: Q) => services.pluginPeers.ask(id, question) as Promise<A | undefined>;
     },
-    // Most plugins never fetch, and the module takes long to load.
+    // Loaded on demand, because most plugins never fetch and the module loads slowly.
     fetch: async (to, init) => {
       const { createProviderClient } = await import("./provider-client.ts");
       const credential = { name: "", fields: {}, weight: 1, models: undefined, zdr: undefined };
@@ -119,10 +125,10 @@ async function createLocalAccess(own: LocalEndpoint) {
   };
 }
 
-/** "//host" names another one. */
+/** Whether the target is a path. "//host" is a URL of another host. */
 const isPath = (to: string | URL): boolean => typeof to === "string" && /^\/(?![/\\])/.test(to);
 
-/** What a key may see of the catalog. */
+/** Returns the part of the catalog that a key may see. */
 function createCatalogView(catalog: () => Catalog): Context["catalog"] {
   return {
     list: ({ identity, privacy, operation }) =>

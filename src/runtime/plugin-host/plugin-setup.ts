@@ -1,4 +1,5 @@
-// The setup of one plugin after the other, under a deadline. Every failure is a problem at the plugin's own line.
+// Sets up plugins one after the other, each with a deadline. Every failure is reported as a problem
+// at the plugin's line.
 import type { Catalog } from "../../catalog/catalog.ts";
 import { resolveNeeds } from "../../config/sections/plugin-needs.ts";
 import { problem, type ProblemText } from "../../config/problems.ts";
@@ -12,10 +13,16 @@ import type { Services } from "../services.ts";
 import { createPluginContext } from "./plugin-context.ts";
 
 const SETUP_TIMEOUT_MS = 10_000;
-/** Of one outside the gateway, whose process is started first. */
+/**
+ * Setup timeout of a plugin in another process, in milliseconds. It includes the start of the
+ * process.
+ */
 const OUT_OF_PROCESS_SETUP_TIMEOUT_MS = 30_000;
 
-/** A place in gateway.yaml for something that went wrong with what stands there. `side`: of a pointer. Default: its value. */
+/**
+ * Returns a located problem for an entry of gateway.yaml. `side` selects the key or the value of a
+ * pointer. Default: the value.
+ */
 export type ProblemLocator = (
   id: string,
   words: ProblemText,
@@ -27,14 +34,14 @@ export type PluginCommands = NonNullable<Commands["commands"]>;
 export class PluginSetup {
   readonly problems: LocatedProblem[] = [];
   readonly commands = new Map<string, PluginCommands>();
-  /** There once the providers are. */
+  /** Set after the providers are mounted. */
   catalog: Catalog | undefined;
   readonly scope: LifetimeScope;
   readonly services: Services;
   readonly #locate: ProblemLocator;
   readonly #configFile: string;
 
-  /** `file`: gateway.yaml. */
+  /** @param file Path of gateway.yaml. */
   constructor(scope: LifetimeScope, services: Services, locate: ProblemLocator, file: string) {
     this.scope = scope;
     this.services = services;
@@ -46,12 +53,15 @@ export class PluginSetup {
     this.problems.push(this.#locate(id, problem, side));
   }
 
-  /** The definition says something that its place does not allow. */
+  /** Reports that a plugin definition contains something that is not allowed where it is used. */
   addMountProblem({ id, use }: MountConfig<any>, why: string): void {
     this.addProblem(id, problem.badDefinition(use, why));
   }
 
-  /** Undefined: it failed, and the problem is noted. `scope`: what ends it, when that is not the generation's own. */
+  /**
+   * Sets up a plugin. Returns undefined if it failed, and records the problem.
+   * @param scope Lifetime of the plugin. Default: the generation's.
+   */
   async setUp<T extends object>(
     mounted: MountConfig<any>,
     scope = this.scope,

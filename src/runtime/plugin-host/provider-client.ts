@@ -1,4 +1,5 @@
-// A provider's own fetch: relative to its base, with the credential for bound origins only.
+// Implements `fetch` for providers. URLs are relative to the provider's base, and the credential is
+// sent to bound origins only.
 import { Agent, type Dispatcher } from "undici";
 import { BOUNDS } from "../../lib/bounds.ts";
 import { isPublicAddress, createEgressGuard } from "../../lib/net/egress-guard.ts";
@@ -21,12 +22,12 @@ import { toProviderResponse } from "./provider-response.ts";
 import { createConnector } from "./connection-pools.ts";
 
 const CONNECT_TIMEOUT_MS = 5_000;
-/** Dials any address: for those that the operator or the plugin's author wrote. */
+/** Connects to any address. Used for URLs that the operator or the plugin author wrote. */
 const trustedAgent = new Agent({
   connect: createConnector(CONNECT_TIMEOUT_MS, undefined),
   keepAliveTimeout: 1_000,
 });
-/** The same through the gateway's proxy, which there is one of. */
+/** Agents that connect through the gateway's proxy. There is one proxy per gateway. */
 const proxyAgents = new WeakMap<ProxyConfig, Agent>();
 
 function trustedAgentVia(proxy: ProxyConfig | undefined): Agent {
@@ -39,13 +40,16 @@ function trustedAgentVia(proxy: ProxyConfig | undefined): Agent {
   proxyAgents.set(proxy!, agent);
   return agent;
 }
-/** Dials only what is on the public internet: for addresses that a client or an upstream wrote. */
+/**
+ * Connects only to public Internet addresses. Used for URLs that a client or an upstream server
+ * wrote.
+ */
 const guardedAgent = new Agent({
   connect: createEgressGuard((address) => !isMetadataAddress(address) && isPublicAddress(address))
     .connect,
   keepAliveTimeout: 1_000,
 });
-/** Dials a cloud's metadata service alone. */
+/** Connects only to a cloud metadata service. */
 const metadataAgent = new Agent({
   connect: createEgressGuard(isMetadataAddress).connect,
   keepAliveTimeout: 1_000,
@@ -54,23 +58,29 @@ const metadataAgent = new Agent({
 export interface ProviderClientOptions {
   reach: Partial<EndpointConnection<unknown>> | undefined;
   dispatcher: Dispatcher | undefined;
-  /** How errors name the base. Default: the provider. */
+  /** Name of the base in error messages. Default: "The provider". */
   baseLabel?: string;
   credential: Credential;
-  /** Reached as they are. */
+  /** Origins that may be reached at any address. */
   allowedOrigins?: ReadonlySet<string>;
-  /** What `origins` are reached through. */
+  /** Proxy for `allowedOrigins` and bound origins. */
   proxy?: ProxyConfig | undefined;
-  /** Whether the cloud's metadata service is reached at all. */
+  /** Whether the cloud metadata service may be reached. */
   allowsMetadataService?: boolean;
   signal: AbortSignal;
-  /** Of one answer. */
+  /** Size limit of a response. */
   bound?: "response" | "modelList";
-  /** Of a call, whose answer is passed on as it comes: how long its head may take, and each pause within its body. */
+  /**
+   * Timeouts of a model call, whose response is streamed: for the response head, and for each pause
+   * in the body.
+   */
   timeouts?: Pick<CallTimes, "firstByteMs" | "idleMs">;
-  /** The last word on what leaves; of a call, its prepare hooks. */
+  /** Edits the request last, before it is signed. For a model call, runs its `prepare` hooks. */
   prepare?: (out: OutgoingRequest) => void;
-  /** What else the base and the origins bound to it are sent, and no other address. */
+  /**
+   * Returns additional headers for the base and its bound origins. Other addresses do not receive
+   * them.
+   */
   traceHeaders?: () => HeadersOut;
 }
 
@@ -100,7 +110,10 @@ export function createProviderClient(options: ProviderClientOptions): ProviderCl
   };
 }
 
-/** The base is reached through the endpoint's own pool, a named origin as it is, and any other address through the guard. */
+/**
+ * Returns the dispatcher for a URL. The base uses the endpoint's own pool, an allowed origin a
+ * direct connection, and any other address the egress guard.
+ */
 function dispatcherFor(url: URL, options: ProviderClientOptions): Dispatcher {
   const { reach, dispatcher, allowedOrigins } = options;
   if (isMetadataUrl(url))
@@ -122,7 +135,7 @@ const failMetadataAddress = (host: string): never =>
     },
   );
 
-/** A path always stands below the base. */
+/** Returns a path that is always relative to the base. */
 const toRelative = (to: string): string => (/^https?:/i.test(to) ? to : to.replace(/^\/+/, ""));
 
 function prepareRequest(
@@ -152,7 +165,10 @@ function prepareRequest(
   return { headers: out.headers, body };
 }
 
-/** Bytes are sent as they lie there: a copy of each large body is what full collections are made for. */
+/**
+ * Returns the bytes without copying them, because copies of large bodies cause full garbage
+ * collections.
+ */
 const bytesOf = (body: string | Uint8Array): Buffer =>
   ArrayBuffer.isView(body)
     ? Buffer.from(body.buffer, body.byteOffset, body.byteLength)
@@ -160,7 +176,7 @@ const bytesOf = (body: string | Uint8Array): Buffer =>
 
 type Fields = Pick<ConstructorParameters<typeof OutgoingRequest>[0], "body" | "spans" | "form">;
 
-/** What hooks can look at and edit: JSON, or a form. */
+/** Returns the parts of a body that hooks can read and edit: JSON or a form. */
 function editableFieldsOf(raw: Buffer, headers: HeadersOut): Fields | undefined {
   const type = headers["content-type"] ?? "";
   if (isMultipart(type)) {
@@ -179,7 +195,10 @@ function editableFieldsOf(raw: Buffer, headers: HeadersOut): Fields | undefined 
   return { body: body as Body, spans: seen.flaw ? null : seen.spans };
 }
 
-/** Bound: the base's own origin, and what the endpoint names besides; a * there is one or more labels of a host. */
+/**
+ * Whether an origin is bound: it is the base's own origin or one that the endpoint lists. A `*`
+ * matches one or more labels of a host.
+ */
 function isBoundOrigin(url: URL, reach: Partial<EndpointConnection<unknown>>): boolean {
   if (url.origin === new URL(reach.base!).origin) return true;
   return (reach.origins ?? []).some((origin) => {
@@ -189,7 +208,7 @@ function isBoundOrigin(url: URL, reach: Partial<EndpointConnection<unknown>>): b
   });
 }
 
-/** One request of a line, but for what signs it. */
+/** A request before it is signed. */
 interface UnsignedFetch {
   readonly method: string;
   readonly url: URL;
@@ -247,14 +266,14 @@ function failUnreachable(
       { code, cause },
     );
   const who = reach ? baseLabel : `What ${url.origin} stands for`;
-  // Node's words have addresses in them.
+  // Node's messages contain addresses.
   return fail("upstream", `${who} cannot be reached: ${code || "the connection broke"}.`, {
     code: "connect_failed",
     cause,
   });
 }
 
-/** What ended a body before its end. */
+/** Throws the error of a body that ended early. */
 function failTruncatedBody(
   options: ProviderClientOptions,
   unsigned: UnsignedFetch,
@@ -266,13 +285,16 @@ function failTruncatedBody(
   return fail("upstream", "The provider's answer broke off.", { code: "truncated", cause });
 }
 
-/** What a line's answer says to a scheme; the plugin that asked may read it all the same. */
+/**
+ * Returns the response fields that an auth scheme evaluates. The body is cloned, so the plugin can
+ * still read it.
+ */
 async function toAuthRefusal(answer: Response): Promise<Omit<AuthRejection, "signal">> {
   const body = Buffer.from(await answer.clone().arrayBuffer()).subarray(0, BOUNDS.errorBody.max);
   return { status: answer.status, headers: Object.fromEntries(answer.headers), body };
 }
 
-/** As the walk asks for it: the way of one call to a native endpoint. */
+/** Creates the fetch of one call to a native endpoint, as the request pipeline requires it. */
 export const fetchFor: Generation["createFetch"] = (candidate, signal, { prepare, trace }) => {
   const { endpoint, credential, provider } = candidate["~"];
   return createProviderClient({

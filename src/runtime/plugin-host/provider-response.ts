@@ -1,24 +1,27 @@
-// The answer to a provider's own fetch, as the plugin reads it.
+// Creates the response that a plugin receives from its provider's `fetch`.
 import type { Dispatcher } from "undici";
 import { BOUNDS, type BoundName } from "../../lib/bounds.ts";
 import { failBoundExceeded } from "../../model/bound-exceeded.ts";
 import { hasBody, trackBody } from "../../pipeline/exchange/tracked-body.ts";
 
-/** How much of a body that its reader has left is read for the sake of its connection, and for how long. */
+/**
+ * How much of an abandoned body is read so that its connection can be reused, in bytes and
+ * milliseconds.
+ */
 const DISCARD_LIMITS = { limit: 128 * 1024, ms: 1_000 };
 
 interface ProviderResponseOptions {
-  /** The most that a body may have. */
+  /** Size limit of the body. */
   readonly bound: BoundName;
-  /** Whether a body is passed on as it comes. */
+  /** Whether the body is streamed. */
   readonly isStreamed: boolean;
-  /** Throws the fault of a body that breaks off. */
+  /** Throws the fault for a truncated body. */
   onBodyError(problem: unknown): never;
 }
 
 /**
- * The answer to a call is there with its head, and its body is passed on as it comes. Any other answer, and any refusal, is there
- * when it is whole: a plugin that does not read it keeps no connection.
+ * Creates the response. A successful streamed response resolves with its head. Any other response
+ * resolves when it is complete, so that a plugin that does not read it holds no connection.
  */
 export async function toProviderResponse(
   { statusCode: status, headers: said, body }: Dispatcher.ResponseData,
