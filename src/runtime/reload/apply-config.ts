@@ -1,5 +1,5 @@
-// A config in place of another one: what it is refused for, and how all processes come to it. Either everything is as it was, or all of them
-// answer from the new one.
+// Replaces the config, or rejects the new one. Either all processes serve the new config, or none
+// does.
 import type { LoadedConfig } from "../../config/load-config.ts";
 import { problem } from "../../config/problems.ts";
 import { sortByFileOrder } from "../../config/problem-report.ts";
@@ -20,7 +20,10 @@ export interface ReloadTarget {
     loaded: LoadedConfig,
     config: GatewayConfig,
   ): Promise<LiveGeneration | { problems: readonly LocatedProblem[] }>;
-  /** The other processes come to it too, or say what is in the way. */
+  /**
+   * Applies the config in the other processes. Resolves with the problems if one of them rejects
+   * it.
+   */
   changeWorkers(
     serving: LiveGeneration,
     loaded: LoadedConfig,
@@ -28,7 +31,7 @@ export interface ReloadTarget {
   followModelLists(serving: LiveGeneration): void;
 }
 
-/** A generation of it answers now everywhere, or nowhere. */
+/** Replaces the generation in all processes, or in none. */
 export async function replaceGeneration(
   of: ReloadTarget,
   loaded: LoadedConfig,

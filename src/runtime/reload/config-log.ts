@@ -1,4 +1,4 @@
-// What the log says of a config: warnings when it is taken, reasons when it is not.
+// Logs the warnings of an accepted config and the problems of a rejected one.
 import type { LocatedProblem } from "../../config/gateway-config.ts";
 import type { Log } from "../../lib/log/log.ts";
 import type { ReloadResult } from "../gateway-api.ts";
@@ -19,7 +19,7 @@ export function logRejection(
     why: string;
     generation: number;
     problems: readonly LocatedProblem[];
-    /** Static keys that differ. */
+    /** Changed keys that require a restart. */
     refused?: readonly string[];
   },
 ): ReloadResult {

@@ -1,6 +1,6 @@
-// Says when a file of the config says something else. Folders are watched, not files, because editors and orchestrators
-// replace files; contents are compared, because a touch is no change. A slow look covers what no event tells:
-// network file systems, and files that the last reload brought in.
+// Detects changes of the config files. It watches folders, because editors and orchestrators
+// replace files. It compares contents, because touching a file is not a change. Slow polling covers
+// changes without events: network file systems, and files that the last reload added.
 import { watch, type FSWatcher } from "node:fs";
 import { realpath, stat } from "node:fs/promises";
 import { dirname } from "node:path";
@@ -9,20 +9,26 @@ import { readContentHash, hashContent } from "../../lib/content-hash.ts";
 import type { Log } from "../../lib/log/log.ts";
 
 export interface WatchOptions {
-  /** Asked again at every look: a reload may have changed the list. */
+  /** Returns the files to watch. Called at every check, because a reload may change the list. */
   readonly listFiles: () => readonly string[];
-  /** The hash of what was read of a file: what has changed since then has changed, also before the first look at it. */
+  /**
+   * Returns the hash of a file as the config was loaded from it. A change between that time and the
+   * first check is detected too.
+   */
   readonly hashOf: (file: string) => string | undefined;
-  /** Called once for what changed in one go, and not again before it is done. */
+  /** Called once per group of changes. The next call waits until it resolves. */
   readonly onChange: () => unknown;
-  /** A folder that cannot be watched: told once, and looked at slowly. */
+  /** Called once for a folder that cannot be watched. Its files are only polled. */
   readonly onError: (error: unknown) => void;
-  /** A change is told when nothing has moved for so long, or twice so long after the first move. */
+  /**
+   * How long files must be unchanged before a change is reported, in milliseconds. A change is
+   * reported after at most twice this time.
+   */
   readonly debounceMs?: number;
   readonly pollMs?: number;
 }
 
-/** Of the config that is current. */
+/** Watches the files of the current config. */
 export const watchConfig = (
   current: () => Pick<LoadedConfig, "sources" | "texts" | "codeFiles">,
   changed: () => unknown,
@@ -57,7 +63,7 @@ export function watchFiles(options: WatchOptions): AsyncDisposable {
     quiet = setTimeout(look, Math.max(0, Math.min(debounceMs, firstMove + 2 * debounceMs - now)));
   };
 
-  /** One look at a time; a caller that asks meanwhile gets one more. */
+  /** Runs one check at a time. A request during a check causes one more. */
   const look = () => {
     firstMove = undefined;
     again = running !== undefined;
@@ -73,7 +79,7 @@ export function watchFiles(options: WatchOptions): AsyncDisposable {
     const seenHashes = new Map<string, string>();
     const places = new Map<string, number>();
     for (const file of options.listFiles()) {
-      // A link is replaced in one folder, what it points to is edited in another.
+      // A symbolic link is replaced in one folder, and its target is edited in another.
       for (const at of [file, await realpath(file).catch(() => file)])
         places.set(dirname(at), (await stat(dirname(at)).catch(() => undefined))?.ino ?? 0);
       seenHashes.set(file, await readContentHash(file));
@@ -88,7 +94,7 @@ export function watchFiles(options: WatchOptions): AsyncDisposable {
     if (changed) await options.onChange();
   }
 
-  /** A folder that was made anew under its old name is another one. */
+  /** A folder that was recreated under the same name needs a new watcher. */
   function follow(places: ReadonlyMap<string, number>): void {
     for (const [folder, { inode, watcher }] of folders) {
       if (places.get(folder) === inode) continue;

@@ -1,13 +1,13 @@
-// Reads and checks the config that a gateway was started with.
+// Reads and validates the config that the gateway was started with.
 import { resolve } from "node:path";
 import type { LoadPlugin } from "../../config/gateway-config.ts";
 import { loadConfig, type LoadedConfig } from "../../config/load-config.ts";
 import type { ConfigOverrides } from "../../config/resolve-config.ts";
 import { readDefaultConfig } from "../../config/source/default-config.ts";
 
-/** Where the config comes from. */
+/** Source of the config. */
 export interface ConfigSource {
-  /** Undefined: the config that ships with the package. */
+  /** Path of gateway.yaml. Undefined if the config that ships with the package is used. */
   configFile: string | undefined;
   env: Readonly<Record<string, string | undefined>>;
   loadPlugin: LoadPlugin;

@@ -1,21 +1,30 @@
-// Reads what is saved, not what is being saved: a file is cut off, filled in pieces, put in another's place. It is read
-// twice, with a moment between, until both say the same.
+// Reads a config only when its files are completely written. A file may be truncated, written in
+// pieces, or replaced. It is read twice, with a pause, until both results are the same.
 import { setTimeout as sleep } from "node:timers/promises";
 import { readContentHash } from "../../lib/content-hash.ts";
 
-/** With the watcher's own quiet, a change is taken a tenth of a second after the last move. */
+/**
+ * Pause between two reads, in milliseconds. With the watcher's debounce, a change is applied about
+ * 100 ms after the last write.
+ */
 export const STABLE_MS = 50;
-/** A writer that never rests does not keep a reload for ever; what it has written is checked like everything else. */
+/**
+ * Maximum wait, in milliseconds. A continuous writer must not delay a reload forever. The content
+ * is validated anyway.
+ */
 const MAX_WAIT_MS = 2_000;
 
 export interface StabilityTimes {
   readonly stableMs?: number;
   readonly maxWaitMs?: number;
-  /** Of a test: what happens between the two readings. */
+  /** Replaces the pause in tests. */
   readonly sleep?: (ms: number) => Promise<unknown>;
 }
 
-/** `files`: what the reading will look at, as far as is known. */
+/**
+ * Reads when the files are stable.
+ * @param files Files that the read is known to use.
+ */
 export async function readWhenStable<T extends { readonly sources: readonly string[] }>(
   read: () => Promise<T>,
   files: readonly string[],

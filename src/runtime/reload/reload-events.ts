@@ -1,8 +1,8 @@
-// Which reloads observers are told of, and why one was refused.
+// Decides which reloads are reported to observers, and why one was rejected.
 import type { Services } from "../services.ts";
 import type { ReloadResult, GatewayStatus } from "../gateway-api.ts";
 
-/** Tells observers of a reload that is news. */
+/** Reports a reload to observers if it is new information. */
 export function reportReload(
   { observerSink, mask }: Pick<Services, "observerSink" | "mask">,
   before: ReloadResult | undefined,
@@ -16,15 +16,19 @@ export function reportReload(
 }
 
 /**
- * Whether a reload is news. A file that says what runs is none, unless the reload before was refused: then it is known that nothing is
- * left undone. The same refusal again, of the same file by a signal, say, is none either.
+ * Whether a reload is reported. An unchanged config is reported only if the previous reload was
+ * rejected, because then nothing is pending any more. The same rejection of the same file, for
+ * example after a signal, is not repeated.
  */
 export function isReportable(before: ReloadResult | undefined, now: ReloadResult): boolean {
   if (now.ok) return !now.isUnchanged || before?.ok === false;
   return before === undefined || before.ok || rejectionReasonOf(before) !== rejectionReasonOf(now);
 }
 
-/** The first error, with its place, and how many more there are; undefined: it was accepted. */
+/**
+ * Returns the first error with its location, and the number of further ones. Returns undefined if
+ * the config was accepted.
+ */
 export function rejectionReasonOf({ ok, problems, restartKeys }: ReloadResult): string | undefined {
   if (ok) return undefined;
   if (restartKeys) return `${restartKeys.join(", ")} cannot change without a restart`;

@@ -1,10 +1,10 @@
 import type { GatewayConfig } from "../../config/gateway-config.ts";
 
-/** What a live reload refuses, by name. */
+/** Returns the changed keys that a live reload does not accept. */
 export function changedStaticKeys(a: GatewayConfig, b: GatewayConfig): string[] {
   const differs = (x: unknown, y: unknown) => JSON.stringify(x) !== JSON.stringify(y);
   const of = (c: GatewayConfig) => [c.store.use, c.store.options];
-  // Tokens change with each reload: that is how one is taken back.
+  // Tokens may change with each reload, because that is how a token is revoked.
   const admin = ({ admin }: GatewayConfig) =>
     admin && [admin.address, admin.hosts, admin.behindProxy, admin.tls];
   return [
