@@ -1,6 +1,6 @@
 #!/usr/bin/env node
-// The first thing that runs, on whatever Node there is: nothing newer than ten years may stand here, and nothing is
-// imported before the version is known.
+// Checks the version of Node.js, and then starts the command line. This file runs on any version,
+// so it uses only syntax that is 10 years old and imports nothing before the check.
 const REQUIRED_MAJOR = 24;
 const [major = 0] = process.versions.node.split(".").map(Number);
 if (major < REQUIRED_MAJOR) {
@@ -22,6 +22,6 @@ if (major < REQUIRED_MAJOR) {
     .then(({ setUpCompileCache }) => setUpCompileCache())
     .then(() => import("./main.ts"))
     .then(({ main }) => main(process.argv.slice(2)))
-    // Plugins may leave timers behind; a command is over when it says so.
+    // Plugins may leave timers behind, so the process exits explicitly when the command ends.
     .then((code) => process.stdout.write("", () => process.exit(code)));
 }

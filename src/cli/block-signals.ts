@@ -1,5 +1,6 @@
-// The permissions of Node deny a plugin's process processes, threads, and addons, and leave it kill(): with the gateway's user it could end the
-// gateway, reload it, or open its debugger. So everything in the process that sends a signal is replaced before the plugin is imported.
+// Replaces every function that sends a signal, before the plugin is imported. Node's permission
+// model denies a plugin's process child processes, threads, and addons, but not kill(). The process
+// runs as the gateway's user, so a plugin could end the gateway, reload it, or open its debugger.
 import { ChildProcess } from "node:child_process";
 import { syncBuiltinESMExports } from "node:module";
 
@@ -8,11 +9,11 @@ const SIGNAL_FUNCTIONS = ["kill", "_kill", "_debugProcess", "_debugEnd", "execve
 export function blockSignalSending(): void {
   for (const name of SIGNAL_FUNCTIONS) replaceWithThrow(process, name);
   replaceWithThrow(ChildProcess.prototype, "kill");
-  // A handle that has started nothing has an id all the same.
+  // A handle has a process ID even if it never started a process.
   const { _handle: handle } = new ChildProcess() as unknown as { _handle: object };
   replaceWithThrow(Object.getPrototypeOf(handle) as object, "kill");
   replaceWithThrow(Object.getPrototypeOf(handle) as object, "spawn");
-  // `import { kill } from "node:process"` is another name of the same.
+  // Makes `import { kill } from "node:process"` return the replacement too.
   syncBuiltinESMExports();
 }
 

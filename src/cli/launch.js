@@ -1,6 +1,6 @@
 #!/usr/bin/env node
-// `tollgate`, wherever it is typed: in a package what was built, in a checkout the source, which needs no build.
-// Plain JavaScript, for nobody knows yet which Node this is.
+// The `tollgate` executable. In a package it runs the built program, in a checkout the source,
+// which needs no build. Plain JavaScript, because the version of Node.js is not checked yet.
 import { spawn } from "node:child_process";
 import { existsSync } from "node:fs";
 import { fileURLToPath } from "node:url";
@@ -11,11 +11,14 @@ const source = at("bin.ts");
 if (existsSync(source)) inCheckout();
 else import("../../dist/src/cli/bin.js");
 
-/** A checkout brings its own Node, whatever is first on the path; it takes the place of this one where it can. */
+/**
+ * Runs the source with the checkout's own Node.js, whatever is first on the path. Replaces the
+ * current process where `execve` exists, else starts a child process.
+ */
 function inCheckout() {
   const own = at("../../node_modules/.bin/node");
   const node = existsSync(own) ? own : process.execPath;
-  // Otherwise SIGUSR1 opens a debugger.
+  // Without this flag SIGUSR1 opens a debugger.
   const args = [
     "--disable-sigusr1",
     "--conditions=tollgate-source",

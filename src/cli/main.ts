@@ -1,5 +1,6 @@
-// The command line: words on a terminal, and nothing that the other floors do not already do. May import everything;
-// each command is imported when it is asked for. Exit codes: 0 fine, 1 failed, 78 gateway.yaml has errors.
+// The command line: parses arguments and prints results. All other behavior is implemented in other
+// layers. May import everything; each command is imported when it is called. Exit codes: 0 success,
+// 1 failure, 78 errors in gateway.yaml.
 import { parseArgs } from "node:util";
 import { COMMAND_SPECS as GATEWAY } from "../admin/schema/command-specs.ts";
 import { nearest } from "../lib/text.ts";
@@ -149,7 +150,10 @@ export const COMMANDS: Readonly<Record<string, CommandEntry>> = {
   },
 };
 
-/** `terminal`: a person reads stdout. */
+/**
+ * Runs the command that `argv` names and returns its exit code.
+ * @param terminal Whether stdout is a terminal.
+ */
 export async function main(
   argv: readonly string[],
   terminal: boolean = process.stdout.isTTY,
@@ -177,7 +181,8 @@ export async function main(
 
 async function runNamed(argv: readonly string[]): Promise<number> {
   const [first = ""] = argv;
-  // A service runs `tollgate`, or `tollgate --port 9000`, and means that it serves.
+  // Arguments that begin with an option run `serve`, because services run `tollgate` or `tollgate
+  // --port 9000`.
   const [name, rest] =
     first === "" || first.startsWith("-") ? ["serve", argv] : [first, argv.slice(1)];
   const entry = Object.hasOwn(COMMANDS, name)
@@ -194,7 +199,10 @@ async function runNamed(argv: readonly string[]): Promise<number> {
   return await command.run(parseInput(command, words));
 }
 
-/** Which command of two words is meant, and what follows the second. Help without one is of all of them. */
+/**
+ * Returns the subcommand that is called, and the arguments without its name. With --help and no
+ * subcommand, returns the whole command.
+ */
 function resolveSubcommand(
   name: string,
   wide: CliCommand,
@@ -222,12 +230,12 @@ function resolveSubcommand(
   });
 }
 
-/** The reader of stdout has left: nothing to complain about. */
+/** Exits without an error when the reader of stdout closes the pipe. */
 function onStdoutError(error: NodeJS.ErrnoException): void {
   if (error.code === "EPIPE") process.exit();
 }
 
-/** A fault in words; any other error with its stack. */
+/** Prints a fault as its message, and any other error with its stack. Returns the exit code. */
 function printFailure(error: unknown, json: boolean): number {
   const fault = getFault(error);
   const message = fault?.message ?? (error instanceof Error ? error.message : String(error));
@@ -261,7 +269,10 @@ const tokenizeArgs = (options: Options, argv: readonly string[]) =>
     ),
   });
 
-/** What a command can know before it knows all its options: its own ones, and the words before the first strange one. */
+/**
+ * Parses the arguments before all options of the command are known: its own options, and the
+ * positional arguments before the first unknown option.
+ */
 function peekInput(command: CliCommand, argv: readonly string[]): CliInput {
   const options = { ...command.options, ...COMMON_OPTIONS };
   const known: string[] = [];
@@ -277,10 +288,10 @@ function peekInput(command: CliCommand, argv: readonly string[]): CliInput {
   return parseInput(command, known);
 }
 
-/** The words that begin its usage: "keys", "plugin store head". */
+/** Returns the words at the start of a command's usage: "keys", "plugin store head". */
 const commandNameIn = (usage: string): string => /^\w[\w.-]*( \w[\w.-]*(?![^ ]))*/.exec(usage)![0];
 
-/** The words and options of one command. */
+/** Parses the positional arguments and options of one command. */
 export function parseInput(command: CliCommand, argv: readonly string[]): CliInput {
   const options = { ...command.options, ...COMMON_OPTIONS };
   const help = `tollgate ${commandNameIn(command.usage)} --help`;

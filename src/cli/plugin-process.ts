@@ -1,5 +1,5 @@
-// What the process of a plugin runs that stands outside the gateway (`isolate: child`). It has what its gateway gave it: its own code
-// to read, and a connection.
+// Entry point of the process of an isolated plugin (`isolate: child`). The gateway gives it read
+// access to the plugin's code, and a connection.
 import { readFileSync } from "node:fs";
 import { Socket } from "node:net";
 import { PluginProcess } from "../isolation/inside/plugin-process.ts";

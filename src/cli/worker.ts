@@ -1,5 +1,6 @@
-// What a worker process runs: `tollgate serve` starts it, with its own arguments so that a list of processes says whose it
-// is. Signals are the primary's to obey: a terminal and an init system send them to every process.
+// Entry point of a worker process. `tollgate serve` starts it with its own arguments, so that a
+// process list shows which gateway a worker belongs to. Workers ignore signals, because terminals
+// and init systems send them to every process; the primary process handles them.
 import { createLog } from "../lib/log/log.ts";
 import { SecretMask } from "../lib/log/secret-mask.ts";
 import { startEventLoopWatchdog } from "../runtime/health/event-loop-watchdog.ts";
@@ -25,7 +26,8 @@ process.on("uncaughtException", (error) => {
   log.error({ error }, "an error that was not caught");
   worker.reportUnhealthy();
 });
-// A process whose event loop stands ends itself. The primary sees that and starts another one.
+// Ends this process if its event loop is blocked. The primary process detects the exit and starts
+// another worker.
 const watchdog = startEventLoopWatchdog({ isPretty: pretty });
 await worker.whenDone;
 watchdog[Symbol.dispose]();

@@ -1,4 +1,4 @@
-// Everything that is looked at of a plugin's package, in the order in which its author mends it.
+// Runs all checks of a plugin's package, in the order in which an author fixes the findings.
 import { spawnSync } from "node:child_process";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -32,7 +32,11 @@ export interface PackageReport {
   readonly findings: readonly PackageFinding[];
 }
 
-/** `write`: the table of its README is written anew. `live`: its providers are asked, for money. */
+/**
+ * Runs all checks.
+ * @param write Whether to rewrite the option table in the package's README.
+ * @param live Whether to send requests to its providers, which costs money.
+ */
 export async function checkPackage(
   folder: string,
   { write, live }: { readonly write: boolean; readonly live: boolean },
@@ -53,7 +57,10 @@ export async function checkPackage(
   };
 }
 
-/** What shows before anything but its import has run. `packs`: npm is asked what it would publish. */
+/**
+ * Runs the checks that execute no plugin code beyond its import.
+ * @param packs Whether to run `npm pack --dry-run` and check its file list.
+ */
 export async function checkSurface(
   folder: string,
   { write = false, packs = true } = {},
@@ -72,7 +79,7 @@ export async function checkSurface(
   return { brought, findings };
 }
 
-/** Nothing of the package is run for it. */
+/** Checks what `npm pack` would publish. Runs none of the package's scripts. */
 function checkPackedFiles(folder: string): PackageFinding[] {
   const { status, stdout, stderr } = spawnSync(
     "npm",

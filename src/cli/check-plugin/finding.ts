@@ -1,22 +1,26 @@
-// What a check of a package says. Each has a name of its own, which the list of defects in docs/plugins names too.
+// Findings of a package check. Each check has a stable name, which the list of defects in
+// docs/plugins uses too.
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Check } from "../../testing/check.ts";
 
 export interface PackageFinding {
-  /** "manifest: keywords", "contract: says what it is". */
+  /** Name of the check: "manifest: keywords", "contract: says what it is". */
   readonly check: string;
-  /** What is wrong, and what to do. Absent: it is as it should be. */
+  /** The defect and how to fix it. Unset if the check passed. */
   readonly problem?: string;
 }
 
-/** A check as a name and a condition with words for where it does not hold. */
+/** Returns a finding that passed if `holds`, else one with `wrong` as its problem. */
 export const createFinding = (check: string, holds: boolean, wrong: string): PackageFinding =>
   holds ? { check } : { check, problem: wrong };
 
-/** How long one check may take. */
+/** Maximum run time of one check, in milliseconds. */
 const CHECK_TIMEOUT_MS = 50_000;
 
-/** Runs a check of the kit. What it throws is what is wrong, and so is a check that does not end. */
+/**
+ * Runs a check of the plugin test kit. An error that it throws is the finding's problem, and so is
+ * a timeout.
+ */
 export async function runCheck(check: string, { run }: Check): Promise<PackageFinding> {
   const timer = new AbortController();
   const late = sleep(CHECK_TIMEOUT_MS, `it does not end within ${CHECK_TIMEOUT_MS / 1_000} s`, {

@@ -1,4 +1,5 @@
-// What `--live` asks of the provider itself: the models that package.json names, with the key that the environment has.
+// Sends the requests of `--live` to the provider: to the models that package.json names, with the
+// credential from the environment.
 import { importTestingKit } from "../support/testing-kit.ts";
 import { createFinding, runCheck, type PackageFinding } from "./finding.ts";
 import { checkOptionsOf, type PluginCheckOptions, type PluginManifest } from "./manifest.ts";
@@ -59,7 +60,10 @@ interface PluginWithCredential {
   };
 }
 
-/** `api_key` of the provider acme is ACME_API_KEY, as the templates write it. */
+/**
+ * Reads the credential from variables that are named as in the templates: `api_key` of the provider
+ * acme is ACME_API_KEY.
+ */
 function credentialFromEnv({ name, credential = {} }: PluginWithCredential) {
   const named = (field: string) => `${name}_${field}`.replace(/\W/g, "_").toUpperCase();
   const fields: Record<string, string> = {};

@@ -1,4 +1,5 @@
-// A plugin's package.json, as others will meet it: what npm installs, what a gateway finds, what a person looks for.
+// Checks a plugin's package.json: what npm installs, what a gateway loads, and what people search
+// for.
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { fail } from "../../model/error.ts";
@@ -16,25 +17,28 @@ export interface PluginManifest {
   readonly engines?: Readonly<Record<string, string>>;
   readonly dependencies?: Readonly<Record<string, string>>;
   readonly peerDependencies?: Readonly<Record<string, string>>;
-  /** How its plugin is mounted when it is checked; of several plugins by the path under which they are exported. */
+  /**
+   * Options with which the package's plugin is mounted for the checks. If it has several plugins,
+   * `plugins` maps export paths to options.
+   */
   readonly tollgate?: PluginCheckOptions & {
     readonly plugins?: Readonly<Record<string, PluginCheckOptions>>;
   };
 }
 
-/** What `conformance` is told, as far as JSON can say it. */
+/** Options of `conformance` that JSON can express. */
 export interface PluginCheckOptions {
   readonly with?: Readonly<Record<string, unknown>>;
   readonly credential?: Readonly<Record<string, unknown>>;
-  /** A folder, relative to the package; false: there are none. */
+  /** Folder, relative to the package. `false` if there are no recordings. */
   readonly recordings?: string | false;
-  /** Of a middleware: a JSON file with the cases of `hooks()`, relative to the package. */
+  /** JSON file with the cases of `hooks()`, relative to the package. Only for middleware. */
   readonly cases?: string;
-  /** What `--live` may ask, and what it costs. */
+  /** Models that `--live` may call, with their prices and a cap on the cost. */
   readonly live?: readonly Pick<LiveOptions, "model" | "price" | "capUsd">[];
 }
 
-/** What is said of the one plugin, over what is said of all. */
+/** Merges the options of one plugin over the options of all plugins in the package. */
 export const checkOptionsOf = (
   { path }: { readonly path: string },
   { plugins, ...shared }: NonNullable<PluginManifest["tollgate"]>,
@@ -54,10 +58,13 @@ export function readManifest(folder: string): PluginManifest {
 const PACKAGE_NAME =
   /^(?:@[a-z0-9-][a-z0-9._-]*\/)?tollgate-(provider|frontend|middleware|observer|store|protocol)-[a-z][a-z0-9]*(?:-[a-z0-9]+)*$/;
 
-/** What npm runs on an operator's machine before the operator has read a line. */
+/** Scripts that npm runs on an operator's machine before the operator has read any code. */
 const INSTALL_SCRIPTS = ["preinstall", "install", "postinstall"];
 
-/** Largest package: code, not data. What is larger makes each start of a gateway slower. */
+/**
+ * Maximum unpacked size of a package, in bytes. Packages contain code, not data, and a larger one
+ * slows down every start of a gateway.
+ */
 const MAX_PACKAGE_BYTES = 5 * 1024 * 1024;
 
 export function checkManifest(folder: string, of: PluginManifest): PackageFinding[] {
@@ -116,13 +123,16 @@ export function checkManifest(folder: string, of: PluginManifest): PackageFindin
   ];
 }
 
-/** What `npm pack` would put into the tarball. */
+/** Files that `npm pack` would put into the tarball. */
 export interface PackedFiles {
   readonly size: number;
   readonly files: readonly string[];
 }
 
-/** What no package may carry: keys, states of gateways, what is private to its author. */
+/**
+ * Files that a package must not contain: keys, state directories of gateways, private files of the
+ * author.
+ */
 const SECRET_FILES = /(^|\/)(\.env(\..*)?|\.npmrc|\.tollgate\/.*|id_rsa|.*\.(pem|key|p12|sqlite))$/;
 
 export function checkPackedList({ size, files }: PackedFiles): PackageFinding[] {

@@ -1,4 +1,4 @@
-// What an operator may set, as the table of a README: written from the schema, so that it is never another one.
+// Generates the option table of a plugin's README from its schema, so that the two cannot differ.
 import type { Definition } from "../../plugin/define.ts";
 
 interface OptionSchema {
@@ -13,7 +13,7 @@ interface OptionSchema {
 const BEGIN_MARKER = "<!-- options -->";
 const END_MARKER = "<!-- /options -->";
 
-/** The lines between the marks. A package may bring several plugins. */
+/** Returns the lines between the markers. A package may contain several plugins. */
 function optionTable(definitions: readonly Definition[]): string {
   const rows = definitions.flatMap((definition) => [
     ...optionRows(definition.options),
@@ -48,7 +48,7 @@ function formatType({ type, enum: values, items }: OptionSchema): string {
     .join(" or ");
 }
 
-/** A page with the table as it has to be; undefined where it has no marks for one. */
+/** Returns the page with the current table, or undefined if the page has no markers. */
 export function updateOptionTable(
   page: string,
   definitions: readonly Definition[],

@@ -1,4 +1,5 @@
-// What a package exports: each path of `exports`, as Node resolves it, with the plugins and protocols that stand there.
+// Imports each path of a package's `exports`, as Node.js resolves it, and collects the plugins and
+// protocols that it exports.
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
@@ -8,9 +9,9 @@ import { createFinding, type PackageFinding } from "./finding.ts";
 import type { PluginManifest } from "./manifest.ts";
 
 export interface ExportedPath {
-  /** "." or "./provider". */
+  /** Export path: "." or "./provider". */
   readonly path: string;
-  /** What is imported; its types. */
+  /** Imported file. `types` is its declaration file. */
   readonly file: string;
   readonly types: string | undefined;
 }
@@ -108,7 +109,9 @@ export async function importExports(
 const isDefinition = (value: unknown): value is Definition =>
   typeof value === "object" && value !== null && "~tollgate" in value;
 
-/** A function without arguments that makes a protocol. */
+/**
+ * Calls an exported function without parameters and returns the protocol that it creates, if any.
+ */
 function findProtocol(value: unknown): Protocol[] {
   if (typeof value !== "function" || value.length > 0) return [];
   try {
@@ -121,7 +124,7 @@ function findProtocol(value: unknown): Protocol[] {
   }
 }
 
-/** Whether the package's name leads to what it exports. */
+/** Checks that the package is named for the plugin that it exports as `.`. */
 export function checkNames(
   { name = "" }: PluginManifest,
   { plugins }: ImportedPackage,

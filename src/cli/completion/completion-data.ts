@@ -1,35 +1,38 @@
-// What the scripts of all shells are made of.
+// Data that the completion scripts of all shells are generated from.
 import type { Option, Options } from "../support/command.ts";
 
-/** A command as a shell sees it. */
+/** A command with the parts that a shell completes. */
 export interface CompletedCommand {
-  /** "keys create" */
+  /** Full name: "keys create". */
   readonly name: string;
   readonly summary: string;
   readonly options: Options;
   readonly subcommands: readonly CompletedCommand[];
 }
 
-/** Each command, and after it those of two words. */
+/** Returns each command, followed by its subcommands. */
 export const flattenCommands = (
   commands: readonly CompletedCommand[],
 ): readonly CompletedCommand[] => commands.flatMap((command) => [command, ...command.subcommands]);
 
-/** "--config", "-c" */
+/** Returns the flags of all options: "--config", "-c". */
 export const optionFlags = (options: Options): readonly string[] =>
   Object.entries(options).flatMap(([name, { short }]) => [
     `--${name}`,
     ...(short === undefined ? [] : [`-${short}`]),
   ]);
 
-/** Flags that take a value, of a command and its parts: which part is meant is not known before them. */
+/**
+ * Returns the flags of a command and its subcommands that take a value. Flags can precede the
+ * subcommand, so all of them are included.
+ */
 export const flagsWithValue = (command: CompletedCommand): readonly string[] =>
   flagsMatching(command, ({ placeholder }) => placeholder !== undefined);
 
 export const takesPath = ({ placeholder }: Option): boolean =>
   placeholder === "file" || placeholder === "folder";
 
-/** Those that take a path. */
+/** Returns the flags that take a path. */
 export const pathFlags = (command: CompletedCommand): readonly string[] =>
   flagsMatching(command, takesPath);
 
@@ -46,9 +49,9 @@ const flagsMatching = (
   ),
 ];
 
-/** Options before any command are those of `serve`. */
+/** Command whose options apply if no command is given. */
 export const DEFAULT_COMMAND = "serve";
-/** At the first word alone. */
+/** Option that is valid only as the first argument. */
 export const VERSION_OPTION: Options = { version: { description: "print the version" } };
 
 export const defaultCommandOptions = (commands: readonly CompletedCommand[]): Options => ({
@@ -56,9 +59,9 @@ export const defaultCommandOptions = (commands: readonly CompletedCommand[]): Op
   ...VERSION_OPTION,
 });
 
-/** The last word of a name. */
+/** Returns the last word of a command's name. */
 export const lastWord = ({ name }: CompletedCommand): string => name.split(" ").at(-1)!;
 
-/** A sentence on one line, as a single-quoted word of a shell can hold it. */
+/** Returns a sentence on one line, safe in a single-quoted shell word. */
 export const oneLine = (text: string): string =>
   text.replace(/\s+/g, " ").replaceAll("'", "’").trim();

@@ -9,7 +9,10 @@ import {
   flagsWithValue,
 } from "./completion-data.ts";
 
-/** `__tollgate_at keys create`: the words before the cursor name that one. `__tollgate_at keys`: and no part of it. */
+/**
+ * Returns the functions of the script. `__tollgate_at keys create` succeeds if the arguments before
+ * the cursor name that subcommand, `__tollgate_at keys` if they name the command and no subcommand.
+ */
 const fishFunctions = (commands: readonly CompletedCommand[]): string => `# tollgate completion fish
 function __tollgate_said
   set -l typed (commandline -opc)

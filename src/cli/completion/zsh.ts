@@ -9,7 +9,7 @@ import {
   flagsWithValue,
 } from "./completion-data.ts";
 
-/** Brackets and colons part the fields of a specification. */
+/** Escapes text for a specification, in which brackets and colons separate fields. */
 const escapeZsh = (text: string): string => oneLine(text).replace(/[[\]:\\]/g, "\\$&");
 
 const optionSpecs = (options: Options): string =>
@@ -29,7 +29,7 @@ const optionSpecs = (options: Options): string =>
 const commandDescriptions = (commands: readonly CompletedCommand[]): string =>
   commands.map((each) => `'${lastWord(each)}:${escapeZsh(each.summary)}'`).join(" ");
 
-/** Options, and what other words may be. */
+/** Returns the specifications of options and positional arguments. */
 const zshArguments = (options: Options, words: string): string =>
   `      _arguments \\\n${optionSpecs(options)} \\\n      '*: :${words}'`;
 

@@ -1,4 +1,5 @@
-// The gateway's own certificates: those that its listeners show, and those of the authorities that sign its clients'.
+// Checks the gateway's own certificates: those that its listeners send, and those of the
+// authorities that sign client certificates.
 import type { X509Certificate } from "node:crypto";
 import { isIP } from "node:net";
 import { connect as secure } from "node:tls";
@@ -13,14 +14,14 @@ import { shortPath } from "../format/problem-report.ts";
 import { errorFinding, okFinding, warningFinding, type DoctorFinding } from "./finding.ts";
 import { CERTIFICATE_DAYS, daysLeft, expiryState } from "./thresholds.ts";
 
-/** One listener with TLS. */
+/** A listener with TLS. */
 interface TlsListener {
-  /** What names its files in gateway.yaml: "listen.tls", "admin.tls". */
+  /** Config key that names its files: "listen.tls", "admin.tls". */
   readonly key: string;
   readonly tls: ListenTls;
-  /** Names that its clients use, as far as the file says them. */
+  /** Host names that clients use, as far as gateway.yaml contains them. */
   readonly names: readonly string[];
-  /** Where a gateway that runs shows it. */
+  /** Address at which a running gateway sends the certificate. */
   readonly at: { readonly host: string; readonly port: number } | undefined;
 }
 
@@ -43,7 +44,10 @@ function tlsListeners({ listen, admin }: GatewayConfig): readonly TlsListener[] 
   ];
 }
 
-/** `serves`: a gateway runs, and may be asked what it shows. */
+/**
+ * Checks the certificates of all listeners.
+ * @param serves Whether a gateway is running, whose listeners can be connected to.
+ */
 export async function checkCertificates(
   config: GatewayConfig,
   serves: boolean,
@@ -58,7 +62,8 @@ async function checkListener(of: TlsListener, serves: boolean): Promise<readonly
   let chain: readonly X509Certificate[];
   let signers: readonly X509Certificate[] = [];
   try {
-    // As the listener itself does: both files are read, and the key is tried on the certificate.
+    // Loads the files as the listener does: reads both, and checks that the key matches the
+    // certificate.
     await loadTlsContext(tls, key);
     chain = await readCertificates(tls.cert);
     if (tls.clientCertificates) signers = await readCertificates(tls.clientCertificates.ca);
@@ -131,7 +136,10 @@ function checkExpiry(one: X509Certificate, id: string, what: string): readonly D
   }
 }
 
-/** Clients follow the file from one certificate to the next. */
+/**
+ * Checks that each certificate in the file is followed by its issuer, because clients follow that
+ * order.
+ */
 function checkChainOrder(
   chain: readonly X509Certificate[],
   key: string,
@@ -148,7 +156,10 @@ function checkChainOrder(
   ];
 }
 
-/** Without a name in gateway.yaml nothing says what clients use. */
+/**
+ * Checks that the certificate is valid for the configured names. If gateway.yaml contains no name,
+ * the names that clients use are unknown.
+ */
 function checkNames(
   own: X509Certificate,
   { key, names: wanted }: TlsListener,
@@ -172,7 +183,10 @@ function checkNames(
 
 const WAIT_MS = 5_000;
 
-/** What is shown is what is in the file, or the gateway has not taken it. */
+/**
+ * Checks that the listener sends the certificate in the file. If not, the gateway has not loaded
+ * the file.
+ */
 async function checkServed(
   own: X509Certificate,
   { host, port }: { readonly host: string; readonly port: number },
@@ -185,7 +199,8 @@ async function checkServed(
       host: host === "0.0.0.0" ? "127.0.0.1" : host === "::" ? "::1" : host,
       port,
       timeout: WAIT_MS,
-      // It is compared, byte for byte, with the one that is wanted.
+      // Verification is off because the certificate is compared byte for byte with the one in the
+      // file.
       rejectUnauthorized: false,
     });
     const over = (one: X509Certificate | undefined) => (socket.destroy(), resolve(one));

@@ -1,12 +1,12 @@
-// What `tollgate doctor` has to say of one thing that it looked at.
+// One finding of `tollgate doctor`.
 
 export interface DoctorFinding {
-  /** Stable, for programs: "disk/fsync". */
+  /** Stable identifier for programs: "disk/fsync". */
   readonly id: string;
   readonly level: "ok" | "note" | "warning" | "error";
-  /** What was found, in a sentence. */
+  /** The finding in one sentence. */
   readonly message: string;
-  /** What to do. Warnings and errors always say it. */
+  /** How to fix it. Always set for warnings and errors. */
   readonly action?: string;
 }
 

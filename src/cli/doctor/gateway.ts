@@ -1,4 +1,5 @@
-// The gateway itself: what its file says, whether it runs, and whether providers take its credentials.
+// Checks the gateway itself: its config, whether it runs, and whether providers accept its
+// credentials.
 import { callControl } from "../../admin/socket/control-client.ts";
 import type { TestCallResult } from "../../admin/commands/test-calls.ts";
 import type { DryRun } from "../../server/dry-run.ts";
@@ -20,7 +21,7 @@ import { expiryState, POLICY_DAYS } from "./thresholds.ts";
 const TEST_TIMEOUT_MS = 20_000;
 const MAX_NAMED = 5;
 
-/** What `tollgate check` finds. */
+/** Returns the problems that `tollgate check` reports. */
 export function checkConfig(
   problems: readonly LocatedProblem[],
   file: string | undefined,
@@ -39,7 +40,10 @@ export function checkConfig(
     );
 }
 
-/** Undefined: none runs. */
+/**
+ * Returns the running gateway's status with findings. The status is undefined if no gateway runs or
+ * it does not answer.
+ */
 export async function checkRunning(
   stateDir: string,
   version: string,
@@ -106,7 +110,10 @@ function checkState(status: GatewayStatus, version: string): readonly DoctorFind
   return found;
 }
 
-/** One small call with each, by the gateway that runs; where none does, its provider is asked what it has. */
+/**
+ * Tests each credential. A running gateway sends one small request with it; if none runs, the
+ * provider's model list is requested.
+ */
 export async function checkCredentials(
   config: GatewayConfig,
   made: DryRun,
@@ -182,7 +189,10 @@ async function checkModelList(
   }
 }
 
-/** Names that clients ask for, and that nothing could be charged for. */
+/**
+ * Checks that the models behind configured names have prices, because budgets do not count calls
+ * without a price.
+ */
 export async function checkPrices(
   config: GatewayConfig,
   made: DryRun,
@@ -217,7 +227,9 @@ export async function checkPrices(
   return found;
 }
 
-/** What is known of data policies, and what the operator has declared, has an end. */
+/**
+ * Checks the expiry dates of known data policies and of the policies that the operator declared.
+ */
 export function checkPolicies(config: GatewayConfig, made: DryRun): readonly DoctorFinding[] {
   const found: DoctorFinding[] = [];
   const look = (what: string, date: string | undefined, todo: string, end = date) => {
@@ -242,7 +254,7 @@ export function checkPolicies(config: GatewayConfig, made: DryRun): readonly Doc
         `your word on ${name} (${credential})`,
         zdr?.until,
         "look at the contract, and write its new end under zdr.until",
-        // A last day, and a whole one.
+        // The date is the last day of validity, including the whole day.
         zdr && `${zdr.until}T24:00Z`,
       );
   return found.length > 0

@@ -1,4 +1,5 @@
-// What stands between the gateway and others: names, proxies, TLS of providers, and whether other machines reach the port.
+// Checks the network between the gateway and others: DNS, proxies, TLS of providers, and whether
+// other machines can reach the port.
 import { lookup } from "node:dns/promises";
 import { connect as dial } from "node:net";
 import { networkInterfaces } from "node:os";
@@ -55,7 +56,7 @@ export async function checkProxies(
   ];
 }
 
-/** Undefined: it can be connected to. */
+/** Tries to connect. Resolves with the reason if that fails, else with undefined. */
 export const tryConnect = (host: string, port: number): Promise<string | undefined> =>
   new Promise((resolve) => {
     const socket = dial({ host: host.replace(/^\[|\]$/g, ""), port, timeout: WAIT_MS });
@@ -65,7 +66,10 @@ export const tryConnect = (host: string, port: number): Promise<string | undefin
     socket.once("error", (cause: NodeJS.ErrnoException) => over(cause.code ?? cause.message));
   });
 
-/** Where a provider is asked. `proxied`: the proxy finds it. */
+/**
+ * Checks DNS and the connection to a provider's origin.
+ * @param proxied Whether a proxy is used, which resolves the name itself.
+ */
 export async function checkOrigin(
   provider: string,
   base: URL,
@@ -148,7 +152,10 @@ const checkTls = (id: string, provider: string, base: URL): Promise<DoctorFindin
     socket.once("error", (cause: NodeJS.ErrnoException) => failed(cause.code ?? cause.message));
   });
 
-/** `until`: as the certificate says it. */
+/**
+ * Checks when a certificate expires.
+ * @param until Expiry date as the certificate contains it.
+ */
 export function checkServedCertificate(
   id: string,
   said: string,
@@ -163,7 +170,10 @@ export function checkServedCertificate(
   return warningFinding(id, `${said}; its certificate ${ends}`, "tell who runs it");
 }
 
-/** Whether other machines reach the port, as far as this one can tell. `serves`: a gateway runs. */
+/**
+ * Checks whether other machines can reach the port, as far as this machine can find out.
+ * @param serves Whether a gateway is running.
+ */
 export async function checkReachable(
   { listen }: Pick<GatewayConfig, "listen">,
   serves: boolean,

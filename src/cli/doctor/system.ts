@@ -1,4 +1,5 @@
-// What the machine is like: versions, limits, memory, clock, the disk under the state folder, and the rights of its files.
+// Checks the machine: versions, limits, memory, clock, the disk of the state directory, and the
+// permissions of its files.
 import { existsSync } from "node:fs";
 import { mkdtemp, open, readFile, rm, stat, statfs } from "node:fs/promises";
 import { dirname, join } from "node:path";
@@ -14,7 +15,7 @@ import {
 } from "./finding.ts";
 import { FREE_BYTES, FSYNC_MS, MIN_NODE, SKEW_MS } from "./thresholds.ts";
 
-/** Those that are kept up for years. */
+/** Whether a major version of Node.js gets long-term support. */
 const isLts = (major: number) => major % 2 === 0;
 
 export function checkVersions(version: string, node = process.versions): readonly DoctorFinding[] {
@@ -29,7 +30,7 @@ export function checkVersions(version: string, node = process.versions): readonl
   return [okFinding("version/node", said)];
 }
 
-/** Two descriptors a request: the client's and the provider's; and some for the process itself. */
+/** File descriptors: two per request (client and provider), and some for the process itself. */
 const DESCRIPTOR_NEEDS = { perRequest: 2, own: 256 };
 
 export async function checkLimits({
@@ -57,7 +58,7 @@ export async function checkLimits({
 
 const FSYNC_WRITES = 16;
 
-/** Of the folder, or of the nearest one above it that is there. */
+/** Checks the disk of the state directory, or of its nearest parent that exists. */
 export async function checkDisk(stateDir: string): Promise<readonly DoctorFinding[]> {
   let folder = stateDir;
   while (!existsSync(folder) && dirname(folder) !== folder) folder = dirname(folder);
@@ -86,7 +87,7 @@ export function checkFreeSpace(free: number, stateDir: string): DoctorFinding {
   return okFinding("disk/free", said);
 }
 
-/** What each commit of the ledger waits for. */
+/** Measures an fsync, which each commit of the ledger waits for. */
 async function measureFsync(folder: string): Promise<DoctorFinding> {
   let place: string | undefined;
   try {
@@ -123,7 +124,10 @@ export function checkFsync(median: number): DoctorFinding {
     : okFinding("disk/fsync", said);
 }
 
-/** As statfs has them. SQLite's log is shared memory, which these do not have. */
+/**
+ * File system types of `statfs` that are network file systems. SQLite's write-ahead log needs
+ * shared memory, which they do not support.
+ */
 const NETWORK_FILE_SYSTEMS = new Map([
   [0x6969, "NFS"],
   [0xff534d42, "CIFS"],
@@ -142,7 +146,7 @@ const checkNetworkFileSystem = (type: number, stateDir: string): readonly Doctor
   ];
 };
 
-/** Of what gateway.yaml names, and of the file itself. */
+/** Checks the permissions of gateway.yaml and of the files that it names. */
 export async function checkPermissions(config: GatewayConfig): Promise<readonly DoctorFinding[]> {
   if (process.platform === "win32") return [];
   const found: DoctorFinding[] = [];
@@ -201,7 +205,10 @@ export async function checkPermissions(config: GatewayConfig): Promise<readonly 
       ];
 }
 
-/** `said`: what others' clocks say less what ours does, in milliseconds; the middle one is believed. */
+/**
+ * Checks the clock by the median of the measured differences.
+ * @param said Differences in milliseconds: the remote clock minus this machine's.
+ */
 export function checkClock(said: readonly number[]): readonly DoctorFinding[] {
   const year = new Date(wallClock()).getUTCFullYear();
   const todo = "let it be set by the network: timedatectl set-ntp true";

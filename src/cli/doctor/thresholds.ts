@@ -1,4 +1,4 @@
-// From where on `tollgate doctor` says something: everything that is a matter of degree, in one place.
+// Thresholds from which `tollgate doctor` reports a warning or an error.
 import { wallClock } from "../../lib/time/wall-clock.ts";
 
 interface Threshold {
@@ -6,24 +6,27 @@ interface Threshold {
   readonly error: number;
 }
 
-/** The oldest that is served with. */
+/** Oldest supported major version of Node.js. */
 export const MIN_NODE = 24;
-/** Bytes; less is worse. */
+/** Free disk space in bytes. Lower is worse. */
 export const FREE_BYTES: Threshold = { warning: 1 << 30, error: 64 << 20 };
-/** Until a write is durable. */
+/** Time in milliseconds until a write is durable. */
 export const FSYNC_MS: Threshold = { warning: 25, error: 250 };
-/** Between this clock and those of others. */
+/** Difference in milliseconds between this machine's clock and others. */
 export const SKEW_MS: Threshold = { warning: 5_000, error: 300_000 };
-/** Until a name has its address. */
+/** Maximum expected time of a DNS lookup, in milliseconds. */
 export const LOOKUP_MS = 500;
-/** Authorities' robots renew a month before the end: with two weeks left none has. */
+/**
+ * Remaining validity of a certificate, in days. ACME clients renew 30 days before the expiry, so a
+ * certificate with 14 days left was not renewed automatically.
+ */
 export const CERTIFICATE_DAYS = 14;
-/** A contract wants people. */
+/** Remaining validity of a data policy, in days. Renewing a contract takes people time. */
 export const POLICY_DAYS = 30;
 
 const DAY_MS = 86_400_000;
 
-/** `unreadable` is no date that could be far away. */
+/** `unreadable` is a date that cannot be parsed, so it could be close. */
 type ExpiryState = "over" | "soon" | "later" | "unreadable";
 
 export function expiryState(at: string | undefined, withinDays: number): ExpiryState {

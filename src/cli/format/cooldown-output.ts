@@ -1,9 +1,12 @@
-// What is known against a target or a plugin, in words.
+// Describes cooldowns of targets and unreachable plugins.
 import type { CooldownStatus, UnreachablePlugin } from "../../runtime/gateway-api.ts";
 import type { QuarantinedHook } from "../../plugin/gateway-event.ts";
 import { sanitize, formatTime } from "./terminal.ts";
 
-/** "cooling down until 10:03:05 because its requests fail (overloaded); tried last": a cooldown, its reason, and what it changes. */
+/**
+ * Describes a cooldown, its reason, and its effect: "cooling down until 10:03:05 because its
+ * requests fail (overloaded); tried last".
+ */
 export function formatCooldown({ keys, ...rest }: Omit<CooldownStatus, "target">): string {
   if (!keys) return formatCooldownState(rest);
   const named = keys.map((key) => sanitize(key === "" ? "none" : key)).join(", ");
@@ -36,7 +39,10 @@ const COOLDOWN_REASONS: {
 export const formatQuarantine = ({ plugin, hook, reason, until }: QuarantinedHook): string =>
   `${plugin} (${hook}): ${FAILURE_LABELS[reason]} again and again, not asked until ${formatTime(until)}`;
 
-/** "middleware.guard: since 10:03:05, the process ended; requests that pass it are refused; next attempt 10:03:07" */
+/**
+ * Describes an unreachable plugin: "middleware.guard: since 10:03:05, the process ended; requests
+ * that pass it are refused; next attempt 10:03:07".
+ */
 export const formatUnreachable = (of: UnreachablePlugin): string =>
   `${of.plugin} since ${formatTime(of.since)}: ${of.reason.replace(/\.$/, "")}; ${
     of.requests === "rejected"

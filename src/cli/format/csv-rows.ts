@@ -1,7 +1,8 @@
-// RFC 4180: cells with commas between them, quoted where they hold a comma, a quote or a line end. One pass, character by character.
+// Parses CSV as in RFC 4180: comma-separated cells, quoted if they contain a comma, a quote, or a
+// line end. One pass, character by character.
 import { fail } from "../../model/error.ts";
 
-/** Each line by the names of the first one. */
+/** Returns each line as an object whose keys are the cells of the first line. */
 export function parseCsv(text: string): Record<string, string>[] {
   const [names, ...lines] = parseCells(text.replace(/^\uFEFF/, ""));
   if (!names) return [];

@@ -1,4 +1,4 @@
-// When something ends, as people write it: after 30d, or on 2027-01-31.
+// Parses an expiry: a time from now such as 30d, or a date such as 2027-01-31.
 import { parseDuration } from "../../lib/time/units.ts";
 import { wallClock } from "../../lib/time/wall-clock.ts";
 import { fail } from "../../model/error.ts";

@@ -1,7 +1,7 @@
-// Bytes and times as people read them.
+// Formats bytes and durations for people.
 const UNITS = ["B", "KB", "MB", "GB", "TB"] as const;
 
-/** "12.3 MB" */
+/** Formats a number of bytes: "12.3 MB". */
 export function formatBytes(bytes: number): string {
   let unit = 0;
   let size = bytes;

@@ -1,8 +1,8 @@
-// Any JSON as people read it: a list of things as rows under their names, one thing as names and values.
+// Formats any JSON for people: a list of objects as a table, one object as names and values.
 import type { Json } from "../../model/values.ts";
 import { alignColumns, paint } from "./terminal.ts";
 
-/** Empty when there is nothing. */
+/** Returns an empty string if there is no value. */
 export function formatTable(value: Json | undefined): string {
   if (value === null || value === undefined) return "";
   if (isList(value)) {

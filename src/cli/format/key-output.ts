@@ -1,9 +1,12 @@
-// Keys, as the command line shows them.
+// Prints API keys.
 import type { ShownKey } from "../../admin/commands/key-commands.ts";
 import { formatLimitUsage } from "./limit-output.ts";
 import { alignColumns, formatTime, paint, paintRemark, printRemark, print } from "./terminal.ts";
 
-/** A key of gateway.yaml has the plugin that knows it in place of the moment in which it was made. */
+/**
+ * A key of the store or of gateway.yaml. A key of gateway.yaml has no creation time, but the plugin
+ * that it belongs to.
+ */
 export type ListedKey = Omit<ShownKey, "created" | "version"> & {
   readonly created?: number;
   readonly from?: string;
@@ -14,7 +17,7 @@ export interface KeyResponse {
   readonly secret?: string;
   readonly key?: ShownKey;
   readonly keys?: readonly ListedKey[];
-  /** How many were there already. */
+  /** Number of keys that existed already. */
   readonly existing?: number;
 }
 
@@ -22,7 +25,7 @@ export function printKeys(what: string, of: KeyResponse): void {
   const { secret, key, keys = [], warnings = [], existing = 0 } = of;
   for (const warning of warnings) printRemark(`${paintRemark("yellow", "warning")}  ${warning}`);
   if (secret !== undefined && key) {
-    // Alone on stdout, so that it can be piped to where it belongs.
+    // The secret alone goes to stdout, so that it can be piped.
     print(secret);
     printRemark(
       paintRemark(
@@ -90,6 +93,6 @@ function formatKey(key: ListedKey): string {
   );
 }
 
-/** A line for each limit: whose it is, and what is left. */
+/** Returns a row for each limit, with its scope and what is left. */
 export const limitUsageRows = (counted: ShownKey["limitUsage"] = []): [string, string][] =>
   counted.map((each) => ["left", `${formatLimitUsage(each)}  ${paint("gray", each.scope)}`]);

@@ -5,7 +5,7 @@ import { zoneClock } from "../../lib/time/time-zone.ts";
 import type { JsonObject } from "../../model/values.ts";
 import type { CliInput, Options } from "../support/command.ts";
 
-/** Shared by all that read the ledger. */
+/** Filter options of all commands that read the ledger. */
 export const LEDGER_FILTER_OPTIONS: Options = {
   key: { placeholder: "key", description: "only of this key: its id or its name" },
   account: {
@@ -16,7 +16,10 @@ export const LEDGER_FILTER_OPTIONS: Options = {
   until: { placeholder: "when", description: "up to then" },
 };
 
-/** `zone`: whose midnight begins a date; UTC when it is absent. */
+/**
+ * Reads the filters.
+ * @param zone Time zone in which dates begin. Default: UTC.
+ */
 export const readFilters = (given: CliInput, zone?: string): JsonObject => ({
   key: given.getText("key"),
   account: given.getText("account"),
@@ -24,7 +27,10 @@ export const readFilters = (given: CliInput, zone?: string): JsonObject => ({
   to: parseTimeOption(given, "until", zone),
 });
 
-/** "24h" is a day ago; else a date, or a moment of it. One that says its own offset is that moment in every zone. */
+/**
+ * Parses a time: "24h" ago, a date, or a date with time. A time with an offset is the same in every
+ * zone.
+ */
 export function parseTimeOption(given: CliInput, name: string, zone?: string): number | undefined {
   const text = given.getText(name);
   if (text === undefined) return undefined;

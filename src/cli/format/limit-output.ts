@@ -1,4 +1,4 @@
-// Limits on the command line.
+// Parses and formats limits.
 import { formatDecimal } from "../../money/decimal.ts";
 import { fail } from "../../model/error.ts";
 import type { ShownLimitUsage } from "../../admin/access/grants.ts";
@@ -11,12 +11,12 @@ export const checkLimit = (text: string): string =>
     ? text
     : fail("invalid", `--limit is ${LIMIT_SCHEMA["x-expects"]}, not "${text}".`, { code: "usage" });
 
-/** Amounts arrive over the socket as decimal text. */
+/** The usage of a limit as the control socket sends it, with amounts as decimal text. */
 export type ReceivedLimitUsage = Pick<ShownLimitUsage, "limit" | "unit" | "scope" | "resetsAt"> & {
   readonly [amount in "remaining" | "reserved"]: string | number | bigint;
 };
 
-/** "usd=5/month: 4.2 left, 0.3 held, resets 2026-12-01 00:00". */
+/** Formats the usage of a limit: "usd=5/month: 4.2 left, 0.3 held, resets 2026-12-01 00:00". */
 export function formatLimitUsage({
   limit,
   unit,

@@ -1,8 +1,8 @@
-// Prices in words, for people who compare them.
+// Formats prices for people who compare them.
 import type { Price, PriceLine } from "../../model/facts.ts";
 import { UNITS, type Unit } from "../../model/usage.ts";
 
-/** What stands behind an amount; all else by its own name. */
+/** Labels of units. Other units are shown by their own names. */
 const UNIT_LABELS: { readonly [unit in Unit]?: string } = {
   input: "in",
   output: "out",
@@ -22,13 +22,13 @@ const UNIT_LABELS: { readonly [unit in Unit]?: string } = {
   seconds: "a second",
   requests: "a request",
 };
-/** What one glance should see. */
+/** Units in the short form of a price. */
 const MAIN_UNITS: readonly Unit[] = ["input", "output", "image_out", "images", "megapixels"];
 
 const isFree = ({ lines }: Price): boolean =>
   UNITS.every((unit) => lines.some((l) => l.unit === unit && /^[0.]+$/.test(l.usd)));
 
-/** "$1.10 in, $4.40 out"; tokens by the million. */
+/** Formats a price in short: "$1.10 in, $4.40 out". Token prices are per million. */
 export function formatPriceBrief(price: Price | undefined): string {
   if (!price) return "unpriced";
   if (isFree(price)) return "free";
@@ -36,7 +36,7 @@ export function formatPriceBrief(price: Price | undefined): string {
   return lines.length === 0 ? "it depends" : lines.map(formatPriceLine).join(", ");
 }
 
-/** All of it, a row for each circumstance in which other rates hold. */
+/** Returns the whole price, with a row for each condition that has rates of its own. */
 export function priceRows(price: Price): readonly (readonly [name: string, words: string])[] {
   if (isFree(price)) return [["price", "free"]];
   const rows: [string, string][] = [["price", formatRates(price.lines)]];

@@ -1,4 +1,5 @@
-// Problems as people read them: file:line:column, what and where, what to do, and the lines themselves.
+// Formats config problems for people: file:line:column, the message, the hint, and the source
+// lines.
 import { relative } from "node:path";
 import type { LocatedProblem } from "../../config/gateway-config.ts";
 import { plural } from "../../lib/text.ts";
@@ -7,7 +8,7 @@ type Paint = (style: "red" | "yellow" | "gray" | "bold", text: string) => string
 
 const SEVERITY_COLORS = { error: "red", warning: "yellow", note: "gray" } as const;
 
-/** A path as it is shorter. */
+/** Returns the path relative to the current directory if that is shorter. */
 export function shortPath(file: string): string {
   const short = relative(process.cwd(), file);
   return short !== "" && short.length < file.length ? short : file;
@@ -28,7 +29,7 @@ export function formatProblems(problems: readonly LocatedProblem[], paint: Paint
 export const countErrors = (problems: readonly LocatedProblem[]): number =>
   problems.filter((problem) => problem.severity === "error").length;
 
-/** "2 errors, 1 warning", or nothing. */
+/** Counts problems: "2 errors, 1 warning". Returns an empty string if there are none. */
 export function summarizeProblems(problems: readonly LocatedProblem[]): string {
   return (["error", "warning", "note"] as const)
     .map((severity) => [problems.filter((p) => p.severity === severity).length, severity] as const)
@@ -37,7 +38,7 @@ export function summarizeProblems(problems: readonly LocatedProblem[]): string {
     .join(", ");
 }
 
-/** "openai (OPENAI_API_KEY is not set), …" */
+/** Lists providers that are not mounted, with reasons: "openai (OPENAI_API_KEY is not set), …". */
 export const formatUnmounted = (
   of: readonly { readonly provider: string; readonly reason: string }[],
 ) => of.map(({ provider, reason }) => `${provider} (${reason})`).join(", ");

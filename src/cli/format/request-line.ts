@@ -1,4 +1,4 @@
-// A request that is over, in one line.
+// Formats a finished request as one line.
 import type { ShownRequest } from "../../admin/commands/request-commands.ts";
 import { inputTokens, outputTokens, type Usage } from "../../model/usage.ts";
 import { plural } from "../../lib/text.ts";
@@ -6,7 +6,7 @@ import { formatUsd } from "../../money/format-usd.ts";
 import type { RequestRecord } from "../../plugin/observer.ts";
 import { sanitize, formatTime, paint } from "./terminal.ts";
 
-/** "840 ms", "12.3 s", "4 min 5 s" */
+/** Formats a duration: "840 ms", "12.3 s", "4 min 5 s". */
 export function formatDuration(ms: number): string {
   if (ms < 1_000) return `${Math.round(ms * 10) / 10} ms`;
   if (ms < 60_000) return `${(ms / 1_000).toFixed(1)} s`;
@@ -47,7 +47,7 @@ function formatServed(item: Extract<ShownRequest, { frontend: string }>): string
 export const formatFault = ({ kind, code }: NonNullable<RequestRecord["fault"]>): string =>
   sanitize(code === undefined || code === null || code === kind ? kind : `${kind} ${code}`);
 
-/** What was asked for, and what answered where that is another name. */
+/** Returns the requested model, and the model that served the request if its name differs. */
 function formatModel({ model, calls }: RequestRecord): string {
   const last = calls.at(-1);
   const served = last && `${last.provider}/${last.model}`;
@@ -59,7 +59,7 @@ function formatUsage({ calls }: RequestRecord): string {
   const sum = (of: (usage: Usage) => number) =>
     calls.reduce((all, { usage }) => all + of(usage), 0);
   const images = sum((usage) => usage.images ?? 0);
-  // Amounts cross as decimal text.
+  // Amounts are sent as decimal text.
   const known = calls.filter(({ costNano }) => costNano !== null);
   const cost = known.reduce((sum, { costNano }) => sum + BigInt(costNano!), 0n);
   const pictures = images > 0 ? `${plural(images, "image")}, ` : "";

@@ -1,4 +1,5 @@
-// Words on a terminal, or in a pipe. Answers go to stdout, remarks to stderr; colour only on a terminal.
+// Prints to a terminal or a pipe. Results go to stdout, remarks to stderr. Color is used only on a
+// terminal.
 import { stripVTControlCharacters, styleText } from "node:util";
 
 import { escapeControlsInLines } from "../../lib/text.ts";
@@ -9,8 +10,8 @@ const ESCAPE = "\u001b";
 const COLOR_SEQUENCE = new RegExp(`(${ESCAPE}\\[[\\d;]*m)`);
 
 /**
- * Text as it may be printed, whatever it was made of: names and labels are data, and data may hold what steers a terminal. Only
- * colors are left, and only where we print some.
+ * Removes control sequences, because names and labels are data that may contain sequences that
+ * control a terminal. Keeps only colors, and only if `isColored`.
  */
 export function toPrintable(text: string, isColored: boolean): string {
   if (!isColored || !text.includes(ESCAPE)) return escapeControlsInLines(text);
@@ -20,7 +21,10 @@ export function toPrintable(text: string, isColored: boolean): string {
     .join("");
 }
 
-/** One gate for all that the commands print. `csv.ts` has its own, for lines that end with CR LF. */
+/**
+ * Prints a line to stdout. All commands print through this function, except for CSV (`csv.ts`),
+ * whose lines end with CR LF.
+ */
 export const print = (text = ""): void =>
   void process.stdout.write(`${toPrintable(text, paint("red", "x") !== "x")}\n`);
 export const printRemark = (text: string): void =>
@@ -28,12 +32,12 @@ export const printRemark = (text: string): void =>
 export const printJson = (value: unknown): void =>
   print(JSON.stringify(value, (_, each) => (typeof each === "bigint" ? `${each}` : each), 2));
 
-/** Keeps a process alive whose terminal is gone: every write to it fails. */
+/** Keeps a process alive after its terminal is closed, when every write fails. */
 export function ignoreTerminalErrors(): void {
   for (const stream of [process.stdout, process.stderr]) stream.on("error", () => {});
 }
 
-/** For stdout. `styleText` knows terminals, NO_COLOR and the rest. */
+/** Styles text for stdout. `styleText` handles terminal detection and NO_COLOR. */
 export const paint = (style: Style, text: string): string =>
   styleText(style, text, { stream: process.stdout });
 export const paintRemark = (style: Style, text: string): string =>
@@ -42,13 +46,16 @@ export const paintRemark = (style: Style, text: string): string =>
 const MIN_WIDTH = 40;
 const MAX_WIDTH = 100;
 
-/** Of the terminal that reads stdout; in a pipe what COLUMNS says, or what most terminals have. */
+/**
+ * Returns the width of the terminal on stdout. For a pipe, returns COLUMNS or the usual width of a
+ * terminal.
+ */
 export function terminalWidth(): number {
   const said = process.stdout.columns ?? Number(process.env["COLUMNS"]);
   return Math.min(MAX_WIDTH, Math.max(MIN_WIDTH, said > 0 ? said : 80));
 }
 
-/** Rows under each other, each column as wide as its widest cell; the last one runs on. */
+/** Aligns rows in columns that are as wide as their widest cells. The last column is not padded. */
 export function alignColumns(rows: readonly (readonly string[])[], indent = ""): string {
   const width = (text: string) => stripVTControlCharacters(text).length;
   const widths = rows.reduce<number[]>(
@@ -65,12 +72,15 @@ export function alignColumns(rows: readonly (readonly string[])[], indent = ""):
     .join("\n");
 }
 
-/** The beginning of a line, so many characters wide; colours take no room, and end with it. */
+/**
+ * Cuts a line to a number of characters. Color sequences have no width, and colors end with the
+ * line.
+ */
 export function truncateLine(line: string, width: number): string {
   if (stripVTControlCharacters(line).length <= width) return line;
   let seen = 0;
   let cut = "";
-  // Colours, and what stands between them.
+  // Split the line into color sequences and text.
   for (const part of line.split(COLOR_SEQUENCE)) {
     if (part.startsWith(ESCAPE)) cut += part;
     else {
@@ -81,10 +91,13 @@ export function truncateLine(line: string, width: number): string {
   return cut;
 }
 
-/** A client's word as it may stand in a line: what could move the cursor, end the line or turn it around is a dot. */
+/**
+ * Replaces control characters, line ends, and direction marks by dots, so that a client's text is
+ * safe in one line.
+ */
 export const sanitize = (text: string): string =>
   text.replace(/[\p{Cc}\p{Zl}\p{Zp}\u200e\u200f\u202a-\u202e\u2066-\u2069]/gu, "·");
 
-/** "2026-11-21 09:30:00 UTC" */
+/** Formats a time: "2026-11-21 09:30:00 UTC". */
 export const formatTime = (at: number): string =>
   `${new Date(at).toISOString().slice(0, 19).replace("T", " ")} UTC`;

@@ -1,8 +1,11 @@
-// Amounts, durations and limits of other gateways, in our words. Money never passes through a float.
+// Converts amounts, durations, and limits of other gateways. Money is never converted to a float.
 import { type Limit, formatLimit, parseLimit } from "../../plugin/store/limit.ts";
 import type { SourceValue } from "./source-value.ts";
 
-/** A decimal text times ten to a power: "3e-7" by 6 is "0.3". Undefined: it is no plain number. */
+/**
+ * Multiplies decimal text by a power of ten: "3e-7" by 6 places is "0.3". Returns undefined if the
+ * text is not a plain number.
+ */
 export function shiftDecimal(text: string, places: number): string | undefined {
   const [, whole = "", fraction = "", exponent = "0"] =
     /^(\d*)(?:\.(\d+))?(?:e([+-]?\d{1,3}))?$/i.exec(text.trim()) ?? [];
@@ -16,7 +19,7 @@ export function shiftDecimal(text: string, places: number): string | undefined {
   return after === "" ? before : `${before}.${after}`;
 }
 
-/** Theirs are dollars a token, ours dollars a million. */
+/** Price fields of other gateways, in dollars per token. Here prices are in dollars per million. */
 const PRICE_FIELDS: Readonly<Record<string, readonly [unit: string, places: number]>> = {
   input_cost_per_token: ["input", 6],
   output_cost_per_token: ["output", 6],
@@ -24,7 +27,7 @@ const PRICE_FIELDS: Readonly<Record<string, readonly [unit: string, places: numb
   cache_creation_input_token_cost: ["cache_write_5m", 6],
 };
 
-/** Undefined: none is said. */
+/** Reads a price. Returns undefined if none is stated. */
 export function readPrice(
   ...places: readonly SourceValue[]
 ): Record<string, string> | "free" | undefined {
@@ -48,7 +51,10 @@ const WINDOW_PATTERNS: readonly (readonly [RegExp, per: Limit["per"], exact: boo
   [/^(28|29|30|31)d$/, "month", false],
 ];
 
-/** A budget in dollars, by the calendar; what is only nearly the same is said. */
+/**
+ * Reads a budget in dollars per calendar period. Reports periods that are only approximately the
+ * same.
+ */
 export function readBudget(max: SourceValue, span: SourceValue): string | undefined {
   const nano = parseNano(max.readText() ?? "");
   if (nano === undefined) return undefined;
@@ -66,13 +72,16 @@ export function readBudget(max: SourceValue, span: SourceValue): string | undefi
   return undefined;
 }
 
-/** Decimal dollars as nano-dollars, rounded. Undefined: it is no plain number. */
+/**
+ * Converts decimal dollars to nano-dollars, rounded. Returns undefined if the text is not a plain
+ * number.
+ */
 export function parseNano(usd: string): bigint | undefined {
   const [whole, fraction = ""] = shiftDecimal(usd, 9)?.split(".") ?? [];
   return whole === undefined ? undefined : BigInt(whole) + (fraction >= "5" ? 1n : 0n);
 }
 
-/** Requests and tokens a minute, and so many at once. */
+/** Reads limits of requests per minute, tokens per minute, and concurrent requests. */
 export function readRateLimits(
   of: SourceValue,
   names: Readonly<Record<"requests" | "tokens" | "concurrent", string>>,
@@ -88,6 +97,6 @@ export function readRateLimits(
   return limits;
 }
 
-/** Seconds, as a duration of gateway.yaml. */
+/** Formats seconds as a duration of gateway.yaml. */
 export const formatSeconds = (of: number): string =>
   Number.isInteger(of) ? `${of}s` : `${Math.round(of * 1_000)}ms`;

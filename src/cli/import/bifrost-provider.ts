@@ -1,4 +1,5 @@
-// A provider of Bifrost. Each of its keys may have an address of its own, which here makes a provider of its own.
+// Imports a provider of Bifrost. Keys may have addresses of their own, and each address becomes a
+// separate provider.
 import { formatSeconds } from "./amounts.ts";
 import {
   awsProvider,
@@ -11,16 +12,16 @@ import type { ConfigDraft, DraftProvider } from "./config-draft.ts";
 import { isSelfHosted, findProvider, needsBaseUrl } from "./known-providers.ts";
 import type { SourceValue } from "./source-value.ts";
 
-/** `env.NAME`, or undefined for text that stands for itself. */
+/** Returns the name in `env.NAME`, or undefined for literal text. */
 export const parseVariable = (text: string): string | undefined => /^env\.(\w+)$/.exec(text)?.[1];
 
-/** A provider that one or more keys share, with what clients may ask of it. */
+/** A provider that one or more keys share, with the models that clients may request. */
 interface SharedProvider {
   readonly provider: DraftProvider;
   weight: number;
-  /** Undefined: any model. */
+  /** Allowed models. Undefined allows every model. */
   models: Set<string> | undefined;
-  /** Names of its own for models: what clients ask for, and what is asked of the provider. */
+  /** Aliases of models: the name that clients request → the name that is sent to the provider. */
   readonly aliases: Map<string, string>;
 }
 
@@ -53,7 +54,7 @@ interface ProviderPlacement {
   readonly draft: ConfigDraft;
 }
 
-/** Bifrost adds the version to an address. */
+/** Adds the API version to an address, as Bifrost does. */
 function withVersion(base: string, use: string): string {
   const bare = base.replace(/\/+$/, "");
   const own = ["anthropic", "google", "deepseek", "perplexity"].includes(use);
@@ -66,7 +67,10 @@ const readField = (said: SourceValue, key: string): string | undefined => {
   return name === undefined ? text : `\${env:${name}}`;
 };
 
-/** A key as gateway.yaml has it: a variable, or a file that gets what stood in the config. */
+/**
+ * Returns a key for gateway.yaml: a reference to a variable, or to a new file that contains the
+ * literal key.
+ */
 function importSecret(place: SourceValue, name: string, draft: ConfigDraft): string | undefined {
   const text = place.readText();
   if (text === undefined || text === "") return undefined;
@@ -79,7 +83,10 @@ function importSecret(place: SourceValue, name: string, draft: ConfigDraft): str
   return draft.secret(text, name);
 }
 
-/** Where a key is used, and its fields. Undefined: an address is missing, which is reported. */
+/**
+ * Returns the cloud provider of a key. Returns undefined after reporting it if an address is
+ * missing.
+ */
 function toCloudProvider(
   key: SourceValue,
   { use, base, draft }: ProviderPlacement,
@@ -180,7 +187,10 @@ function importCredential(
   of.shared.set(provider, known);
 }
 
-/** `deployments` of a cloud's key, and `aliases`: what clients ask for → what is asked. */
+/**
+ * Reads `deployments` of a cloud key, and `aliases`: the name that clients request → the name that
+ * is sent.
+ */
 function readAliases(key: SourceValue): Map<string, string> {
   const found = new Map<string, string>();
   for (const place of [
@@ -233,7 +243,7 @@ function importSettings(said: SourceValue, providers: readonly DraftProvider[]):
     said.get("proxy_config").report("manual", "proxy: { url: … } is of the whole gateway");
 }
 
-/** Clients ask for `<provider of Bifrost>/<model>`. */
+/** Imports routes for the names that clients use: `<provider of Bifrost>/<model>`. */
 function importRoutes(
   name: string,
   said: SourceValue,

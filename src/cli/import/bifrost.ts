@@ -1,4 +1,5 @@
-// Bifrost's config.json: providers with their keys, and what governance says of customers, teams and virtual keys.
+// Imports Bifrost's config.json: providers with their keys, and the customers, teams, and virtual
+// keys of its governance section.
 import { digestKey } from "../../lib/api-key.ts";
 import { readBudget, readRateLimits } from "./amounts.ts";
 import { importBifrostProvider, parseVariable } from "./bifrost-provider.ts";

@@ -1,19 +1,19 @@
-// Providers of the clouds: an account, a region, and credentials with several fields. Each of the other gateways spells these
-// in its own way and calls this file with values that are already spelled as gateway.yaml has them.
+// Imports cloud providers, which have an account, a region, and credentials with several fields.
+// Importers of other gateways pass values that are already spelled as in gateway.yaml.
 import { packageOf } from "./known-providers.ts";
 import type { SourceValue } from "./source-value.ts";
 
-/** A provider with its options, and the credential that it is called with. */
+/** A provider with its options and credential. */
 export interface CloudProvider {
   readonly use: string;
   readonly options: Readonly<Record<string, unknown>>;
-  /** Undefined: it has no credential of its own, and reads the machine's. */
+  /** Fields of the credential. Undefined if the provider reads the machine's own credential. */
   readonly fields: Readonly<Record<string, string>> | undefined;
 }
 
 type Texts = Readonly<Record<string, string | undefined>>;
 
-/** Drops entries without a value. */
+/** Removes entries without a value. */
 const withoutUndefined = (texts: Texts): Readonly<Record<string, string>> =>
   Object.fromEntries(
     Object.entries(texts).filter((entry): entry is [string, string] => entry[1] !== undefined),
@@ -76,7 +76,7 @@ export const vertexProvider = (said: VertexSource): CloudProvider => ({
 });
 
 interface AzureSource {
-  /** The address of the resource, with or without `/openai`. */
+  /** Address of the resource, with or without `/openai`. */
   readonly endpoint: string;
   readonly apiKey?: string | undefined;
   readonly tenantId?: string | undefined;
@@ -84,7 +84,10 @@ interface AzureSource {
   readonly clientSecret?: string | undefined;
 }
 
-/** A key is enough for the built-in row. Entra ID and Foundry need the package. */
+/**
+ * Returns an Azure provider. An API key works with the built-in provider. Entra ID and Foundry need
+ * the package.
+ */
 export function azureProvider(said: AzureSource, foundry = false): CloudProvider {
   const root = said.endpoint.replace(/\/+$/, "").replace(/\/(openai|models|anthropic)(\/.*)?$/, "");
   const entra = withoutUndefined({
@@ -106,7 +109,7 @@ export function azureProvider(said: AzureSource, foundry = false): CloudProvider
   };
 }
 
-/** Reports what is left to do before a provider of a cloud can be called. Once per provider. */
+/** Reports the manual steps before a cloud provider can be called. Called once per provider. */
 export function reportManualSteps(place: SourceValue, { use, fields }: CloudProvider): void {
   const name = packageOf(use);
   if (name !== undefined)

@@ -1,10 +1,14 @@
-// The gateway.yaml that an import makes: providers with their credentials, names, accounts; then its text.
+// Builds the gateway.yaml of an import: providers with credentials, model names, and accounts, and
+// then its text.
 import { createHash } from "node:crypto";
 import { Document, isCollection, visit } from "yaml";
 import { DEFAULT_FRONTENDS } from "../../config/schema/config-schema.ts";
 
 export interface DraftCredential {
-  /** Its fields as gateway.yaml has them, such as `api_key`. Undefined if the provider needs none. */
+  /**
+   * Fields of the credential as in gateway.yaml, such as `api_key`. Undefined if the provider needs
+   * none.
+   */
   readonly fields: Readonly<Record<string, string>> | undefined;
   weight: number | undefined;
   models: Set<string>;
@@ -33,7 +37,7 @@ export interface DraftAccount {
   readonly models?: readonly string[] | undefined;
 }
 
-/** A key in the clear: it goes to a file of its own, and gateway.yaml names that. */
+/** A literal key. It is written to a file of its own, which gateway.yaml refers to. */
 export interface DraftSecret {
   readonly file: string;
   readonly text: string;
@@ -49,7 +53,7 @@ export class ConfigDraft {
 
   /**
    * Returns the provider with these options, and adds it at its first use.
-   * @param wanted The name to mount it under. Default: the host name of a server, or `use`.
+   * @param wanted Name to mount it under. Default: the host name of a server, or `use`.
    */
   provider(
     use: string,
@@ -91,7 +95,9 @@ export class ConfigDraft {
     return made;
   }
 
-  /** A key that stood in the file: what gateway.yaml says in its place. */
+  /**
+   * Stores a literal key of the imported config, and returns the reference to it for gateway.yaml.
+   */
   secret(text: string, name: string): string {
     const known = this.secrets.find((each) => each.text === text);
     const mark = createHash("sha256").update(text).digest("hex").slice(0, 6);
@@ -122,7 +128,7 @@ export class ConfigDraft {
       listen: { host: "127.0.0.1", port: 8787 },
       admin: { host: "127.0.0.1", port: 9787 },
       ...this.settings,
-      // The other gateways serve all of these without being asked.
+      // The other gateways serve all of these protocols by default.
       frontends: [...DEFAULT_FRONTENDS, "usage"],
       middleware: ["auth", "zdr", "limits", "usage"],
       observers: [...this.observers],
@@ -162,7 +168,7 @@ function toProviderConfig({ use, name, options, credentials, facts, timeouts }: 
   };
 }
 
-/** The first environment variable without which a provider cannot be called. */
+/** Returns the first environment variable that a provider requires. */
 const firstVariable = (fields: Readonly<Record<string, unknown>> | undefined): string | undefined =>
   Object.values(fields ?? {})
     .map((value) => /^\$\{env:(\w+)\}/.exec(String(value))?.[1])
@@ -188,7 +194,7 @@ export const slug = (text: string): string =>
     .replace(/^[^a-z0-9]+|-+$/g, "")
     .slice(0, 64) || "x";
 
-/** "llm.corp" of its address. */
+/** Returns the host of a base URL: "llm.corp". */
 function hostName(base: unknown): string {
   const host = URL.parse(String(base))?.hostname ?? "custom";
   return slug(

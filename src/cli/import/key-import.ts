@@ -1,5 +1,6 @@
-// The keys of another gateway, as its export says them: a JSON list, or a CSV with a line of names. A key stands there as its SHA-256; what
-// it may use is read by the names that exports have for it, and what is not understood is said.
+// Imports keys from another gateway's export: a JSON list, or a CSV with a header line. The export
+// contains the SHA-256 of each key. Limits and models are read by the field names that exports use,
+// and unknown fields are reported.
 import { readFile } from "node:fs/promises";
 import { fail } from "../../model/error.ts";
 import type { Json, JsonObject } from "../../model/values.ts";
@@ -10,10 +11,10 @@ import { type Limit, formatLimit, parseLimit } from "../../plugin/store/limit.ts
 import { parseNano } from "./amounts.ts";
 
 export interface ImportedKeys {
-  /** As `keys.import` takes them. */
+  /** Keys as `keys.import` accepts them. */
   readonly keys: readonly JsonObject[];
   readonly warnings: readonly string[];
-  /** Each as it was written, in the same order. */
+  /** The original record of each key, in the same order. */
   readonly records: readonly JsonObject[];
 }
 
@@ -56,7 +57,7 @@ const tryParseJson = (text: string): Json | undefined => {
   }
 };
 
-/** By these names, the first that says something. */
+/** Field names in exports. The first one that has a value is used. */
 const FIELD_NAMES = {
   digest: ["digest", "token", "keyHash", "key_hash", "hash"],
   name: ["name", "key_alias", "alias", "key_name"],
@@ -117,7 +118,10 @@ const isEmpty = (value: Json | undefined): boolean =>
   value === "[]" ||
   (typeof value === "object" && Object.keys(value).length === 0);
 
-/** "sha256:<hex>" of some, hex of others. A key itself is none: it is not to lie about in files. */
+/**
+ * Parses a digest, which some exports write as "sha256:<hex>" and others as hex. Rejects a literal
+ * key, because keys should not be kept in files.
+ */
 function parseDigest(said: Json | undefined, where: string): string {
   const hex = String(said ?? "")
     .replace(/^sha256:/, "")
@@ -132,7 +136,10 @@ function parseDigest(said: Json | undefined, where: string): string {
 const toText = (said: Json | undefined): string | undefined =>
   said === undefined ? undefined : String(said).slice(0, 200);
 
-/** A list, its JSON, or names with commas between them; an empty one restricts nothing there, and here it is not said. */
+/**
+ * Parses a list, its JSON, or comma-separated names. Returns undefined for an empty list, which
+ * restricts nothing in exports.
+ */
 function parseList(said: Json | undefined): string[] | undefined {
   const list = Array.isArray(said) ? said : parseTextList(said);
   const names = list.map(String).filter((each) => each !== "" && each !== "*");
@@ -166,7 +173,9 @@ function parseTime(said: Json | undefined, where: string): number | undefined {
       });
 }
 
-/** Windows there go with a key's own clock; here with the calendar. */
+/**
+ * Periods of limits. In exports they start with a key's creation or reset, here with the calendar.
+ */
 const WINDOWS: Readonly<Record<string, Limit["per"]>> = {
   "1h": "hour",
   "24h": "day",
@@ -222,21 +231,22 @@ const checkedLimit = (limit: Json, where: string): string =>
       );
 
 /**
- * Returns a key as keys.json has it, from which `importedKeys` reads the same key: amounts are decimal dollars.
- * @param key As `keys.import` takes it.
+ * Returns a key as keys.json contains it, from which `importedKeys` reads the same key. Amounts are
+ * decimal dollars.
+ * @param key A key as `keys.import` accepts it.
  */
 export function toKeysJson(key: JsonObject): JsonObject {
   const { spent, ...rest } = key;
   return spent === undefined ? key : { ...rest, spent: formatDecimal(BigInt(spent as number), 9) };
 }
 
-/** Of the window that is now, as exports say it: it is set back when a budget begins anew. */
+/** Parses the spending in the current period. Exports reset it when a new period begins. */
 function parseSpent(said: Json | undefined, where: string): number | undefined {
   const spent = said === undefined ? 0 : Number(toNano(said, where));
   return spent > 0 ? spent : undefined;
 }
 
-/** In nano-dollars, rounded: exports have floats with more digits than that. */
+/** Converts to nano-dollars, rounded, because exports contain floats with more digits. */
 function toNano(said: Json, where: string): bigint {
   return (
     parseNano(String(said)) ??

@@ -1,4 +1,5 @@
-// Keys and teams of another gateway, out of exports of its tables: teams become accounts, keys keep their hashes and stand in them.
+// Imports keys and teams from exports of another gateway's tables. Teams become accounts, and keys
+// keep their hashes and are assigned to these accounts.
 import { readFile } from "node:fs/promises";
 import type { JsonObject } from "../../model/values.ts";
 import { readImportedKeys } from "./key-import.ts";
@@ -6,7 +7,7 @@ import { readBudget, readRateLimits } from "./amounts.ts";
 import { slug, type ConfigDraft } from "./config-draft.ts";
 import { SourceValue } from "./source-value.ts";
 
-/** As `tollgate keys import` reads it. */
+/** A key as `tollgate keys import` reads it. */
 export type ImportedKey = JsonObject;
 
 const RATE_FIELDS = {
@@ -15,7 +16,7 @@ const RATE_FIELDS = {
   concurrent: "max_parallel_requests",
 };
 
-/** The accounts that teams became, by their ids. */
+/** Imports teams as accounts, and returns the accounts by team ID. */
 export async function importTeams(
   file: string,
   draft: ConfigDraft,
@@ -78,7 +79,7 @@ function reportSpent(of: SourceValue): void {
     of.get(key).readValue();
 }
 
-/** Keys with the accounts that their teams became. */
+/** Imports keys, with the accounts of their teams. */
 export async function importKeys(
   file: string,
   accounts: ReadonlyMap<string, string>,

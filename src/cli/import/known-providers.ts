@@ -1,7 +1,7 @@
-// Maps provider names of other gateways to plugins of ours.
+// Maps provider names of other gateways to providers of Tollgate.
 import { builtinPlugins } from "../support/load-config.ts";
 
-/** Names that differ here. A name that is the same here is not in this table. */
+/** Names that differ in Tollgate. Equal names are not in this table. */
 const PROVIDER_NAMES: Readonly<Record<string, string>> = {
   azure_ai: "azure-foundry",
   "azure-ai": "azure-foundry",
@@ -38,10 +38,10 @@ const PROVIDER_NAMES: Readonly<Record<string, string>> = {
   "x-ai": "xai",
 };
 
-/** Providers that are npm packages of their own. */
+/** Providers in npm packages of their own. */
 const PACKAGED_PROVIDERS = ["aws", "azure-foundry", "vertex"];
 
-/** The npm package of a provider that is not built in. */
+/** Returns the npm package of a provider that is not built in. */
 export const packageOf = (use: string): string | undefined =>
   PACKAGED_PROVIDERS.includes(use) ? `tollgate-provider-${use}` : undefined;
 
@@ -54,7 +54,7 @@ export function findProvider(word: string): string | undefined {
     : undefined;
 }
 
-/** By a model's own name, where no provider is said. */
+/** Guesses the provider by the name of a model, if no provider is stated. */
 export function guessProvider(model: string): string | undefined {
   if (/^(gpt-|o\d|chatgpt-|text-embedding-|dall-e|whisper-|tts-|gpt$)/.test(model)) return "openai";
   if (model.startsWith("claude")) return "anthropic";
@@ -62,11 +62,14 @@ export function guessProvider(model: string): string | undefined {
   return undefined;
 }
 
-/** Servers of one's own ask for no key, and stand at an address that the operator says. */
+/**
+ * Whether the provider is a self-hosted server, which needs no key and has an address that the
+ * operator configures.
+ */
 export const isSelfHosted = (use: string): boolean =>
   ["ollama", "vllm", "sglang", "llama-cpp", "lm-studio", "openai-compatible"].includes(use);
 
-/** Their address depends on the account, and must be said. */
+/** Whether the address depends on the account and must be configured. */
 export const needsBaseUrl = (use: string): boolean =>
   ["azure", "azure-foundry", "databricks", "baseten", "openai-compatible", "cloudflare"].includes(
     use,

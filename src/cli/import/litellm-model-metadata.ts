@@ -1,10 +1,11 @@
-// What a LiteLLM deployment states about its model: price, kind, limits, abilities, and how long a call may take.
+// Imports the metadata of a LiteLLM deployment's model: price, type, limits, capabilities, and
+// timeouts.
 import { readPrice, formatSeconds } from "./amounts.ts";
 import type { ConfigDraft, DraftProvider } from "./config-draft.ts";
 import { packageOf } from "./known-providers.ts";
 import type { SourceValue } from "./source-value.ts";
 
-/** `mode` of LiteLLM, and the kind of model here. */
+/** Operations by `mode` of LiteLLM. */
 const OPERATIONS: Readonly<Record<string, string>> = {
   chat: "chat",
   responses: "chat",
@@ -38,7 +39,7 @@ const OPERATION_PATTERNS: readonly (readonly [pattern: RegExp, kind: string])[] 
   [/moderation/i, "moderation"],
 ];
 
-/** The kind of a model: as `mode` states it, or else by its name. */
+/** Returns the operation that `mode` states, or else the one that the model's name suggests. */
 export function operationOf(model: string, info: SourceValue): string {
   const mode = info.get("mode");
   const said = mode.readText();
@@ -50,7 +51,7 @@ export function operationOf(model: string, info: SourceValue): string {
 export const operationByName = (model: string): string =>
   OPERATION_PATTERNS.find(([pattern]) => pattern.test(model))?.[1] ?? "chat";
 
-/** A deployment whose model is another one's, by `model_info.base_model`. */
+/** A deployment whose model is based on another one, by `model_info.base_model`. */
 export interface BaseModel {
   readonly place: SourceValue;
   readonly provider: DraftProvider;
@@ -58,7 +59,7 @@ export interface BaseModel {
   readonly base: string;
 }
 
-/** Writes down what is stated about the model, and returns the model that it is based on. */
+/** Imports the stated metadata, and returns the model that this one is based on. */
 export function importMetadata(
   provider: DraftProvider,
   model: string,
@@ -69,7 +70,8 @@ export function importMetadata(
   }: { readonly params: SourceValue; readonly info: SourceValue; readonly kind: string },
 ): BaseModel | undefined {
   const said: Record<string, unknown> = {};
-  // A kind that the name states is known to the catalog of a provider that we ship facts of.
+  // An operation that follows from the name needs no entry if the provider has a catalog that ships
+  // with Tollgate.
   if (kind !== "chat" && (info.get("mode").exists || isUnlisted(provider.use)))
     said["operation"] = kind;
   const price = readPrice(params, info);
@@ -97,20 +99,23 @@ export function importMetadata(
     : { place, provider, model, base };
 }
 
-/** Providers without a list of models: a name alone makes a model a chat model there. */
+/**
+ * Whether the provider has no list of models. In that case a model with only a name is a chat
+ * model.
+ */
 const isUnlisted = (use: string): boolean =>
   ["azure", "openai-compatible", "vllm", "ollama", "lm-studio", "sglang", "llama-cpp"].includes(
     use,
   ) || packageOf(use) !== undefined;
 
-/** Vendors whose prices come with the gateway, by the names of their models. */
+/** Vendors whose prices ship with the gateway, by patterns of their model names. */
 const VENDOR_PATTERNS: readonly (readonly [pattern: RegExp, use: string])[] = [
   [/^(gpt-|o\d|chatgpt-|text-embedding-|dall-e|whisper-|tts-)/, "openai"],
   [/^claude/, "anthropic"],
   [/^gemini/, "google"],
 ];
 
-/** Lends the price of the vendor's own model, where that vendor is mounted. */
+/** Uses the price of the vendor's own model, if that vendor is mounted. */
 export function referencePrices(bases: readonly BaseModel[], draft: ConfigDraft): void {
   for (const { place, provider, model, base } of bases) {
     const use = VENDOR_PATTERNS.find(([pattern]) => pattern.test(base))?.[1];
@@ -133,8 +138,8 @@ export function referencePrices(bases: readonly BaseModel[], draft: ConfigDraft)
 }
 
 /**
- * LiteLLM's `timeout` ends a call whose connection is silent for so long: before the headers, and between two pieces of the
- * body. It does not end a stream that is still sending.
+ * LiteLLM's `timeout` ends a call whose connection is silent for that time: before the headers, and
+ * between two chunks of the body. It does not end a stream that still sends data.
  */
 export function toTimeouts(
   timeout: number | undefined,

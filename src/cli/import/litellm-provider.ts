@@ -1,4 +1,4 @@
-// Which provider of ours a deployment of LiteLLM asks, and where.
+// Finds the provider and address that a LiteLLM deployment calls.
 import { awsProvider, azureProvider, vertexProvider, type CloudProvider } from "./clouds.ts";
 import { guessProvider, isSelfHosted, findProvider, needsBaseUrl } from "./known-providers.ts";
 import type { SourceValue } from "./source-value.ts";
@@ -9,14 +9,14 @@ interface ProviderPlacement {
   readonly use: string;
   readonly model: string;
   readonly options: Readonly<Record<string, unknown>>;
-  /** Of a cloud, whose credential has several fields. */
+  /** The provider and credential fields, for a cloud. */
   readonly cloud?: CloudProvider;
 }
 
 /**
  * Returns the provider of a deployment, or the reason why there is none.
- * @param at Where credentials are: the parameters, or the credential that they name.
- * @param secret Turns a key that stands in the file into a reference to a file of its own.
+ * @param at Location of the credentials: the parameters, or the credential that they name.
+ * @param secret Turns a literal key into a reference to a file of its own.
  */
 export function importLitellmProvider(
   asked: string,
@@ -37,7 +37,7 @@ export function importLitellmProvider(
   if (use === "azure" || use === "azure-foundry") return azurePlacement(use, of);
   if (use === "aws") return awsPlacement(of);
   if (use === "vertex") return vertexPlacement(of);
-  // An address of one's own behind a vendor's word is a server that speaks like that vendor.
+  // A custom address with a vendor's prefix is a server that uses that vendor's protocol.
   if (base !== undefined && (use === "openai" || use === undefined || isSelfHosted(use)))
     return {
       use: use && isSelfHosted(use) ? use : "openai-compatible",
@@ -53,7 +53,10 @@ export function importLitellmProvider(
   return { use, model, options: base === undefined ? {} : { base_url: base } };
 }
 
-/** LiteLLM asks Ollama's own API, whose address has no version; we ask the one beside it. */
+/**
+ * LiteLLM calls Ollama's own API, whose address has no version. Tollgate calls its
+ * OpenAI-compatible API, under `/v1`.
+ */
 const ollamaBase = (base: string): string => {
   const bare = base.replace(/\/+$/, "");
   return /\/v\d+$/.test(bare) ? bare : `${bare}/v1`;
@@ -141,7 +144,7 @@ function vertexPlacement(of: DeploymentSource): ProviderPlacement {
   return { use: cloud.use, model: of.model, options: cloud.options, cloud };
 }
 
-/** LiteLLM takes the JSON of a key, the path of the file that has it, or a variable with either. */
+/** LiteLLM accepts the JSON of a key, the path of its file, or a variable with either. */
 function readServiceAccount(place: SourceValue, { secret }: DeploymentSource): string | undefined {
   const text = place.readText();
   if (text !== undefined && /^[^{}]+\.json$/.test(text) && !text.includes("os.environ"))
@@ -149,6 +152,6 @@ function readServiceAccount(place: SourceValue, { secret }: DeploymentSource): s
   return secret(place, "vertex-account");
 }
 
-/** `os.environ/NAME` as we write it; what is written out stays. */
+/** Converts `os.environ/NAME` to the syntax of gateway.yaml. Leaves literal text unchanged. */
 export const toVariable = (text: string | undefined): string | undefined =>
   text?.replace(/^os\.environ\/(\w+)$/, (_, name: string) => `\${env:${name}}`);

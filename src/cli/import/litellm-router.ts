@@ -1,9 +1,9 @@
-// LiteLLM's router: what is asked after what has failed, and by which rule one is chosen.
+// Imports LiteLLM's router settings: fallbacks and the routing strategy.
 import type { ConfigDraft } from "./config-draft.ts";
 import { reportStreamTimeout, toTimeouts } from "./litellm-model-metadata.ts";
 import type { SourceValue } from "./source-value.ts";
 
-/** Failures that are not said in `fallback_on` unless a route names them. */
+/** Failures after which a route falls back if it does not set `fallback_on`. */
 const DEFAULT_FAILURES = [
   "unsupported",
   "rate_limited",
@@ -23,12 +23,18 @@ const STRATEGIES: Readonly<Record<string, readonly [pick: string, exact: boolean
   "cost-based-routing": ["cheapest", true],
 };
 
-/** What each name stands for by itself: two names may fall over to each other, and no line may lead back to itself. */
+/**
+ * Candidates of each name before fallbacks are added. Two names may fall back to each other, but a
+ * route must not lead back to itself.
+ */
 type CandidatesByName = ReadonlyMap<string, readonly string[]>;
 
 type OperationOf = (name: string) => string;
 
-/** `kindOf`: the kind of model behind a name. One name leads to models of one kind. */
+/**
+ * Imports the router's settings.
+ * @param kindOf Returns the operation of a name. All models of one name have the same operation.
+ */
 export function importRouterSettings(
   root: SourceValue,
   draft: ConfigDraft,
@@ -97,7 +103,7 @@ function importStrategy(said: SourceValue, draft: ConfigDraft): void {
     }
 }
 
-/** A list of maps: what failed, and what is asked then. */
+/** Imports a list of maps from a failed name to its fallbacks. */
 function importFallbacks(
   said: SourceValue,
   draft: ConfigDraft,
@@ -113,7 +119,7 @@ function importFallbacks(
 interface FallbackSource {
   readonly name: string;
   readonly names: readonly string[];
-  /** Failures that `fallback_on` names beside the usual ones. */
+  /** Failures that `fallback_on` lists in addition to the default ones. */
   readonly more: readonly string[];
   readonly own: CandidatesByName;
   readonly kindOf: OperationOf;
@@ -142,7 +148,7 @@ function addFallback(
   for (const other of others)
     if (!route.candidates.some(({ model }) => model === other))
       route.candidates.push({ model: other });
-  // Those of one kind of failure share one list here.
+  // Tollgate has one list of fallbacks for all kinds of failure.
   if (more.length > 0) {
     const first = before === undefined && route.comment !== "fallbacks";
     route.fallbackOn = [...new Set([...(before ?? (first ? [] : DEFAULT_FAILURES)), ...more])];
@@ -155,7 +161,7 @@ function addFallback(
     if (before !== undefined) route.fallbackOn = [...new Set([...DEFAULT_FAILURES, ...before])];
     route.comment = "fallbacks";
   }
-  // What comes after a failure is no part of the shares.
+  // Fallbacks get no weight.
   if (route.pick === "weighted")
     for (const one of route.candidates) if (others.includes(one.model)) one.weight = 0;
 }

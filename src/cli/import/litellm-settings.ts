@@ -1,4 +1,5 @@
-// LiteLLM's settings of the whole: what is an observer here, what is not needed, and what has no equal.
+// Imports LiteLLM's global settings: callbacks that become observers, settings that are not needed,
+// and settings without an equivalent.
 import type { ConfigDraft } from "./config-draft.ts";
 import { toTimeouts } from "./litellm-model-metadata.ts";
 import type { FindingKind, SourceValue } from "./source-value.ts";
@@ -82,7 +83,7 @@ const GENERAL_SETTINGS: SettingRules = {
   ui_access_mode: ["exact", "the console is on a listener of its own"],
 };
 
-/** Observers by their callbacks. */
+/** Observers by the name of their LiteLLM callback. */
 const CALLBACK_OBSERVERS: Readonly<
   Record<string, readonly [observer: string | undefined, FindingKind, string]>
 > = {

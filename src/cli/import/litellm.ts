@@ -1,4 +1,4 @@
-// LiteLLM's config.yaml.
+// Imports LiteLLM's config.yaml.
 import { reportManualSteps } from "./clouds.ts";
 import type { ConfigDraft, DraftRoute } from "./config-draft.ts";
 import { isSelfHosted } from "./known-providers.ts";
@@ -99,7 +99,7 @@ function importDeployment(
   };
 }
 
-/** The parameters themselves, or the credential that they name. */
+/** Returns the parameters themselves, or the credential that they name. */
 function credentialSource(params: SourceValue, root: SourceValue): SourceValue {
   const name = params.get("litellm_credential_name").readText();
   const found = root
@@ -111,7 +111,10 @@ function credentialSource(params: SourceValue, root: SourceValue): SourceValue {
   return found.get("credential_values");
 }
 
-/** A key as gateway.yaml has it: a variable, or a file that gets what stood in the config. */
+/**
+ * Returns a key for gateway.yaml: a reference to a variable, or to a new file that contains the
+ * literal key.
+ */
 function importSecret(place: SourceValue, name: string, draft: ConfigDraft): string | undefined {
   const text = place.readText();
   const said = toVariable(text);
@@ -130,7 +133,7 @@ function importKey(at: SourceValue, use: string, draft: ConfigDraft): string | u
     return isSelfHosted(use)
       ? undefined
       : `\${env:${use.toUpperCase().replaceAll("-", "_")}_API_KEY}`;
-  // Servers of one's own are given some word in place of a key.
+  // Self-hosted servers are often given a placeholder in place of a key.
   return isSelfHosted(use) && text.length < 8
     ? undefined
     : importSecret(place, `${use}-key`, draft);
@@ -159,7 +162,10 @@ function readWeight(params: SourceValue): number | undefined {
       );
 }
 
-/** What is left of the parameters is the gateway's to do, or a default of the request. */
+/**
+ * Reports the parameters that no rule has read: duties of the gateway, or default values of a
+ * request.
+ */
 function reportUnread(params: SourceValue): void {
   if (params.get("max_retries").exists)
     params
@@ -219,7 +225,7 @@ function addRoute(
     if (!same) candidates.push({ model, weight });
     else if (weight !== undefined) same.weight = (same.weight ?? 0) + weight;
   }
-  // A provider's own names need no line.
+  // A provider's own model names need no route.
   if (candidates.length === 1 && candidates[0]!.model === name) return;
   const others = candidates.filter(({ model }) => model !== name);
   if (others.length < candidates.length)
@@ -242,7 +248,7 @@ function addRoute(
   }
 }
 
-/** Credentials that may all do the same say nothing of models. */
+/** Removes the model lists of a provider's credentials if all of them allow the same models. */
 function mergeEqualCredentials(draft: ConfigDraft): void {
   for (const { credentials } of draft.providers.values()) {
     const sets = credentials.map(({ models }) => [...models].sort().join("\n"));

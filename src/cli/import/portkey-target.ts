@@ -1,4 +1,4 @@
-// A target of Portkey's configs: a provider with its credential, and the model that is asked of it.
+// Imports a target of a Portkey config: a provider with its credential and model.
 import { formatSeconds } from "./amounts.ts";
 import {
   awsProvider,
@@ -11,7 +11,10 @@ import type { ConfigDraft } from "./config-draft.ts";
 import { isSelfHosted, findProvider, needsBaseUrl } from "./known-providers.ts";
 import type { SourceValue } from "./source-value.ts";
 
-/** Any model of it, where none is said: clients name theirs as <provider>/<model>. */
+/**
+ * Imports a target. If it names no model, every model of the provider is allowed, and clients
+ * request <provider>/<model>.
+ */
 export function importTarget(
   said: SourceValue,
   draft: ConfigDraft,
@@ -74,7 +77,10 @@ export function importTarget(
   return [`${provider.name}/${asked}`];
 }
 
-/** By the whole word, or by its beginning: virtual keys are often named after their provider. */
+/**
+ * Finds a provider by the whole name, or by its prefix, because virtual keys are often named after
+ * their provider.
+ */
 function findProviderType(word: string): string | undefined {
   const parts = word.toLowerCase().split(/[-_]/);
   return (
@@ -84,7 +90,10 @@ function findProviderType(word: string): string | undefined {
   );
 }
 
-/** A cloud's account, as a target states it. Undefined: it is no cloud, or its address is missing. */
+/**
+ * Returns the cloud provider that a target describes. Returns undefined if it is not a cloud or its
+ * address is missing.
+ */
 function toCloudProvider(
   said: SourceValue,
   draft: ConfigDraft,
@@ -129,7 +138,7 @@ function toCloudProvider(
   );
 }
 
-/** A service account stands in the config as an object. */
+/** Reads a service account, which the config contains as an object. */
 function readServiceAccount(place: SourceValue, draft: ConfigDraft): string | undefined {
   const value = place.readValue();
   if (value === undefined) return undefined;

@@ -1,9 +1,13 @@
-// Portkey's configs: a tree of targets, each with a strategy. A leaf is a provider, and an inner node a name of its own.
+// Imports Portkey configs, which are trees of targets with a strategy each. A leaf is a provider,
+// and an inner node becomes a model name of its own.
 import type { ConfigDraft, DraftRoute } from "./config-draft.ts";
 import { importTarget } from "./portkey-target.ts";
 import type { SourceValue } from "./source-value.ts";
 
-/** `name`: what clients ask for. */
+/**
+ * Imports a config.
+ * @param name Model name that clients request.
+ */
 export function importPortkey(said: SourceValue, draft: ConfigDraft, name: string): void {
   const leaves = importNode(said, draft, { name, models: undefined });
   if (leaves.length > 0 && !draft.routes.has(name))
@@ -12,11 +16,11 @@ export function importPortkey(said: SourceValue, draft: ConfigDraft, name: strin
 
 interface NodeContext {
   readonly name: string;
-  /** What a node above says: "gpt-5". */
+  /** Model that a node above sets: "gpt-5". */
   readonly models: string | undefined;
 }
 
-/** The candidates that it stands for; an inner node is a line of its own, and one candidate. */
+/** Returns the candidates of a node. An inner node becomes a route of its own and one candidate. */
 function importNode(said: SourceValue, draft: ConfigDraft, at: NodeContext): readonly string[] {
   const override = said.firstOf("override_params", "overrideParams");
   const model = override.get("model").readText() ?? at.models;
@@ -49,7 +53,10 @@ function importNode(said: SourceValue, draft: ConfigDraft, at: NodeContext): rea
   return [at.name];
 }
 
-/** Conditions have no equal. The default target is what the name leads to, and every target has a name of its own. */
+/**
+ * Imports a conditional node. Conditions have no equivalent, so the name leads to the default
+ * target, and every target gets a name of its own.
+ */
 function importConditional(
   said: SourceValue,
   draft: ConfigDraft,
@@ -72,7 +79,10 @@ function importConditional(
   return chosen;
 }
 
-/** A node below is no candidate with a way of its own here: what stands in it stands beside the others. */
+/**
+ * Flattens nested nodes. A nested node cannot be a candidate with a strategy of its own, so its
+ * targets are added to the others.
+ */
 function flattenNode(
   said: SourceValue,
   draft: ConfigDraft,

@@ -1,15 +1,19 @@
-// Another gateway's config as it is read: each value knows where it stands, and what was never read is known at the end.
+// Reads another gateway's config. Each value knows its position, and values that were never read
+// are reported at the end.
 import { isMap, isScalar, isSeq, LineCounter, parseDocument, type Node } from "yaml";
 import { fail } from "../../model/error.ts";
 
-/** exact: it means the same here. approximate: nearly. manual: something is left to do. unsupported: there is no equal. */
+/**
+ * exact: the same meaning here. approximate: nearly the same. manual: a manual step is left.
+ * unsupported: no equivalent.
+ */
 export type FindingKind = "exact" | "approximate" | "manual" | "unsupported";
 
 export interface ImportFinding {
   readonly kind: FindingKind;
-  /** "model_list[0].litellm_params.rpm" */
+  /** Path of the value: "model_list[0].litellm_params.rpm". */
   readonly at: string;
-  /** From 1. */
+  /** Line number, from 1. */
   readonly line: number;
   readonly message: string;
 }
@@ -40,7 +44,7 @@ export class SourceValue {
     this.#readLog = book;
   }
 
-  /** JSON is YAML. */
+  /** Parses YAML or JSON, because JSON is a subset of YAML. */
   static parse(text: string, file: string): SourceValue {
     const counter = new LineCounter();
     const document = parseDocument(text, {
@@ -71,7 +75,7 @@ export class SourceValue {
     return this.#readLog.findings;
   }
 
-  /** Said of this place. It counts as read. */
+  /** Reports a finding at this value, and marks it as read. */
   report(kind: FindingKind, message: string): void {
     this.#readLog.read.add(this.path);
     this.#readLog.findings.push({ kind, at: this.path, line: this.line, message });
@@ -83,7 +87,7 @@ export class SourceValue {
     return new SourceValue(value, this.path === "" ? key : `${this.path}.${key}`, this.#readLog);
   }
 
-  /** The first of several spellings that is there. */
+  /** Returns the first of several keys that exists. */
   firstOf(...keys: readonly string[]): SourceValue {
     return keys.map((key) => this.get(key)).find(({ exists }) => exists) ?? this.get(keys[0]!);
   }
@@ -92,7 +96,7 @@ export class SourceValue {
     return this.value !== undefined && this.value !== null;
   }
 
-  /** The value, which counts as read. */
+  /** Returns the value, and marks it as read. */
   readValue(): unknown {
     if (this.exists) this.#readLog.read.add(this.path);
     return this.value ?? undefined;
@@ -103,7 +107,7 @@ export class SourceValue {
     return typeof value === "string" || typeof value === "number" ? String(value) : undefined;
   }
 
-  /** A number, or text that is one. */
+  /** Reads a number, or text that contains one. */
   readNumber(): number | undefined {
     const value = this.readValue();
     const number = typeof value === "string" && value.trim() !== "" ? Number(value) : value;
@@ -121,19 +125,22 @@ export class SourceValue {
     );
   }
 
-  /** Words, from a list or from one. */
+  /** Reads a list of texts, or a single text as a list. */
   readTexts(): readonly string[] {
     const value = this.readValue();
     return [value ?? []].flat().map(String);
   }
 
-  /** What no rule has looked at: the outermost place each. */
+  /**
+   * Returns the values that no rule has read. If a whole list or map was not read, returns only
+   * that.
+   */
   unreadValues(): readonly SourceValue[] {
     const { read } = this.#readLog;
     if (read.has(this.path)) return [];
     const inner = [...this.keys.map((key) => this.get(key)), ...this.readList()];
     const touched = inner.some((each) => each.#isRead());
-    // An empty list or map says nothing.
+    // An empty list or map is not reported.
     if (inner.length === 0 && typeof this.value === "object") return [];
     if (inner.length === 0 || (!touched && this.path !== "")) return this.exists ? [this] : [];
     return inner.flatMap((each) => each.unreadValues());

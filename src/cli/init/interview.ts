@@ -1,12 +1,12 @@
-// What `tollgate init` asks at a terminal. Each question has an answer that Enter gives.
+// Asks the questions of `tollgate init` at a terminal. Each question has a default for Enter.
 import { parseDuration } from "../../lib/time/units.ts";
 import { nearest } from "../../lib/text.ts";
 import type { StarterOptions } from "./starter-config.ts";
 
 export interface InterviewOptions {
-  /** Providers that come with Tollgate. */
+  /** Providers that ship with Tollgate. */
   readonly builtInProviders: readonly string[];
-  /** Those whose variables are set. */
+  /** Providers whose variables are set. */
   readonly detectedProviders: readonly string[];
   ask(question: string): Promise<string>;
   print(text: string): void;
@@ -54,7 +54,10 @@ export async function askStarterOptions(of: InterviewOptions): Promise<StarterOp
   return { names, server, budget, retention };
 }
 
-/** A person is asked again until the answer is one; not for ever, for the terminal may be none. */
+/**
+ * Maximum number of times that a question is repeated after an invalid answer. Bounded because the
+ * input may not be a terminal.
+ */
 const MAX_TRIES = 10;
 
 async function askUntilValid<T>(

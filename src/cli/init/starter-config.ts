@@ -1,4 +1,5 @@
-// The gateway.yaml that an operator starts from: what ships, down to its providers, and then the providers that were asked for.
+// Builds the first gateway.yaml of an operator: the default config up to its providers, followed by
+// the chosen providers.
 import { resolve } from "node:path";
 import { stringify } from "yaml";
 import { readDefaultConfig } from "../../config/source/default-config.ts";
@@ -7,13 +8,13 @@ import { fail } from "../../model/error.ts";
 import { builtinPlugins, createPluginLoader } from "../support/load-config.ts";
 
 export interface StarterOptions {
-  /** Providers, as `use:` names them. */
+  /** Providers by their `use` names. */
   readonly names: readonly string[];
-  /** Of a server of one's own. */
+  /** Address of a self-hosted server. */
   readonly server?: string | undefined;
-  /** Dollars a month, of each new key. */
+  /** Budget of each new key, in US dollars per month. */
   readonly budget?: string | undefined;
-  /** How long rows of the ledger are kept. */
+  /** How long ledger rows are kept. */
   readonly retention?: string | undefined;
 }
 
@@ -33,7 +34,7 @@ interface Provider {
   readonly options?: Schema;
 }
 
-/** The file that ships, down to its providers, and then the providers that were asked for. */
+/** Builds the text: the default config up to its providers, followed by the chosen providers. */
 export async function buildStarterConfig(of: StarterOptions): Promise<string> {
   const { names, budget, retention } = of;
   const known = Object.keys(builtinPlugins.provider);
@@ -74,11 +75,11 @@ export async function buildStarterConfig(of: StarterOptions): Promise<string> {
   );
 }
 
-/** A server of the operator's own that speaks chat completions. */
+/** Returns the YAML of a self-hosted server that implements chat completions. */
 const ownServerYaml = (address: string): string =>
   `  local:\n    use: openai-compatible\n    with: { base_url: ${JSON.stringify(address)} }\n`;
 
-/** By name, the variables that hold what a provider must be given. */
+/** Returns for each provider the variables that contain its required options. */
 export async function requiredVariables(
   uses: readonly string[],
 ): Promise<ReadonlyMap<string, readonly string[]>> {
@@ -98,10 +99,14 @@ export async function requiredVariables(
 const variableName = (name: string, key: string): string =>
   `${name}_${key}`.toUpperCase().replace(/[^A-Z0-9]/g, "_");
 
-/** Options that must be given are read from a variable; the others stand beside them as comments. */
+/**
+ * Returns the YAML of a provider. Required options are read from variables; the others are added as
+ * comments.
+ */
 function providerYaml(use: string, of: Provider): string {
   const { summary, credential = {}, options = {} } = of;
-  // A package's address or a path is no key: clients write the key before the first / of a model.
+  // The address of a package or a path cannot be a key, because clients write the key before the
+  // first / of a model.
   const name = /^[a-z][a-z0-9-]*$/.test(use) ? use : of.name;
   const variable = (key: string) => variableName(name, key);
   const needed: string[] = [];

@@ -87,7 +87,7 @@ const describePlugin = (name: string, path: string, one: DescribedPlugin): strin
         ]),
   ].join("\n");
 
-/** Without a person and without --yes nothing is accepted. */
+/** Asks for confirmation. Fails if stdin is not a terminal and --yes is not given. */
 async function confirmInstall(yes: boolean, json: boolean): Promise<void> {
   if (yes) return;
   if (!process.stdin.isTTY || json)

@@ -1,5 +1,5 @@
-// What a package says of its plugins, found out where its code can do nothing: in a process of its own that may read the package and
-// Tollgate, and neither write, nor start anything, nor see a variable.
+// Reads a package's plugin definitions in a child process that can do no harm: it may read the
+// package and Tollgate, but not write, start processes, or read environment variables.
 import { execFile } from "node:child_process";
 import { realpathSync } from "node:fs";
 import { join } from "node:path";
@@ -12,7 +12,10 @@ import { fail } from "../../model/error.ts";
 import { listExports } from "../check-plugin/package-exports.ts";
 import { readManifest } from "../check-plugin/manifest.ts";
 
-/** Reads the definitions, and which files were loaded for them, and prints both as JSON; a protocol's path has no definition. */
+/**
+ * Script that imports the definitions and prints them, and the files that were loaded for them, as
+ * JSON. The path of a protocol has no definition.
+ */
 const DESCRIBE_SCRIPT = `
   const { registerHooks } = await import("node:module");
   const said = {}, files = [];
@@ -30,13 +33,17 @@ export interface DescribedPlugin extends LockedDefinition {
 }
 
 export interface DescribedPackage {
-  /** By the path under which each is exported. */
+  /** Plugins by their export paths. */
   readonly plugins: Readonly<Record<string, DescribedPlugin>>;
-  /** What was loaded for them, by real path. */
+  /** Real paths of the files that were loaded for them. */
   readonly files: readonly string[];
 }
 
-/** `folder`: where it is installed; `within`: what it may read beside itself. */
+/**
+ * Describes a package.
+ * @param folder Folder where the package is installed.
+ * @param within Folder that the process may read in addition.
+ */
 export async function describePackage(folder: string, within: string): Promise<DescribedPackage> {
   const paths = listExports(readManifest(folder)).map(({ path, file }): [string, string] => [
     path,

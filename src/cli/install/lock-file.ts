@@ -1,4 +1,4 @@
-// The lock beside a gateway.yaml, as commands read and write it.
+// Reads and writes the lock file next to gateway.yaml.
 import { existsSync, renameSync, writeFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import {
@@ -12,7 +12,7 @@ import type { CliInput } from "../support/command.ts";
 import { configFile } from "../support/load-config.ts";
 
 export interface LockFile {
-  /** Where gateway.yaml is, or would be; packages are installed there. */
+  /** Folder of gateway.yaml, whether the file exists or not. Packages are installed there. */
   readonly folder: string;
   readonly file: string;
   readonly lock: Map<string, LockedPlugin>;
@@ -32,7 +32,7 @@ export function openLockFile(given: CliInput): LockFile {
     folder: dirname(config),
     file,
     lock,
-    // All of it or nothing: a gateway may start meanwhile.
+    // Replaces the file atomically, because a gateway may start meanwhile.
     save() {
       writeFileSync(`${file}.new`, formatPluginLock(lock));
       renameSync(`${file}.new`, file);
@@ -40,7 +40,7 @@ export function openLockFile(given: CliInput): LockFile {
   };
 }
 
-/** Where npm has put a package. */
+/** Returns the folder where npm installed a package. */
 export function findInstalled(folder: string, name: string): string | undefined {
   for (let at = folder; ; at = dirname(at)) {
     const place = join(at, "node_modules", name);

@@ -1,4 +1,4 @@
-// npm, as an operator would call it, with what an installer of plugins never lets it do: run what it installs.
+// Runs npm as an operator would, except that packages never run their install scripts.
 import { execFile } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
@@ -30,7 +30,7 @@ export interface PublishedPackage {
   readonly unpackedSize: number;
 }
 
-/** What a name, a version or a tarball would bring. */
+/** Returns the metadata of the package that a name, a version, or a tarball resolves to. */
 export async function viewPackage(folder: string, spec: string): Promise<PublishedPackage> {
   const { ok, out, err } = await runNpm(folder, "pack", "--dry-run", "--json", spec);
   if (!ok) return fail("not_found", `npm has no ${spec}: ${err.trim().slice(0, 400)}`);
@@ -39,7 +39,7 @@ export async function viewPackage(folder: string, spec: string): Promise<Publish
   return first ?? fail("not_found", `npm has no ${spec}.`);
 }
 
-/** npm waits a minute for a server that is not there, and asks it thrice. */
+/** By default npm waits 60 s for an unreachable registry, and tries three times. */
 const FAST_FAIL_FLAGS = ["--fetch-retries=0", "--fetch-timeout=20000"];
 const NPM_HOST = "registry.npmjs.org";
 
@@ -47,7 +47,10 @@ interface NamedPackage {
   readonly name: string;
 }
 
-/** Whether the registry has signed what is installed, and whether its build is attested, in words. Nothing is said that npm has not. */
+/**
+ * Describes whether the registry signed the installed package, and whether its build is attested.
+ * States nothing that npm did not report.
+ */
 export async function describeProvenance(folder: string, name: string): Promise<string> {
   const from = registryHost(folder, name);
   if (from === undefined) return "no registry says where it comes from";
@@ -60,13 +63,13 @@ export async function describeProvenance(folder: string, name: string): Promise<
   if (among(invalid)) return "its signature is not valid";
   if (among(missing)) return "the registry has not signed it";
   if (among(verified)) return "the registry has signed it, and its build is attested";
-  // Of a registry without keys npm says nothing.
+  // npm reports nothing about a registry without keys.
   return from === NPM_HOST
     ? "the registry has signed it"
     : `npm has nothing against its signatures, which ${from} need not make`;
 }
 
-/** What npm's audit says, or an error of its own. */
+/** Parses the output of npm's audit, or an error of npm itself. */
 function parseAudit(text: string): {
   readonly invalid?: readonly NamedPackage[];
   readonly missing?: readonly NamedPackage[];
@@ -79,7 +82,10 @@ function parseAudit(text: string): {
   }
 }
 
-/** The host that it was installed from by its version; undefined where it is a file, an address or a repository. */
+/**
+ * Returns the registry host that a package was installed from. Returns undefined for a file, a URL,
+ * or a repository.
+ */
 function registryHost(folder: string, name: string): string | undefined {
   try {
     const home = npmRoot(folder);
@@ -93,7 +99,7 @@ function registryHost(folder: string, name: string): string | undefined {
   }
 }
 
-/** Where npm installs what is asked for in this folder. */
+/** Returns the folder in which npm installs packages for this folder. */
 function npmRoot(folder: string): string {
   const above = dirname(folder);
   return above === folder || existsSync(join(folder, "package.json")) ? folder : npmRoot(above);

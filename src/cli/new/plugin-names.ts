@@ -1,7 +1,11 @@
-// What a new plugin is called: in code and in files by its name, on pages as people write it, in variables in capitals.
+// Names of a new plugin: its name in code and file names, its title on pages, and upper case in
+// variables.
 import type { PluginKind } from "../../plugin/define.ts";
 
-/** What can be begun. A row is a provider that is data; a protocol comes with a frontend and a provider that speak it. */
+/**
+ * Kinds of plugins that can be created. A row is a provider that consists of data. A protocol comes
+ * with a frontend and a provider that use it.
+ */
 export const TEMPLATE_KINDS = [
   "provider",
   "row",
@@ -13,17 +17,17 @@ export const TEMPLATE_KINDS = [
 ] as const;
 export type TemplateKind = (typeof TEMPLATE_KINDS)[number];
 
-/** Which template each is begun from; the first one where none is named. */
+/** Templates of each kind. The first one is the default. */
 export const TEMPLATE_VARIANTS: { readonly [sort in TemplateKind]?: readonly string[] } = {
   provider: ["openai", "anthropic", "native"],
   middleware: ["guard", "cache", "route"],
 };
 
-/** What a package of that sort brings, by the word of its name. */
+/** Returns the kind by which a package of that template kind is named. */
 export const pluginKindOf = (sort: TemplateKind): PluginKind | "protocol" =>
   sort === "row" ? "provider" : sort;
 
-/** The plugins in it. */
+/** Returns the kinds of plugins in the package. */
 export const pluginsOf = (sort: TemplateKind): readonly PluginKind[] => {
   const kind = pluginKindOf(sort);
   return kind === "protocol" ? ["provider", "frontend"] : [kind];
@@ -32,15 +36,15 @@ export const pluginsOf = (sort: TemplateKind): readonly PluginKind[] => {
 export const packageName = (sort: TemplateKind, name: string): string =>
   `tollgate-${pluginKindOf(sort)}-${name}`;
 
-/** The folder under `templates`. */
+/** Returns the template's folder under `templates`. */
 export const templateFolder = (sort: TemplateKind, like: string | undefined): string =>
   like === undefined ? sort : `${sort}-${like}`;
 
-/** What YAML takes for something else than text, so that `use:` could not say it. */
+/** Words that YAML does not parse as text, so that `use:` cannot contain them. */
 const YAML_WORDS = ["true", "false", "null"];
 const MAX_NAME_LENGTH = 64;
 
-/** Why a plugin cannot be called that; `undefined`: it can. */
+/** Returns why a name is invalid, or undefined if it is valid. */
 export function nameProblem(name: string): string | undefined {
   if (!NAME.test(name)) return "lower-case letters, digits and single dashes";
   if (name.length > MAX_NAME_LENGTH) return `at most ${MAX_NAME_LENGTH} letters`;
@@ -49,11 +53,11 @@ export function nameProblem(name: string): string | undefined {
 
 const NAME = /^[a-z][a-z0-9]*(-[a-z0-9]+)*$/;
 
-/** A name that stands alone as a key: in code one with a dash wants quotes. */
+/** Quotes a name with a dash where code uses it as an object key. */
 const quoteKeys = (code: string, name: string): string =>
   name.includes("-") ? code.replace(/(?<=[{,\s])acme(?=: )/g, '"acme"') : code;
 
-/** Templates are plugins called Acme. */
+/** Replaces the name of the template plugins, "Acme". */
 export function renameInSource(file: string, source: string, name: string): string {
   const text = file.endsWith(".ts") ? quoteKeys(source, name) : source;
   const title = name

@@ -1,4 +1,5 @@
-// The files of a new plugin: a template's own, those that all have, and a package.json that says how it is built and tried.
+// Creates the files of a new plugin: those of its template, those that all templates share, and a
+// package.json with its build and test scripts.
 import { readdirSync, readFileSync } from "node:fs";
 import { join, relative } from "node:path";
 import { findPackageRoot } from "../../config/source/default-config.ts";
@@ -16,10 +17,10 @@ export interface NewPackage {
   readonly name: string;
 }
 
-/** Path → text. */
+/** Texts by path. */
 export type NewFiles = ReadonlyMap<string, string>;
 
-/** What npm would not pack under its own name. */
+/** Name in the template of the file that npm would not pack as `.gitignore`. */
 const UNPACKED_DOTFILE = "gitignore";
 
 export function packageFiles(of: NewPackage): NewFiles {
@@ -39,13 +40,13 @@ export function packageFiles(of: NewPackage): NewFiles {
   return files;
 }
 
-/** The sources alone, as they lie beside a gateway.yaml. */
+/** Returns only the sources, for a folder next to gateway.yaml. */
 export function sourceFiles(of: NewPackage): NewFiles {
   const sources = [...packageFiles(of)].flatMap(([path, text]): [string, string][] => {
     const file = /^src\/(.+)$/.exec(path)?.[1];
     return file === undefined ? [] : [[file === "index.ts" ? `${of.name}.ts` : file, text]];
   });
-  // What imports the entry finds it under its new name.
+  // Imports of the entry file are changed to its new name.
   return new Map(
     sources.map(([file, text]) => [file, text.replaceAll('"./index.ts"', `"./${of.name}.ts"`)]),
   );
@@ -64,13 +65,16 @@ interface ManifestParts {
   readonly tollgate: object;
 }
 
-/** The versions that Tollgate itself is tried with. */
+/** Reads Tollgate's own package.json, for the versions of its dependencies. */
 const ownManifest = (): { version: string; devDependencies?: Readonly<Record<string, string>> } =>
   JSON.parse(readFileSync(join(findPackageRoot(), "package.json"), "utf8"));
 
 const NODE = 24;
 
-/** Compiler, test runner, and kit each fail on an older Node in words of their own. */
+/**
+ * Fails early on an old version of Node.js, on which the compiler, the test runner, and the kit
+ * fail with unclear errors.
+ */
 const CHECK_NODE = `node -e "if(parseInt(process.versions.node)<${NODE}){console.error('This package needs Node ${NODE} or newer to build and test. This is Node '+process.versions.node+'.');process.exit(1)}"`;
 
 function buildManifest({ kind: sort, name }: NewPackage, special: ManifestParts): object {
@@ -97,7 +101,8 @@ function buildManifest({ kind: sort, name }: NewPackage, special: ManifestParts)
       prepack: "npm run build",
     },
     peerDependencies: { tollgate: `>=${major}.${minor} <2` },
-    // Compiler and tests are exactly those that this version is tested with: of a newer one not every part may be published yet.
+    // The compiler and the test runner are pinned to the versions that this version of Tollgate is
+    // tested with, because a newer version may be published only in part.
     devDependencies: {
       "@types/node": devDependencies["@types/node"] ?? "^24",
       tollgate: `^${version}`,

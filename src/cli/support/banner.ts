@@ -1,4 +1,4 @@
-// What a person at a terminal sees first: where it is, the key, and a request that answers.
+// Text that `tollgate serve` prints first on a terminal: the URL, the key, and an example request.
 import type { Gateway } from "../../runtime/gateway-api.ts";
 import { callControl } from "../../admin/socket/control-client.ts";
 import { isLoopback } from "../../lib/net/egress-guard.ts";
@@ -6,7 +6,10 @@ import { version } from "./load-config.ts";
 import { shortPath, formatUnmounted } from "../format/problem-report.ts";
 import { alignColumns, paint } from "../format/terminal.ts";
 
-/** `detached`: it does not belong to the terminal, which sends it no Ctrl-C. */
+/**
+ * Returns the banner.
+ * @param detached Whether the process is detached from the terminal and gets no Ctrl-C from it.
+ */
 export async function formatBanner(
   gateway: Gateway,
   file: string | undefined,
@@ -45,7 +48,10 @@ export async function formatBanner(
   ].join("\n");
 }
 
-/** The console's link, where it is mounted and this machine alone reaches it; else where operators' programs ask. */
+/**
+ * Returns the console's link if the console is mounted and reachable only from this machine, else
+ * the address of the admin API.
+ */
 async function consoleOrAdminLine({ adminUrl, stateDir }: Gateway): Promise<[string, string][]> {
   if (adminUrl === undefined) return [];
   const ask = (command: string) => callControl(stateDir, command) as Promise<unknown>;
@@ -62,7 +68,7 @@ async function consoleOrAdminLine({ adminUrl, stateDir }: Gateway): Promise<[str
 
 const hostOf = (url: string): string => new URL(url).hostname.replace(/^\[(.*)\]$/, "$1");
 
-/** A model that answers on any machine, if there is one. */
+/** Returns a model that works on any machine, if one exists. */
 const findDemoModel = (gateway: Gateway): Promise<string> =>
   gateway.explain("demo/echo").then(
     ({ candidates }) => (candidates.length > 0 ? "demo/echo" : "<provider>/<model>"),

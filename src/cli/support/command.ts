@@ -1,20 +1,25 @@
-// What a command is: a few words for people, its options, and the work.
+// A command: its help, options, and implementation.
 export interface CliCommand {
-  /** After "tollgate": "explain <model>". */
+  /** Usage after "tollgate": "explain <model>". */
   readonly usage: string;
-  /** What it does, in one to three sentences. */
+  /** Description in one to three sentences. */
   readonly description: string;
   readonly options: Options;
-  /** How many words may follow; none by default. */
+  /** Number of positional arguments. Default: none. */
   readonly positionals?: { readonly least: number; readonly most: number };
   readonly examples: readonly string[];
-  /** Commands of two words: this one's name, then theirs. Their words are those after both. */
+  /** Commands of two words. Their positional arguments follow both words. */
   readonly subcommands?: Readonly<Record<string, Subcommand>>;
-  /** Which of them is meant when none is named. */
+  /** Subcommand that runs if none is named. */
   readonly defaultSubcommand?: string;
-  /** The command that is meant, where words alone do not say which options it takes. Help is of that one too. */
+  /**
+   * Returns the command that the positional arguments select, if only they determine which options
+   * it has. Also used for help.
+   */
   resolveCommand?(given: CliInput): Promise<CliCommand>;
-  /** The exit code: 0 fine, 1 failed, 78 gateway.yaml has errors. */
+  /**
+   * Runs the command and returns the exit code: 0 success, 1 failure, 78 errors in gateway.yaml.
+   */
   run(given: CliInput): Promise<number>;
 }
 
@@ -23,7 +28,7 @@ export interface Subcommand extends CliCommand {
   readonly summary: string;
 }
 
-/** A command of two words that is nothing but its parts, and the one of them that is meant when none is named. */
+/** Creates a command that only has subcommands. */
 export const createCommandGroup = (
   name: string,
   about: string,
@@ -36,25 +41,25 @@ export const createCommandGroup = (
   subcommands: parts,
   ...(usual !== undefined && { defaultSubcommand: usual }),
   examples: Object.values(parts).map(({ examples }) => examples[0]!),
-  // It is not called: the part is found before it.
+  // Never called, because a subcommand is resolved first.
   run: () => Promise.reject(new Error("one of its parts runs")),
 });
 
 export type Options = Readonly<Record<string, Option>>;
 
 export interface Option {
-  /** The word for the option's value in help: "file". Absent: the option takes no value. */
+  /** Placeholder of the option's value in help: "file". Unset if the option takes no value. */
   readonly placeholder?: string;
   readonly short?: string;
   readonly description: string;
-  /** May be given several times. */
+  /** Whether the option may be repeated. */
   readonly isRepeatable?: true;
 }
 
 export interface CliInput {
   readonly positionals: readonly string[];
   readonly json: boolean;
-  /** The value of an option, if it was given. */
+  /** Returns the value of an option, or undefined if it was not given. */
   getText(name: string): string | undefined;
   getTexts(name: string): readonly string[];
   has(name: string): boolean;
@@ -62,13 +67,13 @@ export interface CliInput {
 
 export const EXIT_CODES = { ok: 0, failed: 1, config: 78 } as const;
 
-/** Every command takes these. */
+/** Options of every command. */
 export const COMMON_OPTIONS: Options = {
   json: { description: "print JSON" },
   help: { short: "h", description: "show this" },
 };
 
-/** Shared by all that read a gateway.yaml. */
+/** Options of all commands that read gateway.yaml. */
 export const CONFIG_OPTIONS: Options = {
   config: {
     short: "c",
@@ -77,7 +82,7 @@ export const CONFIG_OPTIONS: Options = {
   },
 };
 
-/** Shared by all that may talk to a running gateway. */
+/** Options of all commands that may call a running gateway. */
 export const STATE_OPTIONS: Options = {
   "state-dir": {
     placeholder: "directory",
@@ -85,5 +90,5 @@ export const STATE_OPTIONS: Options = {
   },
 };
 
-/** Of commands that may talk to a running gateway, or work on what its gateway.yaml names. */
+/** Options of commands that either call a running gateway or use the config in gateway.yaml. */
 export const GATEWAY_OPTIONS: Options = { ...CONFIG_OPTIONS, ...STATE_OPTIONS };

@@ -1,5 +1,6 @@
-// What V8 has compiled is kept for the next start. A user who can write there can run code in this process. So it lies in the
-// package, where that is true of every file, and only a folder of this user's alone is used.
+// Keeps V8's compiled code for the next start. A user who can write to the cache can run code in
+// this process. So the cache is in the package, whose files carry the same risk, and it is used
+// only if its folder belongs to this user alone.
 import { lstatSync, mkdirSync } from "node:fs";
 import { enableCompileCache } from "node:module";
 import { join } from "node:path";
@@ -11,12 +12,15 @@ export function setUpCompileCache(
   if (isOwnedFolder(folder)) enableCompileCache(folder);
 }
 
-/** Made when it is not there; where nothing may be written there is none, and nothing is lost. */
+/**
+ * Creates the folder if it is missing. Returns false if it cannot be created, which only costs the
+ * cache.
+ */
 export function isOwnedFolder(folder: string): boolean {
   try {
     mkdirSync(folder, { recursive: true, mode: 0o700 });
     const found = lstatSync(folder);
-    // A shared Windows folder has other guards than these numbers.
+    // These mode bits mean nothing on Windows, where other rules protect a shared folder.
     if (process.platform === "win32") return found.isDirectory();
     return found.isDirectory() && found.uid === process.getuid!() && (found.mode & 0o077) === 0;
   } catch {

@@ -1,4 +1,4 @@
-// What every object has in common stays as it is. A member that a plugin put there would stand in every body, every header list and every
-// schema of the process. From here on such a change throws where it is made, in the plugin. A program that embeds a gateway decides for
-// itself.
+// Prevents extensions of `Object.prototype`. A property that a plugin adds there would appear in
+// every body, header list, and schema of the process. After this call such a change throws in the
+// plugin that makes it. Programs that embed a gateway decide themselves whether to call this.
 export const freezeObjectPrototype = (): void => void Object.preventExtensions(Object.prototype);

@@ -1,4 +1,4 @@
-// What a command asks: the gateway that runs, or, where none does, what its file says.
+// Runs a query in the running gateway, or on gateway.yaml if none runs.
 import { callControl } from "../../admin/socket/control-client.ts";
 import { startDryRun } from "../../server/dry-run.ts";
 import { getFault } from "../../model/error.ts";
@@ -14,7 +14,10 @@ import {
 import { summarizeProblems, formatProblems } from "../format/problem-report.ts";
 import { paintRemark, printRemark, printJson } from "../format/terminal.ts";
 
-/** Undefined: none runs. A state folder means the gateway that runs there, and no file. */
+/**
+ * Calls the running gateway. Returns undefined if none runs. With --state-dir, throws if no gateway
+ * runs in that directory, because gateway.yaml is not used then.
+ */
 export async function askRunningGateway(
   given: CliInput,
   name: string,
@@ -29,7 +32,10 @@ export async function askRunningGateway(
   }
 }
 
-/** What would be mounted. Undefined: the file has errors, and they have been told. */
+/**
+ * Builds the config without starting it. Returns undefined after printing the problems if
+ * gateway.yaml has errors.
+ */
 export async function dryRunConfig(given: CliInput) {
   const file = configFile(given);
   const loaded = await loadGatewayConfig(file);

@@ -1,11 +1,11 @@
-// What a key or an account may use, as the command line says it: the same options for both, to make one and to change one.
+// Options for what a key or an account may use, shared by the commands that create and update them.
 import { parseExpiry } from "../format/expiry.ts";
 import { fail } from "../../model/error.ts";
 import type { JsonObject, Json } from "../../model/values.ts";
 import type { CliInput, Options } from "./command.ts";
 import { checkLimit } from "../format/limit-output.ts";
 
-/** Of keys and accounts. */
+/** Options of keys and accounts. */
 export const GRANT_OPTIONS: Options = {
   name: { placeholder: "words", description: "what people call it" },
   models: {
@@ -53,10 +53,10 @@ export const VERSION_OPTION: Options = {
   version: { placeholder: "number", description: "only while it is at this version" },
 };
 
-/** Takes away what there was. */
+/** Value that clears a setting. */
 const CLEAR_VALUE = "none";
 
-/** What was given of these, as the command's input; `none` is said as null. */
+/** Returns the given options as the command's input. `none` becomes null. */
 export function parseGrants(given: CliInput): JsonObject {
   const said = (name: string, of: (text: string) => Json = (text) => text): Json | undefined => {
     const text = given.getText(name);

@@ -1,10 +1,10 @@
-// What `--help` says, at the width of the terminal that reads it.
+// Formats the output of `--help` at the width of the terminal.
 import { type CliCommand, COMMON_OPTIONS, type Option } from "./command.ts";
 import { paint, terminalWidth } from "../format/terminal.ts";
 
 const MIN_DESCRIPTION_WIDTH = 24;
 
-/** Words in lines of at most so many characters; a word that is longer has a line of its own. */
+/** Wraps text at a number of characters. A longer word gets a line of its own. */
 function wrapText(text: string, width: number): string[] {
   const lines: string[] = [];
   for (const word of text.split(/\s+/).filter(Boolean)) {
@@ -19,7 +19,7 @@ function wrapText(text: string, width: number): string[] {
 const hangingIndent = (text: string, width: number, indent: string): string =>
   wrapText(text, width - indent.length).join(`\n${indent}`);
 
-/** Names and what they are, beside each other where there is room, else under each other. */
+/** Formats names and descriptions: in two columns if the width allows, else below each other. */
 function formatRows(
   of: readonly (readonly [name: string, about: string])[],
   width: number,

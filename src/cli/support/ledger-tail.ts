@@ -1,4 +1,4 @@
-// Rows of the ledger, live or as they are in the files: a line for each call as it is settled, and for each correction.
+// Prints ledger rows, live or from the store: a line for each settled call and for each adjustment.
 import { wallClock } from "../../lib/time/wall-clock.ts";
 import { plural } from "../../lib/text.ts";
 import type { Json } from "../../model/values.ts";
@@ -11,11 +11,14 @@ import { readFilters } from "../format/ledger-filters.ts";
 import { openStoreAccess, type StoreAccess } from "./store-access.ts";
 import { alignColumns, formatTime, paint, printRemark, print } from "../format/terminal.ts";
 
-/** How often a running gateway is asked for what is new. */
+/** Interval in milliseconds at which a running gateway is polled. */
 const POLL_MS = 400;
 const PAGE = 500;
 
-/** From the last ten minutes on, unless told otherwise; while no gateway runs, what is there. */
+/**
+ * Prints rows of the last 10 minutes by default, and then follows. If no gateway runs, prints the
+ * existing rows and ends.
+ */
 export async function tailRows(given: CliInput, live: LongRunning): Promise<number> {
   await using door = await openStoreAccess(given);
   const which = { from: wallClock() - 600_000, ...withoutUndefined(readFilters(given)) };
@@ -34,7 +37,7 @@ export async function tailRows(given: CliInput, live: LongRunning): Promise<numb
   return EXIT_CODES.ok;
 }
 
-/** Page after page, until there is nothing new. */
+/** Yields the rows of all pages. */
 export async function* readEntries(
   door: StoreAccess,
   which: Readonly<Record<string, Json | undefined>>,

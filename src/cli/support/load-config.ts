@@ -1,4 +1,4 @@
-// What every command needs: which package this is, which file is meant, where plugins come from.
+// Shared by all commands: package version, config file, and plugin loader.
 import { existsSync, readFileSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
@@ -22,17 +22,23 @@ export const version: string = manifest.version;
 type Imports = Readonly<Record<string, () => Promise<unknown>>>;
 export const builtinPlugins: Readonly<Record<PluginKind, Imports>> = builtin;
 
-/** The file that was named, or the one that is here; undefined: what ships with the package. */
+/**
+ * Returns the file that was named, or the one in the current directory. Returns undefined for the
+ * default config.
+ */
 export function configFile(given: CliInput): string | undefined {
   const named = given.getText("config");
   if (named !== undefined) return resolve(named);
   return existsSync("gateway.yaml") ? resolve("gateway.yaml") : undefined;
 }
 
-/** How the file is called in a sentence. */
+/** Returns the file's name for messages. */
 export const configName = (file: string | undefined): string => file ?? "the default config";
 
-/** `use` → definition. What comes with us is imported at once; the loader is, when something else is named. */
+/**
+ * Creates the function that loads the definition for a `use` name. Built-in plugins are imported
+ * directly; the loader is imported only for other ones.
+ */
 export function createPluginLoader({ dev = false } = {}): LoadPlugin {
   let others: Promise<LoadPlugin> | undefined;
   return async (use, kind, fromFile, trust, isolate) => {
@@ -68,14 +74,17 @@ export async function loadGatewayConfig(
   });
 }
 
-/** A log for commands that are no daemon: on stderr, and only what went wrong. */
+/** Creates a log for short-lived commands, which writes only errors to stderr. */
 export function quietLog(): { log: Log; mask: SecretMask } {
   const mask = new SecretMask();
   const write = (line: string) => void process.stderr.write(line);
   return { log: createLog({ level: "warn", pretty: true, mask, write }), mask };
 }
 
-/** Where a running gateway is met. A file with errors, or without its variables, still says it. */
+/**
+ * Returns the state directory, in which a running gateway is found. Works for a file with errors or
+ * unset variables too.
+ */
 export async function findStateDir(given: CliInput): Promise<string> {
   const named = given.getText("state-dir");
   if (named !== undefined) return resolve(named);
@@ -97,7 +106,7 @@ const failInvalidConfig = (file: string | undefined): GatewayConfig =>
     `${configName(file)} has errors, see tollgate check. Say where the gateway is with --state-dir.`,
   );
 
-/** Undefined: only the whole config knows. */
+/** Returns undefined if only the whole config determines the directory. */
 function stateDirFromText(text: string): string | undefined {
   try {
     const said = parse(text, { logLevel: "silent" }) as Record<string, unknown> | null;

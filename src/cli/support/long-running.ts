@@ -1,12 +1,16 @@
-// What a command that goes on until it is ended needs: an end by Ctrl-C, and one when the reader of a pipe has left.
+// Support for commands that run until they are ended: by Ctrl-C, or by the reader of a pipe that
+// closes it.
 import { setTimeout as sleep } from "node:timers/promises";
 
 export interface LongRunning extends Disposable {
-  /** Aborts at Ctrl-C, or when the process is told to end. */
+  /** Aborts at Ctrl-C or SIGTERM. */
   readonly signal: AbortSignal;
-  /** Resolves after so long, or at the end. */
+  /** Resolves after this time, or when the command ends. */
   sleep(ms: number): Promise<void>;
-  /** Resolves when the reader has taken what was written, or at the end: what it does not read is not piled up. */
+  /**
+   * Resolves when the reader has consumed the output, or when the command ends. Waiting for this
+   * keeps unread output from accumulating in memory.
+   */
   waitForDrain(): Promise<void>;
 }
 

@@ -1,4 +1,4 @@
-// Every plugin that this machine knows: what comes with us, and what the config names beside it.
+// Lists every known plugin: those that ship with Tollgate, and those that the config names.
 import type { LoadedConfig } from "../../config/load-config.ts";
 import type { Definition, PluginKind } from "../../plugin/define.ts";
 import { builtinPlugins, version } from "./load-config.ts";
@@ -6,7 +6,7 @@ import { builtinPlugins, version } from "./load-config.ts";
 export interface KnownPlugin {
   readonly kind: PluginKind;
   readonly use: string;
-  /** "built-in", a path, or "package@version". */
+  /** Origin: "built-in", a path, or "package@version". */
   readonly from: string;
   readonly version: string;
   readonly definition: Definition;

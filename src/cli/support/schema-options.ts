@@ -1,10 +1,11 @@
-// A plugin's command as options: one for each property of its input's schema. What options cannot say, --input does.
+// Builds the options of a plugin's command: one for each property of its input schema. `--input`
+// covers values that options cannot express.
 import type { Schema } from "../../config/schema-dialect.ts";
 import { fail } from "../../model/error.ts";
 import type { Json, JsonObject } from "../../model/values.ts";
 import { type CliInput, type Option, type Options, GATEWAY_OPTIONS } from "./command.ts";
 
-/** Every command's own: a property of such a name is said with --input. */
+/** Names of options that every command has. Properties with these names are set with --input. */
 const RESERVED_OPTIONS = new Set([...Object.keys(GATEWAY_OPTIONS), "input", "json", "help"]);
 
 const toKebabCase = (property: string) => property.replaceAll("_", "-");
@@ -38,7 +39,7 @@ export const schemaOptions = (schema: Schema): Options =>
     }),
   );
 
-/** The options that must be given: " --hash <text>". */
+/** Returns the required options for the usage line: " --hash <text>". */
 export const requiredUsage = (schema: Schema): string =>
   propertiesOf(schema)
     .filter(([property]) => isRequired(schema, property))
@@ -48,7 +49,7 @@ export const requiredUsage = (schema: Schema): string =>
     )
     .join("");
 
-/** What stands for the value; undefined: it is a yes. */
+/** Returns the placeholder of the option's value, or undefined for a boolean. */
 function placeholderOf(of: Schema): string | undefined {
   if (Array.isArray(of["enum"])) return of["enum"].join("|");
   if (of["type"] === "array") return placeholderOf((of["items"] ?? {}) as Schema) ?? "true|false";
@@ -57,7 +58,7 @@ function placeholderOf(of: Schema): string | undefined {
   return typeof type === "string" && type in words ? words[type as keyof typeof words] : "json";
 }
 
-/** The options as they were given. Their values are still text; the schema makes numbers of them. */
+/** Reads the given options. Values stay text, and the schema converts numbers. */
 export async function readInput(schema: Schema, given: CliInput): Promise<JsonObject> {
   const whole = given.getText("input");
   const said =

@@ -1,5 +1,5 @@
-// A terminal that is drawn again and again in place: the other screen, no cursor, and each picture in one write that overwrites the
-// one before, so that nothing flickers. Whatever ends the program, the terminal is as it was.
+// Redraws a terminal in place: alternate screen, no cursor, and one write per frame that overwrites
+// the previous frame, so that nothing flickers. The terminal is restored however the program ends.
 import { truncateLine } from "../format/terminal.ts";
 
 const ENTER_ALTERNATE = "\u001b[?1049h\u001b[?25l";
@@ -24,7 +24,7 @@ export class Screen implements Disposable {
     process.once("exit", this.#leave);
   }
 
-  /** What does not fit is cut off. */
+  /** Draws a frame. Lines and characters that do not fit are cut off. */
   draw(lines: readonly string[]): void {
     const { columns = 80, rows = 24 } = this.#terminal;
     const picture = lines

@@ -1,5 +1,6 @@
-// What a service manager (systemd) and a service say to each other: sockets that it has opened, and that the service is ready, reloads, stops,
-// and is alive. Node has no datagram socket of that family, so each word is a run of `systemd-notify`, which systemd brings with it.
+// Protocol between a service manager (systemd) and the gateway: sockets that it opened, and
+// notifications that the service is ready, reloads, stops, or is alive. Node.js has no Unix
+// datagram sockets, so each notification runs `systemd-notify`, which ships with systemd.
 import { execFile } from "node:child_process";
 import { hrtime } from "node:process";
 import type { InheritedSockets } from "../../server/gateway-options.ts";
@@ -7,12 +8,13 @@ import { fail } from "../../model/error.ts";
 
 type Environment = Record<string, string | undefined>;
 
-/** The first descriptor that is handed over. */
+/** Number of the first file descriptor that is passed. */
 const FIRST_DESCRIPTOR = 3;
 
 /**
- * Sockets by their names: `admin` is the admin listener's, all others are clients', in their order. A gateway that is replaced hands over its
- * own in the same words; `before` is its process.
+ * Returns the passed sockets by name. `admin` is the admin listener's; all others are the client
+ * listeners', in order. In a hot restart the old gateway passes its sockets in the same way, and
+ * `before` is its process ID.
  */
 export function inheritedSockets(
   env: Environment,
@@ -21,7 +23,7 @@ export function inheritedSockets(
 ): InheritedSockets | undefined {
   const { LISTEN_PID, LISTEN_FDS, LISTEN_FDNAMES = "" } = env;
   const count = Number(LISTEN_FDS);
-  // They are meant for the process that has this number, and not for those that it starts.
+  // The variables are for this process only, not for the processes that it starts.
   for (const name of ["LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES"]) delete env[name];
   if ((Number(LISTEN_PID) !== pid && before === undefined) || !(count > 0)) return undefined;
   const names = LISTEN_FDNAMES.split(":");
@@ -37,16 +39,19 @@ export function inheritedSockets(
 
 export interface ServiceManagerOptions {
   readonly env: Environment;
-  /** One line on how the gateway is. */
+  /** Returns the gateway's status in one line. */
   readonly status: () => Promise<string>;
-  /** Resolves when the gateway, its ledger too, has answered. */
+  /** Resolves when the gateway and its ledger have answered. */
   readonly checkAlive: () => Promise<void>;
-  /** A word could not be said: told once. */
+  /** Called once, when a notification fails. */
   readonly onError: (error: Error) => void;
   readonly notify?: (words: readonly string[]) => Promise<void>;
 }
 
-/** In which nothing that asks for life may take longer than the time between two signs of it. */
+/**
+ * Number of heartbeats per watchdog period. A liveness check must finish within the time between
+ * two heartbeats.
+ */
 const HEARTBEATS_PER_WINDOW = 2;
 
 export class ServiceManager implements Disposable {
@@ -60,7 +65,7 @@ export class ServiceManager implements Disposable {
     this.#notify = of.notify ?? runSystemdNotify;
   }
 
-  /** Undefined: no service manager listens. */
+  /** Returns undefined if no service manager is listening. */
   static create(of: ServiceManagerOptions): ServiceManager | undefined {
     return of.env["NOTIFY_SOCKET"] ? new ServiceManager(of) : undefined;
   }
@@ -87,13 +92,19 @@ export class ServiceManager implements Disposable {
     await this.#send("STOPPING=1", "STATUS=stopping");
   }
 
-  /** Another process is the gateway now. A manager that did not know it would end the service, and that process, with this one. */
+  /**
+   * Reports that another process is the gateway now. Without this the manager would stop the
+   * service, and the new process, when this one ends.
+   */
   async notifyNewMainPid(pid: number): Promise<void> {
     this[Symbol.dispose]();
     await this.#send(`MAINPID=${pid}`);
   }
 
-  /** A gateway whose ledger does not answer says nothing, and is started again. */
+  /**
+   * Sends a heartbeat. If the ledger does not answer, none is sent, and the service manager
+   * restarts the gateway.
+   */
   async #sendHeartbeat(): Promise<void> {
     try {
       await this.#options.checkAlive();
@@ -118,7 +129,7 @@ export class ServiceManager implements Disposable {
   }
 }
 
-/** Undefined: it does not watch this process. */
+/** Returns undefined if the service manager does not watch this process. */
 export function watchdogMs(env: Environment, pid = process.pid): number | undefined {
   const { WATCHDOG_USEC, WATCHDOG_PID } = env;
   if (WATCHDOG_PID !== undefined && Number(WATCHDOG_PID) !== pid) return undefined;

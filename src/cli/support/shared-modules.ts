@@ -1,13 +1,17 @@
-// Modules lent to plugins, so that a plugin and the gateway share one copy of the contract.
+// Modules that are shared with plugins, so that a plugin and the gateway use one copy of the
+// contract.
 import { existsSync, readdirSync } from "node:fs";
 
-/** `named`: whether it will be imported; a process that runs one plugin needs few of them. */
+/**
+ * Imports the shared modules.
+ * @param named Whether a module will be imported. A process that runs one plugin needs few of them.
+ */
 export async function createSharedModules(
   named: (specifier: string) => boolean = () => true,
 ): Promise<Record<string, unknown>> {
   const protocols = new URL("../../protocols/", import.meta.url);
   const suffix = import.meta.filename.endsWith(".ts") ? "ts" : "js";
-  // A folder without an index is what protocols share among themselves: no plugin may import it.
+  // A folder without an index contains code that protocols share. Plugins cannot import it.
   const names = readdirSync(protocols, { withFileTypes: true })
     .filter((entry) => entry.isDirectory())
     .map((entry) => entry.name)

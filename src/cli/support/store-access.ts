@@ -1,4 +1,4 @@
-// How commands reach what the store keeps: through the running gateway, or on the store itself while none runs.
+// Access of commands to the store: through the running gateway, or directly if none runs.
 import { wallClock } from "../../lib/time/wall-clock.ts";
 import type { GatewayConfig } from "../../config/gateway-config.ts";
 import { createGrantTargets, knownLedgerNames } from "../../admin/commands/grant-targets.ts";
@@ -32,9 +32,12 @@ import {
 } from "./load-config.ts";
 
 export interface StoreAccess extends AsyncDisposable {
-  /** The same words on both ways; amounts come as decimal strings. */
+  /**
+   * Runs a store command. Its input and output are the same both ways, with amounts as decimal
+   * strings.
+   */
   run(command: string, input: JsonObject): Promise<Json>;
-  /** Whether a gateway runs, and new rows may come. */
+  /** Whether a gateway is running, so that new rows may appear. */
   readonly isLive: boolean;
 }
 

@@ -30,7 +30,7 @@ interface AdminResponse {
   readonly secret?: string;
   readonly admin?: ShownAdmin;
   readonly admins?: readonly ShownAdmin[];
-  /** Of gateway.yaml. */
+  /** The `admin` section of gateway.yaml. */
   readonly tokens?: readonly { readonly name: string; readonly role: string }[];
   readonly oidc?: {
     readonly roles: readonly {
@@ -142,7 +142,7 @@ function printAdmins({
   );
 }
 
-/** Admins that gateway.yaml names. */
+/** Returns a row for each admin that gateway.yaml configures. */
 const configuredAdminRows = ({
   tokens = [],
   oidc,

@@ -1,4 +1,5 @@
-// `tollgate keys hash`: the hash that gateway.yaml takes in place of a key.
+// The command `tollgate keys hash`, which prints the hash that gateway.yaml contains in place of a
+// key.
 import { createInterface } from "node:readline";
 import { digestKey, parseKey } from "../../../lib/api-key.ts";
 import { fail } from "../../../model/error.ts";
@@ -18,10 +19,10 @@ export const HASH_COMMAND: Subcommand = {
   run: printHash,
 };
 
-/** A shorter key could be guessed. */
+/** Minimum length in characters. A shorter key could be guessed. */
 const MIN_KEY_LENGTH = 20;
 
-/** A key never stands on a command line, where every process can read it. */
+/** Reads the key from stdin, because every process can read command lines. */
 async function printHash(given: CliInput): Promise<number> {
   if (process.stdin.isTTY) printRemark("Paste the key, then Enter:");
   const lines = createInterface({ input: process.stdin });

@@ -25,11 +25,11 @@ import { callPluginCommand, listMountedPlugins } from "../plugins/plugin.ts";
 import { openStoreAccess } from "../../support/store-access.ts";
 import { paintRemark, printRemark, printJson } from "../../format/terminal.ts";
 
-/** Keys of one command. */
+/** Number of keys that one call of `keys.import` imports. */
 const KEYS_PER_COMMAND = 1_000;
 const WHERE_TEXT = "In the running gateway, or in its store while none runs.";
 
-/** One that works on the store, by its name there. */
+/** Creates a subcommand that runs the store command `id`. */
 const createSubcommand = (
   does: string,
   of: Omit<Subcommand, "run" | "positionals"> & { readonly takes?: "id" },
@@ -194,7 +194,7 @@ async function listStoreKeys(given: CliInput): Promise<readonly ListedKey[]> {
   return ((await door.run("keys.list", {})) as unknown as { keys: ShownKey[] }).keys;
 }
 
-/** A plugin that has a command `keys` lists with it the keys that it lets in. */
+/** Returns the keys of plugins that have a command `keys`: the keys that such a plugin accepts. */
 async function listConfigKeys(given: CliInput): Promise<readonly ListedKey[]> {
   const found: ListedKey[] = [];
   for (const { id, commands } of await listMountedPlugins(given))

@@ -28,7 +28,8 @@ export const command: CliCommand = {
   async run(given) {
     const file = configFile(given);
     const loaded = await loadGatewayConfig(file);
-    // The operator cannot mend the file that ships with the package.
+    // Notes are hidden for the default config, because the operator cannot edit the file that ships
+    // with the package.
     let problems = loaded.problems.filter((p) => file !== undefined || p.severity !== "note");
     const { config } = loaded;
     if (config && !given.has("no-setup")) {

@@ -89,7 +89,7 @@ async function run(given: CliInput): Promise<number> {
   return findings.some(({ kind }) => kind === "unsupported") ? EXIT_CODES.failed : EXIT_CODES.ok;
 }
 
-/** What another gateway's config comes to. */
+/** Converts another gateway's config. */
 async function importConfig(source: string, file: string, given: CliInput): Promise<ImportResult> {
   const said = SourceValue.parse(await readFile(file, "utf8"), file);
   const draft = new ConfigDraft();

@@ -96,7 +96,10 @@ function starterFromOptions(
   };
 }
 
-/** Providers that have all that they must be given. One that needs nothing is not found by that. */
+/**
+ * Returns the providers whose required variables are all set. Excludes providers that require no
+ * variable.
+ */
 async function detectProviders(known: readonly string[]): Promise<readonly string[]> {
   const needed = await requiredVariables(known);
   return known.filter((use) => {

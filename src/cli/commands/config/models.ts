@@ -111,7 +111,7 @@ async function list(given: CliInput): Promise<number> {
           id,
           operation,
           limits?.context?.toLocaleString("en") ?? "",
-          // Of an alias only the facts are known on which all models behind it agree.
+          // An alias has only the facts on which all of its models agree.
           price || id.startsWith(`${provider}/`) ? formatPriceBrief(price) : "as it is answered",
           retires === undefined ? "" : paint("yellow", retires.slice(0, 10)),
         ]),
@@ -160,7 +160,10 @@ async function refresh(given: CliInput, provider: string | undefined): Promise<n
   return lists.some(({ lastError }) => lastError) ? EXIT_CODES.failed : EXIT_CODES.ok;
 }
 
-/** The running gateway, or what its file says and its providers last said. */
+/**
+ * Queries the running gateway. If none runs, uses gateway.yaml and the model lists that its
+ * providers returned last.
+ */
 async function askGatewayOrFile(
   given: CliInput,
   name: "models.list" | "models.explain",
@@ -245,7 +248,7 @@ function formatValue(value: Json): string {
   return typeof value === "string" ? value : JSON.stringify(value);
 }
 
-/** The source, and since when it says so. */
+/** Formats the source of a fact and the time since when the source has reported it. */
 function formatSource({ from, at = "", credential, pricedAs }: FactSource): string {
   const source = {
     operator: "gateway.yaml",

@@ -52,7 +52,10 @@ export const command: CliCommand = {
   },
 };
 
-/** The gateway writes into a folder that is this user's alone; what it wrote goes on from there. */
+/**
+ * Writes a backup to stdout. The gateway writes it to a folder that only this user can access, and
+ * the file is then piped to stdout.
+ */
 async function backupToStdout(ask: (file: string) => Promise<BackupResult>): Promise<BackupResult> {
   const folder = await mkdtemp(join(tmpdir(), "tollgate-backup-"));
   try {

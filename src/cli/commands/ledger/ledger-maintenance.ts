@@ -1,4 +1,4 @@
-// How large the ledger is, archives of it, and sums in the place of its rows, on the command line.
+// Commands that show the ledger's size, archive rows, and replace old rows by sums.
 import { resolve } from "node:path";
 import { wallClock } from "../../../lib/time/wall-clock.ts";
 import type {
@@ -101,7 +101,7 @@ async function state(given: CliInput): Promise<number> {
   return EXIT_CODES.ok;
 }
 
-/** Before 400d ago, or before a date. */
+/** Parses the end of a range: an age such as `400d`, or a date. */
 function parseBefore(text: string | undefined, option: string): number | undefined {
   if (text === undefined) return undefined;
   const span = parseDuration(text);

@@ -112,7 +112,10 @@ async function verify(given: CliInput): Promise<number> {
   return fine ? EXIT_CODES.ok : EXIT_CODES.failed;
 }
 
-/** "600 rows from 2026-01-01 00:00:00 UTC on; before it, sums of 400 rows" */
+/**
+ * Formats the range of rows: "600 rows from 2026-01-01 00:00:00 UTC on; before it, sums of 400
+ * rows".
+ */
 function formatRowRange(all: number, kept: VerifyResult["ledgerState"]): string {
   if (!kept || kept.prunedRows === 0) return plural(all, "row");
   const since = kept.oldestAt == null ? "" : ` from ${formatTime(kept.oldestAt)} on`;

@@ -1,4 +1,4 @@
-// The store's own commands, by a word of their own: what `tollgate plugin store` runs.
+// The store's own commands under a name of their own: the same as `tollgate plugin store`.
 import type { CliCommand } from "../../support/command.ts";
 import { command as plugin } from "../plugins/plugin.ts";
 

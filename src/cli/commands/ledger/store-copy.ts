@@ -1,5 +1,6 @@
-// A ledger moves from one kind of store to another: rows while the gateway serves, and the rest when it has ended. What was copied once is not
-// copied again, so the pause is as short as what came since.
+// Copies a ledger from one kind of store to another: rows while the gateway serves, and the rest
+// after it has ended. Rows that an earlier run copied are skipped, so the pause depends only on the
+// rows since then.
 import { resolve } from "node:path";
 import type { GatewayConfig } from "../../../config/gateway-config.ts";
 import { createClosedStore } from "../../../admin/backup/closed-store.ts";
@@ -49,19 +50,19 @@ export const command: CliCommand = {
   run: copy,
 };
 
-/** What one run has done. */
+/** Result of one run. */
 interface CopyResult {
-  /** Whether all of it is there. */
+  /** Whether the whole ledger is copied. */
   readonly done: boolean;
   readonly rows: number;
   readonly ms: number;
-  /** How long no gateway could write. */
+  /** Time in milliseconds in which no gateway could write. */
   readonly pauseMs?: number;
   readonly head?: string | undefined;
   readonly from?: string | undefined;
   readonly calls?: number;
   readonly usd?: string;
-  /** Which gateway is open on it. */
+  /** The gateway that has the source open. Set if the copy is incomplete. */
   readonly openBy?: string;
 }
 
@@ -159,7 +160,10 @@ function requireTransfer(
 
 type StoreConfig = Pick<GatewayConfig, "store" | "file" | "stateDir">;
 
-/** Of a gateway.yaml, or of a store's name: that of gateway.yaml itself, where it has that one. */
+/**
+ * Returns the config of a store. `named` is a gateway.yaml or a store's name. For a name, uses the
+ * options in the current gateway.yaml if it mounts that store.
+ */
 async function readStoreConfig(
   own: string | undefined,
   named: string | undefined,

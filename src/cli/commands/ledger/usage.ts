@@ -27,16 +27,19 @@ import {
   terminalWidth,
 } from "../../format/terminal.ts";
 
-// Numbers as bars, to be looked at.
+// Partial blocks for bars, from 0 to 7 eighths of a character.
 const EIGHTHS = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"] as const;
-/** As wide as its share of the largest, to an eighth of a character. What is more than nothing can be seen. */
+/**
+ * Draws a bar that is as wide as the value's share of the largest, to an eighth of a character.
+ * Every value above 0 is visible.
+ */
 function drawBar(value: number, largest: number, width: number): string {
   if (!(value > 0) || !(largest > 0)) return "";
   const eighths = Math.max(1, Math.round((Math.min(value, largest) / largest) * width * 8));
   return "█".repeat(Math.floor(eighths / 8)) + EIGHTHS[eighths % 8]!;
 }
 
-/** Conditions beside the key, the account and the time. */
+/** Filters in addition to key, account, and time. */
 const FILTER_OPTIONS = {
   model: "only of this model, as in openai/gpt-5, or as its provider calls it",
   provider: "only of this provider",
@@ -162,7 +165,10 @@ function readDimensions(
   return by.length === 0 ? ["key"] : (by as Dimension[]);
 }
 
-/** A key as people call it, with its id where two are called the same. What a terminal would obey is shown as what it is. */
+/**
+ * Returns the name of a group. For keys, adds the ID if two keys have the same name. Control
+ * characters are shown escaped.
+ */
 function groupName(sum: UsageSum, dimension: Dimension, names: UsageSums["keyNames"]): string {
   const said = sum.by[dimension] ?? "";
   const name = dimension === "key" ? (names[said] ?? said) : said;
@@ -186,7 +192,7 @@ function printTable({ rows, total, keyNames }: UsageSums, by: readonly Dimension
   );
 }
 
-/** What each row cost, or where nothing did, how many calls it was. */
+/** Plots the cost of each row, or its number of calls if no row has a cost. */
 function printPlot({ rows, keyNames }: UsageSums, by: readonly Dimension[]): void {
   const costs = rows.map(({ costNano }) => Number(costNano));
   const free = costs.every((cost) => cost <= 0);
@@ -217,7 +223,7 @@ const COUNT_COLUMNS = [
   "estimated",
 ] as const;
 
-/** What the rows say and no more: a call with two labels is in two of them. */
+/** Prints the rows as CSV, without a total: a call with two labels is in two rows. */
 function printCsv({ rows, keyNames }: UsageSums, by: readonly Dimension[]): void {
   const keyed = by.includes("key");
   let text = csvLine([...by, ...(keyed ? ["key_name"] : []), ...COUNT_COLUMNS]);

@@ -61,16 +61,20 @@ export const command: CliCommand = {
   },
 };
 
-/** A folder, or a package that is installed here. */
+/**
+ * Returns the folder of a package. `said` is a folder, or the name of a package that is installed
+ * here.
+ */
 function packageFolder(said: string): string {
   if (existsSync(join(said, "package.json"))) return realpathSync(said);
   const here = pathToFileURL(resolve("package.json"));
   try {
-    // A path that is none would find the package that it would lie in.
+    // A nonexistent path is excluded, because `findPackageJSON` would find the package that
+    // contains it.
     const found = /^[./]/.test(said) ? undefined : findPackageJSON(said, here);
     if (found !== undefined) return realpathSync(dirname(found));
   } catch {
-    // Told below.
+    // Reported below.
   }
   return fail("not_found", `${said} is no folder with a package.json, and no package here.`, {
     code: "no_package",

@@ -6,7 +6,10 @@ import { KINDS, knownPlugins } from "../../support/plugins.ts";
 import { countErrors } from "../../format/problem-report.ts";
 import { alignColumns, paint, printRemark, print, printJson } from "../../format/terminal.ts";
 
-/** What it says before an operator has given it options. `tollgate plugin <id>` has what they come to. */
+/**
+ * Returns the needs that a plugin declares before it has options. `tollgate plugin <id>` shows the
+ * needs with the configured options.
+ */
 function declaredNeeds(needs: Needs<never> | undefined): string[] {
   const said = (what: readonly string[] | Function | undefined, otherwise: string) =>
     typeof what === "function" ? [otherwise] : (what ?? []);

@@ -90,7 +90,7 @@ function failUnknownKind(said: string): TemplateKind {
   );
 }
 
-/** Nothing is written where anything would be in its place. */
+/** Writes the files. Fails before the first one if any of them exists. */
 function write(folder: string, files: ReadonlyMap<string, string>, beside: boolean): void {
   if (!beside && existsSync(folder) && readdirSync(folder).length > 0)
     fail("conflict", `${displayPath(folder)} is not empty. Nothing is written.`, {

@@ -32,7 +32,7 @@ const SHARED_OPTIONS: Options = {
   ...GATEWAY_OPTIONS,
 };
 
-/** What is done to packages; no plugin's id is one of these words. */
+/** Commands that install, remove, and inspect packages. No plugin ID equals one of these names. */
 const PACKAGE_COMMANDS: Readonly<Record<string, () => Promise<CliCommand>>> = {
   add: async () => (await import("../../install/add.ts")).add,
   verify: async () => (await import("../../install/verify.ts")).verify,
@@ -103,7 +103,7 @@ const pluginCommand = (
   };
 };
 
-/** Everything that is wrong with the input at once, each at its option. */
+/** Validates the input and reports all errors together, each with its option. */
 function validateInput(schema: Schema, input: JsonObject, words: string): JsonObject {
   const { value, errors } = checkInput(schema, input, () => true);
   if (errors.length === 0) return value as JsonObject;
@@ -111,7 +111,7 @@ function validateInput(schema: Schema, input: JsonObject, words: string): JsonOb
     const [, first, ...deeper] = pointer.split("/");
     const more = hint === undefined ? "" : ` — ${hint}`;
     if (first === undefined) return message.replace(/"(\w+)"/, (_, key) => optionFlag(key)) + more;
-    // No option could have said it.
+    // No option exists for an unknown key, so it came from --input.
     const option =
       id === "config/unknown-key" ? "--input" : [optionFlag(first), ...deeper].join("/");
     return `${option}: ${message}${more}`;
@@ -121,7 +121,10 @@ function validateInput(schema: Schema, input: JsonObject, words: string): JsonOb
   });
 }
 
-/** What is mounted in the running gateway, or would be. */
+/**
+ * Returns the plugins that the running gateway has mounted. If none runs, returns the plugins that
+ * gateway.yaml would mount.
+ */
 export async function listMountedPlugins(given: CliInput): Promise<readonly ShownPlugin[]> {
   const live = await askRunningGateway(given, "plugins.list", {});
   if (live) return (live.answer as unknown as { plugins: ShownPlugin[] }).plugins;

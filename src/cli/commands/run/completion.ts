@@ -1,4 +1,5 @@
-// Completion of a shell's command line, made from the table of commands: what a command takes is read from it, and stands nowhere else.
+// Prints completion scripts for shells. They are generated from the command table, so a command's
+// options are defined in one place.
 import { fail } from "../../../model/error.ts";
 import { type CliCommand, COMMON_OPTIONS, EXIT_CODES } from "../../support/command.ts";
 import { bashScript } from "../../completion/bash.ts";
@@ -16,7 +17,10 @@ type CommandTable = Readonly<
   >
 >;
 
-/** `commands`: the table that it stands in. */
+/**
+ * Creates the command.
+ * @param commands The table that contains this command.
+ */
 export const createCompletionCommand = (commands: CommandTable): CliCommand => ({
   usage: "completion <bash|zsh|fish>",
   description:
@@ -39,7 +43,7 @@ export const createCompletionCommand = (commands: CommandTable): CliCommand => (
   },
 });
 
-/** Each command's own words, all of them loaded. */
+/** Loads all commands and returns their options and subcommands. */
 export async function loadCompletedCommands(
   commands: CommandTable,
 ): Promise<readonly CompletedCommand[]> {

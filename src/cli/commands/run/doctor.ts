@@ -92,7 +92,7 @@ async function checkConfigured(
   ];
 }
 
-/** Each address of each provider once; and what time it is there. */
+/** Checks each origin of each provider once, and compares their clocks with this machine's. */
 async function checkProviderOrigins(config: GatewayConfig, made: DryRun) {
   const bases = new Map<string, readonly [provider: string, base: URL]>();
   for (const { name, plugin } of made.providers.values())
@@ -111,7 +111,7 @@ async function checkProviderOrigins(config: GatewayConfig, made: DryRun) {
 
 const WAIT_MS = 5_000;
 
-/** Whatever it answers has a date. */
+/** Measures the clock skew. Every response has a `date` header, whatever its status. */
 async function measureClockSkew(base: URL): Promise<number | undefined> {
   if (base.protocol !== "https:") return undefined;
   try {

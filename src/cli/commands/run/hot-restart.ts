@@ -1,4 +1,5 @@
-// Another process in the place of the one that runs, with what is installed now: no request is cut, no connection refused.
+// Starts a new process with the installed version in place of the running one. No request is
+// canceled and no connection is refused.
 import { setTimeout as sleep } from "node:timers/promises";
 import { callControl } from "../../../admin/socket/control-client.ts";
 import type { GatewayStatus } from "../../../runtime/gateway-api.ts";
@@ -44,7 +45,7 @@ export const command: CliCommand = {
 const readStatus = async (stateDir: string): Promise<GatewayStatus> =>
   (await callControl(stateDir, "status")) as unknown as GatewayStatus;
 
-/** Between the two of them no process answers for a moment. */
+/** Waits until the new process answers. Between the two processes, none answers for a moment. */
 async function waitForNewProcess(stateDir: string, before: GatewayStatus): Promise<GatewayStatus> {
   for (;;) {
     await sleep(POLL_MS);
@@ -53,7 +54,7 @@ async function waitForNewProcess(stateDir: string, before: GatewayStatus): Promi
       return undefined;
     });
     if (!now) continue;
-    // It has an address once its ports are open.
+    // The new process has a URL once its ports are open.
     if (now.pid !== before.pid && now.url !== "") return now;
     if (now.lastHotRestart && now.lastHotRestart.at > (before.lastHotRestart?.at ?? 0))
       fail("unavailable", now.lastHotRestart.reason, { code: "hot_restart_failed" });

@@ -154,7 +154,7 @@ function routingRows(seen: ServedRequest): Row[] {
   ];
 }
 
-/** Of a request that only the ledger knows. */
+/** Returns the rows of a request that is only in the ledger, not in the request history. */
 function ledgerRequestRows({
   clientRequest,
   key,
@@ -185,7 +185,7 @@ function ledgerRequestRows({
 
 type LedgerAttempt = FoundRequest["charges"][number];
 
-/** Each attempt, by what was seen of it and by what the ledger says. */
+/** Returns a row for each attempt, from the request history and the ledger. */
 function attemptRows(seen: ShownRequest | undefined, charges: readonly ChargedAttempt[]): Row[] {
   const calls = seen && "frontend" in seen ? seen.calls : [];
   const rows = calls.flatMap((call): Row[] => [

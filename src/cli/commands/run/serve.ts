@@ -1,4 +1,4 @@
-// Runs the gateway until it is told to stop.
+// Runs the gateway until it receives a signal to stop.
 import { writeFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { isatty } from "node:tty";
@@ -40,12 +40,18 @@ import {
   printJson,
 } from "../../format/terminal.ts";
 
-// npm starts a program through a shell and hands signals to that shell alone, which ends without a word: what it had started would go on,
-// and nothing would know of it. So a gateway under npm looks whether its parent is still the one that started it.
+// Interval in milliseconds at which a gateway under npm checks its parent process. npm starts a
+// program through a shell and sends signals only to that shell, which ends without passing them on.
+// The gateway would keep running, and no other process would notice.
 const CHECK_MS = 500;
-/** Read when the program starts: a parent that ends while the gateway starts is gone too. */
+/**
+ * Read when the program starts, so that a parent that ends while the gateway starts is detected.
+ */
 const PARENT_PID = process.ppid;
-/** `gone`: once, when the parent has ended. A gateway that was started otherwise has a parent that may leave it. */
+/**
+ * Calls `gone` once, when the parent process has ended. Only under npm: with other launchers the
+ * parent may end while the gateway runs.
+ */
 function watchNpmParent(env: NodeJS.ProcessEnv, gone: () => void): void {
   if (env["npm_command"] === undefined) return;
   const timer = setInterval(() => {
@@ -58,10 +64,13 @@ function watchNpmParent(env: NodeJS.ProcessEnv, gone: () => void): void {
 
 const LEVELS: readonly string[] = ["debug", "info", "warn", "error"] satisfies Level[];
 
-/** When nothing is waited for any more. */
+/** Maximum time in milliseconds until the process exits after a second stop signal. */
 const FORCED_EXIT_MS = 10_000;
 
-/** After a Ctrl-C of the terminal npm sends the same signal once more: within this time it is one. */
+/**
+ * After Ctrl-C in a terminal, npm sends the same signal again. A second signal within this time, in
+ * milliseconds, is ignored.
+ */
 const SIGNAL_ECHO_MS = 300;
 
 export const command: CliCommand = {
@@ -155,7 +164,7 @@ export const command: CliCommand = {
   },
 };
 
-/** The gateway that has started this one to take its place. */
+/** Returns the gateway that started this process as its successor. */
 function findOldProcess(env: NodeJS.ProcessEnv): OldProcess | undefined {
   const before = Number(env[REPLACES_PID_VARIABLE]);
   delete env[REPLACES_PID_VARIABLE];
@@ -164,7 +173,7 @@ function findOldProcess(env: NodeJS.ProcessEnv): OldProcess | undefined {
     : undefined;
 }
 
-/** So long may the ledger be silent. */
+/** Maximum time in milliseconds in which the ledger must answer a health check. */
 const LEDGER_SILENCE_MS = 10_000;
 
 function createServiceManager(gateway: Gateway, log: Log): ServiceManager | undefined {
@@ -183,10 +192,10 @@ function createServiceManager(gateway: Gateway, log: Log): ServiceManager | unde
   });
 }
 
-/** A program reads what a person does not: one line, in the form of all others. */
+/** Logs a failed start as one line in the log's format, for programs that read the log. */
 function reportStartFailure(error: unknown, log: Log): undefined {
   const { kind, code } = getFault(error) ?? {};
-  // A fault was written to be read, and says all; of anything else the place is wanted.
+  // A fault's message is complete by itself. Any other error is logged with its stack.
   if (kind) log.error({ kind, code }, `the gateway did not start: ${publicErrorText(error)}`);
   else log.error({ error }, "the gateway did not start");
   log.flush();
@@ -196,7 +205,8 @@ function readOverrides(given: CliInput) {
   const level = given.getText("log-level");
   const stateDir = given.getText("state-dir");
   const [host, port] = [given.getText("host"), readPort(given, "port")];
-  // The default's listeners move together: with its fixed one two gateways would meet.
+  // The admin port of the default config is fixed. With `--port 0` it becomes 0 too, or two
+  // gateways would use the same port.
   const adminPort =
     readPort(given, "admin-port") ??
     (port === 0 && configFile(given) === undefined ? 0 : undefined);
@@ -220,7 +230,10 @@ function readPort(given: CliInput, name: "port" | "admin-port"): number | undefi
   return Number(said);
 }
 
-/** For programs that read lines: where it is, and where the first key is, never the key. */
+/**
+ * Logs the URL and the location of the first key, for programs that read the log. Never logs the
+ * key.
+ */
 async function logStarted(gateway: Gateway, file: string | undefined, log: Log): Promise<void> {
   if (file === undefined)
     log.info(
@@ -255,11 +268,11 @@ interface ServeContext {
   readonly terminal: boolean;
   readonly watchdog: EventLoopWatchdog;
   readonly manager: ServiceManager | undefined;
-  /** It has taken another one's place. */
+  /** Whether this process takes over from an old one. */
   readonly replacesOldProcess: boolean;
 }
 
-/** The exit code, when it is over. */
+/** Resolves with the exit code when the gateway has stopped. */
 function untilStopped(
   gateway: Gateway,
   { log, terminal, watchdog, manager, replacesOldProcess }: ServeContext,
@@ -300,7 +313,10 @@ function untilStopped(
     void manager?.notifyStopping();
     end();
   };
-  /** Another process serves: the service manager is its to talk to. */
+  /**
+   * Called when a new process has taken over. From then on that process notifies the service
+   * manager.
+   */
   const leave = async (successor: number) => {
     since = performance.now();
     log.info({ successor, inFlight: gateway.inFlight }, "another process has taken over");
@@ -309,7 +325,7 @@ function untilStopped(
   };
   const fatal = (words: string) => (error: unknown) => {
     code = EXIT_CODES.failed;
-    // What fails on the way out follows from what came first, or changes nothing any more.
+    // A later failure follows from the first one or has no effect any more.
     if (since !== undefined) return log.debug({ error }, "an error while stopping");
     log.error({ error }, words);
     return stop("error");
@@ -317,12 +333,12 @@ function untilStopped(
   const broken = fatal("an error that was not caught; stopping");
 
   void gateway.failed.then(fatal("the gateway cannot go on"));
-  // One that takes another's place has that one for its parent, and outlives it.
+  // A process that takes over from another one is its child, and outlives it.
   if (!replacesOldProcess) watchNpmParent(process.env, () => stop("npm is gone"));
   process.on("SIGTERM", stop);
   process.on("SIGINT", stop);
   process.on("SIGHUP", () => {
-    // A terminal that is closed sends the same signal.
+    // Closing the terminal sends the same signal.
     if (terminal && !isatty(1)) stop("the terminal is gone");
     else {
       const heard = manager?.notifyReloading();

@@ -1,4 +1,4 @@
-// Units of service managers, with the paths of this installation put in. They are printed, and nothing is installed.
+// Prints unit files for service managers, with the paths of this installation. Installs nothing.
 import { readFileSync, realpathSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { findPackageRoot } from "../../../config/source/default-config.ts";
@@ -111,7 +111,7 @@ function systemdUnit({
     .replace("HOME=/var/lib/tollgate", () => `HOME=${stateDir}`);
 }
 
-/** As systemd reads a command line: % and $ stand for something, and so do quotes and backslashes. */
+/** Quotes a word for a systemd command line, in which %, $, quotes, and backslashes are special. */
 const quoteSystemd = (word: string): string => {
   const plain = word.replaceAll("%", "%%").replaceAll("$", () => "$$");
   return /^[\w@%+=:,./$-]+$/.test(plain) ? plain : `"${plain.replace(/[\\"]/g, "\\$&")}"`;

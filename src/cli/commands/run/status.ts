@@ -26,7 +26,8 @@ export const command: CliCommand = {
   async run(given) {
     const stateDir = await findStateDir(given);
     const ask = () => callControl(stateDir, "status") as unknown as Promise<GatewayStatus>;
-    // One that goes as it is asked is asked again: another one may have taken its place.
+    // A gateway that ends during the request is queried again, because a new process may have taken
+    // over.
     const asked = ask().catch((error: unknown) => {
       if (getFault(error)?.code !== "gateway_ended") throw error;
       return ask();
@@ -43,7 +44,10 @@ export const command: CliCommand = {
   },
 };
 
-/** One that takes another's place has that one's ports: clients wait, and are served. */
+/**
+ * Whether clients are served. A process that takes over from an old one has its ports, so clients
+ * wait and are then served.
+ */
 const isServed = ({ state, oldProcess }: GatewayStatus): boolean =>
   state !== "starting" || oldProcess !== undefined;
 

@@ -18,7 +18,7 @@ import { paintRemark, printRemark, print } from "../../format/terminal.ts";
 
 const PAGE = 500;
 const WAIT_MS = 10_000;
-/** What was over in the last minutes is shown first. */
+/** Age in milliseconds of the oldest finished requests that are shown first. */
 const INITIAL_WINDOW_MS = 600_000;
 const MAX_ITEMS = 100_000;
 
@@ -102,7 +102,7 @@ const printReach = (since: number): void =>
     ),
   );
 
-/** Undefined: it was ended meanwhile. */
+/** Resolves with undefined if the command was ended meanwhile. */
 const orAborted = (live: LongRunning, asked: Promise<Json>): Promise<Json | undefined> =>
   Promise.race([
     asked,

@@ -126,7 +126,7 @@ function renderView(now: RecentStats): string {
   ].join("\n");
 }
 
-/** To a whole nano-dollar. */
+/** Returns the amount per minute, rounded to a whole nano-dollar. */
 const perMinute = (nano: bigint, minutes: number): bigint =>
   BigInt(Math.round(Number(nano) / minutes));
 

@@ -1,18 +1,22 @@
-// Tables for spreadsheets and databases, as RFC 4180 has them: lines end with CR LF, and a cell with a comma or a quote is quoted.
+// Writes CSV for spreadsheets and databases as in RFC 4180: lines end with CR LF, and cells with a
+// comma or a quote are quoted.
 
 import { escapeControls } from "../../../lib/text.ts";
 
-/** What a spreadsheet takes for a formula, and runs. */
+/** Characters at which a spreadsheet takes a cell for a formula and runs it. */
 const FORMULA_START = /^[=+\-@\t\r]/;
-/** A text that came from outside: it can never become a formula. */
+/** Returns text from outside as a cell that no spreadsheet takes for a formula. */
 export const textCell = (text: string): string => (FORMULA_START.test(text) ? `'${text}` : text);
 
-/** Control characters are shown as what they are: a table is read on terminals too. */
+/** Quotes a cell and escapes control characters, because tables are also read on terminals. */
 function quoteCell(said: string): string {
   const text = escapeControls(said);
   return /[",]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }
 
-/** One line, with its end. Amounts and counts are given as they are, text through `textCell`. */
+/**
+ * Returns one line with its line end. Pass amounts and counts as they are, and text through
+ * `textCell`.
+ */
 export const csvLine = (cells: readonly string[]): string =>
   `${cells.map(quoteCell).join(",")}\r\n`;

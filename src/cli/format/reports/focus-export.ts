@@ -1,4 +1,5 @@
-// Costs as finance takes them in: a line for each day, key, model and bill, in the columns of FOCUS 1.2.
+// Exports costs for finance tools in the columns of FOCUS 1.2: one line per day, key, model, and
+// billing state.
 import type { UsageSum } from "../../../admin/commands/ledger-commands.ts";
 import { nanoToDecimal } from "../../../money/format-usd.ts";
 import { inputTokens, outputTokens } from "../../../model/usage.ts";
@@ -6,7 +7,7 @@ import type { TotalsBy } from "../../../plugin/store/store.ts";
 import { zoneClock } from "../../../lib/time/time-zone.ts";
 import { textCell } from "./csv.ts";
 
-/** What a charge is told apart by. */
+/** Dimensions that identify a charge. */
 export const FOCUS_DIMENSIONS = [
   "day",
   "key",
@@ -22,7 +23,9 @@ export const FOCUS_DIMENSIONS = [
 interface FocusCharge {
   readonly total: UsageSum;
   readonly key: string;
-  /** The day, and the month that it is in, in Unix milliseconds; ends are no part of them. */
+  /**
+   * Start and exclusive end of the day, and of the month that contains it, in Unix milliseconds.
+   */
   readonly day: readonly [number, number];
   readonly month: readonly [number, number];
   readonly cost: string;
@@ -37,11 +40,13 @@ const dimensionColumn =
     textCell(total.by[dimension] ?? "");
 const costColumn: Column = (of) => of.cost;
 const isAdjustment = ({ total }: FocusCharge): boolean => total.by["state"] === "adjusted";
-/** The model as its provider calls it. */
+/** The model by its provider's name for it. */
 const modelColumn: Column = ({ total }) =>
   textCell((total.by["model"] ?? "").slice((total.by["provider"] ?? "").length + 1));
 
-/** In the order of the specification; what is ours begins with `x_`. */
+/**
+ * Columns in the order of the specification. Columns that FOCUS does not define begin with `x_`.
+ */
 const COLUMNS: { readonly [name: string]: Column } = {
   BilledCost: costColumn,
   BillingAccountId: dimensionColumn("credential"),
@@ -91,7 +96,10 @@ const COLUMNS: { readonly [name: string]: Column } = {
 
 export const FOCUS_COLUMNS: readonly string[] = Object.keys(COLUMNS);
 
-/** One line's cells. `zone`: whose days they are. */
+/**
+ * Returns the cells of one line.
+ * @param zone Time zone of the days.
+ */
 export function focusLine(
   sum: UsageSum,
   names: Readonly<Record<string, string>>,
@@ -115,7 +123,7 @@ export function focusLine(
   return Object.values(COLUMNS).map((column) => column(charge));
 }
 
-/** Tokens, unless it is pictures that were made. */
+/** Returns the consumed quantity with its unit: images if any were generated, else tokens. */
 function consumedQuantity({ usage }: UsageSum): readonly [string, string] {
   const tokens = inputTokens(usage) + outputTokens(usage);
   return tokens === 0 && usage.images !== undefined

@@ -1,16 +1,20 @@
-// A row of the ledger as a line of a table. Its columns of units and of dollars add up to what reports say, to the nano-dollar.
+// Formats a ledger row as a CSV line. The columns of units and dollars add up to the totals of
+// reports, to the nano-dollar.
 import { UNITS } from "../../../model/usage.ts";
 import { nanoToDecimal } from "../../../money/format-usd.ts";
 import type { LedgerEntry } from "../../../plugin/store/store.ts";
 import { csvLine, textCell } from "./csv.ts";
 
-/** Later rows of a call repeat what its earlier ones said: each number stands in one line, so that a column can be added up. */
+/**
+ * Later rows of a call repeat the numbers of earlier rows. Each number is written in one line only,
+ * so that columns can be added up.
+ */
 const forKinds =
   (kinds: readonly LedgerEntry["kind"][], say: (entry: LedgerEntry) => string) =>
   (entry: LedgerEntry): string =>
     kinds.includes(entry.kind) ? say(entry) : "";
 
-/** Amounts come through the door as decimal strings. */
+/** Amounts arrive as decimal strings. */
 const usd = (nano: LedgerEntry["holdNano"]): string =>
   nano === undefined || nano === null ? "" : nanoToDecimal(BigInt(nano));
 
