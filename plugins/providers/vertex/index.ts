@@ -1,12 +1,22 @@
 // Google Cloud's Vertex AI: Gemini, Claude, and other publishers' models by the endpoint that speaks chat completions.
-import { defineProvider } from "tollgate/plugin";
+import { defineProvider, type Facts } from "tollgate/plugin";
 import { chatCompletions } from "tollgate/protocols/chat-completions";
 import { accountSchema, vertexAuth } from "./auth.ts";
 import { vertexClaude } from "./claude.ts";
 import { vertexGemini } from "./gemini.ts";
-import { facts } from "./facts.ts";
 import { isEmbeddingModel, hostOf, isClaude, isGemini, isPartner } from "./locations.ts";
 import { vertexEmbeddings } from "./embeddings.ts";
+
+// Models that must be listed to be asked: those that embed text, as Google's page of the text embeddings API names them
+// (cloud.google.com/vertex-ai/generative-ai/docs/model-reference/text-embeddings-api). What they cost is not said here.
+const facts: Facts = {
+  asOf: "2026-11-24",
+  models: [
+    { model: "gemini-embedding-001", operation: "embedding" },
+    { model: "text-embedding-005", operation: "embedding" },
+    { model: "text-multilingual-embedding-002", operation: "embedding" },
+  ],
+};
 
 export default defineProvider({
   api: 1,

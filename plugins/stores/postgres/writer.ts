@@ -11,22 +11,80 @@ import { checkCommand, mergeClaims } from "tollgate/store";
 import { HeadroomCache } from "./write/headroom-cache.ts";
 import { OfflineMode } from "./offline/offline-mode.ts";
 import { markNodeLeft } from "./membership/heartbeat.ts";
-import { refreshLabels } from "./rows/refresh-labels.ts";
 import { DenialCache } from "./write/denial-cache.ts";
 import type { NodePosition } from "./write/slow-path.ts";
-import { clonePlain } from "./rows/clone-plain.ts";
 import type { RunSql, PipelinedConnection } from "./connection/pipelined-connection.ts";
 import type { SubmitContext } from "./write/batch-submit.ts";
 import { resultsInOrder } from "./write/fast-path.ts";
 import { applyFastPath } from "./write/fast-path-rounds.ts";
 import { appendNotes, type NoteWrite } from "./audit/chain-note.ts";
 import { resync } from "./resync.ts";
-import { DiskFullLatch } from "./offline/disk-full.ts";
 import { BudgetLeases } from "./offline/budget-leases.ts";
 import { LocalNode } from "./local-node.ts";
-import { isUnavailable, failUnreachable, errorMessage } from "./connection/errors.ts";
+import {
+  isUnavailable,
+  failUnreachable,
+  errorMessage,
+  isResourceExhausted,
+} from "./connection/errors.ts";
 import { withRetry, createSerialQueue, type ConnectionFailure } from "./connection/retry.ts";
 import type { Writer, WriterSettings } from "./writer-interface.ts";
+import type { OwnCall } from "./rows/batch-plan.ts";
+import { textArray } from "./connection/array-literal.ts";
+
+// What rows of open calls say in labels now: a settle repeats it.
+async function refreshLabels(
+  sql: RunSql,
+  schema: string,
+  mine: ReadonlyMap<string, OwnCall>,
+): Promise<void> {
+  const attempts = [...mine].flatMap(([attempt, { row }]) =>
+    Object.keys(row.labels).length > 0 ? [attempt] : [],
+  );
+  if (attempts.length === 0) return;
+  const rows = await sql({
+    text: `SELECT attempt, labels FROM ${schema}.entry WHERE attempt = ANY ($1::text[]) AND kind = 0 AND labels IS NOT NULL`,
+    values: [textArray(attempts)],
+  });
+  for (const { attempt, labels } of rows) {
+    const call = mine.get(attempt!);
+    if (call) call.row.labels = JSON.parse(labels!) as typeof call.row.labels;
+  }
+}
+
+// Commands as they were when they were told: what tells them may change its own. Of plain data alone, in a fifth of the time of a structured clone.
+/** Of objects and arrays as JSON has them, and what has no parts. */
+export function clonePlain<T>(of: T): T {
+  if (typeof of !== "object" || of === null) return of;
+  if (Array.isArray(of)) return of.map(clonePlain) as T;
+  const copy = { ...of } as Record<string, unknown>;
+  for (const name in copy) {
+    const part = copy[name];
+    if (typeof part === "object" && part !== null) copy[name] = clonePlain(part);
+  }
+  return copy as T;
+}
+
+// A database whose disk is full still takes a sign of life: where a row was refused a moment ago that says nothing, and a host that believed it would take calls and
+// refuse them by turns.
+/** For so long; a host is served again as soon after there is room. */
+const LATCH_MS = 2_000;
+class DiskFullLatch {
+  #lastError: unknown;
+  #until = 0;
+
+  /** What was asked has failed with this. */
+  recordError(error: unknown): void {
+    if (!isResourceExhausted(error) || error === this.#lastError) return;
+    this.#lastError = error;
+    this.#until = performance.now() + LATCH_MS;
+  }
+
+  /** Throws what was heard a moment ago. */
+  throwIfFull(): void {
+    if (performance.now() < this.#until) throw this.#lastError;
+  }
+}
 
 /** A gateway looks so often whether the database has said anything, and asks where it has not. */
 const HEARTBEAT_INTERVAL_MS = 1_200;

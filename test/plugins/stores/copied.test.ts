@@ -1,7 +1,7 @@
 // Commands are kept as they were told, whatever what tells them does with its own afterwards.
 import * as fc from "fast-check";
 import { expect, it } from "vitest";
-import { clonePlain } from "../../../plugins/stores/postgres/rows/clone-plain.ts";
+import { clonePlain } from "../../../plugins/stores/postgres/writer.ts";
 
 it("a copy is the same, and shares nothing that could be changed", () => {
   const objects = (of: unknown): object[] =>

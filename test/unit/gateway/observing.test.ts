@@ -93,9 +93,8 @@ describe("an observer", () => {
     await audience.detach([slow]);
     const [dropped] = notices;
     expect(dropped).toMatchObject({ type: "records_dropped" });
-    expect(got + (dropped as Extract<GatewayEvent, { type: "records_dropped" }>).records).toBe(
-      30_300,
-    );
+    const { records } = dropped as Extract<GatewayEvent, { type: "records_dropped" }>;
+    expect(got + records).toBe(30_300);
     expect(got).toBeGreaterThanOrEqual(10_000);
     expect(logs).toContainEqual(expect.objectContaining({ level: "warn" }));
   });

@@ -2,14 +2,29 @@
 import { chatOperation, fail, type Outgoing, type Protocol } from "tollgate/plugin";
 import { modelPath } from "../model-path.ts";
 import { parseAwsError } from "../errors.ts";
-import { countOf, objectOf, parsed, textOf } from "../json.ts";
+import { countOf, objectOf, parsed, textOf, listOf } from "../json.ts";
 import { ConverseReader } from "./reader.ts";
 import { encodeRequest } from "./request.ts";
 import { ZDR_ALLOWED_FIELDS } from "./zdr-allowed-fields.ts";
 import { createDecoder } from "./stream.ts";
 import { analyze } from "./analyze.ts";
-import { decodeResponse } from "./response.ts";
 import { ID } from "./constants.ts";
+
+// A whole answer of Converse.
+function decodeResponse(body: Buffer, reading: ConverseReader): void {
+  const answer = parsed(body);
+  const content = objectOf(objectOf(answer?.["output"])?.["message"])?.["content"];
+  if (!answer || !Array.isArray(content))
+    return fail("upstream", "The provider's answer has no content.", { code: "bad_answer" });
+  reading.start();
+  for (const [at, raw] of listOf(content).entries()) {
+    const block = objectOf(raw);
+    if (block) reading.block(at, block);
+  }
+  reading.count(answer);
+  reading.setStopReason(textOf(answer["stopReason"]) ?? "end_turn");
+  reading.end();
+}
 
 /** What the operator has set before every answer, at AWS. */
 export interface Guardrail {

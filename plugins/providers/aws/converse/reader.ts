@@ -7,10 +7,27 @@ import {
   type ModelEvent,
   type OpenBlock,
   type Opt,
+  type Usage,
 } from "tollgate/plugin";
-import { listOf, objectOf, textOf } from "../json.ts";
-import { usageOf } from "./usage.ts";
+import { listOf, objectOf, textOf, countOf, some } from "../json.ts";
 import { parseFinishReason, ID } from "./constants.ts";
+
+// Token counts. What was read from a cache or written to one stands beside the input, as canonical units have it.
+function usageOf(report: JsonObject): Usage {
+  const written = countOf(report["cacheWriteInputTokens"]);
+  let hour = 0;
+  for (const detail of listOf(report["cacheDetails"]).map(objectOf))
+    if (detail?.["ttl"] === "1h") hour += countOf(detail["inputTokens"]) ?? 0;
+  const long = Math.min(hour, written ?? 0);
+  const counts: Usage = {
+    input: countOf(report["inputTokens"]),
+    cache_read: countOf(report["cacheReadInputTokens"]),
+    cache_write_5m: written === undefined ? undefined : written - long,
+    cache_write_1h: long > 0 ? long : undefined,
+    output: countOf(report["outputTokens"]),
+  };
+  return (some(counts) ?? {}) as Usage;
+}
 
 interface OpenConverseBlock {
   readonly index: number;
