@@ -1,5 +1,5 @@
-// How long things took, as counts in classes from a millisecond to an hour. Each class is a fifth wider than the one before, so a
-// quantile is off by a tenth at most, and two counts add up to the count of both.
+// Counts durations in classes from 1 ms to 1 hour. Each class is about 20% wider than the previous
+// one, so a quantile is off by at most about 10%. Two histograms can be added.
 
 export const DURATION_CLASSES = 88;
 const MAX_MS = 3_600_000;
@@ -8,10 +8,13 @@ const CLASS_WIDTH = Math.log(MAX_MS) / DURATION_CLASSES;
 export const classOf = (ms: number): number =>
   ms > 1 ? Math.min(DURATION_CLASSES - 1, Math.floor(Math.log(ms) / CLASS_WIDTH)) : 0;
 
-/** The geometric middle of a class: what its members are taken for. */
+/**
+ * Returns the geometric middle of a class, in milliseconds. It stands for all durations of the
+ * class.
+ */
 const midpointOf = (at: number): number => Math.exp((at + 0.5) * CLASS_WIDTH);
 
-/** Milliseconds; undefined where nothing was counted. */
+/** Returns a quantile in milliseconds, or undefined if nothing was counted. */
 export function quantile(counts: ArrayLike<number>, share: number): number | undefined {
   let total = 0;
   for (let i = 0; i < counts.length; i++) total += counts[i]!;

@@ -1,36 +1,43 @@
-// Requests that are under way in this process. An array in which the last one takes a leaver's place: nothing of one that is over stays.
+// Tracks the open requests of this process. When a request ends, the last entry of the array takes
+// its place, so nothing of a finished request remains.
 import { wallClock } from "../../lib/time/wall-clock.ts";
 import type { HostExchange } from "../../pipeline/exchange/exchange.ts";
 
-/** One of them, as an operator may see it: no word of it but the name of its model. */
+/**
+ * An open request as operators see it. Apart from the model name, it contains nothing of the
+ * request's content.
+ */
 export interface LiveRequest {
   readonly id: string;
-  /** When it came, in Unix milliseconds. */
+  /** Arrival time, in Unix milliseconds. */
   readonly startedAt: number;
-  /** Since it came. */
+  /** Time since its arrival, in milliseconds. */
   readonly elapsedMs: number;
   readonly frontend: string;
   readonly action: string;
-  /** Undefined: its body is not read yet. */
+  /** Requested model. Undefined until the body was read. */
   readonly model: string | undefined;
   readonly stream: boolean;
   readonly key: string | undefined;
-  /** The path of its account. */
+  /** Path of the account. */
   readonly account: string | undefined;
   readonly privacy: string;
-  /** What it is at: its body is on its way, it waits for its turn or a hook, a provider is asked, or its answer leaves. */
+  /**
+   * Current phase: the body is being received, the request waits for admission or a hook, a
+   * provider is being called, or the response is being sent.
+   */
   readonly phase: "receiving" | "waiting" | "calling" | "responding";
-  /** The call that is under way, or was last, and which provider it asks. */
+  /** Number of the current or last call, and its provider. */
   readonly attempt: number | undefined;
   readonly provider: string | undefined;
 }
 
-/** Another process that may be asked; undefined: it does not answer in time. */
+/** Another process. `readLiveRequests` returns undefined if it does not answer in time. */
 export interface LiveSource {
   readLiveRequests(): Promise<readonly LiveRequest[] | undefined>;
 }
 
-/** Of this process and of others. */
+/** Returns the open requests of this process and of others. */
 export async function readAllLiveRequests(
   own: InFlightRequests,
   others: readonly LiveSource[],
@@ -39,15 +46,15 @@ export async function readAllLiveRequests(
   return [own.listLongest(), ...lists].flatMap((some) => some ?? []);
 }
 
-/** Where one stands in the list of its process. */
+/** Entry of a request in its process's list. */
 export interface InFlightEntry {
   exchange: HostExchange | undefined;
   index: number;
 }
 
-/** Of one process, those that wait the longest. */
+/** Maximum number of listed requests per process. The oldest ones are listed. */
 const MAX_LISTED = 500;
-/** Of what a client wrote, the beginning. */
+/** Maximum length of a client-written text, in characters. Longer texts are truncated. */
 const MAX_TEXT_CHARS = 256;
 
 export class InFlightRequests {
@@ -67,7 +74,10 @@ export class InFlightRequests {
     last.index = place.index;
   }
 
-  /** What a frontend answers by itself is over at once, and not among them. */
+  /**
+   * Lists the oldest requests. Requests that a frontend answers itself are excluded, because they
+   * end immediately.
+   */
   listLongest(): LiveRequest[] {
     const now = performance.now();
     const zero = wallClock() - now;
@@ -80,7 +90,7 @@ export class InFlightRequests {
   }
 }
 
-/** `zero`: the wall clock when the other one began. */
+/** @param zero Wall clock time when the monotonic clock was 0. */
 function toLiveRequest(x: HostExchange, now: number, zero: number): LiveRequest {
   const inner = x["~"];
   const model = inner.receivedBody && x.model.slice(0, MAX_TEXT_CHARS);

@@ -1,11 +1,12 @@
-// What people call keys: records and rows have ids alone. Read from the store when it is asked for, and for a few seconds after.
+// Looks up the names of keys, because records and rows contain only IDs. Names are read from the
+// store on demand and cached for a few seconds.
 import { nearest } from "../../lib/text.ts";
 import { fail } from "../../model/error.ts";
 import type { Store } from "../../plugin/store/store.ts";
 
 const CACHE_TTL_MS = 5_000;
 const PAGE_SIZE = 500;
-/** Of so many keys the names are known; of others the ids are shown. */
+/** Maximum number of keys whose names are loaded. Other keys are shown by their ID. */
 const MAX_NAMES = 20_000;
 
 type NamesById = ReadonlyMap<string, string | undefined>;
@@ -18,7 +19,7 @@ export class KeyNames {
     this.#store = store;
   }
 
-  /** By id; undefined for a key without a name. */
+  /** Returns the names by ID. The name is undefined for a key without one. */
   readAll(): Promise<NamesById> {
     const now = performance.now();
     if (!this.#cached || now - this.#cached.at > CACHE_TTL_MS) {
@@ -29,7 +30,10 @@ export class KeyNames {
     return this.#cached.names;
   }
 
-  /** The id of the key that is meant: by id, or by the name that only one has. `used`: whether one of this id has asked for anything. */
+  /**
+   * Returns the ID of a key that is given by its ID or by a unique name.
+   * @param hasRequests Whether a key with this ID has sent requests.
+   */
   async resolveId(said: string, hasRequests: (id: string) => boolean): Promise<string> {
     const names = await this.readAll();
     if (names.has(said)) return said;

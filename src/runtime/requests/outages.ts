@@ -1,5 +1,6 @@
-// When providers were in cooldown: from the first failure to the first response after it, the newest so many. Kept over restarts, since
-// an operator asks for last night in the morning.
+// Records when providers were in cooldown: from the first failure to the first response after it.
+// Only the newest outages are kept. They survive restarts, because operators ask about last night
+// in the morning.
 import type { GatewayEvent } from "../../plugin/gateway-event.ts";
 import type { ErrorKind } from "../../model/error.ts";
 
@@ -7,37 +8,40 @@ import type { ErrorKind } from "../../model/error.ts";
 export interface Outage {
   readonly provider: string;
   readonly credential: string;
-  /** null: all its models. */
+  /** Null: all models of the provider. */
   readonly model: string | null;
-  /** The kind of the first failure. */
+  /** Error kind of the first failure. */
   readonly errorKind: ErrorKind;
   readonly startedAt: number;
-  /** When the cooldown ends, or ended. Each failure during it moves it. */
+  /** When the cooldown ends or ended. Each failure during the cooldown extends it. */
   readonly cooldownEndsAt: number;
-  /** The first response after it. Absent: there was none yet. */
+  /** When the first response after the cooldown arrived. Unset if there was none yet. */
   readonly recoveredAt?: number;
 }
 
 type Target = Pick<Outage, "provider" | "credential" | "model">;
 
 const MAX_OUTAGES = 500;
-/** Of one provider in an answer. */
+/** Maximum number of outages in one answer, per provider. */
 const MAX_SHOWN = 20;
 
 const isSameTarget = (a: Target, b: Target): boolean =>
   a.provider === b.provider && a.credential === b.credential && a.model === b.model;
 
 export class Outages {
-  /** The oldest first. */
+  /** All outages, oldest first. */
   #all: Outage[] = [];
   #changes = 0;
 
-  /** Grows with every change. */
+  /** Version number, which increases with every change. */
   get version(): number {
     return this.#changes;
   }
 
-  /** With several workers each of them reports a cooldown and its end: the first report of each counts. */
+  /**
+   * Records a cooldown event. With several workers, each of them reports a cooldown and its end,
+   * and only the first report of each counts.
+   */
   onEvent(event: GatewayEvent): void {
     if (event.type === "cooldown_started") {
       const { provider, credential, model, reason, until, at } = event;
@@ -56,7 +60,7 @@ export class Outages {
     }
   }
 
-  /** The newest first. */
+  /** Returns the outages of a provider, newest first. */
   listOf(provider: string): readonly Outage[] {
     return this.#all
       .filter((each) => each.provider === provider)
@@ -68,7 +72,7 @@ export class Outages {
     return Buffer.from(JSON.stringify(this.#all));
   }
 
-  /** Throws for anything that `written` did not return. */
+  /** Restores serialized outages. Throws if the bytes are invalid. */
   restore(bytes: Buffer): void {
     const all = JSON.parse(bytes.toString()) as unknown;
     if (!Array.isArray(all) || !all.every(isOutage)) throw new TypeError("Not a list of outages.");

@@ -1,4 +1,5 @@
-// The counts and outages of an earlier process: a file each in the state directory, rewritten once a minute.
+// Persists request counts and outages across restarts, in one file each in the state directory. The
+// files are rewritten once per minute.
 import { open, readFile, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
 import type { Log } from "../../lib/log/log.ts";
@@ -10,7 +11,7 @@ interface Persistable {
   restore(bytes: Buffer): void;
 }
 
-/** More than either file may ever have. */
+/** Maximum file size, in bytes. Both files are always smaller. */
 const MAX_FILE_BYTES = 64 << 20;
 
 export const readStats = (stateDir: string, stats: RequestStats, log: Log): Promise<void> =>
@@ -22,7 +23,10 @@ export const writeStats = (stateDir: string, stats: RequestStats): Promise<void>
 export const writeOutages = (stateDir: string, outages: Outages): Promise<void> =>
   writeFileOf(join(stateDir, "outages"), outages);
 
-/** A file that is damaged or of another version is left as it is: counting starts from zero. */
+/**
+ * Reads a file. A damaged file, or one of another version, is left unchanged, and counting starts
+ * at zero.
+ */
 async function readFileInto(path: string, into: Persistable, log: Log): Promise<void> {
   try {
     const bytes = await readFile(path);

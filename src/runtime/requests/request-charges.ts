@@ -1,13 +1,13 @@
-// What the ledger says of one request: each attempt with its rows, what it cost and by which lines of its price.
+// Reads the ledger rows of one request: each attempt with its cost and the price lines that apply.
 import { roundHalfEven } from "../../money/decimal.ts";
 import { calculateBill } from "../../money/price.ts";
 import type { Unit } from "../../model/usage.ts";
 import type { LedgerEntry, Store } from "../../plugin/store/store.ts";
 
-/** A request is never sent to more candidates than this, by far. */
+/** Maximum number of attempts to read. Far above the number of candidates of any request. */
 const MAX_ATTEMPTS = 16;
 
-/** One attempt, by its rows. */
+/** One attempt, assembled from its rows. */
 export interface ChargedAttempt {
   readonly attempt: string;
   readonly n: number;
@@ -18,7 +18,7 @@ export interface ChargedAttempt {
   readonly clientRequest: LedgerEntry["clientRequest"];
   readonly target: LedgerEntry["target"];
   readonly reservedAt: number;
-  /** Undefined: it is open. */
+  /** Undefined while the attempt is open. */
   readonly settledAt: number | undefined;
   readonly state: LedgerEntry["state"];
   readonly outcome: string;
@@ -26,19 +26,19 @@ export interface ChargedAttempt {
   readonly ms: LedgerEntry["ms"];
   readonly usage: LedgerEntry["usage"];
   readonly holdNano: bigint | null | undefined;
-  /** Its settle row's; corrections are beside it. null: no known price. */
+  /** Cost in the settle row, without corrections. Null if there is no known price. */
   readonly costNano: bigint | null;
-  /** The hash of the price that was pinned. */
+  /** Hash of the pinned price. */
   readonly price: string | null | undefined;
-  /** What the pinned price makes of the usage, where that is the whole bill. */
+  /** The usage priced by the pinned price. Set only if that is the whole bill. */
   readonly priceLines: readonly ChargedUnit[] | undefined;
   readonly costParts: LedgerEntry["parts"];
   readonly upstreamId: string | undefined;
   readonly upstreamCostNano: bigint | undefined;
   readonly adjustments: readonly Adjustment[];
-  /** Its rows in the ledger. */
+  /** Numbers of its ledger rows. */
   readonly rowNumbers: readonly number[];
-  /** Which process wrote them. */
+  /** Instance that wrote the rows. */
   readonly instance: string | undefined;
 }
 
@@ -54,7 +54,7 @@ interface Adjustment extends Pick<LedgerEntry, "at" | "costNano" | "reason" | "a
 
 type ChargesStore = Pick<Store, "listEntries" | "findPrice">;
 
-/** In their order; empty where the ledger knows nothing of it. */
+/** Returns the attempts of a request in order. Empty if the ledger has no rows of it. */
 export async function readCharges(store: ChargesStore, request: string): Promise<ChargedAttempt[]> {
   const found: ChargedAttempt[] = [];
   for (let n = 1; n <= MAX_ATTEMPTS; n++) {
@@ -105,7 +105,10 @@ async function toChargedAttempt(
   };
 }
 
-/** Undefined where more decided than counts and the hour: a tier, a region, several models. */
+/**
+ * Returns the price lines, or undefined if the price depended on more than usage and time: a tier,
+ * a region, or several models.
+ */
 async function priceLinesOf(
   store: ChargesStore,
   { at, price: hash }: LedgerEntry,

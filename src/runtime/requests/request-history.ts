@@ -1,5 +1,5 @@
-// What the gateway remembers of requests that are over: the last ones, counts and times of all, and when providers were in cooldown. It
-// receives them as an observer does, in the primary process.
+// Keeps the history of finished requests: the last ones, counts and durations of all, and outages
+// of providers. It receives records like an observer, in the primary process.
 import type { Log } from "../../lib/log/log.ts";
 import type { LifetimeScope } from "../../lib/lifetime-scope.ts";
 import type { RequestRecord } from "../../plugin/observer.ts";
@@ -15,9 +15,12 @@ export interface RequestHistory {
   readonly recentRequests: RequestRing;
   readonly requestStats: RequestStats;
   readonly outages: Outages;
-  /** How it hears of them. */
+  /** Observer that receives the records. */
   readonly observer: MountedObserver;
-  /** Its counts are another process's from now on: written down once more, and not again unless that comes to nothing. */
+  /**
+   * Writes the stats once more and stops writing, because another process takes over.
+   * `resumePersisting` continues if the takeover fails.
+   */
   stopPersisting(): Promise<void>;
   resumePersisting(): void;
 }

@@ -1,13 +1,13 @@
-// Requests that are over, the last so many of them: what an operator asks about a minute later. A ring, so that it never grows,
-// and its readers are no part of it: one that is slow is overtaken, and told by how much.
+// Keeps the most recent finished requests for operators. It is a ring of fixed size and independent
+// of its readers. A slow reader misses entries, and receives the number of missed ones.
 import { wallClock } from "../../lib/time/wall-clock.ts";
 import type { RequestRecord, RejectedRequest } from "../../plugin/observer.ts";
 import { isWithinAccount } from "./series-selection.ts";
 
-/** What reached a frontend, and what was turned away before one saw it. */
+/** A request that reached a frontend, or one that was rejected before. */
 export type FinishedRequest = RequestRecord | RejectedRequest;
 
-/** One of them, with its place in the order in which they came. */
+/** A finished request with its sequence number. */
 export interface RingEntry {
   readonly seq: number;
   readonly request: FinishedRequest;
@@ -15,38 +15,41 @@ export interface RingEntry {
 
 export interface RingPage {
   readonly items: readonly RingEntry[];
-  /** Read on from here. */
+  /** Sequence number to continue from. */
   readonly next: number;
-  /** So many that the reader had not read were gone when it came. */
+  /** Number of unread entries that were overwritten before this read. */
   readonly missedCount: number;
 }
 
-/** What a reader may know of the ring. Its places and counts are of the requests that the reader may see. */
+/**
+ * The part of the ring that a reader may see. Sequence numbers and counts cover only the requests
+ * that the reader may see.
+ */
 export type RingView = Pick<RequestRing, "count" | "size" | "since" | "read">;
 
 export const isRoutedRequest = (over: FinishedRequest): over is RequestRecord => "frontend" in over;
 
-/** Of what a client wrote, the beginning. */
+/** Maximum length of a client-written text, in characters. Longer texts are truncated. */
 const MAX_TEXT_CHARS = 256;
 
 export class RequestRing {
   readonly #since: number;
   #slots: (FinishedRequest | undefined)[];
-  /** How many ever came: the next one's place in the order. */
+  /** Number of requests ever added, and so the next sequence number. */
   #count = 0;
-  /** The place of the oldest that is still here. */
+  /** Sequence number of the oldest entry that is still present. */
   #oldest = 0;
   #added = Promise.withResolvers<void>();
-  /** By the path of the account. */
+  /** Counts by account path. */
   readonly #accounts = new Map<string, AccountCounts>();
 
-  /** `since`: before that it saw nothing. */
+  /** @param since Start of the recording, in Unix milliseconds. */
   constructor(most: number, since: number = wallClock()) {
     this.#slots = Array.from({ length: most });
     this.#since = since;
   }
 
-  /** How many it may keep. */
+  /** Maximum number of entries. */
   get capacity(): number {
     return this.#slots.length;
   }
@@ -57,12 +60,12 @@ export class RequestRing {
     return this.#count - this.#oldest;
   }
 
-  /** From when on every request is in it, in Unix milliseconds. */
+  /** Time from which the ring is complete, in Unix milliseconds. */
   get since(): number {
     return this.#oldest === 0 ? this.#since : (this.#at(this.#oldest)?.at ?? wallClock());
   }
 
-  /** From now on so many, the newest. */
+  /** Changes the capacity. The newest entries are kept. */
   setCapacity(most: number): void {
     if (most === this.#slots.length) return;
     const first = Math.max(this.#oldest, this.#count - most);
@@ -88,7 +91,10 @@ export class RequestRing {
     this.#added = Promise.withResolvers();
   }
 
-  /** A person is taken out of the ledger, by a label or a key, and so out of here: clients' and operators' words of requests go. */
+  /**
+   * Removes texts that clients and operators wrote. Called when personal data is erased from the
+   * ledger, by a label or a key.
+   */
   redactTexts(): void {
     for (let seq = this.#oldest; seq < this.#count; seq++) {
       const over = this.#at(seq)!;
@@ -97,7 +103,7 @@ export class RequestRing {
     }
   }
 
-  /** The newest first. */
+  /** Returns matching requests, newest first. */
   find(matches: (over: FinishedRequest) => boolean, most: number): FinishedRequest[] {
     const found: FinishedRequest[] = [];
     for (let seq = this.#count - 1; seq >= this.#oldest && found.length < most; seq--)
@@ -105,7 +111,7 @@ export class RequestRing {
     return found;
   }
 
-  /** From `after` on, in the order in which they came; `undefined`: from the oldest that is here. */
+  /** Reads entries from `after` on, in order of arrival. `undefined`: from the oldest entry. */
   read(
     after: number | undefined,
     matches: (over: FinishedRequest) => boolean,
@@ -116,7 +122,8 @@ export class RequestRing {
   }
 
   /**
-   * The requests of an account and of those below it, with places and counts that other requests do not change. `undefined`: all requests.
+   * Returns a view of the requests of an account and the accounts below it. Its sequence numbers
+   * and counts are not affected by other requests. `undefined`: all requests.
    */
   within(account: string | undefined): RingView {
     if (account === undefined) return this;
@@ -142,12 +149,12 @@ export class RequestRing {
     };
   }
 
-  /** Resolves when something has come. */
+  /** Resolves when a request is added. */
   whenAdded(): Promise<void> {
     return this.#added.promise;
   }
 
-  /** It makes room for a newer one. */
+  /** Counts an entry that is overwritten by a newer one. */
   #lost(over: FinishedRequest | undefined): void {
     const account = over && accountOf(over);
     if (account === undefined) return;
@@ -167,7 +174,10 @@ export class RequestRing {
   }
 }
 
-/** Requests of one account: how many ever came, how many of them are gone, and when the last of those was over, in Unix milliseconds. */
+/**
+ * Counts of one account: requests ever added, requests overwritten, and the time of the last
+ * overwritten one, in Unix milliseconds.
+ */
 interface AccountCounts {
   came: number;
   gone: number;
@@ -188,7 +198,7 @@ function pageOf(
   most: number,
 ): RingPage {
   const { first, count } = rows;
-  // A place that is still to come is one of an earlier process.
+  // A sequence number from the future was issued by an earlier process.
   const asked = after === undefined || after > count ? first : after;
   const from = Math.max(asked, first);
   const items: RingEntry[] = [];
@@ -200,7 +210,10 @@ function pageOf(
   return { items, next: seq, missedCount: from - asked };
 }
 
-/** As it is kept: a label may be a person, a client's own tracing writes what it likes, and a client may call its model by a whole book. */
+/**
+ * Returns the record as it is stored. Labels may identify a person, the client's trace state can
+ * contain anything, and a model name can be arbitrarily long.
+ */
 function toStored(over: FinishedRequest): FinishedRequest {
   if (!isRoutedRequest(over)) return over;
   const isPrivate = over.privacy !== "off" && Object.keys(over.labels).length > 0;
@@ -214,6 +227,6 @@ function toStored(over: FinishedRequest): FinishedRequest {
   };
 }
 
-/** A slice of a text keeps the whole text alive; this is one of its own. */
+/** Truncates a text into a new string, because a slice would keep the whole original in memory. */
 const truncate = (text: string): string =>
   text.length <= MAX_TEXT_CHARS ? text : Buffer.from(text.slice(0, MAX_TEXT_CHARS)).toString();

@@ -1,5 +1,5 @@
-// Counts and times of requests by frontend, by provider and model, by key and by account, over stretches of five seconds, minutes and hours.
-// What a request adds is a few numbers; what is asked is added up when it is asked.
+// Counts and times requests by frontend, provider, model, key, and account, in slots of 5 seconds,
+// 1 minute, and 1 hour. A request adds only a few numbers. Sums are computed when they are read.
 import { wallClock } from "../../lib/time/wall-clock.ts";
 import { inputTokens, outputTokens } from "../../model/usage.ts";
 import type { RequestRecord } from "../../plugin/observer.ts";
@@ -8,9 +8,12 @@ import { selectSeries, type SeriesQuery, type StatsBy } from "./series-selection
 import { classOf, quantile } from "./duration-classes.ts";
 import { findOrCreateCell, OTHER_SERIES, TimeSlots, type Series } from "./time-slots.ts";
 
-// Names of series by what stands behind their beginning. One that was made before is found faster than it is made again, and what a
-// request adds is counted some thousand times a second.
-/** More than a gateway sees in a minute; clients make up names too. */
+// Caches series names by their suffix. A lookup is faster than building the string, and requests
+// are counted thousands of times per second.
+/**
+ * Maximum number of cached names. More than a gateway uses per minute, because clients can also
+ * invent names.
+ */
 const MAX_NAMES = 4_096;
 class SeriesNameCache {
   readonly #prefix: string;
@@ -41,7 +44,7 @@ const FILE_HEADER = "tollgate stats 1\n";
 
 export type StatsStep = "minute" | "hour";
 
-/** Milliseconds, right to a tenth. */
+/** Percentiles in milliseconds, accurate to about 10%. */
 export interface DurationPercentiles {
   readonly p50: number;
   readonly p95: number;
@@ -50,29 +53,29 @@ export interface DurationPercentiles {
 
 type RequestCounts = { readonly [C in Exclude<(typeof COUNTS)[number], "costNano">]: number };
 
-/** One series over one stretch of time. */
+/** One series over a period of time. */
 export interface StatsRow extends RequestCounts {
-  /** "" of all. */
+  /** Name of the series. Empty for the series of all requests. */
   readonly name: string;
   readonly costNano: bigint;
-  /** Undefined: nothing was counted. */
+  /** Undefined if nothing was counted. */
   readonly ms: DurationPercentiles | undefined;
   readonly firstTokenMs: DurationPercentiles | undefined;
-  /** What the gateway itself took of each request; undefined of calls. */
+  /** Time that the gateway itself spent per request. Undefined for calls. */
   readonly overheadMs: DurationPercentiles | undefined;
 }
 
 export interface StatsPage {
-  /** From when on it was counted, in Unix milliseconds. */
+  /** Start of the counting, in Unix milliseconds. */
   readonly countedSince: number;
   readonly rows: readonly (StatsRow & { readonly at: number })[];
-  /** Of all these stretches together, the largest first. */
+  /** Totals over all slots of the page, largest first. */
   readonly totals: readonly StatsRow[];
-  /** Where more follows: ask again from here. */
+  /** Start of the next page, if there is more. */
   readonly next: number | undefined;
 }
 
-/** In one answer. */
+/** Maximum number of slots per page. */
 const MAX_STEPS = 1_500;
 
 export class RequestStats {
@@ -84,7 +87,7 @@ export class RequestStats {
   readonly #now: () => number;
   readonly #frontends = new SeriesNameCache("frontend:");
   readonly #keys = new SeriesNameCache("key:");
-  /** By path. */
+  /** By account path. */
   readonly #accounts = new SeriesNameCache("account:");
   /** By provider. */
   readonly #models = new Map<string, SeriesNameCache>();
@@ -135,8 +138,8 @@ export class RequestStats {
   }
 
   /**
-   * Of the last so many milliseconds: every series of one kind, those that cost most first. More than ten minutes are added up
-   * by the minute.
+   * Returns all series of one type over the last `windowMs` milliseconds, sorted by cost. Windows
+   * over 10 minutes are summed from the minute slots.
    */
   recentRows(by: StatsBy, windowMs: number): readonly StatsRow[] {
     this.#flushPending();
@@ -153,7 +156,10 @@ export class RequestStats {
       .sort((a, b) => Number(b.costNano - a.costNano) || b.requests - a.requests);
   }
 
-  /** `most`: series; the others of each stretch are one. */
+  /**
+   * Returns a page of series.
+   * @param of `most`: maximum number of series. The remaining ones of each slot are merged.
+   */
   readSeries(
     of: SeriesQuery & { from: number; to: number; step: StatsStep; most: number },
   ): StatsPage {
@@ -209,7 +215,7 @@ export class RequestStats {
     return Buffer.concat([Buffer.from(FILE_HEADER), head.toBuffer(), ...parts]);
   }
 
-  /** What `written` gave to a process that is over. Throws where it is not that. */
+  /** Restores the stats that an earlier process serialized. Throws if the bytes are invalid. */
   restore(bytes: Buffer): void {
     if (!bytes.subarray(0, FILE_HEADER.length).equals(Buffer.from(FILE_HEADER)))
       throw new RangeError("It is in another format.");
@@ -223,7 +229,7 @@ export class RequestStats {
     );
   }
 
-  /** What waits goes where it belongs: once in five seconds, or when it is asked for. */
+  /** Adds the pending counts to their slots. Called every 5 seconds and before a read. */
   #flushPending(): void {
     const now = this.#now();
     const all = [this.#recentSlots, this.#slotsByStep.minute, this.#slotsByStep.hour];
@@ -263,7 +269,7 @@ function countRequest(
 ): void {
   cell.increment("requests");
   if (end !== "ok") cell.increment(end);
-  // What was refused at once says nothing of how fast answers are.
+  // A rejected request does not count toward response times, because it ends immediately.
   if (end === "ok" || end === "failed") cell.total[classOf(ms)]!++;
   if (first !== undefined) cell.firstToken[classOf(first)]!++;
 }

@@ -1,20 +1,23 @@
-// Which of the counted series an answer is about, and under which names it sums them up.
+// Selects the series of a query, and the names under which they are summed.
 import type { Series } from "./time-slots.ts";
 
-/** What is counted separately. `model`: provider and upstream name; there and under `provider`, calls are counted instead of requests. */
+/**
+ * The dimension of a query. `model` is the provider with the upstream model name. With `model` and
+ * `provider`, calls are counted instead of requests.
+ */
 export type StatsBy = "all" | "frontend" | "model" | "provider" | "key" | "account";
 
 export interface SeriesSelection {
   includes(series: Series): boolean;
-  /** The series that this one is added to. */
+  /** Returns the series that this one is added to. */
   mapTo(series: Series): Series;
 }
 
 export interface SeriesQuery {
   readonly by: StatsBy;
-  /** Only of this account and the accounts below it. By `all` or `account`. */
+  /** Restricts the query to this account and the accounts below it. Only for `all` or `account`. */
   readonly account?: string | undefined;
-  /** Only calls of this provider. By `all` or `model`. */
+  /** Restricts the query to calls of this provider. Only for `all` or `model`. */
   readonly provider?: string | undefined;
 }
 

@@ -1,14 +1,17 @@
-// What is counted of one series in one stretch of time, and how it is written down: a few bytes for what is not zero.
+// Counters of one series in one time slot, and their encoding, which stores only nonzero values.
 import { DURATION_CLASSES } from "./duration-classes.ts";
 
-/** In the order in which they are written. Append only: what was written by an earlier version is read by this one. */
+/**
+ * Counters in the order of their encoding. Append only, because data from earlier versions must
+ * stay readable.
+ */
 export const COUNTS = [
   "requests",
   /** The provider or the gateway failed. */
   "failed",
-  /** The gateway said no, or what was asked was at fault. */
+  /** The gateway rejected the request, or the request was invalid. */
   "refused",
-  /** The client went away. */
+  /** The client disconnected. */
   "canceled",
   "cached",
   "calls",
@@ -26,18 +29,18 @@ const COUNT_INDEX = Object.fromEntries(COUNTS.map((name, i) => [name, i])) as Re
   number
 >;
 
-/** Of a millisecond: what the gateway itself takes is often less than one. */
+/** Units of overhead per millisecond. The gateway's own time is often below 1 ms. */
 export const OVERHEAD_UNITS_PER_MS = 100;
 
 export class StatsCell {
   readonly #counts = new Float64Array(COUNTS.length);
-  /** From the first byte of a request to its end. */
+  /** Durations from the first byte of a request to its end. */
   readonly total = new Uint32Array(DURATION_CLASSES);
-  /** Written as one: an earlier version passes the second half over. */
+  /** Encoded as one array, because an earlier version ignores the second half. */
   readonly #laterHistograms = new Uint32Array(2 * DURATION_CLASSES);
-  /** To the first content. */
+  /** Durations to the first token. */
   readonly firstToken = this.#laterHistograms.subarray(0, DURATION_CLASSES);
-  /** The gateway's own time, in classes of `OWN_UNITS`. */
+  /** The gateway's own time, in classes of 1 / `OVERHEAD_UNITS_PER_MS` milliseconds. */
   readonly overhead = this.#laterHistograms.subarray(DURATION_CLASSES);
 
   get(count: CountName): number {
@@ -69,13 +72,13 @@ export class StatsCell {
   }
 }
 
-/** Passes over one that was written. */
+/** Skips an encoded cell. */
 export function skipCell(from: CellReader): void {
   for (let sparse = 3; sparse > 0; sparse--)
     for (let n = from.readInteger() * 2; n > 0; n--) from.readInteger();
 }
 
-/** Whole numbers, seven bits to a byte. Costs may be below nothing: their sign is the lowest bit. */
+/** Encodes integers with 7 bits per byte. Costs can be negative, so the sign is the lowest bit. */
 export class CellWriter {
   #bytes = Buffer.allocUnsafe(1024);
   #length = 0;
@@ -97,7 +100,9 @@ export class CellWriter {
     this.#length += bytes.copy(this.#bytes, this.#length);
   }
 
-  /** How many are not zero, then each with its distance to the one before. */
+  /**
+   * Writes the number of nonzero values, then each value with its distance from the previous one.
+   */
   writeSparse(values: ArrayLike<number>): void {
     const there: number[] = [];
     for (let i = 0; i < values.length; i++) if (values[i] !== 0) there.push(i);
@@ -123,14 +128,17 @@ export class CellWriter {
   }
 }
 
-/** What is kept for hours has memory of its own: a slice of Node's pool keeps 64 KB for a hundred bytes. */
+/**
+ * Copies bytes into a separate buffer for long-term storage. A slice of Node's buffer pool would
+ * keep 64 KB alive for 100 bytes.
+ */
 export function copyToOwnBuffer(bytes: Uint8Array): Buffer {
   const own = Buffer.allocUnsafeSlow(bytes.length);
   own.set(bytes);
   return own;
 }
 
-/** Throws where it is not what a `CellWriter` has written. */
+/** Reads data from a `CellWriter`. Throws if the data is invalid. */
 export class CellReader {
   readonly #bytes: Uint8Array;
   #at = 0;
@@ -168,7 +176,7 @@ export class CellReader {
     for (let n = this.readInteger(); n > 0; n--) {
       at += this.readInteger();
       const value = this.readInteger();
-      // What a later version counts besides is passed over.
+      // Counters of a later version are skipped.
       if (at < into.length) into[at] = (value % 2 === 1 ? -1 : 1) * Math.floor(value / 2);
     }
   }

@@ -1,28 +1,34 @@
-// What was counted, by stretches of one length: the one that runs, open, and those before it, closed and written down. Bounded in
-// three ways: so many stretches, so many series in each, so many bytes in all; the oldest go first.
+// Keeps counts in time slots of one length: the open slot, and the closed ones in encoded form.
+// Three limits apply: the number of slots, the series per slot, and the total bytes. The oldest
+// slots are dropped first.
 import { StatsCell, CellReader, CellWriter, copyToOwnBuffer, skipCell } from "./stats-cell.ts";
 
 export interface SlotBounds {
-  /** How long one is. */
+  /** Length of a slot, in milliseconds. */
   readonly slotMs: number;
-  /** How many are kept. */
+  /** Maximum number of slots. */
   readonly maxSlots: number;
-  /** Of all that are closed. */
+  /** Maximum total size of the closed slots, in bytes. */
   readonly maxBytes: number;
 }
 
-/** While one runs it may have so many series; when it is closed the smallest of them become one. */
+/**
+ * Maximum number of series in an open slot. When the slot closes, the smallest series are merged.
+ */
 const MAX_OPEN_SERIES = 2_000;
 const MAX_CLOSED_SERIES = 500;
 export const OTHER_SERIES = "other";
 
 interface ClosedSlot {
-  /** Unix milliseconds. */
+  /** Start of the slot, in Unix milliseconds. */
   readonly at: number;
   readonly bytes: Buffer;
 }
 
-/** "model:demo/echo": what is counted, by what, and which. "": all of it. */
+/**
+ * Name of a series, such as "model:demo/echo": the dimension and the value. Empty for the series of
+ * everything.
+ */
 export type Series = string;
 
 export class TimeSlots {
@@ -41,7 +47,7 @@ export class TimeSlots {
     return findOrCreateCell(this.#open, series);
   }
 
-  /** What comes from now on belongs to the stretch that this moment is in. A clock that goes back changes nothing. */
+  /** Opens the slot that contains `now`. If the clock goes back, nothing changes. */
   advanceTo(now: number): void {
     const at = this.#startOf(now);
     if (at <= this.#startedAt) return;
@@ -50,12 +56,15 @@ export class TimeSlots {
     this.#evict(now);
   }
 
-  /** The start of the oldest; undefined: nothing was counted. */
+  /** Start of the oldest slot. Undefined if nothing was counted. */
   get oldestStart(): number | undefined {
     return this.#closed[0]?.at ?? (this.#open.size > 0 ? this.#startedAt : undefined);
   }
 
-  /** Every cell of `from` ≤ start < `to`, whose series it wants, from the oldest on. One start may come twice. */
+  /**
+   * Passes each cell with `from` ≤ start < `to` in a wanted series to `take`, oldest first. Two
+   * cells may have the same start.
+   */
   read(
     from: number,
     to: number,
@@ -69,7 +78,7 @@ export class TimeSlots {
         if (wants(series)) take(this.#startedAt, series, cell);
   }
 
-  /** All of it, the open one too. */
+  /** Returns all slots in encoded form, including the open one. */
   serialize(): Buffer[] {
     const open =
       this.#open.size > 0 ? [{ at: this.#startedAt, bytes: encodeSlot(this.#open) }] : [];
@@ -81,7 +90,7 @@ export class TimeSlots {
     });
   }
 
-  /** What was written before, by a process that is over. Throws where it was not. */
+  /** Restores the slots that an earlier process serialized. Throws if the bytes are invalid. */
   restore(bytes: Uint8Array, now: number): void {
     const from = new CellReader(bytes);
     const slots: ClosedSlot[] = [];
@@ -120,7 +129,10 @@ export class TimeSlots {
   }
 }
 
-/** The series' own, or, where there are too many already, that of all others beside it. */
+/**
+ * Returns the cell of a series. If there are too many series, returns the shared cell for other
+ * series.
+ */
 export function findOrCreateCell(cells: Map<Series, StatsCell>, series: Series): StatsCell {
   const there = cells.get(series);
   if (there) return there;
@@ -135,7 +147,7 @@ const otherSeriesOf = (series: Series): Series => {
   return mark < 0 ? series : `${series.slice(0, mark + 1)}${OTHER_SERIES}`;
 };
 
-/** The largest, and what the others come to. */
+/** Keeps the largest series and merges the rest. */
 function mergeSmallSeries(open: ReadonlyMap<Series, StatsCell>): ReadonlyMap<Series, StatsCell> {
   if (open.size <= MAX_CLOSED_SERIES) return open;
   const all = [...open].sort(([, a], [, b]) => b.get("requests") - a.get("requests"));
