@@ -1,10 +1,11 @@
-// The accounts that the store keeps, as this process knows them: all of them, so that a request waits for none. Read when the process
-// begins, told of each change before the command that made it is answered, and read anew when another gateway has changed some.
+// Caches all accounts of the store in this process, so that no request waits for one. They are
+// loaded at startup and updated before the command that changes one is answered. They are reloaded
+// when another gateway has changed accounts.
 import type { AccountRecord } from "../../plugin/store/account.ts";
 import type { Store } from "../../plugin/store/store.ts";
 import type { StoredAccounts } from "../../pipeline/accounts/accounts.ts";
 
-/** Of one page. */
+/** Page size of the listing. */
 const PAGE_SIZE = 1_000;
 
 export class AccountCache implements StoredAccounts {
@@ -19,7 +20,10 @@ export class AccountCache implements StoredAccounts {
     return this.#all.values();
   }
 
-  /** What is older than what is known changes nothing: a listing may have been begun before the last change. */
+  /**
+   * Stores a record, unless a newer version is known. A listing may have begun before the last
+   * change.
+   */
   put(record: AccountRecord): void {
     const known = this.#all.get(record.id);
     if (known && known.version > record.version) return;
@@ -27,7 +31,7 @@ export class AccountCache implements StoredAccounts {
     this.version++;
   }
 
-  /** All that the store has. Nothing is ever taken out there: what has ended is there still. */
+  /** Loads all accounts. None has to be removed, because the store never deletes an account. */
   async load(store: Pick<Store, "listAccounts">): Promise<void> {
     let after: string | undefined;
     do {

@@ -1,5 +1,6 @@
-// One file from an address that a client or an upstream wrote: GET, no credentials, few hops, few bytes, little time, and every
-// hop dialled through the egress guard, unless it is at an origin that the operator wrote.
+// Downloads one file from a URL that a client or an upstream server wrote. It sends a GET request
+// without credentials, and limits redirects, bytes, and time. Every hop passes the egress guard,
+// unless its origin was configured by the operator.
 import { Agent } from "undici";
 import { createEgressGuard, type EgressGuard } from "../../lib/net/egress-guard.ts";
 import { fail, getFault } from "../../model/error.ts";
@@ -7,18 +8,18 @@ import { fail, getFault } from "../../model/error.ts";
 export interface DownloadLimits {
   maxBytes: number;
   deadlineMs: number;
-  /** Redirects that are followed. */
+  /** Maximum number of redirects. */
   hops: number;
 }
 
 export interface DownloadRequest extends Partial<DownloadLimits> {
-  /** An origin that may stand on a private network: the operator wrote it. */
+  /** An origin that may be on a private network, because the operator configured it. */
   trustedOrigin?: string | undefined;
 }
 
 export interface DownloadedFile {
   bytes: Buffer;
-  /** As the server names it, without parameters. */
+  /** Content type from the server, without parameters. */
   contentType: string;
 }
 
@@ -54,7 +55,7 @@ export function createDownloader(through: EgressGuard = createEgressGuard()): Do
         if (getFault(error)) throw error;
         const { code = "", message } = error as Error & { code?: string };
         if (code.startsWith("address_")) return fail("upstream", message, { code, cause: error });
-        // The engine's words have addresses in them.
+        // Node's messages contain addresses.
         return fail("upstream", `A file could not be fetched: ${code || "the connection broke"}.`, {
           code: "download_failed",
           cause: error,
@@ -65,7 +66,7 @@ export function createDownloader(through: EgressGuard = createEgressGuard()): Do
   };
 }
 
-/** An address that may be dialled, and the agent that dials it. */
+/** A URL that may be contacted, with the agent that connects to it. */
 interface DialTarget {
   url: URL;
   dispatcher: Agent;
@@ -86,11 +87,11 @@ async function fetchFollowing(
       path: url.pathname + url.search,
       method: "GET",
       signal,
-      // Compressed bytes would have to be counted twice; pictures do not shrink.
+      // Compressed bytes would have to be counted twice, and images do not compress well.
       headers: { accept: "*/*", "accept-encoding": "identity" },
     });
     const { statusCode: status, headers, body } = answer;
-    // A body that is thrown away says so as an error, and nothing else listens for it.
+    // A discarded body emits an error that nothing else listens for.
     body.on("error", () => {});
     if (status === 200) {
       const mime = String(headers["content-type"] ?? "").split(";", 1)[0]!;

@@ -1,7 +1,8 @@
-// How long something took, as counts below bounds that double: small, exact in its sum, and readable by whatever draws histograms.
+// Records durations in buckets with doubling bounds. It is small, its sum is exact, and it fits the
+// usual histogram formats.
 import type { DurationHistogram } from "../../plugin/gateway-stats.ts";
 
-/** 0.125 ms, doubled up to about 16 s. */
+/** Upper bounds, in milliseconds: 0.125, doubled up to about 16 s. */
 const BUCKETS_MS: readonly number[] = Array.from({ length: 18 }, (_, i) => 0.125 * 2 ** i);
 
 export class DurationRecorder {

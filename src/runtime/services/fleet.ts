@@ -1,5 +1,5 @@
-// The gateways that share a store, as an operator wants to see them: which live, what each runs, whose clock or knowledge is off. A store
-// of one process is a fleet of one.
+// Describes the gateways that share a store for operators: which are live, what each runs, and
+// whose clock or data is out of date. A store of one process is a fleet of one.
 import { availableParallelism, hostname, networkInterfaces } from "node:os";
 import { wallClock } from "../../lib/time/wall-clock.ts";
 import type { InstanceInfo, InstanceState } from "../../plugin/store/store-instance.ts";
@@ -8,25 +8,28 @@ import type { Store } from "../../plugin/store/store.ts";
 import { readInstances } from "./store-instances.ts";
 
 export interface FleetNode extends InstanceState {
-  /** The one that was asked. */
+  /** Whether this is the gateway that was queried. */
   readonly isSelf: boolean;
 }
 
 export interface Fleet {
-  /** Gateways, those that live first. */
+  /** Gateways, live ones first. */
   readonly nodes: readonly FleetNode[];
-  /** Programs of the command line that have the store open now. */
+  /** Command-line programs that have the store open now. */
   readonly commandPrograms: readonly FleetNode[];
-  /** What an operator should look at, in words; none: all is well. */
+  /** Messages for the operator. Empty if everything is in order. */
   readonly warnings: readonly string[];
 }
 
-/** By a clock that is further off, calls stand in the wrong day, and a window may be another one. */
+/**
+ * Maximum clock difference before a warning, in milliseconds. With a larger one, calls are counted
+ * on the wrong day or in the wrong window.
+ */
 const MAX_CLOCK_SKEW_MS = 2_000;
-/** What a key's change may take to be known everywhere. */
+/** Maximum delay until a key change is known to every gateway before a warning, in milliseconds. */
 const MAX_SYNC_LAG_MS = 1_500;
 
-/** Of a generation that answers: its number, and the hash of its config. */
+/** Part of the current generation: its number and its config. */
 interface AnsweringGeneration {
   readonly built: { readonly gen: { readonly number: number } };
   readonly config: {
@@ -36,7 +39,10 @@ interface AnsweringGeneration {
   };
 }
 
-/** What the store and other gateways know of this one. Until it answers clients (no `url`) there is little to say. */
+/**
+ * Returns the description of this gateway for the store and other gateways. Before the gateway
+ * serves clients, `url` is empty and only basic fields are set.
+ */
 export function instanceInfoOf(
   version: string,
   url: string,
@@ -55,7 +61,10 @@ export function instanceInfoOf(
       };
 }
 
-/** At any address of this machine: by one that others see. A unix socket is seen by none. */
+/**
+ * Returns an address that other machines can reach if the gateway listens on all addresses. A Unix
+ * socket has none.
+ */
 function reachableAddress(url: string, host: string | undefined): Pick<InstanceInfo, "address"> {
   if (!URL.canParse(url) || !/^https?:/.test(url)) return {};
   const at = new URL(url);
@@ -67,7 +76,10 @@ function reachableAddress(url: string, host: string | undefined): Pick<InstanceI
   return { address: at.origin };
 }
 
-/** A store that does not answer in time is told of in a remark, and this gateway is all that is known. */
+/**
+ * Returns all gateways on the store. If the store does not answer in time, returns only this
+ * gateway, with a warning.
+ */
 export async function readFleet(
   { store, instanceId = "" }: { store: Pick<Store, "listInstances">; instanceId?: string },
   self: InstanceInfo,
@@ -94,10 +106,13 @@ export async function readFleet(
   };
 }
 
-/** A program of the command line serves no client, and ends by itself. */
+/** Whether the instance is a command-line program. It serves no clients and ends by itself. */
 const isCommandProgram = ({ info }: InstanceState): boolean => info?.program === "command";
 
-/** For readings. Undefined: the store belongs to one process, or does not answer in time. */
+/**
+ * Returns the stats of the fleet. Undefined if only one process uses the store, or if the store
+ * does not answer in time.
+ */
 export async function readFleetStats({
   store,
   instanceId,

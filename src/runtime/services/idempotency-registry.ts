@@ -1,5 +1,5 @@
-// The Idempotency-Keys of the last day, in the process that knows for all. Hashes, numbers and ids alone, in memory: a gateway
-// that starts anew knows none.
+// Keeps the idempotency keys of the last 24 hours, in the process that serves all others. It stores
+// only hashes, numbers, and IDs, in memory. A restarted gateway starts empty.
 import type {
   IdempotencyClaim,
   ClaimResult,
@@ -8,20 +8,20 @@ import type {
 } from "../../pipeline/exchange/idempotency.ts";
 
 const TTL_MS = 86_400_000;
-/** Of one key; beyond it its own oldest goes. */
+/** Maximum entries per API key. Beyond it, the oldest entry of that key is dropped. */
 const MAX_PER_KEY = 10_000;
 const MAX_TOTAL = 100_000;
 
 interface ClaimEntry {
   readonly bodyHash: string;
   readonly request: string;
-  /** The process that serves it. */
+  /** Process that serves the request. */
   readonly owner: object | undefined;
   readonly since: number;
   outcome: IdempotencyOutcome | undefined;
 }
 
-/** Of one key, by name; the oldest first in both. */
+/** Claims of one API key, by hash of the idempotency key. Both maps are ordered from the oldest. */
 class KeyClaims {
   readonly running = new Map<string, ClaimEntry>();
   readonly finished = new Map<string, ClaimEntry>();
@@ -44,7 +44,10 @@ class KeyClaims {
     if (!this.running.delete(name)) this.finished.delete(name);
   }
 
-  /** What is under way goes last: without its name it would be served, and billed, once more. */
+  /**
+   * Drops the oldest entry. Open requests are dropped last, because without their entry a repeated
+   * request would be served and billed twice.
+   */
   evictOldest(): void {
     const from = this.finished.size > 0 ? this.finished : this.running;
     from.delete(from.keys().next().value!);
@@ -52,7 +55,7 @@ class KeyClaims {
 }
 
 export class InMemoryIdempotencyRegistry implements IdempotencyRegistry {
-  /** By key; the one that has been silent longest first. */
+  /** Claims by API key. The key that has been unused longest is first. */
   readonly #byKey = new Map<string, KeyClaims>();
   readonly #now: () => number;
   #size = 0;
@@ -103,7 +106,7 @@ export class InMemoryIdempotencyRegistry implements IdempotencyRegistry {
   ): void {
     const its = this.#byKey.get(keyId);
     const entry = its?.running.get(idempotencyKeyHash);
-    // Forgotten meanwhile, its name may be another one's.
+    // If the entry was dropped in the meantime, another request may own it now.
     if (!its || entry?.request !== requestId) return;
     if (outcome) its.finish(idempotencyKeyHash, entry, outcome);
     else this.#evict(keyId, its, () => its.remove(idempotencyKeyHash));
@@ -128,7 +131,7 @@ export class InMemoryIdempotencyRegistry implements IdempotencyRegistry {
     return undefined;
   }
 
-  /** One of its names goes. */
+  /** Removes an entry and updates the size. */
   #evict(who: string, its: KeyClaims, forget: () => void): void {
     const before = its.size;
     forget();

@@ -1,6 +1,7 @@
-// Image files that a client asked for by address: kept in the state folder for a while, found again by a signed path
-// that cannot be guessed and that says itself when it ends. Everything a file's life needs is in its name, so a restart
-// loses nothing and several processes may share the folder. May import: lib, model.
+// Stores image files that a client requested by URL, for a limited time, in the state directory.
+// Each has a signed path that cannot be guessed and contains its expiry. The file name contains all
+// metadata, so a restart loses nothing and several processes can share the directory. May import:
+// lib, model.
 import { createHmac, randomBytes } from "node:crypto";
 import { mkdir, open, readdir, readFile, rename, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
@@ -12,9 +13,12 @@ import { isEqualSignature, readOrCreateSigningKey } from "./signing-key.ts";
 export interface FileStoreLimits {
   ttlMs: number;
   maxFileBytes: number;
-  /** Bytes of all files. Beyond it no more are taken, because an address that was given out stays good until it ends. */
+  /**
+   * Maximum total size of all files, in bytes. When it is reached, new files are rejected, because
+   * issued URLs must stay valid until they expire.
+   */
   maxBytes: number;
-  /** Bytes of one key's files, so that one key does not take the room of all. */
+  /** Maximum size of the files of one key, in bytes, so that one key cannot use all the space. */
   maxKeyBytes: number;
 }
 
@@ -27,20 +31,20 @@ const DEFAULT_LIMITS: FileStoreLimits = {
 const MAX_TTL_MS = 7 * 24 * 60 * 60_000;
 
 export interface StoredFile {
-  /** "/files/<id>.png?e=…&s=…", below the address by which clients reach us. */
+  /** Path below the public URL: "/files/<id>.png?e=…&s=…". */
   path: string;
-  /** Unix milliseconds. */
+  /** In Unix milliseconds. */
   expiresAt: number;
 }
 
-/** An answer, ready to be written. */
+/** A complete response. */
 export interface ServedFile {
   status: 200;
   body: Buffer;
   headers: HeadersOut;
 }
 
-/** Since this process began, and what is there now. */
+/** Counts since this process started, and the files present now. */
 export interface FileCounts {
   files: number;
   bytes: number;
@@ -51,18 +55,29 @@ export interface FileCounts {
 }
 
 export interface FileStore {
-  /** The longest life is a week; without one, the configured. `who`: the id of the key that asked for it. */
+  /**
+   * Stores a file.
+   * @param ttlMs Lifetime, at most 1 week. Default: the configured one.
+   * @param who ID of the key that requested the file.
+   */
   store(bytes: Buffer, mime: string, ttlMs?: number, who?: string): Promise<StoredFile>;
-  /** `name` is what follows /files/. Refuses what was never given out and what has ended. `near`: no other gateway is asked for it. */
+  /**
+   * Returns a file, or throws if it was never issued or has expired.
+   * @param name The part of the path after /files/.
+   * @param near Whether other gateways are not queried.
+   */
   serve(name: string, query: URLSearchParams, near?: boolean): Promise<ServedFile>;
-  /** Removes what has ended, and what a crash left half written. Says how many. */
+  /** Removes expired files and partial files of a crash. Returns their number. */
   sweep(): Promise<number>;
   counts(): FileCounts;
-  /** Other limits, from now on. A file that was given out keeps its end. */
+  /** Changes the limits. Issued files keep their expiry. */
   setLimits(limits: FileStoreLimits): void;
 }
 
-/** By magic number the images codec knows these; what is not here is handed out as mere bytes. */
+/**
+ * Image types that the images codec recognizes by magic number. Other files are served as plain
+ * bytes.
+ */
 const IMAGE_TYPES = [
   ["png", "image/png"],
   ["jpg", "image/jpeg"],
@@ -73,15 +88,18 @@ const IMAGE_TYPES = [
   ["bin", "application/octet-stream"],
 ] as const;
 
-/** Expiry in seconds, id (its end says whose it is), extension: a file on disk. */
+/** Name of a file on disk: expiry in seconds, ID that ends with the owner's hash, and extension. */
 const DISK_NAME = /^(\d{1,12})\.[\w-]{24}([\w-]{8})\.[a-z]{3,4}$/;
 const PUBLIC_NAME = /^([\w-]{32})\.([a-z]{3,4})$/;
-/** No write takes this long: an older half-written file was left by a crash. */
+/**
+ * Age after which a partial file is considered abandoned by a crash, in milliseconds. No write
+ * takes this long.
+ */
 const ABANDONED_MS = 10 * 60_000;
 
 interface FileStoreOptions {
   now?: () => number;
-  /** Another gateway on the store may keep it; the address has been found good. */
+  /** Fetches a file from other gateways on the store. Called after the signature was verified. */
   fetchFromPeers?: (name: string, query: string) => Promise<Buffer | undefined>;
 }
 
@@ -109,12 +127,18 @@ class DiskFileStore implements FileStore {
     rejected: 0,
     expired: 0,
   };
-  /** Bytes on their way to disk: they have their room already, so that many at once cannot overfill the folder. */
+  /**
+   * Bytes that are being written. They are counted in advance, so that parallel writes cannot
+   * exceed the limits.
+   */
   #pendingBytes = 0;
-  /** Bytes by owner, those on their way among them. */
+  /** Bytes by owner, including those being written. */
   #bytesByOwner = new Map<string, number>();
   readonly #pendingByOwner = new Map<string, number>();
-  /** Finished while a sweep was counting, which may have missed them. Counting one twice until the next sweep is harmless. */
+  /**
+   * Files that were completed during a sweep, which may have missed them. Counting one twice until
+   * the next sweep is harmless.
+   */
   #addedDuringSweep = { files: 0, bytes: 0, owned: new Map<string, number>() };
   #sweeping: Promise<number> | undefined;
 
@@ -249,7 +273,8 @@ class DiskFileStore implements FileStore {
         "content-type": type,
         "content-length": String(body.length),
         "cache-control": `private, max-age=${Math.floor(leftMs / 1000)}, immutable`,
-        // An upstream wrote these bytes: no browser may take them for a page of ours.
+        // An upstream server wrote these bytes, so no browser may treat them as a page of the
+        // gateway.
         "x-content-type-options": "nosniff",
         "content-security-policy": "default-src 'none'; style-src 'unsafe-inline'; sandbox",
         "cross-origin-resource-policy": "cross-origin",
@@ -281,7 +306,7 @@ class DiskFileStore implements FileStore {
         addBytes(owned, owner, found.size);
       }
     }
-    // Other processes keep and sweep files here too, so the files that are there are counted.
+    // Other processes also store and sweep files here, so the existing files are counted.
     this.#counts.files = files + this.#addedDuringSweep.files;
     this.#counts.bytes = bytes + this.#addedDuringSweep.bytes;
     for (const [owner, size] of this.#addedDuringSweep.owned) addBytes(owned, owner, size);
@@ -290,7 +315,10 @@ class DiskFileStore implements FileStore {
     return swept;
   }
 
-  /** Of a key: says nothing about it, and is the same in every process and after a restart. */
+  /**
+   * Returns a hash of a key ID that does not reveal the key. It is the same in every process and
+   * after a restart.
+   */
   #ownerHashOf(who: string): string {
     return createHmac("sha256", this.#key).update(`owner\n${who}`).digest("base64url").slice(0, 8);
   }

@@ -1,5 +1,6 @@
-// Which key does a client present? Looked up by its SHA-256, remembered for a minute, forgotten at once when keys change.
-// May import: lib, plugin (types). An unknown key takes the same way as a known one.
+// Identifies the key that a client presents. Keys are looked up by their SHA-256 digest and cached
+// for 1 minute. The cache is cleared when keys change. May import: lib, plugin (types). Unknown
+// keys take the same path as known ones.
 import { wallClock } from "../../lib/time/wall-clock.ts";
 import { BoundedMap } from "../../lib/bounded-map.ts";
 import { digestKey, equalDigests, parseKey } from "../../lib/api-key.ts";
@@ -9,19 +10,24 @@ import type { KeyRecord } from "../../plugin/store/key.ts";
 import type { Store } from "../../plugin/store/store.ts";
 
 export interface KeyCache {
-  /** Undefined: unknown, revoked or expired; a client is not told which. At once where it is remembered. */
+  /**
+   * Returns the key of a secret. Returns undefined if it is unknown, revoked, or expired, because
+   * clients may not learn which. Synchronous if the key is cached.
+   */
   find(secret: string): KeyRecord | undefined | Promise<KeyRecord | undefined>;
-  /** A key was made, changed or revoked: nothing remembered counts any more. */
+  /** Clears the cache after a key was created, changed, or revoked. */
   invalidate(): void;
 }
 
-/** Longer than any key that is issued; more is not worth hashing. */
+/** Maximum length of a secret that is hashed, in characters. Longer than any issued key. */
 const MAX_SECRET_LENGTH = 1_024;
-/** Unknown digests and known secrets are remembered up to these numbers, the oldest going first. */
+/**
+ * Maximum numbers of cached secrets and of cached unknown digests. The oldest are dropped first.
+ */
 const MAX_KNOWN = 10_000;
 const MAX_UNKNOWN = 10_000;
 
-/** A client is refused after that, and may come again. */
+/** Timeout of a lookup, in milliseconds. Afterwards the client is rejected and may retry. */
 const TIMEOUT_MS = 5_000;
 
 interface CachedKey {
@@ -40,19 +46,26 @@ export function createKeyCache(
     now?: () => number;
     ttlMs?: number;
     patienceMs?: number;
-    /** The store has said that it cannot be reached: it is not asked. */
+    /**
+     * Whether the store has reported that it cannot be reached. Lookups then fail without a query.
+     */
     away?: () => boolean;
   } = {},
 ): KeyCache {
-  /** By the secret itself, so that a known client costs no hash; only secrets that were found get in. */
+  /**
+   * Keys by secret, so that a known client costs no hash. Only secrets that were found are added.
+   */
   const bySecret = new BoundedMap<string, CachedKey>(MAX_KNOWN);
-  /** By digest: a flood of invented secrets can push out its own kind only. */
+  /**
+   * Unknown digests. They have their own cache, so that a flood of invented secrets cannot displace
+   * known keys.
+   */
   const unknown = new BoundedMap<string, number>(MAX_UNKNOWN);
   const asking = new Map<string, Promise<KeyRecord | undefined>>();
-  /** Answers to questions asked before the last forget() are not remembered. */
+  /** Number of invalidations. Results of lookups that began before the last one are not cached. */
   let age = 0;
 
-  // A clock that was set back must not keep anything alive.
+  // An entry must not live longer because the clock was set back.
   const fresh = (until: number): boolean => until > now() && until - now() <= ttlMs;
   const valid = (record: KeyRecord): KeyRecord | undefined =>
     (record.revoked !== undefined && record.revoked <= now()) ||
@@ -63,10 +76,10 @@ export function createKeyCache(
   async function ask(hash: string): Promise<KeyRecord | undefined> {
     if (away()) throw createUnavailableFault();
     const record = await withTimeout(patienceMs, store.findKey(hash)).catch((error: unknown) => {
-      // What the store stands on is no client's matter.
+      // Details about the store are not revealed to clients.
       throw getFault(error)?.kind === "unavailable" ? createUnavailableFault() : error;
     });
-    // An admin token is no key: with it there is nothing to ask a model for.
+    // An admin token is not an API key and cannot be used for model requests.
     return record && record.admin === undefined && equalDigests(record.digest, hash)
       ? record
       : undefined;

@@ -1,5 +1,6 @@
-// Whether the gateway can take requests: one state for all processes of a gateway. The process that owns the store decides it and
-// sends every change to the others, so that `/readyz`, `status`, the console, and metrics agree.
+// Whether the gateway can accept requests, as one state for all its processes. The process that
+// owns the store decides it and sends every change to the others, so that `/readyz`, `status`, the
+// console, and metrics agree.
 import type { HealthState } from "../../plugin/gateway-stats.ts";
 import type { LedgerQueue } from "../ledger/ledger-queue-api.ts";
 
@@ -7,7 +8,7 @@ import type { LedgerQueue } from "../ledger/ledger-queue-api.ts";
 export interface LedgerOutage {
   readonly reason: string;
   readonly since: number;
-  /** The store has reported that it cannot be reached. */
+  /** Whether the store reported that it cannot be reached. */
   readonly isUnreachable: boolean;
 }
 
@@ -21,7 +22,10 @@ export class LedgerAvailability {
     return this.#outage;
   }
 
-  /** Called by the process that owns the store, and by the others with what that one has sent. */
+  /**
+   * Sets the state. Called by the process that owns the store, and by other processes with the
+   * state that it sent.
+   */
   set(failure: LedgerOutage | undefined): void {
     this.#outage = failure;
     for (const heard of this.#listeners) heard(failure);
@@ -32,7 +36,10 @@ export class LedgerAvailability {
   }
 }
 
-/** The name of the state. A gateway that drains says so whatever its ledger does: no request should be sent to it. */
+/**
+ * Returns the health state. A draining gateway reports that regardless of its ledger, because it
+ * should receive no more requests.
+ */
 export function healthStateOf(of: {
   readonly draining: boolean;
   readonly open: boolean;
@@ -43,7 +50,7 @@ export function healthStateOf(of: {
   return of.trouble ? "ledger_unavailable" : "ready";
 }
 
-/** Applies a state that the owner of the store has sent, in a process that only borrows it. */
+/** Applies a state that the owner of the store sent. Called in a process that borrows the store. */
 export function followLedgerAvailability(
   {
     ledgerAvailability,

@@ -1,21 +1,25 @@
-// What gateways on one store ask each other, at the port that clients reach: what a plugin here does not know and its like elsewhere may, and image
-// files that another one keeps. Sealed with a secret that the store has decided for all of them: no client can ask, or read what is said.
+// Queries between gateways on one store, over their public ports: data of a plugin's other
+// instances, and image files that another gateway stores. Messages are encrypted with a secret that
+// the store shares with all gateways, so no client can send or read them.
 import { createCipheriv, createDecipheriv, createHmac, randomBytes } from "node:crypto";
 import { wallClock } from "../../lib/time/wall-clock.ts";
 import type { Store } from "../../plugin/store/store.ts";
 import { readInstances } from "./store-instances.ts";
 
-/** Where a gateway is asked. */
+/** Path at which a gateway receives queries. */
 export const PEER_PATH = "/.tollgate/peer";
 
-/** A question is short; an answer may be an image. */
+/** A query is short, but a response may contain an image. */
 export const MAX_REQUEST_BYTES = 64 * 1024;
 const MAX_RESPONSE_BYTES = 96 * 1024 * 1024;
-/** A client waits for it. */
+/** Timeout of a query, in milliseconds. A client waits for it. */
 const TIMEOUT_MS = 3_000;
-/** The store is asked so often at most which others there are. */
+/** How long the list of other gateways is cached, in milliseconds. */
 const PEERS_TTL_MS = 2_000;
-/** A question that is older was recorded on its way, or comes from a clock that is off. */
+/**
+ * Maximum age of a query, in milliseconds. An older one was replayed, or comes from a gateway with
+ * a wrong clock.
+ */
 const MAX_MESSAGE_AGE_MS = 120_000;
 
 const [IV, TAG] = [12, 16];
@@ -24,7 +28,7 @@ const CIPHER = "aes-256-gcm";
 const deriveKey = (secret: Uint8Array): Buffer =>
   createHmac("sha256", secret).update("between gateways").digest();
 
-/** Any plain value, for holders of the same secret. */
+/** Encrypts a plain value for holders of the same secret. */
 export function encryptMessage(secret: Uint8Array, value: unknown): Buffer {
   const iv = randomBytes(IV);
   const cipher = createCipheriv(CIPHER, deriveKey(secret), iv);
@@ -32,7 +36,9 @@ export function encryptMessage(secret: Uint8Array, value: unknown): Buffer {
   return Buffer.concat([iv, cipher.update(text), cipher.final(), cipher.getAuthTag()]);
 }
 
-/** Undefined: it was not sealed with this secret, or long ago. */
+/**
+ * Returns the decrypted value, or undefined if it was encrypted with another secret or is too old.
+ */
 export function decryptMessage(secret: Uint8Array, bytes: Buffer): { value?: unknown } | undefined {
   if (bytes.length < IV + TAG) return undefined;
   try {
@@ -46,7 +52,10 @@ export function decryptMessage(secret: Uint8Array, bytes: Buffer): { value?: unk
   }
 }
 
-/** What a gateway says when it is asked; undefined: what asked is none of ours. */
+/**
+ * Returns the encrypted answer to a query from another gateway. Returns undefined if the sender is
+ * not one.
+ */
 export async function answerPeerRequest(
   secret: Uint8Array,
   message: Buffer,
@@ -68,12 +77,15 @@ export class PeerGateways {
     this.#secret = secret;
   }
 
-  /** All of them at once; what the first says that knows. `near`: other gateways are not meant. */
+  /**
+   * Queries all gateways in parallel and returns the first answer. `near`: other gateways are not
+   * queried.
+   */
   async askFirst(id: string, of: unknown, near = false): Promise<unknown> {
     return near ? undefined : Promise.any(await this.#askEach(id, of)).catch(() => undefined);
   }
 
-  /** What each says that knows. */
+  /** Returns the answers of all gateways that have one. */
   async askAll(id: string, of: unknown): Promise<readonly unknown[]> {
     const answers = await Promise.allSettled(await this.#askEach(id, of));
     return answers.flatMap((each) => (each.status === "fulfilled" ? [each.value] : []));

@@ -1,14 +1,18 @@
-// The same plugin in the gateway's other processes, and what they ask each other. With one process there are none.
+// Connects a plugin with its instances in the gateway's other processes. With one process there are
+// none.
 import type { LifetimeScope } from "../../lib/lifetime-scope.ts";
 
 type PeerHandler = (question: never) => unknown;
 
 export interface PluginPeers {
-  /** From now on this one answers for its id, until its scope ends or a newer one takes over. */
+  /** Registers the handler for a plugin ID, until its scope ends or a newer handler replaces it. */
   register(scope: LifetimeScope, id: string, answer: PeerHandler): void;
-  /** What another process wants to know. */
+  /** Answers a query from another process. */
   handle(id: string, question: unknown): unknown;
-  /** `near`: of this gateway's processes alone, and of no other gateway on its store. */
+  /**
+   * Queries other instances. `near`: only processes of this gateway, and no other gateway on the
+   * store.
+   */
   ask(id: string, question: unknown, near?: boolean): Promise<unknown>;
 }
 

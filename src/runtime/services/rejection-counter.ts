@@ -1,4 +1,5 @@
-// Requests that are turned away before a frontend has seen them, by code. Codes are the host's own, so there are few.
+// Counts requests that are rejected before they reach a frontend, by error code. The codes are the
+// gateway's own, so there are few.
 
 export class RejectionCounter {
   readonly #counts = new Map<string, number>();

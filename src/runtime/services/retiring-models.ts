@@ -1,9 +1,10 @@
-// Warns the operator of a model in use that its provider will retire: one line a day for each, while it is asked for.
+// Warns the operator about a model in use that its provider will retire. Logs one line per day for
+// each such model while it is requested.
 import { wallClock } from "../../lib/time/wall-clock.ts";
 import type { Log } from "../../lib/log/log.ts";
 
 const DAY_MS = 86_400_000;
-/** A date further away than this is not worth a warning yet. */
+/** How long before the retirement date warnings begin, in milliseconds. */
 const WARN_BEFORE_MS = 90 * DAY_MS;
 
 export class RetiringModels {
@@ -16,11 +17,11 @@ export class RetiringModels {
     this.#now = now;
   }
 
-  /** A call goes to this model; `retires`: an ISO date. */
+  /** Records a call to a model. `retires`: an ISO date. */
   recordUse(model: string, retires: string): void {
     const now = this.#now();
     const remainingMs = Date.parse(retires) - now;
-    // A date that cannot be read is no reason for a warning.
+    // An invalid date causes no warning.
     if (!(remainingMs <= WARN_BEFORE_MS) || now - (this.#warnedAt.get(model) ?? -Infinity) < DAY_MS)
       return;
     this.#warnedAt.set(model, now);

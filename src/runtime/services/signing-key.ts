@@ -4,7 +4,10 @@ import { join } from "node:path";
 import { fail } from "../../model/error.ts";
 import type { Store } from "../../plugin/store/store.ts";
 
-/** A folder's own secret. The first process makes it, whole or not at all; all others, and all later ones, read it. */
+/**
+ * Returns the secret of a directory. The first process creates it atomically, and all other
+ * processes read it.
+ */
 export async function readOrCreateSigningKey(dir: string): Promise<Buffer> {
   const path = join(dir, "key");
   const half = join(dir, `${randomBytes(9).toString("hex")}.tmp`);
@@ -15,7 +18,7 @@ export async function readOrCreateSigningKey(dir: string): Promise<Buffer> {
   } finally {
     await file.close();
   }
-  // Unlike rename, link does not replace a key that is there.
+  // Unlike `rename`, `link` does not replace an existing key.
   await link(half, path).catch((error: NodeJS.ErrnoException) => {
     if (error.code !== "EEXIST") throw error;
   });
@@ -27,8 +30,9 @@ export async function readOrCreateSigningKey(dir: string): Promise<Buffer> {
 }
 
 /**
- * The one that the store has decided for all gateways on it, kept as the folder's own; where a store is one gateway's alone, the folder's. The
- * first gateway's key becomes that of all.
+ * Returns the key that all gateways on a store share, and stores it in the directory. The first
+ * gateway's key becomes the shared one. If only one gateway uses the store, returns the key of the
+ * directory.
  */
 export async function agreeOnSigningKey(
   dir: string,
@@ -54,7 +58,7 @@ async function replaceKey(dir: string, key: Buffer): Promise<void> {
   await rename(half, join(dir, "key"));
 }
 
-/** Two signatures, in a time that says nothing of them. */
+/** Compares two signatures in constant time. */
 export function isEqualSignature(a: string, b: string): boolean {
   const [x, y] = [Buffer.from(a), Buffer.from(b)];
   return x.length === y.length && timingSafeEqual(x, y);

@@ -1,4 +1,5 @@
-// The state folder: private, and writable by this user. Where it is not, a fault says why.
+// Creates or checks the state directory: it must be private, and writable by this user. Throws the
+// reason otherwise.
 import { constants } from "node:fs";
 import { access, mkdir } from "node:fs/promises";
 import { fail } from "../../model/error.ts";
