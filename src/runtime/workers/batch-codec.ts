@@ -1,6 +1,7 @@
-// A batch between two processes. The two commands that every call has go as rows of one JSON text: a third less work than
-// cloning objects, on both sides. Amounts are integers beyond what JSON's numbers hold, so they stand there as text.
-// All other commands, and those that say something rare, are cloned.
+// Encodes a batch for transport between two processes. The two commands of every call are encoded
+// as rows of one JSON text, which takes a third less time than cloning objects, on both sides.
+// Amounts exceed the range of JSON numbers, so they are encoded as text. All other commands, and
+// those with rare fields, are cloned.
 import type {
   ClientRequestInfo,
   StoreCommand,
@@ -10,13 +11,16 @@ import type {
 } from "../../plugin/store/store.ts";
 
 export interface PackedBatch {
-  /** Rows, and a number where the next of the others stands. */
+  /** JSON rows. A number marks the position of the next command from `others`. */
   readonly rows: string;
   readonly others: readonly StoreCommand[];
 }
 
 type At<C> = C & { at: number };
-/** Every field is named: one that is new in a command does not compile before it has its place in a row. */
+/**
+ * Requires every field of a command, so that a new field does not compile until it has its place in
+ * a row.
+ */
 type AllFields<C> = { [K in keyof C]-?: C[K] | undefined };
 
 const encodeAmount = (value: bigint | null | undefined): string | null =>
@@ -151,7 +155,10 @@ export function unpackBatch({ rows, others }: PackedBatch): StoreCommand[] {
   });
 }
 
-/** Mostly there is nothing to tell: then it is how many. */
+/**
+ * Results of a batch. A number if there is nothing to report but their count, which is the usual
+ * case.
+ */
 export type PackedResults = number | readonly CommandResult[];
 
 export const packResults = (results: readonly CommandResult[]): PackedResults =>

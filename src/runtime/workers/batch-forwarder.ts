@@ -1,5 +1,6 @@
-// Batches of several processes on their way to one store, as one transaction: what came while the last one was being
-// made durable goes together. A process that asked for what cannot be is refused alone.
+// Merges batches of several processes into one transaction of the store: everything that arrived
+// while the previous one was committed. If a command is invalid, only the process that sent it
+// receives the error.
 import { BatchLoop, afterPendingIo } from "../../lib/batch-loop.ts";
 import { getFault } from "../../model/error.ts";
 import type { StoreCommand, Store, CommandResult } from "../../plugin/store/store.ts";
@@ -30,7 +31,8 @@ export function createBatchForwarder(store: Pick<Store, "apply">): Store["apply"
       let at = 0;
       for (const each of load) each.resolve(verdicts.slice(at, (at += each.batch.length)));
     } catch (error) {
-      // Nothing of it happened. A command that cannot be obeyed is refused to its own process alone.
+      // Nothing of the batch was applied. The batches are repeated one by one, so that an invalid
+      // command is rejected only to its own process.
       if (more.length > 0 && getFault(error)?.kind === "invalid")
         for (const each of load) await deliver([each]);
       else for (const each of load) each.reject(error);

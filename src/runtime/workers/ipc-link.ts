@@ -1,17 +1,17 @@
-// Two processes that ask each other: a question is a message there, an answer is a message back. Everything is plain data,
-// faults too. What was asked of a process that is gone is answered by an error.
+// Requests between two processes: each request is a message, and so is its response. Everything is
+// plain data, including faults. Requests to a process that has ended fail with an error.
 import { fail, createFault, getFault, type Fault } from "../../model/error.ts";
 
-/** What this side answers to, by name. */
+/** Handlers of this side, by name. */
 export type IpcHandlers = Readonly<Record<string, (...args: never[]) => unknown>>;
 
 export interface IpcLink {
   call<T>(name: string, ...args: readonly unknown[]): Promise<T>;
-  /** Without an answer. In the order in which it is said, between questions too. */
+  /** Sends a message without a response. The order is kept relative to calls. */
   notify(name: string, ...args: readonly unknown[]): void;
 }
 
-/** A process as seen from here: a child, or, from a child, `process` itself. */
+/** The channel to another process: a child, or `process` itself within a child. */
 export interface IpcChannel {
   readonly connected?: boolean;
   send?(message: object, handle: undefined, options: undefined, sent: () => void): boolean;
@@ -34,7 +34,8 @@ export function createIpcLink(channel: IpcChannel, answers: IpcHandlers): IpcLin
       ? answers[name]!(...(args as never[]))
       : fail("internal", `A process was asked for "${name}", which it does not know.`);
 
-  // A message that can no longer be sent needs no answer: "disconnect" ends every question.
+  // A message that can no longer be sent needs no response, because "disconnect" ends every
+  // request.
   const send = (message: IpcMessage): void =>
     void (channel.connected && channel.send!(message, undefined, undefined, () => {}));
 
@@ -43,7 +44,7 @@ export function createIpcLink(channel: IpcChannel, answers: IpcHandlers): IpcLin
       send({ reply: ask, value: await work(name, args) });
     } catch (error) {
       const fault = getFault(error);
-      // The cause may be anything; what crosses is plain.
+      // The cause can be any value, but only plain data can be sent.
       send({
         reply: ask,
         error: error instanceof Error ? error.message : String(error),
@@ -78,7 +79,7 @@ export function createIpcLink(channel: IpcChannel, answers: IpcHandlers): IpcLin
         try {
           send({ call: ask, name, args });
         } catch (error) {
-          // Not everything can be sent.
+          // Not every value can be sent.
           waiting.delete(ask);
           reject(error);
         }
@@ -89,7 +90,7 @@ export function createIpcLink(channel: IpcChannel, answers: IpcHandlers): IpcLin
 
 const createDisconnectedError = (): Error => new Error("The other process is gone.");
 
-/** Faults keep their kind on the way between processes. */
+/** Restores an error that was sent by another process. Faults keep their kind. */
 function toError(message: string, name: string, value: Fault | undefined): Error {
   if (!value) return Object.assign(new Error(message), { name });
   return createFault(value.kind, value.message, value);

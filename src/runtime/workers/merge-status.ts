@@ -1,4 +1,4 @@
-// One status for all processes of a gateway.
+// Merges the status of all processes of a gateway.
 import { worseCooldown } from "../health/merge-cooldowns.ts";
 import type { GatewayStatus, WorkerStatus } from "../gateway-api.ts";
 
@@ -9,7 +9,7 @@ export function mergeStatus(
   if (!workers) return primary;
   const inFlight = new Map(primary.generations.map((each) => [each.generation, each.inFlight]));
   const resting = new Map<string, GatewayStatus["cooldowns"][number]>();
-  // Observers are in the primary, and other plugins in the workers.
+  // Observers run in the primary, and other plugins in the workers.
   const all = [primary, ...workers].flatMap(({ quarantinedHooks }) => quarantinedHooks);
   const quarantined = new Map<string, GatewayStatus["quarantinedHooks"][number]>();
   for (const one of all.toSorted((a, b) => a.until - b.until))
@@ -30,7 +30,8 @@ export function mergeStatus(
       const key = `${latency.target} ${latency.stream}`;
       if (latency.calledAt > (latencies.get(key)?.calledAt ?? 0)) latencies.set(key, latency);
     }
-    // One folder, which each counts now and then; what was done is each one's own.
+    // All processes share one directory and count its files periodically, so the maximum is used.
+    // Operation counts are per process and are added.
     files.files = Math.max(files.files, worker.files.files);
     files.bytes = Math.max(files.bytes, worker.files.bytes);
     for (const count of ["stored", "served", "rejected", "expired"] as const)
@@ -44,7 +45,8 @@ export function mergeStatus(
     cooldowns: [...resting.values()],
     quarantinedHooks: [...quarantined.values()],
     unreachablePlugins: [...unreachable.values()],
-    // Each has its own view: what is told is that of the one that asked last.
+    // Each process measures its own latencies. Those of the last process that called the target are
+    // reported.
     latencies: [...latencies.values()],
     files,
     workers,

@@ -1,23 +1,29 @@
-// What a worker has reserved and not settled, told by the batches that it sends. When it dies, this is what a restart
-// would find open: settled as recovery does it, from the last progress or from the hold.
+// Tracks the calls that a worker has reserved and not settled, based on the batches that it sends.
+// If the worker dies, these calls are settled as recovery after a restart would do it: with the
+// last progress, or with the reserved amount.
 import type { StoreCommand, Settle, Store, CommandResult } from "../../plugin/store/store.ts";
 import type { Usage } from "../../model/usage.ts";
 
 interface OpenReservation {
   readonly at: number;
   readonly holdNano: bigint | null;
-  /** False: reserved when its worker was gone already, so no byte of such a call has left. */
+  /**
+   * False if the reserve was confirmed after its worker had died, so no byte of the call was sent.
+   */
   readonly wasConfirmed: boolean;
   usage: Usage;
   costNano: bigint | null;
 }
 
 export interface OpenReservations {
-  /** To the store, watched. */
+  /** Passes a batch to the store and tracks its calls. */
   apply: Store["apply"];
-  /** The owner is dead: what it left open, once everything that it had sent is durable. */
+  /**
+   * Returns the settles for the open calls of a dead worker. Call it after everything that the
+   * worker sent is durable.
+   */
   settleAll(now: number): Promise<(Settle & { at: number })[]>;
-  /** Calls under way. */
+  /** Number of open calls. */
   readonly size: number;
 }
 
@@ -29,7 +35,7 @@ export function trackReservations(apply: Store["apply"]): OpenReservations {
   function landed(command: StoreCommand, verdict: CommandResult): void {
     switch (command.do) {
       case "reserve":
-        // A repeat changes nothing.
+        // A repeated command changes nothing.
         if (!verdict.ok || open.has(command.attempt)) return;
         const { at, holdNano } = command;
         open.set(command.attempt, { at, holdNano, wasConfirmed: !dead, usage: {}, costNano: null });
@@ -63,7 +69,7 @@ export function trackReservations(apply: Store["apply"]): OpenReservations {
     async settleAll(now) {
       dead = true;
       await Promise.allSettled(under);
-      // One moment for all, not before any of it began: between them no time has passed, whatever the clock says.
+      // One time for all calls, not before any of them began, even if the clock was set back.
       const at = [...open.values()].reduce((latest, call) => Math.max(latest, call.at), now);
       return [...open].map(([attempt, call]) =>
         call.wasConfirmed ? recoveredSettle(attempt, call, at) : voidSettle(attempt, at),
@@ -75,7 +81,7 @@ export function trackReservations(apply: Store["apply"]): OpenReservations {
   };
 }
 
-/** As recovery settles a call of which no more is known. */
+/** Returns the settle that recovery writes for a call. */
 export const recoveredSettle = (
   attempt: string,
   call: Pick<OpenReservation, "holdNano" | "usage" | "costNano">,

@@ -1,9 +1,14 @@
-// A worker that ends with a connection on its way to it. Node's cluster waits for the worker's word on that connection for ever, and so
-// does the client; and a child with something in its hands never tells that its channel is closed, so whatever waits for that waits
-// too. Both are mended here. The word is said before anything is read, so nothing is lost where another worker gets the connection.
+// Handles connections that were on their way to a worker that ended. Node's cluster module waits
+// forever for the worker to acknowledge such a connection, and so does the client. A child with a
+// pending handle also never emits "disconnect", so everything that waits for it hangs. This module
+// repairs both. The acknowledgment precedes any read, so no data is lost if another worker receives
+// the connection.
 import type { ChildProcess } from "node:child_process";
 
-/** Marks what the cluster says to its workers. That is no documented part of Node: what looks otherwise passes as it did. */
+/**
+ * Marks internal messages of the cluster module. They are undocumented, so messages in another
+ * format are passed on unchanged.
+ */
 const CLUSTER_COMMAND = "NODE_CLUSTER";
 
 interface ClusterMessage {
@@ -18,12 +23,16 @@ interface PendingConnection {
   readonly connection: { close(): void };
 }
 
-/** `others`: whether another worker takes connections. Where none does, the client hears an end. What comes back: how many are on their way. */
+/**
+ * Returns a function with the number of connections on their way.
+ * @param hasOtherWorkers Whether another worker accepts connections. If none does, the connection
+ *   is closed.
+ */
 export function reassignPendingConnections(
   child: ChildProcess,
   hasOtherWorkers: () => boolean,
 ): () => number {
-  /** One at a time for each port. */
+  /** Pending connections. There is at most one per port. */
   let pending: readonly PendingConnection[] = [];
   let isDisconnected = false;
   const send = child.send.bind(child) as (...args: unknown[]) => boolean;
@@ -41,18 +50,18 @@ export function reassignPendingConnections(
     if (cmd === CLUSTER_COMMAND && ack !== undefined)
       pending = pending.filter(({ seq }) => seq !== ack);
   });
-  // After the cluster's own: it hands this worker nothing any more.
+  // Runs after the cluster module's own handler, which sends nothing more to this worker.
   child.once("disconnect", () => {
     isDisconnected = true;
     const orphaned = pending;
     pending = [];
     for (const { seq, connection } of orphaned)
-      // As a worker says it that is about to end.
+      // Same message as from a worker that is about to end.
       if (hasOtherWorkers())
         child.emit("internalMessage", { cmd: CLUSTER_COMMAND, ack: seq, accepted: false });
       else connection.close();
   });
-  // Ended, and all that it had sent has been read.
+  // The child has ended, and everything that it sent was read.
   child.once("close", () => {
     if (!isDisconnected) child.emit("disconnect");
   });

@@ -1,5 +1,5 @@
-// The store as a worker has it: every method is a question to the process that owns it. Nothing is kept here, so that
-// what one worker writes is what every other one reads.
+// The store as a worker uses it: every method is a request to the process that owns the store.
+// Nothing is cached here, so what one worker writes is what every other one reads.
 import type { Store } from "../../plugin/store/store.ts";
 import type { IpcHandlers, IpcLink } from "./ipc-link.ts";
 import { STORE_READ_METHODS } from "../ledger/store-read-methods.ts";
@@ -12,12 +12,12 @@ import {
   type PackedResults,
 } from "./batch-codec.ts";
 
-/** Without a lease: the owner gives signs of life for all. */
+/** Has no lease, because the owner sends the heartbeats for all processes. */
 export const createRemoteStore = (link: Pick<IpcLink, "call">): Store => ({
   open: (owner) => link.call("open", owner),
   apply: async (batch) => unpackResults(await link.call<PackedResults>("apply", packBatch(batch))),
   ...(Object.fromEntries(
-    // A signal cannot be sent: the owner's own desk says how much one key may ask of it.
+    // A signal cannot be sent. The owner limits the queries per key itself.
     STORE_READ_METHODS.map((name) => [
       name,
       (...args: unknown[]) => link.call(name, ...args.filter((arg) => !hasSignal(arg))),
@@ -25,7 +25,10 @@ export const createRemoteStore = (link: Pick<IpcLink, "call">): Store => ({
   ) as Pick<Required<Store>, (typeof STORE_READ_METHODS)[number]>),
 });
 
-/** The owner's side of it. A worker opens nothing, and what it writes goes together with what others do. */
+/**
+ * Handlers on the owner's side. A worker does not open the store, and its writes are batched with
+ * those of others.
+ */
 export const createStoreHandlers = (
   store: Store,
   reports: Pick<Store, "listEntries" | "sumEntries">,
@@ -34,7 +37,8 @@ export const createStoreHandlers = (
   apply: async (packed: PackedBatch) => packResults(await apply(unpackBatch(packed))),
   findKey: (digest: string) => store.findKey(digest),
   listKeys: (page?: never) => store.listKeys(page),
-  // What it does not have is empty: a worker asks nothing of an account that is none.
+  // Methods that the store lacks return an empty result. A worker never requests an account that
+  // does not exist.
   listAccounts: (page?: never) => store.listAccounts?.(page) ?? { items: [] },
   readLimits: (limits: never, at: number) => store.readLimits?.(limits, at) ?? [],
   listEntries: (query: never, page?: never) => reports.listEntries(query, page),

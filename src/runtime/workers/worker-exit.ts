@@ -1,4 +1,4 @@
-// What becomes of a worker that has ended: it is told, and what it had open is settled.
+// Handles the end of a worker: logs it, and settles its open calls.
 import { wallClock } from "../../lib/time/wall-clock.ts";
 import type { Services } from "../services.ts";
 import type { WorkerHandle } from "./worker-handle.ts";
@@ -13,7 +13,7 @@ export function reportWorkerExit(
   observerSink.reportEvent({ type: "worker_exited", at: wallClock(), ...of });
 }
 
-/** As recovery would: from what is known of each call. */
+/** Settles the open calls as recovery would, from what is known of each call. */
 export async function settleOpenReservations(
   { ledgerQueue, log }: Services,
   { reservations }: WorkerHandle,

@@ -1,4 +1,4 @@
-// One worker as the primary sees it: a process, what it may ask, what it has open, and its end.
+// Represents a worker in the primary: its process, its requests, its open calls, and its end.
 import type { ChildProcess } from "node:child_process";
 import cluster from "node:cluster";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -20,73 +20,85 @@ import { createIpcLink, type IpcChannel } from "./ipc-link.ts";
 import { createStoreHandlers } from "./remote-store.ts";
 import type { WorkerCommands } from "./worker-protocol.ts";
 
-/** A reading is of now, or it is the last one. */
+/** Timeout of a stats query, in milliseconds. If it expires, the last stats are used. */
 const STATS_TIMEOUT_MS = 1_000;
 
 type WorkerReply<N extends keyof WorkerCommands> = Awaited<ReturnType<WorkerCommands[N]>>;
 
 export interface WorkerHandle {
-  /** Of this place among the workers; the process that takes over has it too. */
+  /** Index of the worker. The process that replaces it has the same index. */
   readonly slot: number;
   readonly pid: number;
   readonly startedAt: number;
   readonly reservations: OpenReservations;
-  /** Asks, and ends a worker that does not answer in time: it might go on with what is not wanted any more. */
+  /**
+   * Calls the worker, and kills it if it does not answer in time, because it could continue with an
+   * outdated state.
+   */
   call<N extends keyof WorkerCommands>(
     name: N,
     withinMs: number,
     ...args: Parameters<WorkerCommands[N]>
   ): Promise<WorkerReply<N>>;
-  /** Asks what may stay unanswered: then, or when it ends, it is undefined. */
+  /** Calls the worker. Resolves with undefined if it does not answer in time or ends. */
   tryCall<N extends keyof WorkerCommands>(
     name: N,
     withinMs: number,
     ...args: Parameters<WorkerCommands[N]>
   ): Promise<WorkerReply<N> | undefined>;
-  /** Its readings. */
+  /** Source of the worker's live stats and open requests. */
   readonly statsSource: StatsSource & LiveSource;
-  /** Without an answer, also before it serves. */
+  /** Sends a message without a response, even before the worker serves. */
   notify<N extends "updateModelLists" | "setLedgerAvailability">(
     name: N,
     ...args: Parameters<WorkerCommands[N]>
   ): void;
   kill(): void;
-  /** How many connections are on their way to it. Those that wait for a worker do so while each has one. */
+  /**
+   * Returns the number of connections on their way to it. While connections wait for a worker, each
+   * worker has one.
+   */
   pendingConnections(): number;
-  /** Resolves, with how it ended, when it has and everything that it had sent is here. */
+  /**
+   * Resolves with the exit reason when the worker has ended and everything that it sent was
+   * received.
+   */
   readonly exited: Promise<string>;
 }
 
-/** What the primary does for a worker. */
+/** Services that the primary provides to a worker. */
 interface WorkerHandleOptions {
   store: Store;
   usageQueries: Pick<Store, "listEntries" | "sumEntries">;
   apply: Store["apply"];
-  /** It says that something is wrong with it: it goes on with what it has, and wants nothing new. */
+  /**
+   * Called when the worker reports a problem. It finishes its open requests and needs a
+   * replacement.
+   */
   onUnhealthy: () => void;
-  /** No row of it gets through to the store. */
+  /** Called when none of its rows reaches the store. */
   onStoreFailure: (why: string) => void;
-  /** It does not answer, and is ended. */
+  /** Called when it did not answer in time and is killed. */
   onTimeout: (asked: string, withinMs: number) => void;
-  /** What it has to tell observers. */
+  /** Receives its records and events for observers. */
   observerSink: Pick<
     ObserverSink,
     "reportRequest" | "reportRejection" | "reportEvent" | "processExited"
   >;
-  /** Requests with an Idempotency-Key, of all processes. */
+  /** Registry of idempotency keys of all processes. */
   idempotency: IdempotencyRegistry;
-  /** It asks on behalf of a plugin what that plugin's others know. */
+  /** Queries other instances of a plugin on the worker's behalf. */
   pluginPeers: (id: string, question: unknown, near?: boolean) => Promise<unknown>;
-  /** The same, for what all processes are like. */
+  /** Returns the live stats of all processes on the worker's behalf. */
   stats: () => Promise<unknown>;
-  /** Whether another one takes connections. */
+  /** Whether another worker accepts connections. */
   hasOtherWorkers: () => boolean;
 }
 
 export function spawnWorker(place: number, options: WorkerHandleOptions): WorkerHandle {
   const forked = cluster.fork();
   const { process: child } = forked;
-  // A connection cannot be handed to a worker that has just died; its end is told by itself.
+  // Sending a connection to a worker that has just died fails. The exit is reported separately.
   forked.on("error", () => {});
   const reservations = trackReservations(options.apply);
   const link = createIpcLink(child as IpcChannel, {

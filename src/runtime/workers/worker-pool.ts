@@ -1,5 +1,6 @@
-// The workers of a gateway, from the side of the primary: hired together, given the same orders, replaced when one dies.
-// What a dead one had open is settled at once. May import: the gateway floor and below; knows nothing of requests.
+// Manages the workers in the primary: starts them together, keeps them on the same generation, and
+// replaces those that die. Open calls of a dead worker are settled immediately. May import: the
+// gateway layer and below. Has no knowledge of requests.
 import cluster from "node:cluster";
 import { setTimeout as sleep } from "node:timers/promises";
 import { childProcessFlags } from "../../lib/disable-debugger.ts";
@@ -17,42 +18,49 @@ import type { BroadcastName, WorkerCommands, WorkerGeneration } from "./worker-p
 import { afterPendingReads } from "../http/close-grace.ts";
 import type { Services } from "../services.ts";
 
-// What the workers of a gateway are given.
+// Dependencies of the worker pool.
 interface WorkerPoolOptions {
   readonly size: number;
-  /** The program that a worker runs. */
+  /** Program that a worker runs. */
   readonly program: string;
   readonly services: Services;
   readonly listen: GatewayConfig["listen"];
-  /** Descriptors that were open before we came, for the first of them. */
+  /** Descriptors that were already open when the gateway started, for the first addresses. */
   readonly inheritedDescriptors: readonly number[];
-  /** Nothing more is taken there by this process. */
+  /** Stops accepting connections at an address in this process. */
   readonly stopAccepting: (place: BoundAddress) => void;
-  /** What requests in flight have at an end. */
+  /** Returns how long open requests may take during a shutdown, in milliseconds. */
   readonly shutdownTimeoutMs: () => number;
-  /** None stays up. */
+  /** Called when no worker stays up. */
   readonly onFailed: (error: Error) => void;
-  /** One answers no more. */
+  /** Called when a worker has ended. */
   readonly onWorkerExit: (source: StatsSource) => void;
 }
 
-// What several workers have against one config.
-/** The problems of the first that has any: they are the same everywhere. */
+// Returns the problems of the first worker that has any. They are the same in every worker.
 async function firstProblems(
   told: readonly Promise<readonly LocatedProblem[]>[],
 ): Promise<readonly LocatedProblem[]> {
-  // All have answered before one goes on: none is left building what is not wanted.
+  // Waits until all workers have answered, so that none is still building an unwanted generation.
   await Promise.allSettled(told);
   const all = await Promise.all(told);
   return all.find((problems) => problems.some((p) => p.severity === "error")) ?? [];
 }
 
-// At the end of all workers: with the last of them Node's cluster closes the connections that it has taken and that no worker has yet. So it takes
-// no more, and hands out what it has, before any of them is told to end.
-/** A worker that takes none for so long will take none. */
+// Drains the accept queue before all workers end. When the last worker ends, Node's cluster module
+// closes accepted connections that no worker has received. So the primary first stops accepting,
+// and distributes what it has.
+/**
+ * How long pending connections are awaited, in milliseconds. A worker that has not taken its
+ * connection by then will not take it.
+ */
 const TIMEOUT_MS = 5_000;
 const POLL_MS = 5;
-/** `shut` ends the taking. While a connection waits for a worker each of them has one on its way. */
+/**
+ * Waits until all accepted connections were distributed. While a connection waits for a worker,
+ * each worker has one on its way.
+ * @param stopAccepting Stops accepting connections.
+ */
 async function drainAcceptQueue(
   workers: Iterable<Pick<WorkerHandle, "pendingConnections">>,
   stopAccepting: () => void,
@@ -67,17 +75,20 @@ async function drainAcceptQueue(
     await sleep(POLL_MS);
 }
 
-/** For plugins that take their time; a plugin's own setup has a shorter one. */
+/** Allows for slow plugins. The timeout of a single plugin's setup is shorter. */
 const PREPARE_TIMEOUT_MS = 60_000;
 const REPLY_TIMEOUT_MS = 10_000;
-/** After the time that requests in flight have, for everything else to end. */
+/** Time for everything else to end after open requests have finished, in milliseconds. */
 const EXIT_TIMEOUT_MS = 15_000;
 const BACKOFF_MS = { first: 100, last: 10_000 };
-/** A worker that lives so long has started well. */
+/** Uptime after which a worker counts as started successfully, in milliseconds. */
 const HEALTHY_AFTER_MS = 10_000;
-/** So many in a row, and no other worker there: it will not get better by itself. */
+/** Failed starts in a row, with no other worker running, after which the gateway gives up. */
 const MAX_FAILURES = 6;
-/** Between the choice of a free port and its opening another program may take it. */
+/**
+ * Attempts to open a port. Another program may take a free port between its selection and its
+ * opening.
+ */
 const MAX_PORT_ATTEMPTS = 5;
 
 export class WorkerPool {
@@ -85,13 +96,15 @@ export class WorkerPool {
   readonly #forwardBatch: ReturnType<typeof createBatchForwarder>;
   readonly #serving = new Set<WorkerHandle>();
   readonly #workers = new Set<WorkerHandle>();
-  /** What the dead left is handed to the ledger before that closes. */
+  /**
+   * Ended workers whose open calls are not settled yet. They are awaited before the ledger closes.
+   */
   readonly #pendingExits = new Set<Promise<void>>();
-  /** On their way out, with another one in their place already. */
+  /** Workers that are ending and already have a replacement. */
   readonly #retired = new WeakSet<WorkerHandle>();
   readonly #unsubscribeLists: () => void;
   #generation: WorkerGeneration;
-  /** Where its ports are, once they are open. */
+  /** Addresses of the open ports. */
   addresses: readonly BoundAddress[] = [];
   #failures = 0;
   #opened = false;
@@ -119,12 +132,12 @@ export class WorkerPool {
     return this.urls[0] ?? "";
   }
 
-  /** Calls under way, of all. */
+  /** Returns the number of open calls of all workers. */
   inFlight(): number {
     return [...this.#workers].reduce((sum, { reservations }) => sum + reservations.size, 0);
   }
 
-  /** All of them, or none and what is in the way. */
+  /** Starts all workers. If one fails, starts none and returns the problems. */
   async open(): Promise<readonly LocatedProblem[]> {
     const workers = Array.from({ length: this.#options.size }, (_, i) => this.#spawnWorker(i + 1));
     try {
@@ -140,7 +153,7 @@ export class WorkerPool {
     }
   }
 
-  /** All build it, and only when all are ready does it answer anywhere. */
+  /** Prepares a generation in all workers, and commits it only when all are ready. */
   async changeGeneration(
     order: WorkerGeneration,
     locate: ProblemLocator,
@@ -154,7 +167,8 @@ export class WorkerPool {
       return problems;
     }
     this.#generation = order;
-    // A worker that cannot is of no use; one that has joined since these were asked knows of the order before.
+    // A worker that cannot commit is killed. A worker that joined after the prepare step was
+    // started with this generation.
     const joined = [...this.#serving].filter((member) => !workers.includes(member));
     const commit = (member: WorkerHandle) =>
       member.call("commitGeneration", REPLY_TIMEOUT_MS, this.addresses);
@@ -165,7 +179,10 @@ export class WorkerPool {
     return [];
   }
 
-  /** All but the one that asks, which may be the primary; the first that knows. */
+  /**
+   * Queries a plugin's instances in all processes except the one that asks, which may be the
+   * primary. Returns the first answer.
+   */
   askPlugins(id: string, question: unknown, asking?: WorkerHandle): Promise<unknown> {
     const others = [...this.#serving].filter((member) => member !== asking);
     const known = others.map(async (member) => {
@@ -175,12 +192,12 @@ export class WorkerPool {
     return Promise.any(known).catch(() => undefined);
   }
 
-  /** For readings: those too that begin, and those that finish what they have. */
+  /** Returns the stats sources of all workers, including those that are starting or ending. */
   statsSources(): readonly (StatsSource & LiveSource)[] {
     return [...this.#workers].map(({ statsSource }) => statsSource);
   }
 
-  /** Resolves when every process has heard it. */
+  /** Resolves when every process has received the message. */
   call = <N extends BroadcastName>(
     name: N,
     ...args: Parameters<WorkerCommands[N]>
@@ -195,7 +212,7 @@ export class WorkerPool {
     return statuses.filter(Boolean);
   }
 
-  /** Whether any of them has been asked for /readyz. */
+  /** Announces the shutdown. Returns whether any worker received a request for `/readyz`. */
   async announceClose(): Promise<boolean> {
     this.#announced = true;
     const replies = await Promise.all(
@@ -213,7 +230,7 @@ export class WorkerPool {
     let cut = 0;
     await this.#forEach([...this.#workers], async (member) => {
       const stopped = member.call("stop", drainMs + EXIT_TIMEOUT_MS, drainMs, succeeded);
-      // It could not write all that it had, say: what it left is settled here.
+      // The worker may have failed to write everything. Its open calls are settled here.
       cut += await stopped.catch(() => (member.kill(), 0));
       const killTimer = setTimeout(member.kill, EXIT_TIMEOUT_MS);
       await member.exited;
@@ -231,7 +248,9 @@ export class WorkerPool {
     await Promise.all(this.#pendingExits);
   }
 
-  /** A worker that dies meanwhile is told by its end. */
+  /**
+   * Runs work on each worker. The end of a worker that dies in the meantime is handled separately.
+   */
   async #forEach(
     workers: readonly WorkerHandle[],
     work: (member: WorkerHandle) => Promise<unknown>,
@@ -273,7 +292,9 @@ export class WorkerPool {
     return worker.call("prepareGeneration", PREPARE_TIMEOUT_MS, order);
   }
 
-  /** The first one shows whether the ports can be had; the others join it. */
+  /**
+   * Opens the ports. The first worker shows whether they are available, and the others then join.
+   */
   async #openPort(workers: readonly WorkerHandle[]): Promise<void> {
     const { listen, inheritedDescriptors } = this.#options;
     for (let tries = listen.some(({ port }) => port === 0) ? MAX_PORT_ATTEMPTS : 1; ; tries--) {
@@ -289,7 +310,7 @@ export class WorkerPool {
     }
     for (const member of workers.slice(1))
       await member.call("commitGeneration", REPLY_TIMEOUT_MS, this.addresses);
-    // While the port opens no worker takes the place of one that ends.
+    // A worker that ends while the ports are opened is not replaced.
     const exited = workers.find((member) => !this.#workers.has(member));
     if (exited) throw new Error(`A worker has ended (${await exited.exited}).`);
     for (const member of workers) this.#serving.add(member);
@@ -304,14 +325,15 @@ export class WorkerPool {
       reportWorkerExit(this.#options.services, worker, how);
       if (!this.#retired.has(worker)) void this.#replaceWorker(worker, how);
     }
-    // A silent store keeps no worker from ending: the next start finds what is open.
+    // A silent store does not delay the end of a worker, because the next start finds the open
+    // calls.
     await Promise.race([
       settleOpenReservations(this.#options.services, worker),
       sleep(REPLY_TIMEOUT_MS, undefined, { ref: false }),
     ]);
   }
 
-  /** Another one takes over at once, and it may finish what it has. */
+  /** Replaces a worker. The old one may finish its open requests. */
   #retireWorker(worker: WorkerHandle): void {
     if (this.#ending || this.#retired.has(worker)) return;
     if (!this.#serving.delete(worker)) return worker.kill();
@@ -340,7 +362,7 @@ export class WorkerPool {
     try {
       await this.#bringUpToDate(member);
     } catch (error) {
-      // If it is not dead yet it is of no use: its end brings the next try.
+      // The worker is useless even if it is still alive. Its end triggers the next attempt.
       this.#options.services.log.error({ worker: slot, err: error }, "a worker did not start");
       member.kill();
       return;
@@ -352,7 +374,7 @@ export class WorkerPool {
     );
   }
 
-  /** What is current may change while it builds. */
+  /** Brings a new worker to the current generation, which may change while the worker builds it. */
   async #bringUpToDate(worker: WorkerHandle): Promise<void> {
     let order: WorkerGeneration;
     do {

@@ -1,5 +1,5 @@
-// One process of several: services with a borrowed store, a slot for generations, a port that it shares. What it does it is told to do by
-// the primary, and when the primary is gone it is gone too.
+// A worker process: services with a borrowed store, a generation slot, and a shared port. It
+// follows the primary's commands, and ends when the primary ends.
 import { resolve } from "node:path";
 import { wallClock } from "../../lib/time/wall-clock.ts";
 import { createInMemoryModelLists } from "../../catalog/model-lists.ts";
@@ -29,7 +29,7 @@ export interface WorkerOptions {
   readonly mask: SecretMask;
 }
 
-/** Does what the process at the other end asks for. */
+/** Starts a worker that is controlled over the channel. */
 export const startWorker = (options: WorkerOptions, channel: IpcChannel): WorkerProcess =>
   new WorkerProcess(options, channel);
 
@@ -65,12 +65,12 @@ class WorkerProcess {
     channel.once("disconnect", this.#exit.resolve);
   }
 
-  /** Resolves when this one is to end. */
+  /** Resolves when this worker should end. */
   get whenDone(): Promise<void> {
     return this.#exit.promise;
   }
 
-  /** Something is wrong here: another process should take over. */
+  /** Reports a problem in this process, so that another process takes over. */
   reportUnhealthy(): void {
     this.#link.notify("reportUnhealthy");
   }
@@ -114,7 +114,7 @@ class WorkerProcess {
     const { config } = loaded;
     if (!config) return loaded.problems;
     this.#opened ??= await this.#open(config, env);
-    // The primary has asked providers whether they are ready, for all workers.
+    // The primary has checked the readiness of providers for all workers.
     const built = {
       number: generation,
       loaded,
@@ -176,7 +176,7 @@ class WorkerProcess {
     await slot?.whenDrained();
     this.#observerSink.flush();
     await this.#scope[Symbol.asyncDispose]();
-    // The answer goes first.
+    // The response is sent before the process ends.
     setImmediate(this.#exit.resolve);
     return cut;
   }

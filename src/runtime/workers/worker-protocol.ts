@@ -1,4 +1,4 @@
-// What the primary and its workers say to each other, all of it plain data.
+// Messages between the primary and its workers. All of them are plain data.
 import type { ModelList } from "../../catalog/model-lists.ts";
 import type { FileTexts } from "../../config/source/config-files.ts";
 import type { ConfigOverrides } from "../../config/resolve-config.ts";
@@ -10,53 +10,58 @@ import type { LocalStats } from "../health/sum-stats.ts";
 import type { LiveRequest } from "../requests/in-flight-requests.ts";
 import type { WorkerStatus } from "../gateway-api.ts";
 
-/** A generation to be built: the same texts make the same one everywhere. */
+/** A generation to build. The same config texts produce the same generation everywhere. */
 export interface WorkerGeneration {
   readonly generation: number;
-  /** Undefined: what ships with the package. */
+  /** Path of gateway.yaml. Undefined if the config that ships with the package is used. */
   readonly file: string | undefined;
   readonly configTexts: FileTexts;
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly overrides: ConfigOverrides;
 }
 
-/** What a worker is asked, in the order in which it is asked. */
+/** Commands to a worker. They are executed in the order in which they are sent. */
 export type WorkerCommands = {
-  /** Builds it, and changes nothing yet. */
+  /** Builds a generation without serving it. */
   prepareGeneration(order: WorkerGeneration): Promise<readonly LocatedProblem[]>;
-  /** From now on what was prepared answers; the first time, every port is opened. Their addresses as clients say them. */
+  /**
+   * Serves the prepared generation. The first time, opens every port. Returns their public URLs.
+   */
   commitGeneration(at: readonly BoundAddress[]): Promise<readonly string[]>;
-  /** What was prepared is not wanted after all. */
+  /** Discards the prepared generation. */
   abandonGeneration(): Promise<void>;
-  /** A provider's live list is another one. */
+  /** Replaces a provider's live model lists. */
   updateModelLists(provider: string, heard: readonly ModelList[] | undefined): void;
-  /** Keys have changed: nothing remembered of them counts any more. */
+  /** Clears all cached keys. */
   invalidateKeys(): void;
-  /** A provider, or one credential of it, is to be asked again. */
+  /** Ends the cooldowns of a provider, or of one of its credentials. */
   resetCooldowns(provider: string, credential: string | undefined): void;
-  /** An account of the store is another one. */
+  /** Replaces the cached record of an account. */
   accountChanged(record: AccountRecord): void;
-  /** Any may be: all of them are asked for anew. */
+  /** Reloads all accounts. Used when it is unknown which ones changed. */
   reloadAccounts(): Promise<void>;
-  /** Whether the ledger accepts rows: every process says the same of it. */
+  /** Sets whether the ledger accepts rows, so that every process reports the same state. */
   setLedgerAvailability(trouble: LedgerOutage | undefined): void;
-  /** What the same plugin in another process wants to know. */
+  /** Answers a query from the same plugin in another process. */
   askPlugin(id: string, question: unknown): unknown;
   readStatus(): WorkerStatus;
-  /** How this process is. */
+  /** Returns the live stats of this process. */
   readStats(): LocalStats;
-  /** What it has under way. */
+  /** Returns the open requests of this process. */
   listInFlight(): readonly LiveRequest[];
-  /** `/readyz` says that it ends, and all are still served; whether it has been asked before. */
+  /**
+   * Makes `/readyz` report the shutdown while all requests are still served. Returns whether it was
+   * queried before.
+   */
   announceShutdown(): boolean;
   /**
-   * Accepts no new client, and ends when the requests in flight are over; how many were cut off. `succeeded`: another gateway serves the
-   * same ports already.
+   * Stops accepting requests, and ends when open requests are finished. Returns how many were
+   * aborted. `succeeded`: another gateway already serves the same ports.
    */
   stop(drainMs: number, succeeded: boolean): Promise<number>;
 };
 
-/** What all of them are told while they serve. */
+/** Commands that are sent to all serving workers. */
 export type BroadcastName =
   | "invalidateKeys"
   | "resetCooldowns"
