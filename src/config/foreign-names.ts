@@ -1,4 +1,4 @@
-// Words that other products and people use for a plugin or a key of gateway.yaml, with what to write here.
+// Names of other products for plugins and config keys, with the names to use in gateway.yaml.
 import type { PluginKind } from "../plugin/define.ts";
 
 const PLUGIN_ALIASES: Readonly<Partial<Record<PluginKind, Readonly<Record<string, string>>>>> = {
@@ -13,7 +13,7 @@ const PLUGIN_ALIASES: Readonly<Partial<Record<PluginKind, Readonly<Record<string
   observer: { prometheus: "metrics", otel: "otlp", opentelemetry: "otlp", log: "access-log" },
 };
 
-/** The name here of what another product calls `use`, if it is known. */
+/** Returns the name here of what another product calls `use`, if it is known. */
 export function findPluginAlias(
   kind: PluginKind,
   use: string,
@@ -28,7 +28,7 @@ const LIMIT_HINT = "write limits: [usd=100/month]";
 const RATE_HINT = "write limits: [requests=60/minute]";
 const ACCOUNT_HINT = "under accounts.<name>, or tollgate keys create --limit";
 
-/** What to write in place of a key, by the key in lower case without marks between its words. */
+/** Hints about replacements, by the key in lower case without separators between its words. */
 const KEY_HINTS: Readonly<Record<string, string>> = {
   accesslog: "write observers: [console, access-log]",
   alerts: "write observers: [console, { use: alerts, with: { receivers: … } }]",
@@ -43,7 +43,9 @@ const KEY_HINTS: Readonly<Record<string, string>> = {
   zdr: "write middleware: [auth, zdr, limits, usage], and privacy: required on an account or a key",
 };
 
-/** What to write in place of a key that gateway.yaml does not have. Undefined: nothing is known of it. */
+/**
+ * Returns what to write in place of an unknown key of gateway.yaml, or undefined if no hint exists.
+ */
 export function findKeyHint(key: string, known: Iterable<string>): string | undefined {
   const normalized = key.toLowerCase().replace(/[^a-z]/g, "");
   // Where limits can be written, the rest of the sentence would be wrong.

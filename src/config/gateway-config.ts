@@ -1,5 +1,6 @@
-// What gateway.yaml says, once read, interpolated, validated and resolved: plain, frozen, nothing left to look up.
-// snake_case in YAML becomes camelCase here and nowhere else; a plugin's options keep their author's spelling.
+// The types of the resolved config: gateway.yaml after reading, interpolation, and validation. The
+// values are plain and frozen, and nothing in them is left to look up. Only this layer converts
+// snake_case in YAML to camelCase. Options of a plugin keep their author's spelling.
 import type { FileHashes } from "../lib/content-hash.ts";
 import type { HedgeDelays } from "../model/hedge.ts";
 import type { RoutingStrategy } from "../model/routing-strategy.ts";
@@ -19,87 +20,103 @@ import type { PluginTrust } from "./sections/plugin-trust.ts";
 import type { StoreDef } from "../plugin/store/store-definition.ts";
 
 export interface GatewayConfig {
-  /** Absolute. */
+  /** Absolute path. */
   readonly file: string;
-  /** Every file that was read: gateway.yaml, includes, `${file:}` targets. What a watcher watches. */
+  /**
+   * All files that were read: gateway.yaml, includes, and `${file:}` references. The file watcher
+   * watches them.
+   */
   readonly sources: readonly string[];
-  /** Of the resolved content, secrets included: equal hashes mean that a reload would change nothing. */
+  /**
+   * Hash of the resolved content, secrets included. If it is equal, a reload would change nothing.
+   */
   readonly hash: string;
-  /** Where clients reach us: at least one. The first is what `url` says. */
+  /** Addresses for clients, at least one. `url` is the first. */
   readonly listen: readonly ListenConfig[];
-  /** What calls to providers go through; undefined: they go straight. */
+  /** Proxy for calls to providers. If unset, connections are direct. */
   readonly proxy: ProxySettings | undefined;
-  /** Where operators' programs reach us; undefined: nowhere. */
+  /** Listener of the admin API. If unset, there is none. */
   readonly admin: AdminConfig | undefined;
-  /** Where clients reach us, for addresses we hand out; never taken from a Host header. */
+  /** Base URL of links that the gateway sends to clients. Never taken from a Host header. */
   readonly publicUrl: string | undefined;
-  /** Absolute. */
+  /** Absolute path. */
   readonly stateDir: string;
   readonly workers: number | "auto";
-  /** What requests in flight have when the port has closed. */
+  /** Time in milliseconds that open requests get after the listeners have closed. */
   readonly shutdownTimeoutMs: number;
-  /** How long all are still served when a stop has begun; undefined: it depends on whether anything asks /readyz. */
+  /**
+   * Time in milliseconds in which all requests are still served after a shutdown began. If unset,
+   * it depends on whether anything polls /readyz.
+   */
   readonly shutdownAnnounceMs: number | undefined;
-  /** A reload may leave no provider where there were some: otherwise it is taken for a file that is half saved. */
+  /**
+   * Whether a reload may remove all providers. If false, such a config is rejected as a half-saved
+   * file.
+   */
   readonly allowEmpty: boolean;
-  /** Translations must be lossless: a loss is a 400. */
+  /** Whether a translation that drops or approximates a field is rejected with status 400. */
   readonly strict: boolean;
-  /** What answers say of the way that they came. */
+  /** Headers that describe how a response was produced. */
   readonly responseHeaders: readonly ResponseHeaderName[];
   readonly timeouts: Timeouts;
-  /** How long a client may take nothing of its answer. */
+  /** Maximum time in milliseconds for which a client may read nothing of its response. */
   readonly writeTimeoutMs: number;
-  /** How often one request is tried, its first call counted: at one target, and at all of them together. */
+  /** Maximum number of attempts of one request, the first included: per target, and in total. */
   readonly retries: { readonly perTarget: number; readonly total: number };
-  /** Bytes of one request's body. */
+  /** Maximum size of a request body, in bytes. */
   readonly maxBodyBytes: number;
   readonly bounds: {
-    /** Bodies and whole answers of one process at once. */
+    /** Maximum size in bytes of all bodies and buffered responses in one process. */
     readonly inFlightBytes: number;
-    /** In the JSON of one body. */
+    /** Maximum number of JSON values in one body. */
     readonly jsonValues: number;
-    /** One that is held or written anew. */
+    /** Maximum size in bytes of a response that is buffered or encoded for the client. */
     readonly responseBytes: number;
     readonly connections: number;
     readonly connectionsPerAddress: number;
   };
   readonly overload: {
-    /** Calls of one process at once. */
+    /** Maximum number of concurrent calls in one process. */
     readonly maxConcurrent: number;
-    /** How long a request may wait for its turn. */
+    /** Maximum time in milliseconds that a request waits in the queue. */
     readonly maxQueueWaitMs: number;
   };
-  /** How often providers are asked what they have. */
+  /** Interval in milliseconds at which model lists of providers are refreshed. */
   readonly listRefreshMs: number;
-  /** Images that clients asked for by address. */
+  /** Images that clients pass as URLs. */
   readonly files: {
     readonly ttlMs: number;
     readonly maxFileBytes: number;
     readonly maxBytes: number;
     readonly maxKeyBytes: number;
   };
-  /** Requests that are over and still known; 0: none, and nothing is counted. */
+  /**
+   * Number of finished requests in the request history. 0 disables the history and its counters.
+   */
   readonly requestHistory: number;
   readonly log: {
     readonly level: "debug" | "info" | "warn" | "error";
-    /** A request slower than this to its first byte gets a line. */
+    /** A request whose first byte takes longer than this, in milliseconds, is logged. */
     readonly slowRequestMs: number;
   };
   readonly ledger: {
-    /** How long rows are kept; undefined: for good. */
+    /** How long ledger rows are kept, in milliseconds. If unset, they are kept forever. */
     readonly retentionMs: number | undefined;
   };
   readonly store: MountConfig<StoreDef<any> & Branded<"store">>;
   readonly frontends: readonly MountConfig<FrontendDef<any> & Branded<"frontend">>[];
   readonly middleware: readonly MiddlewareConfig[];
   readonly observers: readonly MountConfig<ObserverDef<any> & Branded<"observer">>[];
-  /** Mounted ones only, in the file's order. */
+  /** Mounted providers, in file order. */
   readonly providers: ReadonlyMap<string, ProviderConfig>;
-  /** Declared ones that `when:` left out, with the reason in words. A candidate on one of them is skipped with a note. */
+  /**
+   * Providers that `when:` excludes, with the reason. A candidate with such a provider is skipped,
+   * and a note reports it.
+   */
   readonly unmountedProviders: ReadonlyMap<string, string>;
   readonly models: ReadonlyMap<string, ModelRoute>;
   readonly accounts: ReadonlyMap<string, AccountConfig>;
-  /** Of keys that are made in no account, or in accounts that say nothing of it. */
+  /** Defaults for new keys without an account, or in accounts without defaults of their own. */
   readonly keyDefaults: KeyDefaults | undefined;
 }
 
@@ -113,11 +130,11 @@ export type ResponseHeaderName =
 export interface AdminConfig {
   readonly address:
     | { readonly host: string; readonly port: number }
-    /** Absolute. */
+    /** Absolute path. */
     | { readonly socket: string };
-  /** More Host names that count as ours. */
+  /** Additional host names that are accepted in the Host header. */
   readonly hosts: readonly string[];
-  /** Something in front of it speaks TLS, and says where its clients come from. */
+  /** Whether a proxy in front of it terminates TLS and reports client addresses. */
   readonly behindProxy: boolean;
   /** Absolute paths of PEM files. */
   readonly tls: { readonly cert: string; readonly key: string } | undefined;
@@ -125,18 +142,18 @@ export interface AdminConfig {
   readonly oidc: OidcConfig | undefined;
 }
 
-/** The identity provider that people sign in with at the admin listener. */
+/** The identity provider for sign-in at the admin listener. */
 export interface OidcConfig {
   readonly issuer: string;
   readonly clientId: string;
   readonly clientSecret: string | undefined;
-  /** Where it sends browsers back to: at the listener, as browsers reach it. */
+  /** URL to which browsers are redirected after sign-in, as they reach the listener. */
   readonly callbackUrl: string;
   readonly scopes: readonly string[];
-  /** The claims that say groups, and what a person is called. */
+  /** Names of the claims with the groups and the name of a person. */
   readonly groupsClaim: string;
   readonly nameClaim: string;
-  /** In the file's order: the first one counts. */
+  /** In file order. The first match is used. */
   readonly roles: readonly {
     readonly group: string;
     readonly role: AdminToken["role"];
@@ -144,14 +161,14 @@ export interface OidcConfig {
   }[];
 }
 
-/** What one program or person presents. */
+/** A bearer token of the admin API. */
 export interface AdminToken {
   readonly name: string;
   readonly role: Role;
   readonly token: string;
 }
 
-/** Of one call, but for its connection. */
+/** Timeouts of one call, without those of its connection. */
 export interface CallTimes {
   readonly firstByteMs: number;
   readonly idleMs: number;
@@ -160,65 +177,79 @@ export interface CallTimes {
 
 export interface Timeouts extends CallTimes {
   readonly connectMs: number;
-  /** By class of call, whole: what a class does not say itself stands in it too. */
+  /** Complete timeouts by class of call. Values that a class does not set are filled in. */
   readonly classes: ReadonlyMap<string, CallTimes>;
 }
 
 export interface MountConfig<D> {
-  /** The path in gateway.yaml: "providers.anthropic", "middleware.auth", "frontends.messages", "store". */
+  /**
+   * Path in gateway.yaml: "providers.anthropic", "middleware.auth", "frontends.messages", "store".
+   */
   readonly id: string;
   readonly use: string;
   readonly definition: D;
   /** "built-in", a path, or "package@version". */
   readonly loadedFrom: string;
-  /** Of its code, where that may change while the gateway runs. */
+  /** Version of its code, if the code may change while the gateway runs. */
   readonly version: string | undefined;
   readonly options: Readonly<Record<string, unknown>>;
 }
 
 export interface MiddlewareConfig extends MountConfig<MiddlewareDef<any> & Branded<"middleware">> {
-  /** Narrows the middleware, and so the lanes that it closes. Absent = everywhere. */
+  /**
+   * Requests that the middleware applies to, and so the requests whose passthrough it prevents. If
+   * unset, all requests.
+   */
   readonly scope:
     | { readonly [W in "models" | "frontends" | "providers"]?: readonly string[] }
     | undefined;
-  /** What one of its hooks may take. */
+  /** Maximum run time of one of its hooks, in milliseconds. */
   readonly timeoutMs: number;
-  /** What becomes of a request when one of its hooks fails or takes longer. */
+  /** Handling of a request whose hook fails or times out. */
   readonly onError: "reject" | "continue";
-  /** A third party's claim that nothing is kept where it sends things counts only under this. */
+  /**
+   * Whether a third-party plugin's claim that it sends data only to places that keep nothing is
+   * trusted.
+   */
   readonly trustPolicy: boolean;
-  /** child: it runs in a process of its own. */
+  /** `child` runs it in a process of its own. */
   readonly isolate: "child" | undefined;
 }
 
 export interface ProviderConfig extends MountConfig<ProviderDef<any, any> & Branded<"provider">> {
-  /** Its key under `providers:`; what stands before the first "/" of a model id. */
+  /** Key under `providers:`, which is the part before the first "/" of a model ID. */
   readonly name: string;
-  /** At least one; a provider that takes no credential has one named "default" with no fields. */
+  /** At least one. A provider that takes no credential has one named "default" without fields. */
   readonly credentials: readonly CredentialConfig[];
-  /** A third party's claim of zero retention counts only under this. */
+  /** Whether a third-party plugin's claim of zero data retention is trusted. */
   readonly trustPolicy: boolean;
-  /** relay: for operators with one tenant; binds id to key. */
+  /**
+   * `relay` forwards references to stored objects, for operators with one tenant. It binds each ID
+   * to the key that created it.
+   */
   readonly stateMode: "reject" | "relay";
-  /** Fields that may leave under Service-ZDR though they were not reviewed. */
+  /** Additional fields that may be sent under Service-ZDR although they were not reviewed. */
   readonly zdrAllowedFields: readonly string[];
-  /** forward: its calls carry the trace of their request. */
+  /** `forward` sends the trace context of a request to the provider. */
   readonly traceMode: "off" | "forward";
   readonly onDisconnect: "cancel" | "drain";
   readonly requireReady: boolean;
   readonly timeouts: Timeouts;
-  /** Facts of the operator's own, by upstream model name: they win over live list and shipped facts. */
+  /**
+   * The operator's model metadata, by upstream model name. Overrides the live list and the metadata
+   * that ships with Tollgate.
+   */
   readonly facts: ReadonlyMap<string, FactsOverride>;
 }
 
-/** `free` says that zero is the price; an absent price is unknown, never zero. */
+/** `free` sets the price to zero. An unset price is unknown, never zero. */
 export type FactsOverride = Partial<Omit<ModelInfo, "price">> & {
   readonly price?: Price | "free";
 };
 
 export interface CredentialConfig {
   readonly name: string;
-  /** As the provider's `credential` schema has it. */
+  /** Fields as in the provider's `credential` schema. */
   readonly fields: Readonly<Record<string, unknown>>;
   readonly weight: number;
   /** Patterns, in which each `*` stands for any text. Default: all. */
@@ -228,24 +259,26 @@ export interface CredentialConfig {
     | undefined;
 }
 
-/** One line of `models:`. A pattern has one star, which is carried over into its candidates. */
+/**
+ * An entry of `models:`. A pattern contains one `*`, whose match is inserted into its candidates.
+ */
 export interface ModelRoute {
   readonly name: string;
   readonly candidates: readonly string[];
-  /** By candidate; absent: those of its credentials together. */
+  /** Weights by candidate. Default: the sum of the weights of its credentials. */
   readonly weights: ReadonlyMap<string, number>;
   readonly pick: RoutingStrategy;
-  /** After which failures the next candidate is tried. */
+  /** Failures after which the next candidate is tried. */
   readonly fallbackOn: readonly ErrorKind[];
-  /** Undefined: hedging is off. */
+  /** If unset, hedging is off. */
   readonly hedge?: HedgeDelays | undefined;
 }
 
-/** What several keys share. What is absent restricts nothing. */
+/** Settings that several keys share. An unset member restricts nothing. */
 export interface AccountConfig {
-  /** Its key under `accounts:`. */
+  /** Key under `accounts:`. */
   readonly id: string;
-  /** The account that it stands in. */
+  /** Parent account. */
   readonly parent: string | undefined;
   readonly name: string | undefined;
   readonly limits: readonly Limit[];
@@ -257,25 +290,31 @@ export interface AccountConfig {
   readonly discloseLimits?: LimitDisclosure | undefined;
 }
 
-/** Something wrong, or worth saying, at a place in a file. */
+/** A problem or note at a position in a file. */
 export interface LocatedProblem {
   /** Stable slug, e.g. "config/unknown-key". */
   readonly id: string;
-  /** note: true of this machine, and nothing to mend; for `check` and `explain`, not for a log. */
+  /**
+   * A `note` describes this machine and needs no fix. It is shown by `check` and `explain`, and not
+   * logged.
+   */
   readonly severity: "error" | "warning" | "note";
   readonly file: string;
-  /** From 1; 0 = the file as a whole. */
+  /** Line number from 1. 0 stands for the whole file. */
   readonly line: number;
   readonly column: number;
-  /** The path in the file, in words: "providers.anthropic". */
+  /** Path in the file, for people: "providers.anthropic". */
   readonly path: string;
   readonly message: string;
   readonly hint?: string;
-  /** Three lines and a caret, no colour. */
+  /** Excerpt of the file with three lines and a caret, without color. */
   readonly frame?: string;
 }
 
-/** `use` → definition; the loader's promise to the config. A problem here has no place yet: the config knows the line. */
+/**
+ * Returns the definition for a `use` name. Implemented by the loader. A returned problem has no
+ * position, because only the config knows the line.
+ */
 export type LoadPlugin = (
   use: string,
   kind: PluginKind,
@@ -284,15 +323,15 @@ export type LoadPlugin = (
   isolate?: "child",
 ) => Promise<
   {
-    /** What is said of it though it is mounted: it is not locked. */
+    /** Warning about a mounted plugin that is not in the lock file. */
     readonly warning?: Pick<LocatedProblem, "id" | "severity" | "message" | "hint"> | undefined;
-    /** What it was read from, where an operator may edit it: what a watcher watches. */
+    /** Source files that an operator may edit. The file watcher watches them. */
     readonly files?: FileHashes;
   } & (
     | {
         readonly definition: any;
         readonly from: string;
-        /** Another one where the code is another. */
+        /** Changes whenever the code changes. */
         readonly version?: string;
       }
     | { readonly problem: { id: string; message: string; hint?: string } }

@@ -1,8 +1,11 @@
-// Limits that are written as mappings, as other products and people write them.
+// Suggests limits for mappings, the form in which other products and people write limits.
 import { parseLimit } from "../plugin/store/limit.ts";
 import { isMapping } from "./source/config-tree.ts";
 
-/** What to write in place of a limit as a mapping, { unit: usd, max: 300, per: month }. Undefined: its members make no limit. */
+/**
+ * Returns the text of a limit for a mapping such as { unit: usd, max: 300, per: month }. Returns
+ * undefined if its members do not form a limit.
+ */
 export function suggestLimitText(value: unknown): string | undefined {
   if (!isMapping(value)) return undefined;
   const { unit, max, per } = value;

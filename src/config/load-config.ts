@@ -1,6 +1,7 @@
-// The config floor: gateway.yaml → a frozen GatewayConfig, or every problem at once, each at its line. Reads files, asks
-// the loader (by its promise `Load`) for definitions, and never runs a plugin's setup.
-// May import: lib, model, plugin (types). May not: the loader, the gateway, a plugin.
+// Entry of the config layer: turns gateway.yaml into a frozen `GatewayConfig`, or reports all
+// problems with their lines. Reads files, gets definitions through `LoadPlugin`, and never runs a
+// plugin's setup. May import: lib, model, plugin (types). May not import: the loader, the gateway,
+// a plugin.
 import type { FileHashes } from "../lib/content-hash.ts";
 import { accountNames, checkAccounts } from "./sections/account-config.ts";
 import { createRecordedFiles, createDiskFiles, type FileTexts } from "./source/config-files.ts";
@@ -42,46 +43,60 @@ export interface LoadConfigOptions {
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly loadPlugin: LoadPlugin;
   readonly overrides?: ConfigOverrides;
-  /** In place of what `file` says; it then need not exist. Paths are still relative to it. */
+  /**
+   * Text to use in place of the content of `file`, which need not exist. Paths stay relative to it.
+   */
   readonly textOverride?: string;
-  /** In place of the disk: what an earlier load of the same file read there. */
+  /** Texts that an earlier load of the same file read, used in place of the disk. */
   readonly recordedTexts?: FileTexts;
-  /** It stands in values in whose place something else was put: what is wrong with one of those is no problem of the file. */
+  /**
+   * Text that stands for values that were replaced. Problems with a value that contains it are not
+   * reported.
+   */
   readonly placeholder?: string;
 }
 
 export interface LoadedConfig {
-  /** Undefined when any problem is an error. */
+  /** Undefined if any problem is an error. */
   readonly config: GatewayConfig | undefined;
   /** In file order. */
   readonly problems: readonly LocatedProblem[];
-  /** Everything that was read or looked for, also when it failed: what a watcher watches. */
+  /**
+   * All files that were read or tried, including those that could not be read. The file watcher
+   * watches them.
+   */
   readonly sources: readonly string[];
-  /** What it was made of, to make it again elsewhere. */
+  /** Texts that the config was built from, to build it again in another process. */
   readonly texts: FileTexts;
-  /** The files of code among the sources. */
+  /** Code files among the sources. */
   readonly codeFiles: FileHashes;
   /**
-   * The place in the file of a problem that was found after loading, with a mount (by its id) or with the key or value at a pointer
-   * ("/accounts/acme"). Default of `side`: "value".
+   * Returns a problem that was found after loading, with its position in the file. `id` is a
+   * mount's ID, or a pointer ("/accounts/acme") to a key or value. Default of `side`: "value".
    */
   locate(id: string, words: ProblemText, side?: "key" | "value"): LocatedProblem;
-  /** The config as it may be shown; empty without one. */
+  /** Returns the config without secrets, or an empty string if it has errors. */
   print(json?: boolean): string;
-  /** The same value by value, each with where it comes from; none without a config. */
+  /** Returns each value of `print` with its origin. Empty if the config has errors. */
   shownValues(): readonly ShownValue[];
   readonly namedSources: NamedSources;
 }
 
-/** What a text names beside itself. */
+/** Variables and files that the text refers to. */
 export interface NamedSources {
-  /** Variables whose values are no secrets: they stand where what is written may be shown. */
+  /**
+   * Variables whose values are not secret. Their values may be shown wherever the written text is
+   * shown.
+   */
   readonly publicVariables: ReadonlySet<string>;
-  /** Files whose text is a value, absolute. */
+  /** Absolute paths of files whose text is a value. */
   readonly files: ReadonlySet<string>;
 }
 
-/** `file`: absolute. */
+/**
+ * Loads the config.
+ * @param file Absolute path.
+ */
 export async function loadConfig(file: string, options: LoadConfigOptions): Promise<LoadedConfig> {
   const disk = options.recordedTexts
     ? createRecordedFiles(options.recordedTexts)
@@ -103,7 +118,7 @@ export async function loadConfig(file: string, options: LoadConfigOptions): Prom
   const substituted = await substituteReferences(tree, options.env, disk, say, broken);
   const { writtenTexts, unmountedProviders, missingPointers } = substituted;
 
-  // What is wrong with a value that is not there is only an echo.
+  // A problem with a missing value only repeats the problem that reported it missing.
   const report: ReportProblem = (words, pointer, side, raw) => {
     const hole =
       side !== "key" && [...missingPointers].some((each) => isWithinPointer(pointer, each));
@@ -129,7 +144,7 @@ export async function loadConfig(file: string, options: LoadConfigOptions): Prom
   checkModelFacts(root, context);
   validateDurations(root, report);
   const mounts = await mountPlugins(root, file, options.loadPlugin, context);
-  // What a broken file would have declared cannot be missed.
+  // Names may be declared in a file that could not be read, so they are not reported as unknown.
   if (completeness === "all") {
     const providers = isMapping(root["providers"]) ? Object.keys(root["providers"]) : [];
     const names = { providers, unmountedProviders };
@@ -189,7 +204,7 @@ export async function loadConfig(file: string, options: LoadConfigOptions): Prom
   };
 }
 
-/** What is said of a file that nothing could be made of. */
+/** Returns the result for a file that could not be used at all. */
 const emptyResult = (file: string): Omit<LoadedConfig, "problems" | "sources" | "texts"> => ({
   config: undefined,
   codeFiles: new Map(),
@@ -213,7 +228,10 @@ const collectShownValues = (
 
 const WHEN_POINTER = /^\/providers\/[^/]+\/when$/;
 
-/** A key that `when:` only looks for is a secret all the same. */
+/**
+ * Returns the variables that are not secret. References in `when:` do not count, because they only
+ * test whether a variable is set, and it may be a key.
+ */
 function listPublicVariables({ writtenTexts, secrets }: ConfigProvenance): ReadonlySet<string> {
   const open = new Set<string>();
   const closed = new Set<string>();
@@ -226,7 +244,7 @@ function listPublicVariables({ writtenTexts, secrets }: ConfigProvenance): Reado
   return open;
 }
 
-/** The gateway's own keys, defaults filled in. */
+/** Validates the gateway's own keys and fills in defaults. */
 function checkGatewayKeys(raw: Mapping, context: MountContext): Mapping {
   const outside = (pointer: string) => context.substitution.writtenTexts.has(pointer);
   const { value, errors, secrets } = validateValue(
@@ -243,7 +261,7 @@ function checkGatewayKeys(raw: Mapping, context: MountContext): Mapping {
   return value as Mapping;
 }
 
-/** Puts what has come from outside as the numbers it should be. */
+/** Validates model metadata, and converts values from variables and files to numbers. */
 function checkModelFacts(root: Mapping, context: MountContext): void {
   const providers = isMapping(root["providers"]) ? root["providers"] : {};
   for (const [name, provider] of Object.entries(providers)) {
@@ -270,7 +288,7 @@ function createReport(tree: ConfigTree, file: string, findings: ConfigFinding[])
   };
 }
 
-/** The reference itself, where the file spells it as the value does. */
+/** Narrows the span to the reference, if the file spells it as the value does. */
 function narrowSpan(span: SourceSpan, raw: string): SourceSpan {
   const from = span.source.text.slice(span.start, span.end).indexOf(raw);
   if (from < 0) return span;
@@ -282,7 +300,7 @@ function sourceTextAt(tree: ConfigTree, pointer: string): string {
   return place ? place.value.source.text.slice(place.value.start, place.value.end) : "";
 }
 
-/** A pointer's own place, or that of a key of the whole file. */
+/** Returns a pointer, or that of a top-level key, if the file contains it. */
 function spanOf(
   tree: ConfigTree,
   id: string,

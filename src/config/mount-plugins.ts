@@ -1,5 +1,5 @@
-// The plugins that the file names: loaded, their options and credentials checked against what each of them says it
-// takes. Runs no plugin's `setup`; a plugin's `check` is pure.
+// Loads the plugins that gateway.yaml names, and validates their options and credentials against
+// their schemas. Runs no plugin's `setup`. A plugin's `check` is pure.
 import { dirname, resolve } from "node:path";
 import { publicErrorText } from "../model/error.ts";
 import type { PluginKind } from "../plugin/define.ts";
@@ -23,14 +23,14 @@ import type { LoadPlugin } from "./gateway-config.ts";
 import { validateValue } from "./schema/validate-value.ts";
 import type { DescribeValue } from "./schema/schema-errors.ts";
 
-/** The pointer of what says which plugin it is, and the side of it. */
+/** Pointer of the value or key that names the plugin. */
 type UseLocation = readonly [pointer: string, side: "key" | "value"];
 
 export interface PluginMount {
-  /** "middleware.guard"; of two, the second is "middleware.guard-2". */
+  /** "middleware.guard". A second mount is "middleware.guard-2". */
   readonly id: string;
   readonly kind: PluginKind;
-  /** Of the entry in the file. */
+  /** Pointer of the entry in the file. */
   readonly pointer: string;
   readonly use: string;
   readonly useLocation: UseLocation;
@@ -38,7 +38,7 @@ export interface PluginMount {
   readonly loadedFrom: string;
   readonly version: string | undefined;
   readonly options: Mapping;
-  /** A provider's: by their place in the list, or the one in `with:`. */
+  /** Credentials of a provider, in list order, or the one in `with:`. */
   readonly credentials: readonly Mapping[];
 }
 
@@ -47,11 +47,11 @@ export interface MountContext {
   readonly substitution: Substitution;
   readonly report: ReportProblem;
   readonly describeValue: DescribeValue;
-  /** Pointers of every value that some schema calls secret. Grows. */
+  /** Pointers of all values that a schema marks as secret. Filled while plugins are mounted. */
   readonly secrets: Set<string>;
-  /** What stands under `accounts:`; undefined: not all of it could be read. */
+  /** Names under `accounts:`. Undefined if a file could not be read completely. */
   readonly accountIds: readonly string[] | undefined;
-  /** Files that plugins were read from, as they were then. Grows. */
+  /** Hashes of the files that plugins were loaded from. Filled while plugins are mounted. */
   readonly codeFiles: Map<string, string | undefined>;
 }
 
@@ -80,7 +80,7 @@ export async function mountPlugins(
         for (const [file, hash] of found.files ?? []) context.codeFiles.set(file, hash);
         if (found.warning) context.report(found.warning, ...useLocation);
         if ("problem" in found) {
-          // That only a middleware can be isolated is said at the key, which other kinds do not have.
+          // For other kinds, `isolate` is an unknown key and reported there.
           if (!isolate || kind === "middleware")
             context.report({ severity: "error", ...found.problem }, ...useLocation);
           return undefined;
@@ -108,7 +108,10 @@ export async function mountPlugins(
   );
 }
 
-/** Stable while the order of its namesakes is. */
+/**
+ * Returns the mount's ID, which is stable as long as the order of mounts with the same name does
+ * not change.
+ */
 function mountIdOf(
   { kind, pointer, definition }: Omit<PluginMount, "id">,
   taken: Set<string>,
@@ -122,7 +125,7 @@ function mountIdOf(
   return free;
 }
 
-/** Whatever has a `use` that can be read, however wrong the rest of it is. */
+/** Returns the entries that have a readable `use`, whatever else is wrong with them. */
 function listPluginEntries(
   root: Mapping,
   { substitution: { unmountedProviders, missingPointers } }: MountContext,
@@ -156,7 +159,7 @@ function listPluginEntries(
   return entries;
 }
 
-/** Options are undefined when something is wrong with them. */
+/** Validates options and credentials. Options are undefined if they have errors. */
 function validateOptions(
   { kind, pointer, raw: entry }: PluginEntry,
   definition: any,
@@ -171,7 +174,7 @@ function validateOptions(
       credentials: [],
     };
 
-  // One `with:` holds both; whose a key is, the two schemas say.
+  // `with:` contains options and credential fields. The two schemas determine which is which.
   const credential: Schema = definition.credential ?? EMPTY_SCHEMA;
   const fields = new Set(propertyNamesOf(credential));
   const known = [...propertyNamesOf(options), ...fields];
@@ -196,7 +199,8 @@ function validateOptions(
       );
     }
   } else credentials.push(validateAgainst(credential, part(true), at, known, context));
-  // Whatever its schema lets through: what is asked over HTTP is asked nowhere else, and it is known before any setup.
+  // Checked in addition to the plugin's schema: providers are called only over HTTP, and the error
+  // is found before any setup.
   const base = raw["base_url"];
   if (typeof base === "string" && base !== "" && !/^https?:$/.test(URL.parse(base)?.protocol ?? ""))
     context.report(problem.notAnAddress(), childPointer(at, "base_url"));
@@ -243,7 +247,10 @@ function validateAgainst(
   return result.value as Mapping;
 }
 
-/** Makes a path absolute that is relative to the file in which it is written. A default is the plugin's own business. */
+/**
+ * Resolves a path relative to the file that contains it. The plugin resolves a default value
+ * itself.
+ */
 function resolvePathOption(
   value: unknown,
   pointer: string,
@@ -259,7 +266,7 @@ function resolvePathOption(
     (parent as { [key: string]: unknown })[key] = resolve(dirname(file), path);
 }
 
-/** What stands at a pointer is to be hidden, and should not stand in the file itself. */
+/** Marks the value at a pointer as secret, and warns if the file contains it literally. */
 export function markSecret(value: unknown, pointer: string, context: MountContext): void {
   const { substitution, report, secrets, tree } = context;
   for (const [leaf, text] of listTextLeaves(value, pointer)) {
@@ -269,14 +276,14 @@ export function markSecret(value: unknown, pointer: string, context: MountContex
   }
 }
 
-/** In the file itself, be it as the default of a variable. */
+/** Whether the file contains the text itself, including as the default of a variable. */
 function isLiteral(text: string): boolean {
   if (!isTemplate(text)) return text !== "";
   const { parts } = parseTemplate(text);
   return parts.every((p) => p.kind === "text") || parts.some((p) => p.kind === "env" && p.fallback);
 }
 
-/** Every text below a pointer. */
+/** Returns every text and number below a pointer, as text. */
 export function listTextLeaves(value: unknown, pointer: string): [pointer: string, text: string][] {
   if (typeof value === "string") return [[pointer, value]];
   if (typeof value === "number") return [[pointer, String(value)]];

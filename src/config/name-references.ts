@@ -1,17 +1,18 @@
-// Names that point at names: models at providers and at each other, a middleware's `for` at what is mounted. Looks at what
-// the file says, in whatever form, so that one mistake elsewhere hides none here.
+// Checks names that refer to other names: models to providers and to each other, and a middleware's
+// `for` to mounted plugins. Reads the raw config in all of its forms, so that an error elsewhere
+// hides none here.
 import type { PluginMount } from "./mount-plugins.ts";
 import { problem } from "./problems.ts";
 import type { ReportProblem } from "./source/substitute-references.ts";
 import { childPointer, isMapping, type Mapping } from "./source/config-tree.ts";
 
 export interface DeclaredNames {
-  /** Every key under `providers:`. */
+  /** All keys under `providers:`. */
   readonly providers: readonly string[];
   readonly unmountedProviders: ReadonlyMap<string, string>;
 }
 
-/** A candidate and where it stands. */
+/** A candidate with its position. */
 export interface NameReference {
   readonly name: string;
   readonly pointer: string;
@@ -23,7 +24,7 @@ export const textReferences = (list: unknown, pointer: string): NameReference[] 
     typeof name === "string" ? [{ name, pointer: childPointer(pointer, i) }] : [],
   );
 
-/** The three forms of a model's line, as one. */
+/** Returns the candidates of an entry of `models:`, which has three forms. */
 export function candidateReferences(raw: unknown, pointer: string): NameReference[] {
   if (typeof raw === "string") return [{ name: raw, pointer }];
   if (!isMapping(raw)) return textReferences(raw, pointer);
@@ -42,7 +43,7 @@ export function candidateReferences(raw: unknown, pointer: string): NameReferenc
 export const providerNameOf = (model: string): string =>
   model.slice(0, Math.max(0, model.indexOf("/")));
 
-/** A pattern has one star; the longest pattern that matches is the one that is meant. */
+/** Returns the longest pattern that matches. A pattern contains one `*`. */
 export function findPattern(name: string, patterns: Iterable<string>): string | undefined {
   let longest: string | undefined;
   for (const pattern of patterns) {
@@ -72,7 +73,7 @@ export function checkModels(models: Mapping, names: DeclaredNames, report: Repor
   for (const circle of findCycles(leads)) report(problem.aliasCycle(circle.path), circle.pointer);
 }
 
-/** A weight that nothing goes by is a mistake about `pick`. */
+/** Reports weights that the strategy in `pick` does not use. */
 function checkWeights(raw: unknown, at: string, report: ReportProblem): void {
   if (!isMapping(raw) || raw["pick"] === "weighted" || raw["pick"] === "sticky") return;
   const { pick = "ordered", candidates } = raw;
@@ -84,7 +85,10 @@ function checkWeights(raw: unknown, at: string, report: ReportProblem): void {
       );
 }
 
-/** → the candidates that are themselves names under `models:`, with the key each of them means. */
+/**
+ * Checks candidates. Returns those that are names under `models:`, with the key that each refers
+ * to.
+ */
 function checkCandidates(
   key: string,
   candidates: readonly NameReference[],
@@ -130,7 +134,7 @@ function checkCandidates(
 
 const normalizeName = (name: string): string => name.normalize("NFKC").toLowerCase();
 
-/** Each circle once, at the name that closes it. */
+/** Returns each cycle once, at the name that closes it. */
 export function findCycles(references: ReadonlyMap<string, readonly NameReference[]>) {
   const found: { path: string[]; pointer: string }[] = [];
   const done = new Set<string>();

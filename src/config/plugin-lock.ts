@@ -1,4 +1,5 @@
-// plugins.lock.yaml, beside gateway.yaml: which packages an operator has accepted, and what each of them was then.
+// plugins.lock.yaml, next to gateway.yaml: the packages that an operator accepted, with their state
+// at that time.
 import { readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { parse, stringify } from "yaml";
@@ -8,22 +9,25 @@ import type { PluginTrust } from "./sections/plugin-trust.ts";
 /** A package as it was accepted. */
 export interface LockedPlugin {
   readonly version: string;
-  /** Of the tarball, as npm's own lock has it; absent for what came from no registry. */
+  /**
+   * Integrity hash of the tarball, as in npm's own lock file. Unset if the package is not from a
+   * registry.
+   */
   readonly integrity?: string | undefined;
-  /** Of all its files, and of those of what it depends on. */
+  /** Hash of all files of the package and its dependencies. */
   readonly tree: string;
-  /** Package by package, so that a change has a name. */
+  /** Hashes by package, so that a change can be attributed. */
   readonly packages: Readonly<Record<string, string>>;
-  /** What it said of itself, by the path under which it is exported. */
+  /** Definitions of its plugins, by export path. */
   readonly plugins: Readonly<Record<string, LockedDefinition>>;
 }
 
 export interface LockedDefinition {
   readonly kind: string;
   readonly api: number;
-  /** What it reaches beyond the public internet, in words. */
+  /** Needs beyond the public internet, as text. */
   readonly needs: readonly string[];
-  /** Where it sends what people wrote; absent for kinds that do not say. */
+  /** Where it sends the content of requests. Unset for kinds that do not declare it. */
   readonly sends?: string | undefined;
 }
 
@@ -35,7 +39,10 @@ const FILE_HEADER =
 export const lockFilePath = (configFile: string): string =>
   join(dirname(configFile), "plugins.lock.yaml");
 
-/** Undefined: there is none. Throws where it cannot be read as one: no plugin is taken for accepted then. */
+/**
+ * Returns undefined if no lock file exists. Throws if it is invalid, so that no plugin is taken for
+ * accepted.
+ */
 export function readPluginLock(configFile: string): PluginLock | undefined {
   let text: string;
   try {
@@ -59,7 +66,7 @@ export const formatPluginLock = (lock: PluginLock): string =>
   FILE_HEADER +
   stringify({ plugins: Object.fromEntries([...lock].sort(([a], [b]) => (a < b ? -1 : 1))) });
 
-/** What `plugins:` says, however wrong the rest of the file is. */
+/** Reads `plugins:`, even if the rest of the file has errors. */
 export function readPluginTrust(
   root: Readonly<Record<string, unknown>>,
   file: string,

@@ -1,5 +1,5 @@
-// Findings as what people and machines read: in file order, each with its line, its column and a piece of the file.
-// No secret that stands in a file is repeated: logs are read more widely than files.
+// Formats problems for people and programs: in file order, with line, column, and an excerpt of the
+// file. Secrets in a file are masked, because more people read logs than files.
 import { relative } from "node:path";
 import { styleText } from "node:util";
 import { codeFrame } from "../lib/text.ts";
@@ -11,9 +11,9 @@ import type { LocatedProblem } from "./gateway-config.ts";
 
 export interface LocateOptions {
   readonly root: unknown;
-  /** In the order read. */
+  /** In the order in which they were read. */
   readonly files: readonly string[];
-  /** Literal secrets. */
+  /** Spans of literal secrets. */
   readonly secretSpans: readonly SourceSpan[];
 }
 
@@ -35,7 +35,10 @@ export function locateFindings(
   return sortByFileOrder([...once.values()], of.files);
 }
 
-/** `files`: in the order read. */
+/**
+ * Sorts problems by file and position.
+ * @param files Files in the order in which they were read.
+ */
 export function sortByFileOrder(
   problems: readonly LocatedProblem[],
   files: readonly string[],
@@ -46,7 +49,9 @@ export function sortByFileOrder(
   );
 }
 
-/** Keys that mostly hold one, for files that could not be understood far enough to know. */
+/**
+ * Keys that usually hold a secret, for files that could not be parsed far enough to find secrets.
+ */
 const SECRET_KEY_PATTERN = String.raw`\b[\w-]*(?:key|token|secret|passw|credential)[\w-]*["']?[ \t]*:[ \t]*(?!-\})`;
 const LIKELY_SECRET = new RegExp(
   `(${SECRET_KEY_PATTERN})(["']?)([^\\s"'{[&*$#|>,][^"',}#\\r\\n]*)`,
@@ -57,7 +62,7 @@ const LIKELY_SECRET_DEFAULT = new RegExp(
   "gi",
 );
 
-/** The same text, of the same length, without its secrets. */
+/** Returns the text with its secrets masked. The length does not change. */
 function maskSecrets(source: SourceFile, hide: readonly SourceSpan[]): string {
   let text = source.text;
   for (const { source: its, start, end } of hide)
@@ -70,7 +75,7 @@ function maskSecrets(source: SourceFile, hide: readonly SourceSpan[]): string {
     .replace(LIKELY_SECRET_DEFAULT, (_, before: string, value: string) => before + maskText(value));
 }
 
-/** References may be shown; a default, and the text around them, may not. */
+/** Masks everything but references. The default in a reference is masked too. */
 const maskLiterals = (text: string): string =>
   text.replace(/\$\{[^}]*\}|[^$]+|\$/g, (piece) =>
     piece.startsWith("${")
@@ -87,11 +92,11 @@ const SEVERITY_COLORS = { error: "red", warning: "yellow", note: "cyan" } as con
 
 export interface PrintOptions {
   readonly useColor?: boolean;
-  /** Files are named relative to this folder. */
+  /** File names are shown relative to this folder. */
   readonly baseDir?: string;
 }
 
-/** For a terminal. Empty when there is nothing to say. */
+/** Formats problems for a terminal. Returns an empty string if there are none. */
 export function formatProblems(
   problems: readonly LocatedProblem[],
   { useColor = false, baseDir }: PrintOptions = {},
@@ -115,6 +120,6 @@ function shorterPath(from: string, file: string): string {
   return path === "" || path.startsWith("..") ? file : path;
 }
 
-/** For machines: `check --json`. */
+/** Formats problems as JSON, for `check --json`. */
 export const formatProblemsJson = (problems: readonly LocatedProblem[]): string =>
   `${JSON.stringify({ ok: !problems.some((p) => p.severity === "error"), problems }, null, 2)}\n`;

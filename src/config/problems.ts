@@ -1,5 +1,5 @@
-// Every sentence that a config or a plugin can be told off with, one factory each. The ids are stable: people grep for
-// them in CI. A sentence says what is wrong; its hint says what to do.
+// All messages about problems with a config or plugin, one factory each. The IDs are stable,
+// because people search for them in CI. The message states what is wrong, the hint states the fix.
 import { joinWords, nearest, plural } from "../lib/text.ts";
 import { formatDuration } from "../lib/time/units.ts";
 import type { PluginKind } from "../plugin/define.ts";
@@ -29,7 +29,7 @@ const suggestName = (word: string, known: Iterable<string>): string | false => {
   return near !== undefined && `did you mean ${quote(near)}?`;
 };
 
-/** "did you mean …?", or everything there is when that is not much. */
+/** Suggests the nearest name, or lists all names if there are few. */
 function suggestOrList(word: string, known: Iterable<string>): string | false {
   const words = [...known];
   const near = suggestName(word, words);
@@ -49,7 +49,7 @@ const KIND_WITH_ARTICLE = {
   observer: "an observer",
   store: "a store",
 };
-/** Where each kind of plugin stands in the file. */
+/** Section of each kind of plugin in gateway.yaml. */
 export const SECTION_OF_KIND = {
   provider: "providers",
   frontend: "frontends",
@@ -69,7 +69,7 @@ export const problem = {
   unreadable: (file: string, why: string) =>
     error("config/file-unreadable", `${file} cannot be read: ${why}`),
   notUtf8: (file: string) => error("config/not-utf8", `${file} is not UTF-8`),
-  /** What a writer has cut off and not yet filled again looks like this. */
+  /** A file that a program truncated and has not written again yet. */
   emptyFile: (file: string) =>
     error(
       "config/empty-file",
@@ -83,7 +83,7 @@ export const problem = {
       "say allow_empty: true if that is meant",
     ),
 
-  // ── outside the gateway ──
+  // ── isolated plugins ──
   builtinNotIsolatable: (use: string) =>
     error(
       "config/builtin-outside",
@@ -106,7 +106,7 @@ export const problem = {
 
   // ── YAML ──
   syntax: (code: string, message: string, row: string) => {
-    // What a person did, where YAML only saw what became of it.
+    // Names the likely mistake, of which YAML reports only the consequence.
     if (code === "MULTIPLE_DOCS")
       return error("config/syntax", "a second document begins here", "one file, one document");
     const bare = code === "UNEXPECTED_TOKEN" && /(^|[^"'\w])\$\{/.test(row);
@@ -501,7 +501,7 @@ export const problem = {
     createProblemFactory(severity)("plugin/check", message, hint),
 } as const;
 
-/** "2 errors, 1 warning". */
+/** Counts problems: "2 errors, 1 warning". */
 export const summarizeProblems = (problems: readonly Pick<LocatedProblem, "severity">[]): string =>
   (["error", "warning", "note"] as const)
     .flatMap((severity) => {

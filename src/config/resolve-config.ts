@@ -1,5 +1,5 @@
-// What was read, checked and loaded, as the frozen value that the gateway is built from. Nothing can be wrong any more
-// but what needs two values to see.
+// Builds the frozen config from values that were read, validated, and loaded. Only problems that
+// involve two values can still be found here.
 import { createHash } from "node:crypto";
 import { dirname, resolve as path } from "node:path";
 import { MAX_TIMER_MS, parseDuration, parseSize } from "../lib/time/units.ts";
@@ -26,13 +26,13 @@ import type {
   Timeouts,
 } from "./gateway-config.ts";
 
-/** What a command line may say in place of the file. */
+/** Values that the command line overrides. */
 export interface ConfigOverrides {
   readonly host?: string;
   readonly port?: number;
-  /** Of the admin listener, where it has one. */
+  /** Port of the admin listener, if the config has one. */
   readonly adminPort?: number;
-  /** Absolute. */
+  /** Absolute path. */
   readonly stateDir?: string;
   readonly workers?: number | "auto";
   readonly logLevel?: GatewayConfig["log"]["level"];
@@ -41,17 +41,20 @@ export interface ConfigOverrides {
 export interface ResolveContext {
   readonly file: string;
   readonly sources: readonly string[];
-  /** The file that `state_dir` stands in. */
+  /** File that contains `state_dir`. */
   readonly stateDirFile: string;
-  /** The file that `listen` stands in. */
+  /** File that contains `listen`. */
   readonly listenFile: string;
-  /** The file that `admin` stands in. */
+  /** File that contains `admin`. */
   readonly adminFile: string;
   readonly unmountedProviders: ReadonlyMap<string, string>;
   readonly overrides: ConfigOverrides;
 }
 
-/** `root` has passed the skeleton, defaults filled in. */
+/**
+ * Resolves the config.
+ * @param root The raw config after validation, with defaults filled in.
+ */
 export function resolveConfig(
   root: any,
   mounts: readonly PluginMount[],
@@ -139,7 +142,7 @@ function toShutdownTimes(
 }
 
 const DAY_MS = 86_400_000;
-/** Longer than anything that a person waits for, and an end all the same. */
+/** Longer than any wait that people accept, but bounded. */
 const DEFAULT_HOOK_TIMEOUT = "30s";
 
 const toMountConfig = ({
@@ -223,7 +226,10 @@ const toModelRoute = (name: string, raw: any): ModelRoute => ({
   hedge: toHedgeDelays(raw.hedge),
 });
 
-/** Before anything is built on them: a timer set too long fires at once, one of zero ends every call. */
+/**
+ * Validates durations before anything uses them: a timer that is too long fires immediately, and
+ * one of zero ends every call.
+ */
 export function validateDurations(root: any, report: ReportProblem): void {
   const check = (said: unknown, pointer: string, mayBeZero: boolean) => {
     const ms = typeof said === "string" ? parseDuration(said) : undefined;
@@ -267,7 +273,10 @@ export function validateDurations(root: any, report: ReportProblem): void {
         );
 }
 
-/** In one order of keys, whatever the file's. A definition is code: for the hash it is what it was loaded as. */
+/**
+ * Hashes the config with sorted keys. A definition is code, so its `loadedFrom` and version
+ * represent it.
+ */
 function hashConfig(config: object): string {
   const canonical = (key: string, value: unknown) => {
     if (key === "definition") return undefined;
@@ -279,7 +288,7 @@ function hashConfig(config: object): string {
   return createHash("sha256").update(JSON.stringify(config, canonical)).digest("hex");
 }
 
-/** Definitions belong to their plugins and are left alone. */
+/** Freezes the value recursively. Skips definitions, which belong to their plugins. */
 function deepFreeze<T>(value: T, key = ""): T {
   if (key === "definition" || typeof value !== "object" || value === null) return value;
   if (value instanceof Map) for (const each of value.values()) deepFreeze(each);

@@ -1,4 +1,4 @@
-// The few forms that the gateway's own schemas are made of: closed maps, lists, durations, names, dates.
+// Builds the gateway's own schemas: closed maps, lists, durations, names, dates.
 import { DURATION_PATTERN, SIZE_PATTERN } from "../lib/time/units.ts";
 import type { Schema } from "./schema-dialect.ts";
 
@@ -24,7 +24,7 @@ export const closedObject = (properties: Schema, more: Schema = {}) => ({
   properties,
   ...more,
 });
-/** Where only a default keeps a map from being there, it is filled in like any other. */
+/** Builds a map that is filled in with its defaults if it is missing. */
 export const section = (description: string, properties: Schema) =>
   closedObject(properties, { description, default: {} });
 
@@ -35,7 +35,7 @@ export const duration = (description: string, value?: string) =>
     ...(value === undefined ? {} : { default: value }),
   });
 
-/** A duration alone, or the long form. */
+/** Builds a value that is either a duration or the long form. */
 export const durationOr = (short: ReturnType<typeof duration>, long: Schema): Schema => ({
   if: { type: "object" },
   then: long,
@@ -85,14 +85,14 @@ export const date = (description: string) =>
 export const names = (description: string, more: Schema = {}) =>
   list({ type: "string", minLength: 1 }, description, more);
 
-/** One, at least. */
+/** Builds an integer of at least 1. */
 export const positiveInteger = (description: string) => ({
   type: "integer",
   minimum: 1,
   description,
 });
 
-/** More would be a storm. */
+/** Builds a number of attempts. The maximum of 10 prevents a retry storm. */
 export const attemptCount = (description: string, value: number) => ({
   type: "integer",
   minimum: 1,
@@ -102,5 +102,5 @@ export const attemptCount = (description: string, value: number) => ({
   description,
 });
 
-/** What may not be empty. */
+/** Builds text that must not be empty. */
 export const nonEmptyText = (description: string) => text(description, { minLength: 1 });

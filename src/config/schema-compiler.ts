@@ -1,5 +1,6 @@
-// A schema's validator: as the build made it, or compiled now. Ajv takes longer to load and to compile than a start may
-// take, so it is loaded for the first schema that did not come with us: a third party's plugin's.
+// Returns the validator of a schema: precompiled by the build, or compiled now. Loading Ajv and
+// compiling takes too long for a start, so Ajv is loaded only for the first schema that does not
+// ship with Tollgate, such as a third-party plugin's.
 import { createHash } from "node:crypto";
 import { existsSync } from "node:fs";
 import { createRequire } from "node:module";
@@ -15,27 +16,36 @@ export interface SchemaRules {
 
 const require = createRequire(import.meta.url);
 
-/** Beside the program, made by .build/validators.ts; from source there are none. */
+/**
+ * Folder next to the program that .build/validators.ts fills. Does not exist when the program runs
+ * from source.
+ */
 const PRECOMPILED_DIR = new URL("./validators/", import.meta.url);
 export type PrecompiledSchema = {
   readonly create: (formats: Options["formats"]) => ValidateFunction;
 };
 
-/** Names what was compiled, to the letter, and how: a schema that has changed since has another name. */
+/** Returns a hash of the exact schema and its options. A changed schema has another key. */
 export const schemaKeyOf = (schema: object, { options }: SchemaRules): string =>
   createHash("sha256")
     .update(JSON.stringify([schema, options]))
     .digest("base64url")
     .slice(0, 22);
 
-/** `more`: what the build asks for besides. */
+/**
+ * Creates a compiler.
+ * @param extraOptions Additional options of the build.
+ */
 export function createAjv({ options, keywords }: SchemaRules, extraOptions: Options = {}): Ajv {
   const library = require("ajv") as AjvModule;
   const all = [...(keywords?.(library) ?? [])] as KeywordDefinition[];
   return new library.Ajv({ ...options, keywords: all, ...extraOptions });
 }
 
-/** One compiler for all schemas under the same rules. Throws when a schema is not one. */
+/**
+ * Creates one compiler for all schemas with the same rules. `compile` throws if a schema is
+ * invalid.
+ */
 export function createCompiler(rules: SchemaRules): {
   readonly ajv: () => Ajv;
   readonly compile: (schema: object) => ValidateFunction;
@@ -49,7 +59,7 @@ export function createCompiler(rules: SchemaRules): {
       if (existsSync(file))
         return (require(file) as PrecompiledSchema).create(rules.options.formats);
       const check = ajv().compile(schema);
-      // Ajv would keep it for ever; it lives as long as its owner.
+      // Ajv would keep the schema forever. The validator is freed with its owner.
       ajv().removeSchema(schema);
       return check;
     },

@@ -1,6 +1,6 @@
-// The one dialect of every schema here, the gateway's own and the plugins': draft-07, strict, `x-secret`, `x-origin`,
-// `x-account`, and `x-path`. Compiled validators report every error, and which places of a value are secret, an origin, an account, or a
-// path.
+// The JSON Schema dialect of the gateway and of plugins: strict draft-07 with `x-secret`,
+// `x-origin`, `x-account`, and `x-path`. Compiled validators report every error, and the places of
+// a value that are secrets, origins, accounts, or paths.
 import { isIP } from "node:net";
 import type { ErrorObject, KeywordCxt } from "ajv";
 import { createCompiler, type SchemaRules } from "./schema-compiler.ts";
@@ -33,7 +33,9 @@ function isDate(text: string): boolean {
   return !Number.isNaN(time) && new Date(time).toISOString().startsWith(text);
 }
 
-/** What a schema's author may mark, and what a validator calls those places of a value. */
+/**
+ * Keywords for schema authors, and the names under which a validator collects the marked places.
+ */
 const MARK_KEYWORDS = {
   "x-secret": "secrets",
   "x-origin": "origins",
@@ -41,28 +43,30 @@ const MARK_KEYWORDS = {
   "x-path": "paths",
 } as const;
 type SchemaMark = (typeof MARK_KEYWORDS)[keyof typeof MARK_KEYWORDS];
-/** What a validator sees on its way: pointers, relative to the value. */
+/** Pointers that a validator collects, relative to the value. */
 type CollectedMarks = { readonly [mark in SchemaMark]: Set<string> };
 
 export const DIALECT_RULES: SchemaRules = {
   options: {
     strict: true,
-    // `enum` without `type`, `required` before `properties`: fine with us.
+    // Permits `enum` without `type`, and `required` before `properties`.
     strictTypes: false,
     strictTuples: false,
     allErrors: true,
     verbose: true,
     useDefaults: true,
-    // Each schema's code runs once a start: making it faster takes longer than that.
+    // The code of each schema runs once per start, so optimizing it would take longer than it
+    // saves.
     code: { optimize: false },
     passContext: true,
-    // Ours are right, and the meta-schema takes longer than all of them: it is for what comes from elsewhere.
+    // The gateway's own schemas are correct, and checking them against the meta-schema takes longer
+    // than compiling them. Only schemas from plugins are checked.
     validateSchema: false,
     logger: false,
     formats: FORMAT_CHECKS,
   },
   keywords: ({ _, Name, str }) => [
-    // "a duration, such as 300s": what to say instead of the rule.
+    // Text that errors show in place of the rule: "a duration, such as 300s".
     "x-expects",
     ...Object.entries(MARK_KEYWORDS).map(([keyword, mark]) => ({
       keyword,
@@ -79,17 +83,17 @@ export const DIALECT_RULES: SchemaRules = {
 const dialectCompiler = createCompiler(DIALECT_RULES);
 
 export interface Validated extends MarkedPlaces {
-  /** Defaults filled in. */
+  /** The value with defaults filled in. */
   readonly value: unknown;
   readonly errors: readonly ErrorObject[];
 }
-/** Pointers below a value, by what its schema says of the place. */
+/** Pointers below a value, by mark of its schema. */
 export type MarkedPlaces = { readonly [mark in SchemaMark]: ReadonlySet<string> };
 export type Validator = (value: unknown) => Validated;
 
 const validators = new WeakMap<object, Validator>();
 
-/** Throws when the schema is not one. */
+/** Returns the validator of a schema. Throws if the schema is invalid. */
 export function getValidator(schema: Schema): Validator {
   const known = validators.get(schema);
   if (known) return known;
@@ -109,7 +113,7 @@ export function getValidator(schema: Schema): Validator {
   return validate;
 }
 
-/** What is wrong with it as a schema, by draft-07 and by strictness. */
+/** Returns why a schema is invalid by draft-07 or the strict rules, or undefined if it is valid. */
 export function findSchemaFlaw(schema: Schema): string | undefined {
   const ajv = dialectCompiler.ajv();
   try {
@@ -121,5 +125,5 @@ export function findSchemaFlaw(schema: Schema): string | undefined {
   }
 }
 
-/** What a plugin without `options` or `credential` takes. */
+/** Schema of a plugin without `options` or `credential`. */
 export const EMPTY_SCHEMA: Schema = { type: "object", additionalProperties: false, properties: {} };

@@ -1,5 +1,6 @@
-// The config as it may be shown: every default filled in, what came from a variable or a file as it is written there,
-// secrets as [secret]. What is shown is itself a gateway.yaml that means the same, literal secrets apart.
+// Shows the config without secrets: defaults are filled in, values from variables and files appear
+// as references, and secrets as [secret]. The output is itself a gateway.yaml with the same
+// meaning, except for literal secrets.
 import { Document, isNode, isScalar, visit } from "yaml";
 import { formatDuration, formatSize } from "../lib/time/units.ts";
 import { EMPTY_SCHEMA, type Schema, getValidator } from "./schema-dialect.ts";
@@ -14,7 +15,7 @@ import { childPointer, isMapping, type Mapping, valueAt } from "./source/config-
 import type { GatewayConfig, MountConfig, ProviderConfig } from "./gateway-config.ts";
 
 export interface ConfigProvenance {
-  /** The file's own values, short forms as they are. */
+  /** Raw values of the file, in their short forms. */
   readonly root: Mapping;
   readonly writtenTexts: ReadonlyMap<string, string>;
   /** Pointers. */
@@ -23,7 +24,7 @@ export interface ConfigProvenance {
 
 const SECRET_PLACEHOLDER = "[secret]";
 
-/** As plain data. */
+/** Returns the shown config as plain data. */
 export const toShownConfig = (config: GatewayConfig, of: ConfigProvenance): unknown =>
   redactValue(toYamlShape(config, of.root), "", of);
 
@@ -36,12 +37,12 @@ export function formatConfig(config: GatewayConfig, of: ConfigProvenance, json =
     const node = document.getIn(["providers", name], true);
     if (isNode(node)) node.commentBefore = ` not mounted: ${why}`;
   }
-  // A list of names reads better as a line.
+  // A list of scalars is easier to read on one line.
   visit(document, { Seq: (_, list) => void (list.flow = list.items.every(isScalar)) });
   return document.toString({ lineWidth: 0 });
 }
 
-/** Secrets out, sources in; what would be read as a reference is escaped. */
+/** Replaces secrets, and restores references. Escapes text that would be read as a reference. */
 function redactValue(value: unknown, pointer: string, of: ConfigProvenance): unknown {
   if (typeof value === "object" && value !== null) {
     const entries = Object.entries(value)
@@ -57,7 +58,7 @@ function redactValue(value: unknown, pointer: string, of: ConfigProvenance): unk
   return typeof value === "string" ? escapeTemplate(value) : value;
 }
 
-/** A default, or text around a reference, may be the secret itself. */
+/** Masks the default and the text around a reference, which may be the secret itself. */
 const keepReferencesOnly = (written: string): string =>
   parseTemplate(written)
     .parts.map((part) => {
@@ -67,7 +68,10 @@ const keepReferencesOnly = (written: string): string =>
     })
     .join("");
 
-/** Where a candidate stood in the short forms of `models:`; anything else stands where it is shown. */
+/**
+ * Returns the pointer in the file for a pointer of the shown config. They differ only for the short
+ * forms of `models:`.
+ */
 export function sourcePointerOf(pointer: string, root: Mapping): string {
   const [, line, index] = /^(\/models\/[^/]+)\/candidates\/(\d+)(?:\/model)?$/.exec(pointer) ?? [];
   if (line === undefined) return pointer;
@@ -82,7 +86,7 @@ const formatShutdown = ({ shutdownTimeoutMs, shutdownAnnounceMs }: GatewayConfig
         timeout: formatDuration(shutdownTimeoutMs),
       };
 
-/** In the order in which the schema has them. */
+/** Returns the config with the keys in the order of the schema. */
 function toYamlShape(config: GatewayConfig, root: Mapping): Mapping {
   const rawProviders = isMapping(root["providers"]) ? root["providers"] : {};
   const providers = Object.keys(rawProviders).map((name) => {
@@ -181,7 +185,7 @@ function formatAdmin(raw: unknown, admin: GatewayConfig["admin"]): Mapping | und
   };
 }
 
-/** A path is relative to the file that it stands in; here it is whole. */
+/** A path is relative to the file that contains it. Here it is absolute. */
 const formatMount = ({ use, loadedFrom, options }: MountConfig<unknown>) => ({
   use: /^\.{1,2}\//.test(use) ? loadedFrom : use,
   with: omitEmpty(options),
@@ -215,7 +219,9 @@ function formatProvider(provider: ProviderConfig, raw: Mapping): Mapping {
   };
 }
 
-/** Every value that a schema calls secret, the longest first: what a log must never say. */
+/**
+ * Returns every value that a schema marks as secret, the longest first. Logs must not contain them.
+ */
 export function listSecrets(config: GatewayConfig): string[] {
   const found = new Set<string>();
   const collect = (schema: Schema | undefined, value: unknown) => {

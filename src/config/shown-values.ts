@@ -1,5 +1,5 @@
-// Where each value of the config that runs comes from: a line of a file, a variable or a file that such a line names, the command
-// line, or nothing at all.
+// Lists the origin of each value in the running config: a line of a file, a variable or file that
+// it refers to, the command line, or a default.
 import { parseTemplate } from "./source/interpolate.ts";
 import type { ConfigOverrides } from "./resolve-config.ts";
 import type { SourceSpan } from "./source/source-span.ts";
@@ -11,18 +11,18 @@ import {
   valueAt,
 } from "./source/config-tree.ts";
 
-/** A value as it may be shown. */
+/** A value without secrets. */
 export interface ShownValue {
   /** "listen.port", "providers.openai.with.api_key" */
   readonly path: string;
-  /** As the file writes it, where a variable is in it; "[secret]" in the place of one. */
+  /** The value as written if it contains a reference. "[secret]" replaces a secret. */
   readonly value: string | number | boolean | null;
   readonly source: "file" | "variable" | "other file" | "command line" | "default";
-  /** "/etc/tollgate/gateway.yaml:3:5", of what stands in a file. */
+  /** Position of a value from a file: "/etc/tollgate/gateway.yaml:3:5". */
   readonly location?: string;
 }
 
-/** What a command line says in the place of a file. */
+/** Pointers that the command line overrides. */
 const OVERRIDE_POINTERS: Readonly<Record<string, keyof ConfigOverrides>> = {
   "/listen/host": "host",
   "/listen/port": "port",
@@ -37,11 +37,11 @@ export interface ShownValueInputs {
   readonly tree: ConfigTree;
   readonly written: ReadonlyMap<string, string>;
   readonly overrides: ConfigOverrides;
-  /** Where what stands at a pointer of the view stands in the file. */
+  /** Returns the pointer in the file for a pointer of the shown config. */
   source(pointer: string): string;
 }
 
-/** The leaves of the view, in its order. */
+/** Returns the leaves of the shown config, in its order. */
 export function listShownValues(view: unknown, of: ShownValueInputs): ShownValue[] {
   const values: ShownValue[] = [];
   const walk = (value: unknown, pointer: string) => {
@@ -77,7 +77,10 @@ function valueOriginOf(
   return { source: other ? "other file" : "variable", location };
 }
 
-/** Its own, or that of the short form that it is written in: "chat-completions" for `{ use: chat-completions }`. */
+/**
+ * Returns the span of a value, or of the short form that contains it: "chat-completions" for `{
+ * use: chat-completions }`.
+ */
 function spanOf(tree: ConfigTree, pointer: string): SourceSpan | undefined {
   const own = tree.positions.get(pointer);
   if (own) return own.value;

@@ -32,7 +32,7 @@ export function openLockFile(given: CliInput): LockFile {
     folder: dirname(config),
     file,
     lock,
-    // Replaces the file atomically, because a gateway may start meanwhile.
+    // Replaces the file atomically, because a gateway may start in the meantime.
     save() {
       writeFileSync(`${file}.new`, formatPluginLock(lock));
       renameSync(`${file}.new`, file);

@@ -1,5 +1,5 @@
-// The JSON Schema of gateway.yaml without plugins' options: every key of the gateway's own, its default and one line
-// for hovering over it in an editor. `x-expects` is what an error says in place of the rule.
+// The JSON Schema of gateway.yaml without the options of plugins. Each key has its default and a
+// one-line description for editors. `x-expects` is the text that errors show in place of the rule.
 import { ADMIN_SCHEMA } from "../sections/admin-config.ts";
 import type { Schema } from "../schema-dialect.ts";
 import { LISTEN_SCHEMA } from "../sections/listen-config.ts";
@@ -109,7 +109,7 @@ const FILES_SCHEMA = section("Images that clients asked for by address", {
   max_total: size("Of all together; beyond it no more are taken", "2GiB"),
 });
 
-/** What an answer may say of the way that it came. */
+/** Headers that describe how a response was produced. */
 const RESPONSE_HEADERS = [
   "server-timing",
   "x-tollgate-attempts",
@@ -171,7 +171,7 @@ const RETRIES_SCHEMA = section("How often one request is tried, its first call c
   total: attemptCount("Of all targets together", 3),
 });
 
-/** What comes in, and what goes out. */
+/** Schemas of incoming and outgoing connections. */
 const NETWORK_SCHEMAS = { listen: LISTEN_SCHEMA, admin: ADMIN_SCHEMA, proxy: PROXY_SCHEMA };
 
 const createConfigSchema = (facts: Schema) => ({
@@ -259,8 +259,11 @@ const createConfigSchema = (facts: Schema) => ({
   }),
 });
 
-/** Facts are many rules for few files: they are looked at where there are any. */
+/**
+ * Model metadata has many rules and few files use it, so it is validated separately where it
+ * exists.
+ */
 export const CONFIG_SCHEMA = createConfigSchema({});
 
-/** For editors, which want all of it. */
+/** Schema for editors, which includes model metadata. */
 export const EDITOR_CONFIG_SCHEMA = createConfigSchema(FACTS_SCHEMA);

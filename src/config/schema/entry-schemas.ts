@@ -1,4 +1,5 @@
-// What may stand under store, frontends, middleware, providers and models: short forms and long ones.
+// Schemas of the entries under store, frontends, middleware, providers, and models, in their short
+// and long forms.
 import { ERRORS, type ErrorKind } from "../../model/error.ts";
 import { ROUTING_STRATEGIES } from "../../model/routing-strategy.ts";
 import type { Schema } from "../schema-dialect.ts";
@@ -17,15 +18,15 @@ import {
 
 const ERROR_KINDS = Object.keys(ERRORS) as ErrorKind[];
 
-/** Failures after which another candidate is tried, where a route says nothing of it. */
+/** Failures after which another candidate is tried if a route does not set `fallback_on`. */
 export const DEFAULT_FALLBACK_KINDS = ERROR_KINDS.filter((k) => ERRORS[k][1] === "next");
-/** Failures that another candidate may mend. */
+/** Failures that another candidate may not have. */
 const FALLBACK_KINDS = ERROR_KINDS.filter((k) => ERRORS[k][1] !== "never");
 
 const USE_SCHEMA = nonEmptyText("A built-in's name, a package, or a path such as ./plugin.ts");
 const WITH_SCHEMA = { type: ["object", "null"], description: "The plugin's own options" };
 
-/** A name alone, or the long form. */
+/** Builds a value that is either a name or the long form. */
 export const nameOrObject = (long: Schema): Schema => ({
   if: { type: "string" },
   then: {
@@ -104,7 +105,10 @@ const credentialSchema = closedObject(
   { required: ["name"] },
 );
 
-/** `facts`: the schema of one model's facts. */
+/**
+ * Builds the schema of a provider.
+ * @param facts Schema of one model's metadata.
+ */
 export const createProviderSchema = (facts: Schema) =>
   closedObject(
     {

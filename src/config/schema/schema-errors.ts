@@ -1,4 +1,5 @@
-// What a validator says, in words: one complaint per mistake, at the key or the value that a person would point at.
+// Converts a validator's errors to messages: one per mistake, at the key or value that a person
+// would point at.
 import { joinWords } from "../../lib/text.ts";
 import type { ErrorObject } from "../schema-dialect.ts";
 import { LIMIT_SCHEMA } from "../../plugin/store/limit.ts";
@@ -9,16 +10,19 @@ import { childPointer, isMapping, type Mapping } from "../source/config-tree.ts"
 
 export interface SchemaError {
   readonly words: ProblemText;
-  /** Below the value that was validated. */
+  /** Pointer below the validated value. */
   readonly pointer: string;
   readonly side: "key" | "value";
 }
 
-/** In one sentence, where no file can be pointed at. */
+/** Returns one sentence, for cases without a file position. */
 export const toSentence = ({ words: { message, hint }, pointer }: SchemaError): string =>
   `${pointer === "" ? "" : `${pointer}: `}${message}${hint === undefined ? "" : ` — ${hint}`}`;
 
-/** How a value stands in the file; a value that came from outside, or is secret, is never repeated. */
+/**
+ * Returns how a value is written in the file. A value that is secret or came from outside is never
+ * repeated.
+ */
 export interface DescribeValue {
   (pointer: string): { readonly text: string; readonly mayShow: boolean };
 }
@@ -89,7 +93,7 @@ function toSchemaError(error: ErrorObject, written: DescribeValue): SchemaError 
       const types = [params["type"] as string | string[]].flat();
       const hint = hintForValue(types, error.data, written(pointer));
       const words = typeof expects === "string" ? expects : describeTypes(types);
-      // "a duration with its unit" says it already.
+      // Text such as "a duration with its unit" makes the hint redundant.
       const isShown = typeof expects === "string" && written(pointer).mayShow;
       const limit = schema["pattern"] === LIMIT_SCHEMA.pattern && suggestLimitText(error.data);
       return value(problem.wrongType(words, limit || (!isShown && hint)));
@@ -110,7 +114,7 @@ function toSchemaError(error: ErrorObject, written: DescribeValue): SchemaError 
 const plainTextOf = (data: unknown): string | undefined =>
   typeof data === "object" ? undefined : String(data);
 
-/** Of a value from outside only where it came from. */
+/** Returns a hint. For a value from outside, states only its reference. */
 function hintForValue(
   types: readonly string[],
   data: unknown,
@@ -152,7 +156,7 @@ function describeRule({ keyword, params, message }: ErrorObject): string {
   }
 }
 
-/** "text, a list or \"auto\"" */
+/** Describes alternatives: "text, a list or \"auto\"". */
 function describeForms(branches: unknown): string {
   const forms = (Array.isArray(branches) ? branches : []).filter(isMapping).flatMap((branch) => {
     if (typeof branch["x-expects"] === "string") return [branch["x-expects"]];
@@ -167,14 +171,15 @@ function describeForms(branches: unknown): string {
 }
 
 /**
- * Of every anyOf and oneOf, the errors of the one branch that was meant: the one whose shape fits. Where none does, the
- * alternative itself. `if` repeats what its branches say.
+ * Selects the errors of the branch of each anyOf and oneOf that was meant, by its shape. If no
+ * branch fits, keeps the error of the anyOf or oneOf itself. Drops errors of `if`, which repeat
+ * those of its branches.
  */
 function selectBranchErrors(errors: readonly ErrorObject[]): ErrorObject[] {
   let rest = errors.filter(
     (e) => e.keyword !== "if" && !(e.propertyName !== undefined && e.keyword !== "propertyNames"),
   );
-  // Inner ones come first, and are settled first.
+  // Inner alternatives come first and are resolved first.
   for (const choice of rest.filter((e) => e.keyword === "anyOf" || e.keyword === "oneOf")) {
     if (choice.params["passingSchemas"]) continue;
     const inside = rest.filter(
@@ -198,7 +203,10 @@ function selectBranchErrors(errors: readonly ErrorObject[]): ErrorObject[] {
   return rest;
 }
 
-/** Another kind of value altogether, or another value of the key that tells forms apart. */
+/**
+ * Whether the error shows that the branch was not meant: the value has another type, or another
+ * value of the key that distinguishes the forms.
+ */
 const isWrongBranch = (error: ErrorObject, at: string): boolean =>
   (error.instancePath === at && ["type", "enum", "const"].includes(error.keyword)) ||
   (error.keyword === "const" && error.instancePath.startsWith(at));

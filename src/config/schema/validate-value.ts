@@ -1,5 +1,6 @@
-// A value against a schema. What came from outside is text, and becomes a number or a truth value exactly where the
-// schema wants one; what YAML has typed stays as it is, so that 0123 and 1.10 are never silently something else.
+// Validates a value against a schema. A value from a variable or file is text, and becomes a number
+// or boolean only if the schema requires one. Values that YAML typed are not converted, so that
+// 0123 and 1.10 never silently change.
 import { toSchemaErrors, type SchemaError, type DescribeValue } from "./schema-errors.ts";
 import {
   type ErrorObject,
@@ -10,12 +11,15 @@ import {
 import { type Mapping, pointerSegments, valueAt } from "../source/config-tree.ts";
 
 export interface ValidationResult extends MarkedPlaces {
-  /** Defaults filled in, outside text turned into what it should be. */
+  /** The value with defaults filled in and text from outside converted. */
   readonly value: unknown;
   readonly errors: readonly SchemaError[];
 }
 
-/** `outside`: whether the value at a pointer came from a variable or a file. */
+/**
+ * Validates a value.
+ * @param outside Returns whether the value at a pointer came from a variable or a file.
+ */
 export function validateValue(
   schema: Schema,
   value: unknown,
@@ -45,7 +49,7 @@ export function validateValue(
   }
 }
 
-/** The text as a value of the wanted type. */
+/** Converts the text to the required type. */
 function coerceText({ keyword, params }: ErrorObject, text: string): unknown {
   if (keyword === "enum" || keyword === "const") {
     const allowed =

@@ -1,4 +1,5 @@
-// Accounts: what several keys share. Each may stand in another one, and what is said of the outer one holds for all in it.
+// The `accounts` section: settings that several keys share. Accounts can be nested, and the
+// settings of an outer account apply to all accounts in it.
 import { LIMIT_SCHEMA, parseScopedLimit } from "../../plugin/store/limit.ts";
 import type { LimitDisclosure, KeyDefaults } from "../../plugin/store/account.ts";
 import type { Privacy } from "../../model/facts.ts";
@@ -12,10 +13,13 @@ import type { ReportProblem } from "../source/substitute-references.ts";
 import { childPointer, isMapping, type Mapping } from "../source/config-tree.ts";
 import type { AccountConfig } from "../gateway-config.ts";
 
-/** An organisation, a team, a project and a person are four. Each is looked at by every reserve, so there is an end. */
+/**
+ * Maximum nesting depth. An organization, a team, a project, and a person use four levels. Each
+ * reservation checks every level, so the depth is bounded.
+ */
 export const MAX_ACCOUNT_DEPTH = 16;
 
-/** What a key gets that is made without it. */
+/** Default limits and grants of new keys. */
 export const KEY_DEFAULTS_SCHEMA: Schema = closedObject(
   { limits: list(LIMIT_SCHEMA, "Limits of a new key that has none of that unit", { minItems: 1 }) },
   { description: "What new keys get where they are made without it" },
@@ -52,7 +56,7 @@ export const ACCOUNT_SCHEMA: Schema = closedObject(
 export const accountNames = (root: Mapping): readonly string[] =>
   isMapping(root["accounts"]) ? Object.keys(root["accounts"]) : [];
 
-/** What the schema cannot say: names that are not there, circles, too many levels. */
+/** Checks what the schema cannot: unknown names, cycles, and the depth. */
 export function checkAccounts(
   root: Mapping,
   mounts: readonly PluginMount[],
@@ -88,7 +92,9 @@ export function checkAccounts(
   if (found.length === 0) checkDepth(parents, report);
 }
 
-/** Only the outermost account that is too deep is a problem: those inside of it would repeat it. */
+/**
+ * Reports only the outermost account that is too deep. The accounts in it would repeat the problem.
+ */
 function checkDepth(
   parents: ReadonlyMap<string, readonly NameReference[]>,
   report: ReportProblem,
@@ -101,7 +107,7 @@ function checkDepth(
   }
 }
 
-/** What has passed all of that. */
+/** Converts validated accounts. */
 export const toAccountConfigs = (raw: Mapping): ReadonlyMap<string, AccountConfig> =>
   new Map(
     Object.entries(raw).map(([id, account]) => [
@@ -125,7 +131,7 @@ const toAccountConfig = (id: string, raw: Mapping): AccountConfig => ({
   discloseLimits: (raw["disclose_limits"] ?? "full") as LimitDisclosure,
 });
 
-/** What has passed the checks. */
+/** Converts validated defaults. */
 export function toKeyDefaults(raw: unknown): KeyDefaults | undefined {
   if (!isMapping(raw) || raw["limits"] === undefined) return undefined;
   const limits = (raw["limits"] as string[]).map((each) => {

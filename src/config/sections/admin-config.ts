@@ -1,5 +1,5 @@
-// Where operators' programs reach the gateway, and with which tokens: the part of gateway.yaml under `admin:`. Without it there is
-// no such listener. What a schema cannot check is checked here.
+// The `admin` section: the listener of the admin API, and its tokens. Without the section there is
+// no such listener. Contains the checks that a schema cannot express.
 import { dirname, resolve } from "node:path";
 import { isLoopback } from "../../lib/net/egress-guard.ts";
 import type { Role } from "../../plugin/role.ts";
@@ -11,7 +11,7 @@ import type { AdminConfig, AdminToken, OidcConfig } from "../gateway-config.ts";
 
 export const ROLES = ["metrics", "viewer", "operator", "owner"] as const satisfies readonly Role[];
 
-/** Too long to guess, however fast. */
+/** Minimum length in characters, too long to guess at any speed. */
 const MIN_TOKEN_LENGTH = 24;
 
 const HTTP_URL_SCHEMA = {
@@ -20,7 +20,7 @@ const HTTP_URL_SCHEMA = {
   "x-expects": "an address such as https://login.example.com",
 } as const;
 
-/** The identity provider that people sign in with. */
+/** Schema of the identity provider for sign-in. */
 const OIDC_SCHEMA = closedObject(
   {
     issuer: {
@@ -137,7 +137,7 @@ export function checkAdmin(raw: unknown, report: ReportProblem): void {
   checkTokens(raw["tokens"], report);
 }
 
-/** Two equal tokens would be one holder with two roles. */
+/** Reports equal tokens, which would give one holder two roles. */
 function checkTokens(tokens: unknown, report: ReportProblem): void {
   if (!isMapping(tokens)) return;
   const names = new Map<string, string>();
@@ -151,7 +151,11 @@ function checkTokens(tokens: unknown, report: ReportProblem): void {
   }
 }
 
-/** `from`: the file that it stands in; `instead`: a port that is listened on whatever the file says. */
+/**
+ * Converts the section.
+ * @param from File that contains the section.
+ * @param portOverride Port that replaces the configured one.
+ */
 export function toAdminConfig(
   raw: any,
   from: string,

@@ -1,9 +1,10 @@
-// Which origins an operator has named to a plugin: these it may reach as they are, on a private network too.
+// Determines the origins that an operator named for a plugin. The plugin may connect to them, also
+// on a private network.
 import type { Plugin } from "../../plugin/plugin.ts";
 import { type Schema, getValidator } from "../schema-dialect.ts";
 import { valueAt } from "../source/config-tree.ts";
 
-/** The origin of an http address that stands there; undefined when there is none. */
+/** Returns the origin of the HTTP address at a pointer, or undefined if there is none. */
 export function readOriginAt(value: unknown, pointer: string): string | undefined {
   const text = valueAt(value, pointer);
   return typeof text === "string" ? parseOrigin(text) : undefined;
@@ -14,7 +15,10 @@ function parseOrigin(text: string): string | undefined {
   return url && /^https?:$/.test(url.protocol) ? url.origin : undefined;
 }
 
-/** Of what the options marked `x-origin` say, and of what the definition says it needs. Throws for what is no address. */
+/**
+ * Returns the origins in options that are marked `x-origin`, and those in the definition's `needs`.
+ * Throws if one is not an address.
+ */
 export function listAllowedOrigins(
   { options: schema, needs }: Pick<Plugin<any>, "options" | "needs">,
   options: Readonly<Record<string, unknown>>,

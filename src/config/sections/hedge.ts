@@ -1,4 +1,5 @@
-// `hedge:` of a model's route: how long a call may stay without content before the next candidate is called as well.
+// The `hedge` setting of a model's route: how long a call may wait for its first content before the
+// next candidate is called in parallel.
 import { parseDuration, formatDuration } from "../../lib/time/units.ts";
 import type { HedgeDelays } from "../../model/hedge.ts";
 import type { Schema } from "../schema-dialect.ts";
@@ -16,7 +17,10 @@ export const HEDGE_SCHEMA: Schema = {
     "How long a call may stay without content before the next candidate is called as well. The first call with content answers, and the other one is canceled. Both are billed. Default: off",
 };
 
-/** `said`: as in gateway.yaml. */
+/**
+ * Converts the setting.
+ * @param raw The value in gateway.yaml.
+ */
 export function toHedgeDelays(raw: unknown): HedgeDelays | undefined {
   if (typeof raw === "string") return { allMs: parseDuration(raw)!, classes: new Map() };
   if (!isMapping(raw)) return undefined;
@@ -26,13 +30,13 @@ export function toHedgeDelays(raw: unknown): HedgeDelays | undefined {
   return { allMs: undefined, classes: new Map(classes) };
 }
 
-/** As gateway.yaml writes it. */
+/** Returns the value for gateway.yaml. */
 export const formatHedge = ({ allMs, classes }: HedgeDelays): string | { [of: string]: string } =>
   allMs === undefined
     ? Object.fromEntries([...classes].map(([of, ms]) => [of, formatDuration(ms)]))
     : formatDuration(allMs);
 
-/** Every duration in the `hedge` of every model, with its place. */
+/** Returns every duration in the `hedge` of every model, with its pointer. */
 export function listHedgeDurations(models: unknown): readonly (readonly [unknown, string])[] {
   if (!isMapping(models)) return [];
   return Object.entries(models).flatMap(([model, route]) => {

@@ -1,5 +1,5 @@
-// Where clients reach the gateway: the part of gateway.yaml under `listen:`, one address or a list of them. What a schema cannot check is
-// checked here.
+// The `listen` section: one address for clients or a list of them. Contains the checks that a
+// schema cannot express.
 import { dirname, resolve } from "node:path";
 import type { ListenConfig } from "./network-config.ts";
 import { problem } from "../problems.ts";
@@ -9,7 +9,7 @@ import { childPointer, isMapping } from "../source/config-tree.ts";
 
 const DEFAULT_HOST = "127.0.0.1";
 const DEFAULT_PORT = 8787;
-/** Its owner's alone, as the state folder is. */
+/** Only the owner has access, as for the state directory. */
 const DEFAULT_SOCKET_MODE = "0600";
 
 const CLIENT_CERTIFICATES_SCHEMA = closedObject(
@@ -96,7 +96,12 @@ const listListenEntries = (raw: unknown): readonly (readonly [pointer: string, s
     ? raw.map((each, i) => [childPointer("/listen", String(i)), each] as const)
     : [["/listen", raw]];
 
-/** `from`: the file that it stands in; `instead`: what a command line says of the first that is no socket. */
+/**
+ * Converts the section.
+ * @param from File that contains the section.
+ * @param overrides Values of the command line, which replace those of the first listener that is
+ *   not a socket.
+ */
 export function toListenConfigs(
   raw: any,
   from: string,
@@ -128,7 +133,7 @@ export function toListenConfigs(
   });
 }
 
-/** As it may be shown: an address alone where there is one. */
+/** Returns the listeners for display. A single address is not shown as a list. */
 export function formatListen(all: readonly ListenConfig[]): unknown {
   const views = all.map(({ host, port, socket, mode, tls, hosts, origins }) => ({
     ...(socket === undefined ? { host, port } : { socket, mode }),

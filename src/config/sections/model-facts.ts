@@ -1,4 +1,5 @@
-// What an operator may say about a provider's models: prices a person can type, as the contract's lines.
+// Model metadata that an operator sets: converts prices in a form that people type to the
+// contract's price lines.
 import type { DataPolicy, ModelInfo, Price, PriceLine, Retention } from "../../model/facts.ts";
 import { PIECE_UNITS, UNITS, type Unit } from "../../model/usage.ts";
 import type { Schema } from "../schema-dialect.ts";
@@ -148,7 +149,7 @@ export const FACTS_SCHEMA: Schema = closedObject({
   retires: date("Until when"),
 });
 
-/** What the schema has let through. */
+/** Converts validated metadata. */
 export function toFactsOverride(raw: Mapping): FactsOverride {
   const {
     priced_as: pricedAs,
@@ -212,7 +213,10 @@ const toPriceLine = (unit: Unit, amount: unknown): PriceLine => ({
   per: PIECE_UNITS.includes(unit) ? 1 : 1_000_000,
 });
 
-/** The shortest decimal that is this number: what was typed. Never with an exponent. */
+/**
+ * Returns the shortest decimal that equals the number, which is what was typed. Never uses an
+ * exponent.
+ */
 function formatDecimal(amount: number): string {
   const text = String(amount);
   return text.includes("e") ? amount.toFixed(12).replace(/\.?0+$/, "") : text;

@@ -1,31 +1,31 @@
-// Where connections come in and go out, as gateway.yaml says it: types alone.
+// Types of the config for incoming and outgoing connections.
 
 export interface ListenConfig {
   readonly host: string;
   readonly port: number;
-  /** Absolute; in place of host and port. */
+  /** Absolute path, in place of host and port. */
   readonly socket: string | undefined;
-  /** Of the socket, in octal digits. */
+  /** Mode of the socket file, in octal digits. */
   readonly mode: string | undefined;
   readonly tls: ListenTls | undefined;
-  /** More Host names that count as ours. */
+  /** Additional host names that are accepted in the Host header. */
   readonly hosts: readonly string[];
-  /** Origins that browsers may call from. */
+  /** Origins of web pages that may send requests (CORS). */
   readonly origins: readonly string[];
 }
 
-/** Files, absolute. */
+/** Absolute paths of PEM files. */
 export interface ListenTls {
   readonly cert: string;
   readonly key: string;
   readonly minVersion: "TLSv1.2" | "TLSv1.3";
-  /** Clients are asked for certificates that these have signed. */
+  /** CA file for client certificates. Clients are asked for a certificate that it signed. */
   readonly clientCertificates: { readonly ca: string; readonly required: boolean } | undefined;
 }
 
-/** An HTTP proxy that tunnels (CONNECT). */
+/** An HTTP proxy that supports CONNECT. */
 export interface ProxySettings {
   readonly url: string;
-  /** Hosts that are reached straight, with one star each. */
+  /** Hosts that are connected to directly. Each may contain one `*`. */
   readonly bypassHosts: readonly string[];
 }

@@ -1,28 +1,34 @@
-// What a plugin has declared that it needs of the machine and the network, with the operator's options put in.
+// Resolves the needs that a plugin declares for the machine and the network, with the operator's
+// options.
 import { dirname, resolve } from "node:path";
 import type { Plugin } from "../../plugin/plugin.ts";
 import { listAllowedOrigins } from "./allowed-origins.ts";
 
 export interface DeclaredNeeds {
-  /** Reached as they are: the operator's own options name them. */
+  /**
+   * Origins that may be connected to without restriction, because the operator's options name them.
+   */
   readonly origins: ReadonlySet<string>;
   readonly usesMetadataService: boolean;
   readonly env: readonly string[];
-  /** Absolute. */
+  /** Absolute paths. */
   readonly files: readonly string[];
-  /** Where relative paths begin: the folder of gateway.yaml. */
+  /** Base of relative paths: the folder of gateway.yaml. */
   readonly baseDir: string;
 }
 
 /** Where a plugin would be mounted. */
 export interface NeedsContext {
-  /** gateway.yaml. */
+  /** Path of gateway.yaml. */
   readonly configFile: string;
-  /** Of the process. */
+  /** Environment variables of the process. */
   readonly env: Readonly<Record<string, string | undefined>>;
 }
 
-/** Throws for what is no address or no path, and where a function asks for a variable that it does not name. */
+/**
+ * Returns the resolved needs. Throws if an origin or path is invalid, or if a function reads a
+ * variable that `needs.env` does not name.
+ */
 export function resolveNeeds(
   definition: Pick<Plugin<any>, "options" | "needs">,
   options: Readonly<Record<string, unknown>>,

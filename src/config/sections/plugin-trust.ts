@@ -1,10 +1,10 @@
-// How far packages that are not Tollgate's own are trusted, as an operator says it.
+// Trust settings for packages that are not part of Tollgate.
 
-/** What gateway.yaml says under `plugins:`, and which file it is. */
+/** The `plugins` section, and the path of its file. */
 export interface PluginTrust {
   readonly configFile: string;
-  /** Absent: required where there is a lock, a note where there is none. */
+  /** If unset, `required` if a lock file exists, else a note. */
   readonly lock?: "required" | "warn" | "off" | undefined;
-  /** Packages that may be mounted at all; absent: any. */
+  /** Packages that may be mounted. If unset, all. */
   readonly allowedPackages?: readonly string[] | undefined;
 }

@@ -1,4 +1,4 @@
-// The HTTP proxy that calls to providers go through: the part of gateway.yaml under `proxy:`.
+// The `proxy` section: the HTTP proxy for calls to providers.
 import type { ProxySettings } from "./network-config.ts";
 import { problem } from "../problems.ts";
 import { closedObject, list } from "../schema-builders.ts";
@@ -38,7 +38,7 @@ export function checkProxy(raw: unknown, report: ReportProblem): void {
     report(problem.badProxy(), "/proxy/url");
 }
 
-/** What stands in its address and may not be told: the address, the password, and both as they are sent. */
+/** Returns the secrets in the proxy's URL: the password, as written and decoded. */
 export function listProxySecrets(proxy: ProxySettings | undefined): readonly string[] {
   const url = proxy && URL.parse(proxy.url);
   if (!url || (url.username === "" && url.password === "")) return [];

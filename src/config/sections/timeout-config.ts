@@ -1,15 +1,18 @@
-// How long each part of a call may take. Four places may say it; the nearest to the call counts: the provider's for that class,
-// the provider's, the gateway's for that class, the gateway's.
+// Timeouts for the phases of a call. The most specific setting is used: the provider's for that
+// class, the provider's, the gateway's for that class, the gateway's.
 import { parseDuration, formatDuration } from "../../lib/time/units.ts";
 import { isMapping, type Mapping } from "../source/config-tree.ts";
 import type { CallTimes, Timeouts } from "../gateway-config.ts";
 
 const TIME_KEYS = { first_byte: "firstByteMs", idle: "idleMs", total: "totalMs" } as const;
 
-/** For the gateway's own, whose every key has a default. */
+/** Base of the gateway's own timeouts, for which every key has a default. */
 const NO_TIMEOUTS: Partial<Timeouts> & Pick<Timeouts, "classes"> = { classes: new Map() };
 
-/** `otherwise`: the gateway's, for a provider's own. */
+/**
+ * Converts timeouts.
+ * @param defaults The gateway's timeouts, for those of a provider.
+ */
 export function toTimeouts(raw: any, defaults?: Timeouts): Timeouts {
   const own = toCallTimes(raw);
   const { connectMs, classes: of, ...usual } = defaults ?? NO_TIMEOUTS;
@@ -33,7 +36,10 @@ function toCallTimes(raw: any): Partial<CallTimes> {
   return own;
 }
 
-/** As gateway.yaml says it; of a class what is not said by all alike. */
+/**
+ * Returns the timeouts for gateway.yaml. For a class, only the values that differ from the common
+ * ones.
+ */
 export const formatTimeouts = (times: Timeouts): Mapping => ({
   connect: formatDuration(times.connectMs),
   ...formatTimes(times),
@@ -55,7 +61,7 @@ const formatTimes = (times: Partial<CallTimes>): Mapping =>
       .map(([key, name]) => [key, formatDuration(times[name]!)]),
   );
 
-/** What it says otherwise. */
+/** Returns the timeouts of a class that differ from the common ones. */
 const differingTimes = (times: CallTimes, plain: CallTimes): Partial<CallTimes> =>
   Object.fromEntries(
     Object.values(TIME_KEYS)

@@ -1,5 +1,6 @@
-// Where the config's texts come from: the disk, which remembers what it said, or what another process read there. Every
-// process of one gateway is built from the same texts, whatever has happened to the files since.
+// Reads the texts of the config: from disk, with a record of what was read, or from the record of
+// another process. All processes of one gateway use the same texts, even if the files changed
+// since.
 import { readdir } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { problem } from "../problems.ts";
@@ -9,9 +10,9 @@ export type FileTexts = ReadonlyMap<string, string>;
 
 export interface ConfigFiles {
   read(file: string): ReturnType<typeof readConfigText>;
-  /** The files of a folder, absolute; throws when there is no such folder. */
+  /** Returns the absolute paths of the files in a folder. Throws if the folder does not exist. */
   list(folder: string): Promise<string[]>;
-  /** By absolute path, what could be read so far. */
+  /** Texts that were read so far, by absolute path. */
   readonly readTexts: FileTexts;
 }
 

@@ -1,23 +1,27 @@
-// One file of the config: bytes → text → YAML document. Whatever is wrong is a finding with its place, never a throw.
+// Reads and parses one file of the config. Problems are returned as findings with their positions,
+// and never thrown.
 import { readFile, stat } from "node:fs/promises";
 import { type Document, LineCounter, parseDocument } from "yaml";
 import type { ProblemText } from "../problems.ts";
 import { problem } from "../problems.ts";
 import type { SourceFile, SourceSpan } from "./source-span.ts";
 
-/** Something to say about a place. `pointer` is the path in the merged document; without a spot it is the whole file. */
+/**
+ * A problem at a position. `pointer` is the path in the merged document. Without `span` it applies
+ * to the whole file.
+ */
 export interface ConfigFinding {
   readonly words: ProblemText;
   readonly file: string;
   readonly pointer: string;
   readonly span?: SourceSpan;
-  /** There is no value there: any other problem with it would only repeat this one. */
+  /** Set if there is no value. Any other problem with the value would only repeat this one. */
   readonly isMissingValue?: true;
 }
 
 const MAX_FILE_BYTES = 1_048_576;
 
-/** A file's text, or what keeps us from it. */
+/** Returns the text of a file, or why it cannot be read. */
 export async function readConfigText(
   file: string,
 ): Promise<{ text: string } | { words: ProblemText }> {
@@ -41,7 +45,7 @@ function decodeUtf8(file: string, bytes: Buffer): { text: string } | { words: Pr
   }
 }
 
-/** Without a document, what is wrong stands in `findings`. */
+/** Parses a file. If the document is undefined, `findings` contains the problems. */
 export function parseConfigSource(
   file: string,
   text: string,
@@ -54,15 +58,15 @@ export function parseConfigSource(
     version: "1.2",
     merge: false,
     stringKeys: true,
-    // Found while planting, where both places are known.
+    // `buildTree` reports duplicates, because it knows both positions.
     uniqueKeys: false,
     customTags: [],
     prettyErrors: false,
   });
-  // One problem a line: those after the first mostly repeat it.
+  // One problem per line: further ones mostly repeat the first.
   const lines = new Set<number>();
   for (const flaw of [...document.errors, ...document.warnings]) {
-    // The tree says it of every tag that is not one of the plain ones, and the rest of the file can still be read.
+    // `buildTree` reports every tag that is not plain, and can still read the rest of the file.
     if (flaw.code === "TAG_RESOLVE_FAILED") continue;
     const [start, end] = flaw.pos;
     const { line } = source.lines.linePos(start);

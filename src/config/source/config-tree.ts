@@ -1,19 +1,19 @@
-// A YAML document as plain values, and for each path the place it came from. Structure is decided here and never again:
-// interpolation happens later, on strings that are already leaves.
+// Converts a YAML document to plain values, with the position of each path. The structure is final
+// here: interpolation happens later, and only in strings that are already leaves.
 import { type Document, isAlias, isMap, isScalar, isSeq, type Node, type Scalar } from "yaml";
 import { problem, type ProblemText } from "../problems.ts";
 import type { ConfigFinding } from "./config-source.ts";
 import type { SourceFile, SourceSpan } from "./source-span.ts";
 
 export interface NodePosition {
-  /** None for an element of a list. */
+  /** Unset for an element of a list. */
   readonly key?: SourceSpan;
   readonly value: SourceSpan;
 }
 
 export interface ConfigTree {
   value: unknown;
-  /** By JSON pointer. */
+  /** Positions by JSON pointer. */
   readonly positions: Map<string, NodePosition>;
 }
 
@@ -22,7 +22,7 @@ export type Mapping = Record<string, unknown>;
 export const isMapping = (value: unknown): value is Mapping =>
   typeof value === "object" && value !== null && !Array.isArray(value);
 
-/** A step down a JSON pointer. */
+/** Appends a segment to a JSON pointer. */
 export const childPointer = (pointer: string, key: string | number): string =>
   `${pointer}/${String(key).replaceAll("~", "~0").replaceAll("/", "~1")}`;
 
@@ -45,7 +45,10 @@ export function valueAt(root: unknown, pointer: string): unknown {
   return value;
 }
 
-/** What stands there, or the key of the nearest thing around it. */
+/**
+ * Returns the position of the value or key at a pointer, or the key of its nearest parent that
+ * exists.
+ */
 export function locate(tree: ConfigTree, pointer: string, side: "key" | "value" = "value") {
   const exact = tree.positions.get(pointer);
   if (exact) return (side === "key" ? exact.key : undefined) ?? exact.value;
@@ -56,7 +59,7 @@ export function locate(tree: ConfigTree, pointer: string, side: "key" | "value" 
   return undefined;
 }
 
-/** "providers.anthropic.with", "middleware.auth", "models.fast[1]": the path as a person would say it. */
+/** Returns the path for people: "providers.anthropic.with", "middleware.auth", "models.fast[1]". */
 export function toDisplayPath(root: unknown, pointer: string): string {
   let value = root;
   let path = "";
@@ -72,7 +75,10 @@ export function toDisplayPath(root: unknown, pointer: string): string {
   return path;
 }
 
-/** A file's own values are bounded by its size. Aliases may multiply them: no config says this many by way of those. */
+/**
+ * Maximum number of values that aliases may add. A file's own values are bounded by its size, but
+ * aliases multiply them.
+ */
 const MAX_ALIAS_COPIES = 20_000;
 const MAX_DEPTH = 64;
 const FORBIDDEN_KEYS = new Set(["__proto__", "constructor", "prototype"]);
@@ -87,7 +93,7 @@ export function buildTree(
   let copies = 0;
   let aliases = 0;
   let exhausted = false;
-  /** What we are inside of: an alias for it would never end. */
+  /** Nodes that contain the current one. Resolving an alias to one of them would never end. */
   const open = new Set<unknown>();
   const spotOf = (node: Node): SourceSpan => ({
     source,
@@ -121,7 +127,7 @@ export function buildTree(
       aliases++;
       const value = grow(target, pointer, depth + 1, key);
       aliases--;
-      // Of the alias, not of what it stands for: here is where it is wrong.
+      // Use the position of the alias, not of its target, because the mistake is here.
       places.set(pointer, { value: here, ...(key ? { key } : {}) });
       return value;
     }
@@ -160,7 +166,9 @@ export function buildTree(
   return { tree: { value, positions: places }, findings };
 }
 
-/** Nothing, or more than a line: then the key says better where it is. */
+/**
+ * Whether the span is empty or longer than a line. In that case the key shows the position better.
+ */
 function isEmptyOrMultiline({ source, start, end }: SourceSpan): boolean {
   return start === end || source.lines.linePos(start).line !== source.lines.linePos(end).line;
 }

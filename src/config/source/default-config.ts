@@ -1,14 +1,15 @@
-// What runs where there is no gateway.yaml: the one that ships with the package, to the letter.
+// Finds the config for installations without a gateway.yaml: exactly the file that ships with the
+// package.
 import { existsSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 
-/** From source and from dist/ alike: the first folder upwards that is a package. */
+/** Returns the nearest parent folder that is a package. Works from source and from dist/. */
 export function findPackageRoot(from = import.meta.dirname): string {
   const above = dirname(from);
   return existsSync(join(from, "package.json")) || above === from ? from : findPackageRoot(above);
 }
 
-/** Path of a program in src/cli, from source and from dist alike. */
+/** Returns the path of a program in src/cli. Works from source and from dist/. */
 export const findProgram = (name: "plugin-process" | "worker"): string =>
   join(
     findPackageRoot(),

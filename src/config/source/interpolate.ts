@@ -1,5 +1,6 @@
-// `${env:NAME}`, `${env:NAME:-default}`, `${file:path}`, `${credential:name}`; `$${` is a literal `${`. Only inside strings that YAML has
-// already made leaves of, so that no value can become structure, and once: what comes out is not looked at again.
+// Interpolates `${env:NAME}`, `${env:NAME:-default}`, `${file:path}`, and `${credential:name}`;
+// `$${` is a literal `${`. Only strings that YAML has already parsed as leaves are interpolated, so
+// a value cannot become structure. The result is not interpolated again.
 import { dirname, join, resolve } from "node:path";
 import type { ConfigFiles } from "./config-files.ts";
 import { problem, type ProblemText } from "../problems.ts";
@@ -20,10 +21,13 @@ export type TemplateError = { readonly words: ProblemText; readonly raw: string 
 export const isTemplate = (text: string): boolean => text.includes("${");
 
 const VARIABLE_NAME = /^[A-Za-z_][A-Za-z0-9_]*$/;
-/** As service managers and containers name them: no way out of their folder. */
+/**
+ * Names that service managers and containers use. They cannot refer to a path outside of their
+ * folder.
+ */
 const CREDENTIAL_NAME = /^[A-Za-z0-9_-][A-Za-z0-9._-]*$/;
 
-/** What a string says. Faults do not end it: the rest is looked at too. */
+/** Parses a string into text and references. Continues after an error, to report all of them. */
 export function parseTemplate(text: string): {
   parts: readonly TemplatePart[];
   flaws: readonly TemplateError[];
@@ -83,28 +87,28 @@ function splitDefault(text: string): [string, string | undefined] {
   return at < 0 ? [text, undefined] : [text.slice(0, at), text.slice(at + 2)];
 }
 
-/** The other way: a string that stands for itself. */
+/** Escapes a string, so that it contains no references. */
 export const escapeTemplate = (text: string): string => text.replaceAll("${", () => "$${");
 
 export interface InterpolationSources {
   readonly env: Readonly<Record<string, string | undefined>>;
-  /** By absolute path: what was read, or why not. */
+  /** The text of each file or why it cannot be read, by absolute path. */
   readonly files: ReadonlyMap<string, { text: string } | { words: ProblemText }>;
 }
 
-/** Where a service manager, or a container, lays down what the service alone may read. */
+/** Folder in which a service manager or container puts files that only the service may read. */
 const DEFAULT_CREDENTIALS_DIR = "/run/secrets";
 
 const isFilePart = (part: TemplatePart) => part.kind === "file" || part.kind === "credential";
 
-/** Absolute: a file's path is relative to the file it stands in. */
+/** Returns an absolute path. A file's path is relative to the file that contains the reference. */
 function filePathOf(part: TemplatePart, from: string, env: InterpolationSources["env"]): string {
   if (part.kind === "file") return resolve(dirname(from), part.path);
   const { name } = part as Extract<TemplatePart, { kind: "credential" }>;
   return join(env["CREDENTIALS_DIRECTORY"] || DEFAULT_CREDENTIALS_DIR, name);
 }
 
-/** The files that a string names, absolute. */
+/** Returns the absolute paths of the files that a string refers to. */
 export const listTemplateFiles = (
   parts: readonly TemplatePart[],
   from: string,
@@ -119,7 +123,10 @@ export async function readFiles(
   return new Map(await Promise.all(files.map(async (f) => [f, await disk.read(f)] as const)));
 }
 
-/** As in a shell, an empty variable counts as missing where there is a default. A file's last line ends are not part of it. */
+/**
+ * Replaces the references. As in a shell, an empty variable counts as unset if there is a default.
+ * Line ends at the end of a file are removed.
+ */
 export function fillTemplate(
   parts: readonly TemplatePart[],
   from: string,

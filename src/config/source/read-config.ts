@@ -1,4 +1,5 @@
-// gateway.yaml and what it includes, as one tree. Top-level maps are joined by key; nothing is overwritten, no list is joined.
+// Reads gateway.yaml and its includes into one tree. Top-level maps are merged by key; no value is
+// overwritten and no lists are merged.
 import { basename, dirname, resolve } from "node:path";
 import { type Document, isScalar } from "yaml";
 import type { ConfigFiles } from "./config-files.ts";
@@ -17,14 +18,20 @@ import {
 
 export interface ReadConfigResult {
   readonly tree: ConfigTree;
-  /** Absolute, in the order read: what "file order" means. */
+  /** Absolute paths in the order in which they were read, which is the "file order". */
   readonly files: string[];
   readonly findings: ConfigFinding[];
-  /** all: what is not there is missing. main: it may stand in what could not be read. none: nothing to go on with. */
+  /**
+   * `all`: every file was read, so an unknown name is an error. `main`: an included file could not
+   * be read, and may declare the name. `none`: nothing usable was read.
+   */
   readonly completeness: "all" | "main" | "none";
 }
 
-/** `text`: in place of the file's own, which then need not exist. */
+/**
+ * Reads the files.
+ * @param text Content to use in place of the file's, which need not exist.
+ */
 export async function readConfig(
   file: string,
   disk: ConfigFiles,
@@ -51,7 +58,7 @@ export async function readConfig(
       if (files.includes(included)) continue;
       files.push(included);
       const part = await readTree(included, disk, undefined, true);
-      // Where it was asked for: there is no line in a file that is not there.
+      // Reported at the include, because a missing file has no lines.
       if (part.missing)
         findings.push({ ...part.missing, file, pointer: wanted.pointer, span: wanted.spot });
       else findings.push(...part.findings, ...mergeTrees(tree, part.tree, included));
@@ -69,7 +76,7 @@ async function readTree(file: string, disk: ConfigFiles, given?: string, include
     return { tree: empty, findings: [missing], whole: false, missing };
   }
   const { source, document, findings } = parseConfigSource(file, read.text);
-  // Of a file that is included, comments alone are a way to say nothing.
+  // An included file may consist of comments only.
   const blank = included ? read.text.trim() === "" : document && isEmptyDocument(document);
   if (blank) {
     const words = problem.emptyFile(file);
@@ -84,7 +91,7 @@ async function readTree(file: string, disk: ConfigFiles, given?: string, include
     all.push({ words: problem.notAMapping(), file, pointer: "", ...(spot ? { span: spot } : {}) });
     tree.value = {};
   }
-  // A key with everything under it commented out says nothing.
+  // A key whose whole content is commented out is ignored.
   const root = tree.value as Mapping;
   for (const key of Object.keys(root)) if (root[key] === null) delete root[key];
   return { tree, findings: all, whole: true };
@@ -105,7 +112,7 @@ function listIncludes(
   return list.flatMap((path: unknown, i) => {
     const pointer = Array.isArray(raw) ? childPointer("/include", i) : "/include";
     const spot = locate(tree, pointer)!;
-    // The skeleton says so.
+    // The schema reports this.
     if (typeof path !== "string" || path === "") return [];
     if (!path.includes("${")) return [{ path, pointer, spot }];
     find({ words: problem.includePath(), pointer, span: spot });
@@ -113,7 +120,7 @@ function listIncludes(
   });
 }
 
-/** A star stands in the last part of a path and matches as in a shell: no dot files, sorted. */
+/** Expands a `*` in the last segment of a path, as a shell does: without dot files, and sorted. */
 async function expandGlob(
   path: string,
   from: string,

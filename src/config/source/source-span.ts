@@ -1,14 +1,14 @@
 import type { LineCounter } from "yaml";
 
-/** One file of the config, and where its lines begin. */
+/** A file of the config, with the starts of its lines. */
 export interface SourceFile {
-  /** Absolute. */
+  /** Absolute path. */
   readonly file: string;
   readonly text: string;
   readonly lines: LineCounter;
 }
 
-/** Offsets into a source's text. */
+/** Offsets in the text of a source. */
 export interface SourceSpan {
   readonly source: SourceFile;
   readonly start: number;

@@ -1,5 +1,6 @@
-// Which providers are mounted, then every `${…}` in what is. A provider that `when:` leaves out keeps its text as written:
-// a machine without its key can still read the file.
+// Determines which providers are mounted, and then replaces every `${…}` in the mounted parts. A
+// provider that `when:` excludes keeps its text as written, so that a machine without its key can
+// read the file.
 import type { ConfigFiles } from "./config-files.ts";
 import { problem, type ProblemText } from "../problems.ts";
 import {
@@ -20,7 +21,10 @@ import {
   isWithinPointer,
 } from "./config-tree.ts";
 
-/** `raw`: the part of the value that is meant, when it is not all of it. */
+/**
+ * Reports a problem.
+ * @param raw The affected part of the value, if it is not the whole value.
+ */
 export type ReportProblem = (
   words: ProblemText,
   pointer: string,
@@ -29,13 +33,16 @@ export type ReportProblem = (
 ) => void;
 
 export interface Substitution {
-  /** By pointer, the text as written of every value that came from outside. */
+  /** Text as written of every value that came from a variable or file, by pointer. */
   readonly writtenTexts: ReadonlyMap<string, string>;
-  /** Where a value should be and is not: what else is wrong with it is only an echo. */
+  /**
+   * Pointers of values that should exist and do not. Other problems with them would only repeat
+   * this.
+   */
   readonly missingPointers: ReadonlySet<string>;
-  /** By provider, why it is not mounted. */
+  /** Reasons why providers are not mounted, by provider. */
   readonly unmountedProviders: ReadonlyMap<string, string>;
-  /** What `${file:}` named, absolute. */
+  /** Absolute paths of `${file:}` references. */
   readonly referencedFiles: readonly string[];
 }
 
@@ -49,7 +56,10 @@ interface Template {
   readonly setValue: (value: string) => void;
 }
 
-/** Changes the tree's leaves in place. `known`: the holes that there are already. */
+/**
+ * Changes the leaves of the tree in place.
+ * @param known Pointers of values that are already known to be missing.
+ */
 export async function substituteReferences(
   tree: ConfigTree,
   env: InterpolationSources["env"],
@@ -100,7 +110,7 @@ function collectTemplates(tree: ConfigTree, report: ReportProblem, holes: Set<st
       if (typeof value === "object" && value !== null) walk(value as Mapping, here);
       else if (typeof value === "string" && isTemplate(value)) {
         if (USE_POINTER.test(here)) {
-          // What runs is what the file says, never what an environment says.
+          // The file alone determines which plugins run, never the environment.
           report(problem.interpolatedUse(), here);
           holes.add(here);
           continue;
@@ -145,7 +155,7 @@ function findUnmounted(
   return out;
 }
 
-/** Which variables would fill it: "OPENAI_API_KEY is not set". */
+/** Describes the variables that are missing: "OPENAI_API_KEY is not set". */
 function describeMissingVariables(text: string, env: InterpolationSources["env"]): string {
   const names = [...text.matchAll(/\$\{env:(\w+)/g)].map(([, name]) => name!);
   return [...new Set(names)]

@@ -102,7 +102,7 @@ const printReach = (since: number): void =>
     ),
   );
 
-/** Resolves with undefined if the command was ended meanwhile. */
+/** Resolves with undefined if the command has ended in the meantime. */
 const orAborted = (live: LongRunning, asked: Promise<Json>): Promise<Json | undefined> =>
   Promise.race([
     asked,
