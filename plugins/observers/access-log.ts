@@ -1,4 +1,4 @@
-// A line for every request, when it is over: to a file or to standard output, as JSON or as logfmt.
+// Writes one line for each completed request to a file or to standard output, as JSON or logfmt.
 import {
   defineObserver,
   isSystemdJournal,
@@ -15,7 +15,7 @@ import {
 import { createRejectedLineWriter, createLineWriter } from "./access-log/line-format.ts";
 import { Output } from "./access-log/output.ts";
 
-/** How often it is looked whether the file is still the one under its name. */
+/** Interval at which the observer checks whether the open file is still the one at its path. */
 const ROTATION_CHECK_MS = 1_000;
 
 export default defineObserver({
@@ -66,7 +66,7 @@ export default defineObserver({
     },
   },
   async setup({ file: path, format, fields, sample, client_address }, ctx) {
-    // What is shared outlives this generation: of it the log alone is handed over.
+    // The shared value outlives this config generation, so only `log` is captured from the context.
     const { log } = ctx;
     const output = ctx.shared(
       `to ${path ?? "standard output"}`,

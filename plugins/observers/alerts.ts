@@ -1,5 +1,5 @@
-// Tells operators' programs of what needs a hand: a signed webhook, or a message in a chat. What is to be told is on the disk before
-// the gateway counts it as told, and is tried for a day.
+// Notifies operators of events that need attention, by signed webhook or chat message. An alert is
+// written to disk before the gateway treats it as accepted. Delivery is retried for one day.
 import { join } from "node:path";
 import { defineObserver, type Context, type Problem } from "tollgate/plugin";
 import { createAlert, ALERT_EVENTS, type AlertEvent, type AlertSource } from "./alerts/alert.ts";
@@ -14,12 +14,12 @@ import { checkSpend } from "./alerts/unusual-spend.ts";
 import { createTestCommand } from "./alerts/test-command.ts";
 
 const SECOND_MS = 1_000;
-/** The gateway waits five seconds for an observer that ends. */
+/** Below the 5 s that the gateway waits for an observer to shut down. */
 const FLUSH_TIMEOUT_MS = 3_000;
 const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
 const DAY_MS = 86_400_000;
-/** How often the spend of this hour is looked at. */
+/** Interval of the check for unusual spend in the current hour. */
 const SPEND_CHECK_MS = 5 * MINUTE_MS;
 
 const patternsOption = (description: string) =>
@@ -187,7 +187,7 @@ export default defineObserver({
       (to) => new Delivery(to, { outbox, fetch, log, retryMs, abortSignal: over.signal }),
     );
     const go = () => Promise.all(deliveries.map((each) => each.deliverDue()));
-    /** Resolves when it is on the disk. */
+    /** Resolves when the alert is on disk. */
     const tell: SendAlert = async (happening) => {
       const to = happening ? findReceivers(rules, names, happening) : [];
       if (!happening || to.length === 0) return;
@@ -214,7 +214,8 @@ export default defineObserver({
         },
       }),
       async flush() {
-        // A receiver that hangs is waited for no longer: what it has not answered for the next generation tries again.
+        // Stops waiting for a receiver that hangs. The next config generation retries the alerts
+        // that the receiver has not acknowledged.
         const late = setTimeout(() => over.abort(), FLUSH_TIMEOUT_MS);
         await go();
         clearTimeout(late);
@@ -242,7 +243,9 @@ export default defineObserver({
 
 type SendAlert = (happening: AlertSource | undefined) => Promise<void>;
 
-/** What no notice tells: dates that come, and what an hour has cost. */
+/**
+ * Schedules the checks for alerts that no gateway event triggers: expiry dates and hourly spend.
+ */
 function scheduleChecks(
   ctx: Pick<Context, "runEvery" | "catalog" | "ledger" | "stats">,
   wanted: (type: AlertEvent) => boolean,
@@ -270,7 +273,10 @@ function scheduleChecks(
     );
 }
 
-/** Looked at once a minute; what is told already is known by its id, over restarts too. */
+/**
+ * Checks every minute whether a digest is due. The alert ID prevents duplicates, also after a
+ * restart.
+ */
 function scheduleDigest(
   { runEvery, ledger }: Pick<Context, "runEvery" | "ledger">,
   of: DigestPeriod,

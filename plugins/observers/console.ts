@@ -1,10 +1,11 @@
-// The console: pages for people, on the admin listener. They ask the commands of the admin API as any program does, so that nothing
-// depends on them, and what they may is what their reader may.
+// The web console on the admin listener. Its pages call the commands of the admin API like any
+// other client, so no other part of the gateway depends on the console. A reader can do in the
+// console exactly what that reader's role allows.
 import { defineObserver } from "tollgate/plugin";
 import { createPlaygroundProxy } from "./console/playground-proxy.ts";
 import { createPageServer } from "./console/page-server.ts";
 
-/** Its pages' own addresses begin so. */
+/** Path prefix of the console's pages. */
 const BASE_PATH = "/console";
 
 export default defineObserver({
@@ -29,7 +30,8 @@ export default defineObserver({
           method: "POST",
           path: `${BASE_PATH}/ask`,
           role: "viewer",
-          // Every request goes by the key that its sender presents, so it reaches nothing of another account.
+          // Each request is authorized by the credential of its sender, so an account's admin
+          // cannot reach other accounts.
           allowAccountAdmins: true,
           body: "json",
           handle: createPlaygroundProxy(ctx),

@@ -1,21 +1,22 @@
-// The names of the GenAI conventions, each in the spelling of their last release (1.41) and in the one that has taken its place.
-// Whatever tells of a call in their words, a metric or a span, takes it from here. A name without a place in one of the two is null.
-// Read at the source in August 2026: github.com/open-telemetry/semantic-conventions (v1.41.0) and …/semantic-conventions-genai.
+// Names from the OpenTelemetry GenAI semantic conventions. Each name has two spellings: that of the
+// last release (1.41) and the one that replaced it. Metrics and spans take all GenAI names from
+// this file. A spelling is null if that version has no such name. Source, read in August 2026:
+// github.com/open-telemetry/semantic-conventions (v1.41.0) and …/semantic-conventions-genai.
 
 export type NamingVersion = "released" | "latest";
 
-/** What an operator may choose. */
+/** Values of the `genai_names` option. */
 export const NAMING_CHOICES = ["both", "released", "latest", "off"] as const;
 
 export type VersionedName = { readonly [S in NamingVersion]: string | null };
 
-/** The spellings that a choice means. */
+/** Returns the spellings that an option value selects. */
 export const namingVersionsOf = (
   choice: (typeof NAMING_CHOICES)[number],
 ): readonly NamingVersion[] =>
   choice === "both" ? ["released", "latest"] : choice === "off" ? [] : [choice];
 
-/** Where both spell it alike, it is there once. */
+/** Returns the name in each selected spelling, without duplicates. */
 export const namesOf = (
   of: VersionedName,
   spellings: readonly NamingVersion[],
@@ -30,7 +31,7 @@ export const GEN_AI_METRICS = {
     released: "gen_ai.client.operation.time_to_first_chunk",
     latest: "gen_ai.client.inference.time_to_first_chunk",
   },
-  /** By `gen_ai.token.type`: input, output. */
+  /** Has the label `gen_ai.token.type` with the values input and output. */
   tokenUsage: { released: "gen_ai.client.token.usage", latest: null },
   inputTokens: { released: null, latest: "gen_ai.client.inference.operation.input_tokens" },
   outputTokens: { released: null, latest: "gen_ai.client.inference.operation.output_tokens" },
@@ -50,9 +51,9 @@ export const GEN_AI_METRICS = {
   },
 } as const satisfies Readonly<Record<string, VersionedName>>;
 
-/** What both spell alike. */
+/** A name with the same spelling in both versions. */
 const sameName = <N extends string>(name: N) => ({ released: name, latest: name });
-/** What there is a word for since they moved. */
+/** A name that was added after the conventions moved to their own repository. */
 const latestOnly = <N extends string>(name: N) => ({ released: null, latest: name });
 
 export const GEN_AI_ATTRIBUTES = {
@@ -79,7 +80,10 @@ export const GEN_AI_ATTRIBUTES = {
   imageOutput: latestOnly("gen_ai.usage.image.output_tokens"),
 } as const satisfies Readonly<Record<string, VersionedName>>;
 
-/** What is done, by the kind of model. The conventions have no word for pictures; other gateways say it so. */
+/**
+ * Operation names by model type. The conventions have no name for image generation, so this is the
+ * one that other gateways use.
+ */
 const OPERATIONS: Readonly<Record<string, string>> = {
   completion: "text_completion",
   embedding: "embeddings",
@@ -88,7 +92,7 @@ const OPERATIONS: Readonly<Record<string, string>> = {
 
 export const genAiOperation = (kind: string): string => OPERATIONS[kind] ?? kind;
 
-/** The conventions' words for providers that they know, by the name that such a one mostly has in gateway.yaml. */
+/** The conventions' provider names, by the name that each provider usually has in gateway.yaml. */
 const PROVIDERS: Readonly<Record<string, string>> = {
   azure: "azure.ai.openai",
   bedrock: "aws.bedrock",
@@ -100,5 +104,8 @@ const PROVIDERS: Readonly<Record<string, string>> = {
   xai: "x_ai",
 };
 
-/** A provider that they do not know has its own name. */
+/**
+ * Returns the conventions' provider name. A provider that the conventions do not list keeps its own
+ * name.
+ */
 export const genAiProvider = (name: string): string => PROVIDERS[name] ?? name;

@@ -1,4 +1,5 @@
-// GET /metrics on the admin listener: counts and times of everything, for Prometheus and whatever reads its formats.
+// Serves GET /metrics on the admin listener: counts and durations in the Prometheus and OpenMetrics
+// formats.
 import { defineObserver } from "tollgate/plugin";
 import { namingVersionsOf, NAMING_CHOICES } from "./genai-names.ts";
 import { negotiateFormat } from "./metrics/content-negotiation.ts";
@@ -6,7 +7,7 @@ import { MetricsWriter } from "./metrics/metrics-writer.ts";
 import { createSharedTally } from "./metrics/shared-tally.ts";
 import { ScrapeCache } from "./metrics/scrape.ts";
 
-/** Different keys, and different values of a label. */
+/** Maximum number of distinct keys, and of distinct values per label. */
 const MAX_LABEL_VALUES = 50;
 
 export default defineObserver({

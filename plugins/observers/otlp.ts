@@ -1,5 +1,5 @@
-// Spans, metrics and logs to an OpenTelemetry collector, by OTLP over HTTP. What it writes is made from records alone, so no word
-// of a prompt or an answer can be in it.
+// Exports spans, metrics, and logs to an OpenTelemetry collector by OTLP over HTTP. All data comes
+// from request records, so exports never contain prompts or responses.
 import { defineObserver, type Context, type RequestRecord } from "tollgate/plugin";
 import { NAMING_CHOICES, namingVersionsOf } from "./genai-names.ts";
 import { ExportQueue, type ExportCounts } from "./otlp/export-queue.ts";
@@ -171,7 +171,8 @@ export default defineObserver({
       },
       async flush() {
         for (const post of Object.values(posts)) post?.limitRetries(FLUSH_TIMEOUT_MS);
-        // A collector that hangs is waited for no longer: what it has not answered for is lost, and counted.
+        // Stops waiting for a collector that hangs. Items that the collector has not acknowledged
+        // are dropped and counted.
         const late = setTimeout(() => over.abort(), FLUSH_TIMEOUT_MS);
         await Promise.all([spans?.flush(), lines?.flush(), pushed?.push()]);
         clearTimeout(late);
@@ -196,7 +197,7 @@ export default defineObserver({
   },
 });
 
-/** The gateway waits five seconds for an observer that ends. */
+/** Below the 5 s that the gateway waits for an observer to shut down. */
 const FLUSH_TIMEOUT_MS = 3_000;
 
 const createCounts = (): ExportCounts => ({ sent: 0, dropped: 0 });
@@ -217,7 +218,7 @@ function createExporters(
         ctx.log.info({ signal }, "the collector takes what it is sent again");
       before = reason;
     };
-    // Metrics say all of it again the next time.
+    // Metrics are cumulative, so the next export repeats them and no retry is needed.
     const again = signal === "metrics" ? 0 : retryMs;
     return (
       to &&

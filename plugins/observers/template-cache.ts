@@ -1,15 +1,21 @@
-// What many requests have alike. Of thousands a second most differ in their ids, times and counts alone: what is made of the rest
-// is made once, and found again.
+// Caches data derived from the parts that many requests share. At thousands of requests per second,
+// most requests differ only in IDs, times, and counts. Everything else is computed once and reused.
 import type { RequestRecord, RequestRecordCall } from "tollgate/plugin";
 
-/** Clients choose some of it: with more than this it begins anew. */
+/**
+ * Maximum number of entries. Clients choose parts of the key, so the cache is cleared when it is
+ * full.
+ */
 export const MAX_TEMPLATES = 2_048;
-/** Of one model and one key. */
+/** Maximum number of entries for one model and one API key. */
 const MAX_PER_MODEL_AND_KEY = 32;
-/** A client may call its model by a whole book. */
+/**
+ * Requests with longer model names are not cached, because a client can send a model name of any
+ * length.
+ */
 const MAX_MODEL_LENGTH = 256;
 
-/** What all requests have that share one `T`. */
+/** The properties that all requests with the same cached `T` have in common. */
 type TemplateKey = ReturnType<typeof templateKeyOf>;
 interface CacheEntry<T> {
   readonly key: TemplateKey;
@@ -31,8 +37,10 @@ export class TemplateCache<T> {
   }
 
   /**
-   * What is made of it may say all of a request but its ids, times, sizes, labels and the client's address, and of its only call
-   * all but its usage, times and cost. Undefined: it is unlike others, such as one of several calls.
+   * Returns the cached value for requests like this one, or undefined if the request is not
+   * cacheable, for example because it has several calls. A value may depend on all parts of the
+   * request except its IDs, times, sizes, labels, and client address. A value may also depend on
+   * the request's only call, except on its usage, times, and cost.
    */
   get(record: RequestRecord): T | undefined {
     if (this.#last && matchesKey(record, this.#last.key)) return this.#last.value;

@@ -1,10 +1,11 @@
 const NANO = 1_000_000_000;
 
-/** Nano-dollars as "0.001234": money is no float. */
+/** Formats nano-dollars as "0.001234". Works on integers, because money is never a float. */
 export function formatUsd(nano: bigint): string {
   const sign = nano < 0n ? "-" : "";
   const amount = nano < 0n ? -nano : nano;
-  // What is below nine million dollars is exact as a number, which is faster.
+  // Amounts below 9 million dollars are exact as a JavaScript number, which is faster than a
+  // bigint.
   const isSmall = amount <= Number.MAX_SAFE_INTEGER;
   const rest = isSmall ? Number(amount) % NANO : Number(amount % BigInt(NANO));
   const whole = isSmall ? (Number(amount) - rest) / NANO : amount / BigInt(NANO);

@@ -1,4 +1,5 @@
-// What a line may say of a request, by name and in the order of a line that says all. Names are the ledger's where it has them.
+// The fields of an access log line, in the order in which a line with all fields lists them. Names
+// match the ledger's where the ledger has the same field.
 import {
   UNITS,
   type RequestOutcome,
@@ -11,18 +12,21 @@ import {
 import { formatUsd } from "../usd.ts";
 import { truncate } from "./text-escape.ts";
 
-/** Undefined: not known, or not so; the line leaves it out. */
+/** Undefined if the value is unknown or does not apply. The line then omits the field. */
 export type FieldValue = string | number | true | undefined | RequestRecord["labels"];
 export type FieldReader = (record: RequestRecord) => FieldValue;
 
-/** Of a model's name, and of a label's name and value. */
+/** Maximum number of characters of a model name. */
 const MAX_MODEL_LENGTH = 256;
 const MAX_LABEL_LENGTH = 64;
 
 let cachedSecond = NaN;
 let cachedSecondText = "";
 
-/** Thousands of lines a second begin alike. */
+/**
+ * Formats the time. The text of the current second is cached, because thousands of lines per second
+ * share it.
+ */
 function formatTime(at: number): string {
   const ms = at % 1_000;
   if (at - ms !== cachedSecond) {
@@ -35,7 +39,7 @@ function formatTime(at: number): string {
 const lastCall = ({ calls }: RequestRecord): RequestRecordCall | undefined => calls.at(-1);
 const trueOrOmit = (value: boolean): true | undefined => value || undefined;
 
-/** Over all attempts: what the ledger has of this request. */
+/** Returns the usage of all attempts together, as the ledger records it for this request. */
 export function usageOf({ calls }: RequestRecord): Usage {
   if (calls.length === 1) return calls[0]!.usage;
   const sum: { [U in Unit]?: number } = {};
@@ -51,7 +55,7 @@ function costUsd({ calls }: RequestRecord): string | undefined {
   return nano === undefined ? undefined : formatUsd(nano);
 }
 
-/** Another candidate than the first one answered. */
+/** Whether a candidate other than the first one served the request. */
 function usedFallback({ served, calls }: RequestRecord): boolean {
   const [first, end] = [calls[0], calls.at(-1)];
   if (served === undefined || !first || !end) return false;
@@ -62,7 +66,10 @@ function usedFallback({ served, calls }: RequestRecord): boolean {
   );
 }
 
-/** "middleware.guard.inspect": the first that did more than take its time. */
+/**
+ * Returns the first hook that did more than delay the request, for example
+ * "middleware.guard.inspect".
+ */
 function firstActingHook({ hooks }: RequestRecord): string | undefined {
   const acted = hooks?.find(({ effect }) => effect !== "delayed");
   return acted && `${acted.plugin}.${acted.hook}`;
@@ -128,10 +135,10 @@ export const FIELDS = {
 export type FieldName = keyof typeof FIELDS;
 export const FIELD_NAMES = Object.keys(FIELDS) as readonly FieldName[];
 
-/** Most requests have few of these. */
+/** Usage fields. Most requests have only a few of them. */
 export const UNIT_FIELDS: ReadonlySet<FieldName> = new Set(UNITS);
 
-/** What no request has alike with another one that is else like it. */
+/** Fields whose values differ even between requests that are otherwise alike. */
 export const UNIQUE_FIELDS: ReadonlySet<FieldName> = new Set([
   "time",
   "id",
@@ -148,7 +155,7 @@ export const UNIQUE_FIELDS: ReadonlySet<FieldName> = new Set([
   "client_address",
 ]);
 
-/** What is known of a request that the door refused: no frontend saw it. */
+/** Fields of a request that was rejected before routing, so no frontend has seen it. */
 export const REJECTED_FIELDS: {
   readonly [N in FieldName]?: (refusal: RejectedRequest) => FieldValue;
 } = {
@@ -160,7 +167,10 @@ export const REJECTED_FIELDS: {
   error_code: ({ code }) => code,
 };
 
-/** Too much at once, or the wrong host; else what was sent is at fault, or there is no room for it. */
+/**
+ * Returns "refused" for too many requests (429), a wrong host (421), or a forbidden request (403).
+ * Other statuses below 500 are client errors, and the rest are errors.
+ */
 export function rejectionOutcome({ status }: RejectedRequest): RequestOutcome {
   if (status === 421 || status === 429 || status === 403) return "refused";
   return status < 500 ? "client_error" : "error";

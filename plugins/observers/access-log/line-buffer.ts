@@ -1,10 +1,11 @@
-// Lines that are gathered for a moment: a write costs as much as a hundred lines do, and a gateway at its best has ten thousand a
-// second. Where there are few of them, each is written at once.
+// Collects lines for a short time and writes them together. One write costs as much as formatting
+// 100 lines, and a busy gateway logs up to 10,000 lines per second. At low rates each line is
+// written immediately.
 import type { Output } from "./output.ts";
 
-/** Between two writes, unless there is more than `MOST` to write. */
+/** Minimum time between two writes, unless more than `MAX_CHARACTERS` are buffered. */
 const FLUSH_INTERVAL_MS = 25;
-/** Characters. */
+/** Size of the buffer in characters. */
 const MAX_CHARACTERS = 64 * 1024;
 
 export class LineBuffer {
@@ -18,7 +19,10 @@ export class LineBuffer {
     this.#output = output;
   }
 
-  /** Whole lines, so many. What it returns is waited for before there may be more. */
+  /**
+   * Adds a number of complete lines. If it returns a promise, the caller must wait for that promise
+   * before adding more.
+   */
   add(text: string, lines: number): Promise<void> | undefined {
     this.#text += text;
     this.#lines += lines;
@@ -28,7 +32,7 @@ export class LineBuffer {
     return undefined;
   }
 
-  /** All that is here. */
+  /** Writes all buffered lines. */
   flush(): Promise<void> {
     clearTimeout(this.#timer);
     this.#timer = undefined;

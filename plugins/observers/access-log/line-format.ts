@@ -11,15 +11,18 @@ import {
 } from "./fields.ts";
 import { quoteIfNeeded, toLogfmtKey, quote } from "./text-escape.ts";
 
-/** One request as one line, its end included. */
+/** Formats one request as one line, including the line end. */
 export type LineWriter<R = RequestRecord> = (record: R, rate: number) => string;
 
 type Format = "json" | "logfmt";
-/** Text of these fields, each with what stands before it. */
+/** Formats some fields, each preceded by its separator. */
 type FieldsWriter<R> = (record: R) => string;
 type FieldReaders<R> = readonly (readonly [FieldName, (record: R) => FieldValue])[];
 
-/** `rate`: of requests like this one so many are written; said where it is not all. */
+/**
+ * Creates the formatter of request lines. Its `rate` is the share of such requests that is logged.
+ * A line includes the rate if it is below 1.
+ */
 export function createLineWriter(format: Format, names: readonly FieldName[]): LineWriter {
   const runs = splitIntoRuns(names).map(({ kind, fields }) => ({
     isUnique: kind !== "cached",
@@ -31,7 +34,7 @@ export function createLineWriter(format: Format, names: readonly FieldName[]): L
             fields.map((name) => [name, FIELDS[name]] as const),
           ),
   }));
-  // Of each run that is alike, by its place.
+  // Cached text of each cacheable run of fields, by the run's position.
   const alike = new TemplateCache((): string[] => []);
   return (record, rate) => {
     const kept = alike.get(record);
@@ -45,7 +48,10 @@ export function createLineWriter(format: Format, names: readonly FieldName[]): L
   };
 }
 
-/** The same of what the door refused: of these fields those that are known of it. */
+/**
+ * Creates the formatter for requests that were rejected before routing. Fields that are unknown for
+ * them are left out.
+ */
 export function createRejectedLineWriter(
   format: Format,
   names: readonly FieldName[],
@@ -59,7 +65,7 @@ export function createRejectedLineWriter(
 }
 
 interface FieldRun {
-  /** `unique`: no two requests are alike in them. */
+  /** `unique`: fields that differ between any two requests. */
   readonly kind: "unique" | "units" | "cached";
   readonly fields: FieldName[];
 }
@@ -75,7 +81,7 @@ function splitIntoRuns(names: readonly FieldName[]): readonly FieldRun[] {
   return runs;
 }
 
-/** Each looked for in what was used, which is found once for all of them. */
+/** Creates a formatter for usage fields that computes the request's usage only once. */
 function createUnitsWriter(format: Format, units: readonly Unit[]): FieldsWriter<RequestRecord> {
   const keys = units.map((unit) => (format === "json" ? `,"${unit}":` : ` ${unit}=`));
   return (record) => {
@@ -94,7 +100,7 @@ function finishLine(format: Format, fields: string, rate: number): string {
   return `${rate < 1 ? joinFields(fields, ` rate=${rate}`) : fields}\n`;
 }
 
-/** Nothing stands before a line's first field. */
+/** Joins fields without a separator before the first one. */
 const joinFields = (line: string, more: string): string =>
   line === "" ? more.slice(1) : line + more;
 

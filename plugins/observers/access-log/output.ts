@@ -1,5 +1,5 @@
-// Where lines go: a file that may be renamed under it, or the gateway's standard output. A disk that is full loses lines and no
-// request; how many is known.
+// Writes lines to a file, which other programs may rename, or to the gateway's standard output. A
+// full disk loses lines but never fails a request. Lost lines are counted.
 import { constants, fstat, ftruncate, type Stats, write } from "node:fs";
 import { access, type FileHandle, open, stat } from "node:fs/promises";
 import { dirname } from "node:path";
@@ -7,9 +7,12 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { promisify } from "node:util";
 
 const STDOUT = 1;
-/** A pipe takes so much in one piece, so that no other writer's line stands within it (POSIX: PIPE_BUF is 512 or more, 4096 here). */
+/**
+ * Size up to which a pipe accepts a write atomically, so that no other writer's output splits a
+ * line. POSIX guarantees a PIPE_BUF of at least 512; it is 4096 here.
+ */
 const MAX_PIPE_BYTES = 4_096;
-/** A pipe whose reader is slow is asked again. */
+/** Wait before writing again to a pipe whose reader is slow. */
 const PIPE_RETRY_MS = 20;
 const LF = 10;
 
@@ -17,10 +20,10 @@ const writeTo = promisify(write);
 const statDescriptor = promisify(fstat);
 const truncateDescriptor = promisify(ftruncate);
 
-/** What the operator has to know of it, once each. */
+/** Callbacks for problems that operators must see. Each problem is reported once. */
 export interface OutputEvents {
   onError(why: unknown): void;
-  /** Lines are written again; so many were not. */
+  /** Called when writing works again. `lost` is the number of lines that were not written. */
   onRecovered(lost: number): void;
 }
 
@@ -30,18 +33,18 @@ export interface OutputCounts {
 }
 
 export class Output {
-  /** Undefined: standard output. */
+  /** Undefined for standard output. */
   readonly #path: string | undefined;
   readonly #events: OutputEvents;
   #file: FileHandle | undefined;
   #written = 0;
   #lost = 0;
-  /** Lines that were not written since the operator was told. */
+  /** Lines lost since the last report. */
   #lostSinceReport = 0;
-  /** The end of a line is missing there. */
+  /** Whether the file ends with an incomplete line. */
   #endsMidLine = false;
   #lastWrite: Promise<void> = Promise.resolve();
-  /** What is opened after its end stays open. */
+  /** Whether the output is closed. A file opened after that would never be closed. */
   #isClosed = false;
 
   constructor(path: string | undefined, news: OutputEvents) {
@@ -53,7 +56,10 @@ export class Output {
     return { written: this.#written, lost: this.#lost };
   }
 
-  /** Rejects where the file could not be written. It is not made before it has a line: another user may have come to look. */
+  /**
+   * Rejects if the file cannot be written. Does not create the file before the first line, because
+   * the check may run as another user.
+   */
   async checkWritable(): Promise<void> {
     const path = this.#path;
     if (path === undefined || this.#file) return;
@@ -65,17 +71,17 @@ export class Output {
     }
   }
 
-  /** Whole lines, so many. One after the other; never rejects. */
+  /** Writes a number of complete lines. Writes run one after the other and never reject. */
   write(text: string, lines: number): Promise<void> {
     return this.#enqueue(() => this.#writeBytes(Buffer.from(text), lines));
   }
 
-  /** What was renamed keeps what it has; what stands under the name from now on gets the rest. */
+  /** Switches to the file that is now at the path. A renamed file keeps the lines that it has. */
   reopen(): Promise<void> {
     return this.#enqueue(async () => {
       const path = this.#path;
       if (path === undefined || !this.#file) return;
-      // What cannot be opened now goes on where it was.
+      // If the path cannot be opened now, lines continue to go to the current file.
       const other = await openForAppend(path).catch(() => undefined);
       if (!other) return;
       await this.#file.close();
@@ -84,7 +90,7 @@ export class Output {
     });
   }
 
-  /** Reopens it where something else, or nothing, stands under its name. */
+  /** Reopens the path if it refers to another file or to none. */
   async reopenIfRotated(): Promise<void> {
     const [file, path] = [this.#file, this.#path];
     if (!file || path === undefined) return;
@@ -93,7 +99,7 @@ export class Output {
     if (file === this.#file && !isSameFile(mine, there)) await this.reopen();
   }
 
-  /** When all is written. */
+  /** Closes the file after all pending writes. */
   close(): Promise<void> {
     return this.#enqueue(async () => {
       this.#isClosed = true;
@@ -117,7 +123,7 @@ export class Output {
       if (this.#endsMidLine) await this.#endTornLine(fd);
       while (at < bytes.length) at += await this.#writeSome(fd, bytes, at);
     } catch (why) {
-      // A place before the first byte would be counted from the end.
+      // The search must not start at -1, which `lastIndexOf` counts from the end.
       const end = at === 0 ? 0 : bytes.lastIndexOf(LF, at - 1) + 1;
       if (at > end && fd !== undefined) this.#endsMidLine = !(await truncateLine(fd, at - end));
       return this.#recordLost(lines - countLines(bytes.subarray(0, end)), lines, why);
@@ -143,7 +149,7 @@ export class Output {
       }
   }
 
-  /** What comes next begins on a line of its own. */
+  /** Writes a line end, so that the next line starts on a line of its own. */
   async #endTornLine(fd: number): Promise<void> {
     await writeTo(fd, Buffer.of(LF));
     this.#endsMidLine = false;
@@ -157,20 +163,26 @@ export class Output {
   }
 }
 
-/** What is appended to is never written over, and others than its group do not read it. */
+/**
+ * Opens the file for appending, so that existing lines are never overwritten. Mode 640: only the
+ * owner and the group can read a new file.
+ */
 const openForAppend = (path: string): Promise<FileHandle> => open(path, "a", 0o640);
 
 const isSameFile = (mine: Stats | undefined, there: Stats | undefined): boolean =>
   mine !== undefined && there !== undefined && mine.ino === there.ino && mine.dev === there.dev;
 
-/** As many whole lines as a pipe takes at once; a line that is longer goes alone. */
+/**
+ * Returns the length of as many complete lines as fit into one atomic pipe write. A longer line is
+ * written alone.
+ */
 function pieceEnd(bytes: Buffer, at: number): number {
   if (bytes.length - at <= MAX_PIPE_BYTES) return bytes.length - at;
   const end = bytes.lastIndexOf(LF, at + MAX_PIPE_BYTES - 1);
   return (end < at ? bytes.indexOf(LF, at) : end) + 1 - at;
 }
 
-/** Takes the beginning of a line away again; false where that cannot be done. */
+/** Removes the beginning of an incomplete line. Returns false if that is impossible. */
 async function truncateLine(fd: number, begun: number): Promise<boolean> {
   try {
     const { size } = await statDescriptor(fd);

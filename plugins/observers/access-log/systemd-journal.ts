@@ -1,7 +1,11 @@
-// systemd's journal, where standard output leads there: it takes a line's level from its beginning, and so many lines and no more.
+// Support for the systemd journal as standard output. The journal reads a line's level from a
+// prefix and limits the rate of lines.
 import type { RequestOutcome } from "tollgate/plugin";
 
-/** Its usual limit is 10,000 lines in 30 s for a service; it passes over what is more. */
+/**
+ * The journal's default rate limit: 10,000 lines in 30 s per service. The journal drops further
+ * lines.
+ */
 export const JOURNAL_LINES_PER_SECOND = 10_000 / 30;
 
 const LEVEL_PREFIXES = {
@@ -15,7 +19,7 @@ const LEVEL_PREFIXES = {
 
 export const levelPrefix = (outcome: RequestOutcome): string => LEVEL_PREFIXES[outcome];
 
-/** Says once that there are more lines than the journal takes. */
+/** Reports once if more lines are written than the journal accepts. */
 export class JournalRateMonitor {
   readonly #onExceeded: (rate: number) => void;
   #since = 0;
@@ -26,7 +30,7 @@ export class JournalRateMonitor {
     this.#onExceeded = tell;
   }
 
-  /** So many more; `now` in milliseconds. */
+  /** Counts a number of lines. `now` is in milliseconds. */
   add(lines: number, now: number): void {
     if (this.#hasWarned) return;
     if (now - this.#since >= 1_000) [this.#since, this.#lines] = [now, 0];

@@ -1,13 +1,17 @@
-// Text from outside, as it may stand in a line: nothing in it ends the line, steers a terminal or turns what is read around.
+// Escapes untrusted text for a log line. Escaped text cannot end the line, control a terminal, or
+// reverse the reading direction of neighboring text.
 
-/** Nothing of it needs a second look. */
+/** Matches text that needs no escaping. */
 const NO_ESCAPES = /^[ !#-[\]-~]*$/;
-/** Of these none needs quotes in logfmt either. */
+/** Matches text that needs no quotes in logfmt either. */
 const NO_QUOTES = /^[!#-<>-[\]-~]+$/;
-/** What JSON lets stand and a reader may take for something else: controls, line ends of Unicode, marks that change its direction. */
+/**
+ * Characters that JSON allows unescaped but that a reader may misinterpret: controls, Unicode line
+ * ends, and marks that change the text direction.
+ */
 const UNSAFE_CHARACTERS = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu;
 
-/** At most so many characters. */
+/** Shortens text to a maximum number of characters. */
 export const truncate = (text: string, most: number): string =>
   text.length > most ? text.slice(0, most) : text;
 
@@ -18,7 +22,7 @@ export const quote = (text: string): string =>
 
 export const quoteIfNeeded = (text: string): string => (NO_QUOTES.test(text) ? text : quote(text));
 
-/** Every unit of it: what stands above the first plane is two. */
+/** Escapes each UTF-16 code unit. A character beyond the first Unicode plane has two of them. */
 function escapeCharacter(character: string): string {
   let out = "";
   for (let i = 0; i < character.length; i++)
@@ -26,7 +30,7 @@ function escapeCharacter(character: string): string {
   return out;
 }
 
-/** As a part of a logfmt key: two names never become one. */
+/** Escapes a part of a logfmt key. Different names always give different keys. */
 export const toLogfmtKey = (name: string): string =>
   /^[\w.-]+$/.test(name)
     ? name

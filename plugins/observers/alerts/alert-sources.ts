@@ -1,4 +1,4 @@
-// What the gateway tells, as events: notices, refused requests, bills.
+// Derives alerts from gateway events, rejected requests, and billing records.
 import {
   formatLimit,
   type ChargeRecord,
@@ -10,22 +10,28 @@ import type { AlertEvent, AlertSource } from "./alert.ts";
 
 const HOUR_MS = 3_600_000;
 const DAY_MS = 86_400_000;
-/** A provider has tens of models; a list that is longer is forgotten from its beginning. */
+/**
+ * Maximum number of ongoing failures to remember; the oldest is dropped first. A provider has tens
+ * of models, so the limit is rarely reached.
+ */
 const MAX_FAILURES = 10_000;
 
 type EventsByType = { readonly [T in GatewayEvent["type"]]: Extract<GatewayEvent, { type: T }> };
 
-/** Our key or our account there: no waiting mends it. */
+/**
+ * Errors caused by the gateway's own key or account at the provider. Waiting does not resolve them.
+ */
 const ACCOUNT_FAULTS: readonly string[] = ["upstream_auth", "upstream_quota", "attestation"];
 
 /**
- * Failures that were told and are not over, as the events that end them. Each failure makes a cooldown longer and each process reports its
- * own, so a second one is not told, and an end without a beginning is not told either.
+ * Failures that were reported and have not ended, with the event type of their recovery. Each
+ * further failure extends a cooldown, and each process reports its own cooldowns. A repeated
+ * failure is therefore not reported, nor is a recovery without a reported failure.
  */
 export class OngoingFailures {
   readonly #recoveryEvents = new Map<string, AlertEvent>();
 
-  /** Whether it is news. */
+  /** Returns whether the failure is new. */
   begin(key: string, end: AlertEvent): boolean {
     if (this.#recoveryEvents.has(key)) return false;
     if (this.#recoveryEvents.size >= MAX_FAILURES)
@@ -34,7 +40,7 @@ export class OngoingFailures {
     return true;
   }
 
-  /** The event of its end; undefined: no failure was told. */
+  /** Returns the event type of the recovery, or undefined if no failure was reported. */
   end(key: string): AlertEvent | undefined {
     const end = this.#recoveryEvents.get(key);
     this.#recoveryEvents.delete(key);
@@ -49,7 +55,10 @@ const targetKey = ({
 }: Pick<EventsByType["cooldown_ended"], "provider" | "credential" | "model">): string =>
   JSON.stringify([provider, credential, model]);
 
-/** Undefined: it is nothing to tell. Types that came later are passed over. */
+/**
+ * Returns the alert for a gateway event, or undefined if the event causes none. Unknown event types
+ * are ignored.
+ */
 export function fromEvent(
   notice: GatewayEvent,
   failures: OngoingFailures,
@@ -119,7 +128,7 @@ function fromThreshold(notice: EventsByType["budget_threshold_reached"]): AlertS
   };
 }
 
-/** At the first colon: a name may have more. */
+/** Splits at the first colon, because names may contain colons. */
 function splitScope(scope: string): readonly string[] {
   const at = scope.indexOf(":");
   return at < 0 ? [scope] : [scope.slice(0, at), scope.slice(at + 1)];
@@ -155,7 +164,10 @@ function describeTarget({
   };
 }
 
-/** A key that is refused, for each reason once an hour. A client without a key is no key. */
+/**
+ * Returns an alert for a rejected API key, at most one per reason and hour. A request without a key
+ * causes no alert.
+ */
 export function fromRequest(record: RequestRecord): AlertSource | undefined {
   const { at, key, account, outcome, fault, status } = record;
   if (outcome !== "refused" || key === undefined || !fault) return undefined;
@@ -170,7 +182,7 @@ export function fromRequest(record: RequestRecord): AlertSource | undefined {
   };
 }
 
-/** A model without a price, once a day. */
+/** Returns an alert for a model without a price, at most one per day. */
 export function fromCharge({
   at,
   call,

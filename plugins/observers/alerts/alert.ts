@@ -1,4 +1,4 @@
-// What is told: one event, of one subject, under an id that is the same however often it is told.
+// An alert: one event about one subject. Its ID is the same however often the alert is sent.
 import { createHash } from "node:crypto";
 import type { JsonObject } from "tollgate/plugin";
 
@@ -23,7 +23,7 @@ export const ALERT_EVENTS = [
 
 export type AlertEvent = (typeof ALERT_EVENTS)[number];
 
-/** The end of a failure goes wherever its beginning goes. */
+/** Recovery events by failure event. A recovery is sent to every receiver of the failure. */
 export const RECOVERY_OF: { readonly [E in AlertEvent]?: AlertEvent } = {
   "provider.cooldown_ended": "provider.cooldown_started",
   "credential.recovered": "credential.rejected",
@@ -31,7 +31,7 @@ export const RECOVERY_OF: { readonly [E in AlertEvent]?: AlertEvent } = {
   "reload.recovered": "reload.failed",
 };
 
-/** The page of docs/runbook that says what to do. */
+/** The docs/runbook page with instructions for each event. */
 export const RUNBOOK_PAGES: { readonly [E in AlertEvent]?: string } = {
   "budget.threshold_reached": "runaway-key",
   "key.rejected": "runaway-key",
@@ -46,39 +46,45 @@ export const RUNBOOK_PAGES: { readonly [E in AlertEvent]?: string } = {
   "spend.unusual": "runaway-key",
 };
 
-/** What a rule's `where` may look at. */
+/** Fields that a rule's `where` can match. */
 export const FILTER_FIELDS = ["account", "key", "provider", "model", "credential", "code"] as const;
 
 export type FilterValues = { readonly [F in (typeof FILTER_FIELDS)[number]]?: string | undefined };
 
-/** As a receiver gets it. Nothing in it is a prompt, an answer or a secret. */
+/** An alert as a receiver gets it. It contains no prompts, responses, or secrets. */
 export interface Alert {
   readonly id: string;
   readonly type: AlertEvent | "alerts.test";
-  /** ISO 8601. */
+  /** ISO 8601 time. */
   readonly at: string;
   readonly gateway: string;
-  /** What it is about: "key:k1", "account:acme", "provider:openai". Those of one subject arrive in their order. */
+  /**
+   * Subject of the alert, such as "key:k1", "account:acme", or "provider:openai". Alerts about one
+   * subject arrive in order.
+   */
   readonly subject: string;
-  /** A page of the documentation: "runbook/ledger-unavailable.md". */
+  /** Path of a documentation page, such as "runbook/ledger-unavailable.md". */
   readonly runbook?: string;
   readonly data: JsonObject;
 }
 
-/** Something that has happened, before a rule says where it goes. */
+/** An occurrence before rules select its receivers. */
 export interface AlertSource {
   readonly type: AlertEvent;
-  /** Unix milliseconds. */
+  /** Time in Unix milliseconds. */
   readonly at: number;
   readonly subject: string;
-  /** What makes it one and the same: told once, and no second time. */
+  /** Values that identify the occurrence. Occurrences with equal keys are reported once. */
   readonly dedupKey: readonly (string | number)[];
   readonly filterValues: FilterValues;
   readonly percent?: number;
   readonly data: JsonObject;
 }
 
-/** Names come from operators and providers; a receiver's line is no longer than this. */
+/**
+ * Maximum text length in an alert. Operators and providers choose names, and receivers limit the
+ * length of a line.
+ */
 const MAX_TEXT_LENGTH = 256;
 
 export const truncate = (text: string): string =>
@@ -102,7 +108,7 @@ export const createAlert = (
   ),
 });
 
-/** A receiver that has seen an id has seen the alert. */
+/** Returns the alert's ID. Receivers use it to drop duplicates. */
 export const alertId = (
   gateway: string,
   type: string,

@@ -1,4 +1,4 @@
-// An alert in a sentence, for a chat.
+// Formats an alert as one sentence for a chat.
 import type { Alert } from "./alert.ts";
 
 const MESSAGES: { readonly [T in Alert["type"]]: (d: Record<string, string>) => string } = {
@@ -24,7 +24,10 @@ const MESSAGES: { readonly [T in Alert["type"]]: (d: Record<string, string>) => 
   "alerts.test": () => "this is a test",
 };
 
-/** Slack's three signs are escaped, so that no name is a link or calls for people. */
+/**
+ * Formats the message. Slack's three control characters are escaped, so that a name cannot become a
+ * link or a mention.
+ */
 export function formatChatMessage({ type, gateway, subject, runbook, data }: Alert): string {
   const said = MESSAGES[type](data as Record<string, string>);
   const see = runbook === undefined ? "" : ` (docs/${runbook})`;

@@ -1,4 +1,4 @@
-// One receiver, and how it is told: one letter after the other, each again and again for a day while the receiver does not take it.
+// Delivers alerts to one receiver, one after the other. Each alert is retried for up to one day.
 import type { Context } from "tollgate/plugin";
 import type { Alert } from "./alert.ts";
 import type { Outbox, PendingDelivery } from "./outbox.ts";
@@ -7,9 +7,9 @@ import { signatureHeaders } from "./webhook-signature.ts";
 
 const REQUEST_TIMEOUT_MS = 5_000;
 const DAY_MS = 86_400_000;
-/** Of one letter, however often it was tried. */
+/** Maximum backoff of one alert, in milliseconds. */
 const MAX_RETRY_MS = 3_600_000;
-/** Of a receiver that takes nothing: how soon it is seen that it does again. */
+/** Maximum pause of a failing receiver, and so the longest time until its recovery is noticed. */
 const MAX_RECEIVER_PAUSE_MS = 60_000;
 
 export interface Receiver {
@@ -23,14 +23,17 @@ export interface DeliveryOptions {
   readonly outbox: Outbox;
   readonly fetch: Context["fetch"];
   readonly log: Context["log"];
-  /** The first time that a letter is tried again is so much later. */
+  /** Delay before the first retry of an alert, in milliseconds. */
   readonly retryMs: number;
   readonly now?: () => number;
-  /** Aborts when nothing is waited for any more: what waits is the next one's. */
+  /** Aborts when deliveries must stop. The next config generation delivers the pending alerts. */
   readonly abortSignal?: AbortSignal;
 }
 
-/** Undefined: the receiver has it. Otherwise why not. */
+/**
+ * Sends an alert. Returns undefined if the receiver accepted it, otherwise the reason for the
+ * failure.
+ */
 export async function sendAlert(
   { url, format, secret }: Receiver,
   alert: Alert,
@@ -51,10 +54,10 @@ export async function sendAlert(
       signal: AbortSignal.any([AbortSignal.timeout(REQUEST_TIMEOUT_MS), ...(over ? [over] : [])]),
     });
     await answer.body?.cancel();
-    // A redirect is none of ours to follow, so it is a refusal too.
+    // Redirects are not followed and count as failures.
     return answer.ok ? undefined : `it answers ${answer.status}`;
   } catch (problem) {
-    // Its words may have the address, which is a secret of many chats.
+    // The error message may contain the URL, which is a secret for many chat services.
     return (problem as { code?: string }).code ?? "it cannot be reached";
   }
 }
@@ -73,7 +76,7 @@ export class Delivery {
     this.#now = of.now ?? Date.now;
   }
 
-  /** All that may go now. Never rejects. */
+  /** Delivers all alerts that are due. Never rejects. */
   deliverDue(): Promise<void> {
     return (this.#running ??= this.#deliverAll().finally(() => (this.#running = undefined)));
   }
@@ -100,7 +103,7 @@ export class Delivery {
     await this.#finish(one, true);
   }
 
-  /** What one letter alone is refused for keeps others no longer than a moment. */
+  /** Schedules a retry. An alert that the receiver rejects delays other alerts only briefly. */
   async #onRejected(one: PendingDelivery, reason: string): Promise<void> {
     const { retryMs, log, outbox } = this.#options;
     const now = this.#now();
@@ -128,5 +131,5 @@ export class Delivery {
 const backoff = (ms: number, times: number, most: number): number =>
   Math.min(ms * 2 ** Math.min(times, 30), most);
 
-/** Gateways that were turned away together do not come back together. */
+/** Adds jitter, so that gateways that failed together do not retry together. */
 const withJitter = (ms: number): number => ms * (0.75 + Math.random() * 0.5);

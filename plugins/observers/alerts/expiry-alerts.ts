@@ -1,12 +1,13 @@
-// What ends on a date that is known before: what is known of a provider's data policy, and models that retire.
+// Alerts for dates that are known in advance: expiring evidence about a provider's data policy,
+// retiring models, and expiring certificates.
 import type { ListedModel, GatewayStats } from "tollgate/plugin";
 import type { AlertSource } from "./alert.ts";
 
 const DAY_MS = 86_400_000;
-/** So many days before, each once. */
+/** Days before a date at which a reminder is sent, once each. */
 const DAYS_BEFORE = [1, 7, 30] as const;
 
-/** Undefined: it is far off, or long past. */
+/** Returns the reminder that is due, or undefined if the date is far off or more than 1 day ago. */
 function reminderStage(date: string | number, now: number): number | undefined {
   const days = (new Date(date).getTime() - now) / DAY_MS;
   return days < -1 ? undefined : DAYS_BEFORE.find((stage) => days <= stage);
@@ -25,7 +26,7 @@ export function* expiryAlerts(models: readonly ListedModel[], now: number): Gene
         data: { model: id, provider, date: retires! },
       };
     const expiring = policy.expires ? reminderStage(policy.expires, now) : undefined;
-    // One word for all models of a provider that stand on the same evidence.
+    // All models of a provider that share the same evidence cause one alert.
     if (expiring !== undefined)
       yield {
         type: "policy.expires",
@@ -38,7 +39,10 @@ export function* expiryAlerts(models: readonly ListedModel[], now: number): Gene
   }
 }
 
-/** Of the gateway's own listeners. A certificate that was renewed is another one. */
+/**
+ * Yields alerts for the certificates of the gateway's listeners. A renewed certificate counts as a
+ * new one.
+ */
 export function* certificateAlerts(
   all: GatewayStats["certificates"],
   now: number,

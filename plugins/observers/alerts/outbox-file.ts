@@ -1,10 +1,11 @@
-// The queue's file: what waits, and the ids of what was told before. Lines are added; when most of them are of the past the file is
-// written anew. A line that a crash has cut is passed over.
+// The outbox file: pending alerts and the IDs of alerts that were already accepted. Lines are
+// appended. The file is rewritten when most lines are obsolete. A line that a crash truncated is
+// skipped.
 import { readFileSync, renameSync, writeFileSync } from "node:fs";
 import { open, type FileHandle } from "node:fs/promises";
 import type { Alert } from "./alert.ts";
 
-/** One alert on its way to one receiver. */
+/** An alert that is pending for one receiver. */
 export interface QueuedAlert {
   readonly receiver: string;
   readonly alert: Alert;
@@ -13,7 +14,7 @@ export interface QueuedAlert {
 export type OutboxLine =
   | { readonly sent: string }
   | { readonly queued: QueuedAlert }
-  /** Taken by its receiver, or given up. */
+  /** The receiver accepted the alert, or delivery was abandoned. */
   | { readonly done: { readonly receiver: string; readonly id: string } };
 
 export interface OutboxState {
@@ -21,7 +22,7 @@ export interface OutboxState {
   readonly queued: readonly QueuedAlert[];
 }
 
-/** Fewer lines are not worth writing anew. */
+/** Number of obsolete lines below which the file is not rewritten. */
 const MIN_LINES_TO_COMPACT = 1_000;
 
 export class OutboxFile {
@@ -36,7 +37,7 @@ export class OutboxFile {
     this.#path = path;
   }
 
-  /** What is there, with nothing in the file but that. */
+  /** Reads the file and rewrites it without obsolete lines. */
   load(most: number): OutboxState {
     const seen = new Set<string>();
     const letters = new Map<string, QueuedAlert>();
@@ -56,7 +57,10 @@ export class OutboxFile {
     return kept;
   }
 
-  /** Resolves when it is on the disk. What is added meanwhile goes together. Rejects after `close`, which nothing opens again. */
+  /**
+   * Resolves when the lines are on disk. Lines added during a write are written together. Rejects
+   * after `close`, which is final.
+   */
   append(lines: readonly OutboxLine[], state: () => OutboxState): Promise<void> {
     if (this.#closed) return Promise.reject(new Error("The queue of alerts is closed."));
     const text = lines.map((line) => `${JSON.stringify(line)}\n`).join("");

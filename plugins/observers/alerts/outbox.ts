@@ -1,22 +1,23 @@
-// What waits for its receivers, in the order in which it happened. It outlives a reload, and a start: an alert that is in it is on the
-// disk. One letter of a subject is under way to a receiver at a time, so those of a subject arrive in their order.
+// Alerts that are pending for their receivers, in the order of their events. Pending alerts are on
+// disk, so they survive a reload and a restart. For each receiver, one alert per subject is in
+// flight at a time, so alerts about a subject arrive in order.
 import type { Alert } from "./alert.ts";
 import { OutboxFile, type OutboxState, type QueuedAlert } from "./outbox-file.ts";
 
-/** Ids of what was told before. */
+/** Maximum number of remembered IDs of accepted alerts. */
 const MAX_REMEMBERED_IDS = 10_000;
 
 export interface PendingDelivery extends QueuedAlert {
-  /** How often it was tried. */
+  /** Number of failed delivery attempts. */
   attempts: number;
-  /** Not before, in Unix milliseconds. */
+  /** Earliest time of the next attempt, in Unix milliseconds. */
   nextAttemptAt: number;
   isInFlight: boolean;
 }
 
 export interface OutboxCounts {
   sent: number;
-  /** A day old, or there was no room. */
+  /** Alerts that expired after one day or did not fit into the queue. */
   lost: number;
 }
 
@@ -37,7 +38,10 @@ export class Outbox {
     return this.#pendingList;
   }
 
-  /** False: it was told before. Resolves when it is on the disk; rejects when that cannot be, and then it waits in memory alone. */
+  /**
+   * Adds an alert for its receivers. Resolves with true when the alert is on disk, or with false if
+   * it was added before. If writing fails, it rejects and the alert is kept in memory only.
+   */
   async add(alert: Alert, receivers: readonly string[], most: number): Promise<boolean> {
     if (this.#sentIds.has(alert.id)) return false;
     this.#remember(alert.id);
@@ -53,7 +57,10 @@ export class Outbox {
     return true;
   }
 
-  /** The next that may go to a receiver: no older one of its subject waits for it. Undefined: none now. */
+  /**
+   * Returns the next due alert for a receiver, or undefined if there is none. An alert is due only
+   * if no older alert about its subject is pending.
+   */
   takeNext(to: string, now: number): PendingDelivery | undefined {
     const before = new Set<string>();
     for (const one of this.#pendingList) {
@@ -68,14 +75,14 @@ export class Outbox {
     return undefined;
   }
 
-  /** It was not taken: later again. */
+  /** Schedules another attempt after a failure. */
   retryLater(one: PendingDelivery, next: number): void {
     one.isInFlight = false;
     one.attempts++;
     one.nextAttemptAt = next;
   }
 
-  /** It is over: its receiver has it, or it is given up. */
+  /** Removes an alert that was accepted or abandoned. */
   async finish(one: PendingDelivery, sent: boolean): Promise<void> {
     const at = this.#pendingList.indexOf(one);
     if (at >= 0) this.#pendingList.splice(at, 1);

@@ -1,4 +1,4 @@
-// Which events go where, as the operator wrote it.
+// Rules that select the receivers of an alert, as the operator configured them.
 import {
   RECOVERY_OF,
   ALERT_EVENTS,
@@ -7,7 +7,7 @@ import {
   type AlertSource,
 } from "./alert.ts";
 
-/** A rule as it is written: what is absent allows all. */
+/** A rule as configured. If a property is unset, it matches everything. */
 export interface AlertRule {
   readonly on?: readonly AlertEvent[] | undefined;
   readonly where?: AlertFilter | undefined;
@@ -18,7 +18,7 @@ export type AlertFilter = {
   readonly [F in (typeof FILTER_FIELDS)[number]]?: readonly string[] | undefined;
 } & { readonly percent?: readonly number[] | undefined };
 
-/** Receivers of an event, each once. */
+/** Returns the receivers of an event without duplicates. */
 export function findReceivers(
   rules: readonly AlertRule[],
   all: readonly string[],
@@ -31,11 +31,11 @@ export function findReceivers(
   return [...found];
 }
 
-/** Whether a rule is about it: the end of a failure belongs to that failure. */
+/** Whether a rule includes the event type. A recovery belongs to its failure. */
 export const includesEvent = (on: readonly AlertEvent[], type: AlertEvent): boolean =>
   on.includes(type) || on.includes(RECOVERY_OF[type] ?? type);
 
-/** Every condition holds. What an event does not know of itself fits none. */
+/** Whether an alert meets all conditions. A field that the alert lacks matches no pattern. */
 function matchesFilter(where: AlertFilter, { filterValues, percent }: AlertSource): boolean {
   if (where.percent && (percent === undefined || !where.percent.includes(percent))) return false;
   return FILTER_FIELDS.every((facet) => {
@@ -43,13 +43,13 @@ function matchesFilter(where: AlertFilter, { filterValues, percent }: AlertSourc
     if (!wanted) return true;
     const value = filterValues[facet];
     if (value === undefined) return false;
-    // An account is meant with all that stand in it.
+    // A pattern for an account also matches all accounts nested under it.
     const values = facet === "account" ? value.split("/") : [value];
     return wanted.some((pattern) => values.some((each) => matchesPattern(pattern, each)));
   });
 }
 
-/** Whether a text fits a pattern, in which each `*` stands for any text. */
+/** Whether a text matches a pattern, in which each `*` stands for any text. */
 function matchesPattern(pattern: string, text: string): boolean {
   const [head = "", ...pieces] = pattern.split("*");
   const tail = pieces.pop();

@@ -1,25 +1,26 @@
-// What a day or a week has cost, once it is over: in UTC, as budgets count them, weeks from Monday.
+// Digest of the spend of a completed day or week. Periods are in UTC, as for budgets, and weeks
+// start on Monday.
 import type { Context } from "tollgate/plugin";
 import { formatUsd } from "../usd.ts";
 import type { AlertSource } from "./alert.ts";
 
 const DAY_MS = 86_400_000;
 const PERIODS_MS = { day: DAY_MS, week: 7 * DAY_MS } as const;
-/** The first of 1970 was a Thursday. */
+/** January 1, 1970 was a Thursday. */
 const FIRST_MONDAY_MS = 4 * DAY_MS;
-/** Models that are named, the dearest. */
+/** Number of most expensive models to list. */
 const MAX_MODELS = 5;
 
 export type DigestPeriod = keyof typeof PERIODS_MS;
 
-/** The last one that is over. */
+/** Returns the last completed period. */
 export function lastCompletePeriod(every: DigestPeriod, now: number): { from: number; to: number } {
   const [length, first] = [PERIODS_MS[every], every === "week" ? FIRST_MONDAY_MS : 0];
   const to = Math.floor((now - first) / length) * length + first;
   return { from: to - length, to };
 }
 
-/** Undefined: nothing was asked in it. */
+/** Returns the digest, or undefined if the period has no requests. */
 export async function createDigest(
   ledger: Context["ledger"],
   every: DigestPeriod,

@@ -1,4 +1,4 @@
-// A test to each receiver, which the operator asks for: as an alert goes, and what the receiver answers.
+// The command that sends a test alert to each receiver and reports the receiver's response.
 import type { Context, Json, PluginCommand } from "tollgate/plugin";
 import type { Alert } from "./alert.ts";
 import { sendAlert, type Receiver } from "./delivery.ts";

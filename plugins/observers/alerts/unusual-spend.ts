@@ -1,4 +1,4 @@
-// Spend of this hour beside what the same hour of the days before has cost.
+// Compares the spend of the current hour with the same hour of previous days.
 import type { Context } from "tollgate/plugin";
 import { formatUsd } from "../usd.ts";
 import type { AlertSource } from "./alert.ts";
@@ -6,7 +6,7 @@ import type { AlertSource } from "./alert.ts";
 const HOUR_MS = 3_600_000;
 const DAY_MS = 86_400_000;
 const LOOKBACK_DAYS = 14;
-/** With fewer days nothing is usual yet. */
+/** Minimum number of days for a comparison. */
 const MIN_DAYS = 3;
 
 export interface UnusualSpendOptions {
@@ -14,7 +14,10 @@ export interface UnusualSpendOptions {
   readonly minNano: bigint;
 }
 
-/** Of the days since the first that has cost anything. Undefined: there are too few of them. */
+/**
+ * Returns the median spend of this hour, over the days since the first spend. Undefined if there
+ * are fewer than `MIN_DAYS` days.
+ */
 export function typicalSpend(spent: ReadonlyMap<number, bigint>, hour: number): bigint | undefined {
   const first = Math.min(...spent.keys());
   const days: bigint[] = [];
@@ -29,7 +32,7 @@ export function typicalSpend(spent: ReadonlyMap<number, bigint>, hour: number): 
   return sorted.length % 2 === 1 ? sorted[middle]! : (sorted[middle - 1]! + sorted[middle]!) / 2n;
 }
 
-/** Undefined: it is as usual, or too little to speak of. */
+/** Returns an alert, or undefined if the spend is normal or below the minimum. */
 export async function checkSpend(
   ledger: Context["ledger"],
   { factor, minNano }: UnusualSpendOptions,
@@ -52,5 +55,5 @@ export async function checkSpend(
   };
 }
 
-/** As sums name an hour: "2026-06-01T12". */
+/** Parses the name of an hour as in ledger sums: "2026-06-01T12". */
 const parseHour = (name: string): number => Date.parse(`${name.slice(0, 13)}:00:00Z`);

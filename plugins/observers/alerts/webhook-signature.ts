@@ -1,24 +1,29 @@
-// Standard Webhooks: what a receiver needs to know that an alert is ours, and new. https://www.standardwebhooks.com
+// Signs alerts by the Standard Webhooks specification, so that a receiver can verify their origin
+// and age. https://www.standardwebhooks.com
 import { createHmac } from "node:crypto";
 
 const SECRET_PREFIX = "whsec_";
-/** In bytes: the specification's bounds. */
+/** Bounds of the specification, in bytes. */
 const MIN_SECRET_BYTES = 24;
 const MAX_SECRET_BYTES = 64;
 
-/** Undefined: it is no such secret. */
+/** Decodes a secret, or returns undefined if it is invalid. */
 export function parseSecret(text: string): Buffer | undefined {
   if (!text.startsWith(SECRET_PREFIX)) return undefined;
   const base64 = text.slice(SECRET_PREFIX.length);
   const bytes = Buffer.from(base64, "base64");
-  // What is no base64 is passed over when it is read, and would make another secret than the receiver's.
+  // Node skips invalid base64 characters, which would give a secret that differs from the
+  // receiver's.
   const same = bytes.toString("base64").replace(/=+$/, "") === base64.replace(/=+$/, "");
   return same && bytes.length >= MIN_SECRET_BYTES && bytes.length <= MAX_SECRET_BYTES
     ? bytes
     : undefined;
 }
 
-/** `now`: Unix milliseconds, of this attempt: a receiver refuses what is old. */
+/**
+ * Returns the headers of one attempt. `now` is the time of the attempt in Unix milliseconds,
+ * because receivers reject old timestamps.
+ */
 export function signatureHeaders(
   id: string,
   body: string,

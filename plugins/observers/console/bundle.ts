@@ -1,9 +1,9 @@
-// The page's modules and what they import, put into one script and one sheet.
+// Bundles the console's modules and their imports into one script and one style sheet.
 import { createRequire } from "node:module";
 import { readFile } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
 
-/** One file; `gz` and `br`: packed by the build. */
+/** A file of the console. `gz` and `br` are compressed versions from the build. */
 export interface PageFile {
   readonly plain: Buffer;
   readonly gz?: Buffer | undefined;
@@ -16,7 +16,10 @@ export interface PageFiles {
   readonly css: PageFile;
 }
 
-/** `web`: the folder of the page's source. Rejects without rolldown, which a checkout brings. */
+/**
+ * Bundles the console. `web` is the folder of its source. Rejects without rolldown, which only a
+ * source checkout has.
+ */
 export async function bundlePage(web: URL, html: string): Promise<PageFiles> {
   const { rolldown } = await import("rolldown");
   const bundle = await rolldown({
@@ -36,7 +39,7 @@ export async function bundlePage(web: URL, html: string): Promise<PageFiles> {
   };
 }
 
-/** Without comments, and without room that says nothing. */
+/** Removes comments and insignificant whitespace. */
 const minifyCss = (css: string): Buffer =>
   Buffer.from(
     css

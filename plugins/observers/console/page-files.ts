@@ -1,10 +1,11 @@
-// Where the page's parts come from: from the folder that `npm run build` has made, or, in a checkout, from source.
+// Reads the console's files from the output of `npm run build`, or bundles them from source in a
+// checkout.
 import { readFile } from "node:fs/promises";
 import { fail } from "tollgate/plugin";
 import { bundlePage, type PageFile, type PageFiles } from "./bundle.ts";
 
 const SOURCE_FOLDER = new URL("web/", import.meta.url);
-/** As seen from the program in few files, and from this one by itself. */
+/** Locations relative to the bundled program and relative to this module when it is not bundled. */
 const BUILD_FOLDERS = ["../../console/", "../../../console/"].map(
   (path) => new URL(path, import.meta.url),
 );

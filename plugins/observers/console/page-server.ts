@@ -1,11 +1,15 @@
-// What a browser is sent: one page for every view, and the two files that it names, under names that change with what is in them.
+// Serves the console: one HTML page for every view, and its script and style sheet under names that
+// contain a content hash.
 import { createHash } from "node:crypto";
 import { constants, brotliCompressSync, gzipSync } from "node:zlib";
 import { type RequestHead, type Context, fail, type RouteResponse } from "tollgate/plugin";
 import { readPageFiles } from "./page-files.ts";
 import type { PageFiles } from "./bundle.ts";
 
-/** No script, style, picture or call of another place; no text becomes a script; no other page holds this one. */
+/**
+ * Allows no scripts, styles, images, or requests from other origins, no script from text, and no
+ * framing.
+ */
 const CONTENT_SECURITY_POLICY = [
   "default-src 'none'",
   "script-src 'self'",
@@ -41,7 +45,10 @@ interface Pages {
   readonly assets: ReadonlyMap<string, Asset>;
 }
 
-/** Answers everything below `base`. They are read, or made from source, when they are first asked for. */
+/**
+ * Responds to all requests below `base`. The files are read, or bundled from source, on the first
+ * request.
+ */
 export function createPageServer(base: string, ctx: Pick<Context, "shared">) {
   const kept = ctx.shared("pages", () => ({ made: undefined as Promise<Pages> | undefined }));
   return async (x: RequestHead): Promise<RouteResponse> => {
@@ -74,7 +81,7 @@ function toResponse({ type, plain, gz, br }: Asset, said: string | string[] | un
     headers: {
       ...SECURITY_HEADERS,
       "content-type": type,
-      // Its name is its content's.
+      // The name changes with the content, so the file may be cached forever.
       "cache-control": "public, max-age=31536000, immutable",
       vary: "accept-encoding",
       ...(coding && { "content-encoding": coding }),
@@ -96,7 +103,7 @@ function buildPages(base: string, { html, js, css }: PageFiles): Pages {
   return { html: Buffer.from(text), assets };
 }
 
-/** What a build has packed already is taken as it is. */
+/** Uses the compressed versions of the build if they exist. */
 const compress = ({ plain, gz, br }: PageFiles["js"]) => ({
   plain,
   gz: gz ?? gzipSync(plain),

@@ -1,5 +1,6 @@
-// The playground's way to a model: what its reader asks goes to the port that clients reach, with the key that the reader has pasted, so
-// that every rule and limit holds and the ledger has its row. There is no second way in.
+// Forwards the playground's requests to the port that clients use, with the API key that the reader
+// pasted. All rules and limits apply, and the ledger records each call. There is no other path to a
+// model.
 import {
   type RequestHead,
   type Body,
@@ -11,15 +12,15 @@ import {
 interface PlaygroundRequest {
   readonly path: string;
   readonly key: string;
-  /** The header that it goes in; absent: as a bearer's. */
+  /** Header for the key. Default: `authorization` with a bearer token. */
   readonly keyHeader?: string | undefined;
   readonly zdr?: string | undefined;
-  /** The type of a form, whose bytes are then the body, in base64; absent: the body is JSON. */
+  /** Content type of a form, whose bytes are in `body` as base64. If unset, the body is JSON. */
   readonly formType?: string | undefined;
   readonly body: string;
 }
 
-/** What a browser that should ever show an answer by itself must do with it: nothing. */
+/** Headers that prevent a browser from rendering a response that it opens directly. */
 const SECURITY_HEADERS = {
   "content-security-policy": "default-src 'none'; sandbox; frame-ancestors 'none'",
   "x-content-type-options": "nosniff",
@@ -27,7 +28,7 @@ const SECURITY_HEADERS = {
   "referrer-policy": "no-referrer",
 };
 
-/** What the page shows of an answer's head. */
+/** Response headers that the page shows. */
 const FORWARDED_HEADERS =
   /^(x-request-id|x-ratelimit-.+|anthropic-ratelimit-.+|retry-after|service-zdr.*|tollgate-.+|x-tollgate-.+|traceparent)$/;
 
@@ -65,10 +66,13 @@ async function* readChunks(body: NonNullable<Response["body"]>): AsyncGenerator<
   for await (const piece of body) yield piece as Uint8Array;
 }
 
-/** Characters that may stand in a header's line. */
+/** Characters allowed in a header value. */
 const HEADER_VALUE = /^[!-~]{1,512}$/;
 
-/** A path of a frontend's, and the one question that Google's clients ask behind it. Nothing in it leads upwards. */
+/**
+ * A frontend's path, optionally followed by `?alt=sse`, which Google's clients send. The pattern
+ * excludes path traversal.
+ */
 const FRONTEND_PATH =
   /^\/(?:v1|v2|v1beta)(?:\/(?!\.)(?:[\w.:@+~-]|%(?!2e|2f|5c)[\da-f]{2}){1,200}){1,8}(?:\?alt=sse)?$/i;
 const KEY_HEADERS: readonly unknown[] = [undefined, "x-api-key", "x-goog-api-key"];

@@ -1,9 +1,10 @@
-// Budgets as the last call that drew on them found them. Of many those are told that are nearest to their end.
+// Budget states as of the last call that used each budget. If there are many, only those nearest to
+// exhaustion are reported.
 import type { LimitState } from "tollgate/plugin";
 
-/** Kept. Beyond this the one that was seen longest ago is forgotten. */
+/** Maximum number of budgets in memory. Beyond it, the least recently used one is dropped. */
 const MAX_TRACKED = 2_000;
-/** Told. */
+/** Maximum number of budgets in a report. */
 const MAX_REPORTED = 100;
 
 export interface BudgetSample {
@@ -25,7 +26,10 @@ export class BudgetTracker {
     if (this.#limits.size > MAX_TRACKED) this.#limits.delete(this.#limits.keys().next().value!);
   }
 
-  /** The nearest to their end first. A window that is over has used nothing. */
+  /**
+   * Returns the budgets nearest to exhaustion first. A budget whose window has ended counts as
+   * unused.
+   */
   mostUsed(now: number, most = MAX_REPORTED): readonly BudgetSample[] {
     const all = Array.from(
       this.#limits.values(),

@@ -1,4 +1,5 @@
-// Which form a scraper wants. One that asks for nothing that is here gets the oldest, which every reader knows.
+// Chooses the exposition format from a scraper's headers. If no accepted format is available, it is
+// the oldest one, which every scraper supports.
 import type { HeadersIn } from "tollgate/plugin";
 import type { ExpositionFormat } from "./exposition.ts";
 
@@ -14,7 +15,7 @@ const openMetricsFormat = (version: string) => ({
   type: `application/openmetrics-text; version=${version}; charset=utf-8${version === "1.0.0" ? "; escaping=underscores" : ""}`,
 });
 
-/** What is looked at of a header. */
+/** Maximum number of media ranges to read from a header. */
 const MAX_RANGES = 32;
 
 interface AcceptRange {

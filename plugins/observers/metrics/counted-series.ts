@@ -1,4 +1,5 @@
-// What is counted as records, bills and notices come: it outlives a reload, and everything in it has a bound.
+// Series that are updated from records, billing records, and events. They survive a reload, and the
+// number of their series is bounded.
 import { COUNTED_FAMILIES, type Family } from "./families.ts";
 import { genAiFamilies, type GenAiSeries } from "./genai-families.ts";
 import {
@@ -22,7 +23,7 @@ export function createCountedSeries(): CountedSeries {
   const own = Object.fromEntries(
     Object.entries(COUNTED_FAMILIES).map(([name, family]) => [name, createSeries(family)]),
   ) as CountedSeries;
-  // What is known to exist begins at 0.
+  // Series with known label values start at 0.
   own.workerExits.get();
   for (const ok of ["true", "false"]) own.reloads.get(ok);
   for (const direction of ["up", "down"]) own.adjustments.get(direction);

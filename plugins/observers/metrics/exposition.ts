@@ -1,5 +1,5 @@
-// The text that scrapers read, in both of its forms: 0.0.4 and OpenMetrics 1.0. They differ in where a counter's suffix stands, in
-// units, exemplars and the end.
+// Writes metrics as text, in format 0.0.4 or OpenMetrics 1.0. The formats differ in counter
+// suffixes, units, exemplars, and the end marker.
 import type { Family } from "./families.ts";
 import type { Counter, Histogram, Series } from "./series.ts";
 import type { Distribution, Sample, MetricsSink } from "./metrics-sink.ts";
@@ -7,7 +7,7 @@ import type { Distribution, Sample, MetricsSink } from "./metrics-sink.ts";
 export type ExpositionFormat = "text" | "openmetrics";
 
 const MAX_VALUE_LENGTH = 256;
-/** What some readers take for the end of a line. */
+/** Characters that some parsers treat as line ends. */
 const LINE_ENDS = /[\p{Cc}\u2028\u2029]/gu;
 
 const escapeLabelValue = (value: string): string =>
@@ -16,14 +16,14 @@ const escapeLabelValue = (value: string): string =>
     .replace(LINE_ENDS, "\u{fffd}")
     .replace(/[\\"]/g, String.raw`\$&`);
 
-/** Dollars, to the last nano. */
+/** Formats nano-dollars as dollars, exact to the nano-dollar. */
 export function nanoToUsd(nano: bigint): string {
   const digits = String(nano < 0n ? -nano : nano).padStart(10, "0");
   const fraction = digits.slice(-9).replace(/0+$/, "");
   return `${nano < 0n ? "-" : ""}${digits.slice(0, -9)}${fraction === "" ? "" : `.${fraction}`}`;
 }
 
-/** A bound is the same text in every process and in every form. */
+/** Formats a bucket bound. The text is the same in every process and format. */
 const formatBound = (value: number): string =>
   Number.isInteger(value) ? `${value}.0` : String(value);
 
@@ -50,7 +50,10 @@ export class Exposition implements MetricsSink {
     }
   }
 
-  /** The series whose last label is this value, without that label; `sum`: as counters of their sums. */
+  /**
+   * Writes the series whose last label has this value, without that label. With `sum`, writes the
+   * histogram sums as counters.
+   */
   writeFiltered(series: Series<Histogram>, as: Family, only: string, sum = false): void {
     const all = series.all.filter(({ values }) => values.at(-1) === only);
     if (all.length === 0) return;

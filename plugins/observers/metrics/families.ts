@@ -1,10 +1,14 @@
-// Every metric of our own, once: what /metrics writes, what dashboards and rules may name, and what the page lists.
-// A label that is `open` takes its values from outside (models, codes, keys), so a family has at most so many series of it.
+// Defines every metric of the gateway except the GenAI ones. /metrics, dashboards, alert rules, and
+// the metrics page all use these definitions. The values of an open label come from outside
+// (models, codes, keys), so the number of series per family is capped.
 
 export type FamilyType = "counter" | "gauge" | "histogram" | "info";
 
 export interface Family {
-  /** As a sample without a suffix says it: a counter's `_total`, an info's `_info` and a histogram's `_bucket` come after it. */
+  /**
+   * Metric name without a suffix. A counter's samples add `_total`, an info's `_info`, and a
+   * histogram's `_bucket`.
+   */
   readonly name: string;
   readonly type: FamilyType;
   readonly unit?: "seconds" | "bytes" | "usd";
@@ -14,7 +18,9 @@ export interface Family {
   readonly bounds?: readonly number[];
 }
 
-/** Labels whose values come from outside, and that fold into `other`. */
+/**
+ * Labels whose values come from outside. Beyond the series limit their values fold into `other`.
+ */
 export const OPEN_LABELS: ReadonlySet<string> = new Set([
   "provider",
   "model",
@@ -37,9 +43,12 @@ export const OPEN_LABELS: ReadonlySet<string> = new Set([
   "gen_ai_operation_name",
 ]);
 
-/** For models that think: the conventions' own end at a minute and a half. 2 s is the bound of an objective. */
+/**
+ * Long durations in seconds, sized for reasoning models, since the conventions' buckets end at 90
+ * s. The 2 s bound is a service level objective.
+ */
 const LONG_BUCKETS = [0.05, 0.1, 0.25, 0.5, 1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 900];
-/** 20 ms is the bound of an objective. */
+/** Short durations in seconds. The 20 ms bound is a service level objective. */
 const SHORT_BUCKETS = [
   0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1,
 ];
@@ -79,7 +88,7 @@ const durationHistogram = (
   bounds: readonly number[],
 ) => ({ name, type: "histogram", unit: "seconds", help, labels, bounds }) as const;
 
-/** Added to as records, bills and notices come. */
+/** Metrics that are updated from records, billing records, and events. */
 export const COUNTED_FAMILIES = {
   requests: counter("tollgate_requests", "Requests that reached a frontend, when they were over", [
     "frontend",
@@ -175,7 +184,7 @@ export const COUNTED_FAMILIES = {
   reloads: counter("tollgate_config_reloads", "Reloads, by whether the config was taken", ["ok"]),
 } as const satisfies Readonly<Record<string, Family>>;
 
-/** Read when they are asked for. */
+/** Metrics whose values are read at the time of a scrape. */
 export const READ_FAMILIES = {
   inFlight: gauge("tollgate_in_flight", "Requests of clients under way", ["frontend"]),
   cooldown: gauge(

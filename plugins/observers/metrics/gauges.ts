@@ -1,4 +1,5 @@
-// What is read in the moment it is asked for: how the gateway is, what the catalog knows of dates, what budgets have left.
+// Gauges that are read at the time of a scrape: gateway state, expiry dates from the catalog, and
+// remaining budgets.
 import type {
   Context,
   ListedModel,
@@ -86,7 +87,10 @@ export function writeGatewayGauges(out: MetricsSink, of: GatewayStats, tally: Me
     out.writeSamples(each.family, limitSeries(of.perProcess.flatMap(each.of)));
 }
 
-/** What has been tried and does not rest is known too. */
+/**
+ * Returns the cooldowns per credential. Credentials that were used and are not in cooldown are
+ * included with 0.
+ */
 function cooldownSamples(of: GatewayStats, tally: MetricsTally): readonly Sample[] {
   const rests = new Map<string, number>();
   const names = new Map(tally.credentials);
@@ -108,7 +112,10 @@ function breakerSamples({ cooldowns: all }: GatewayStats): readonly Sample[] {
   return [...counts.values()];
 }
 
-/** The largest value of each credential's cooldowns, with one more label. Targets that work again are not in cooldown. */
+/**
+ * Returns the largest value among each credential's cooldowns, with one additional label.
+ * Recovering targets are not in cooldown.
+ */
 function maxPerCredential(
   { cooldowns: all }: GatewayStats,
   label: (of: CooldownState) => string | undefined,
@@ -156,7 +163,10 @@ function writeFleetGauges(out: MetricsSink, of: GatewayStats["fleet"]): void {
   out.writeSamples(READ_FAMILIES.storeLag, optionalSample(seconds(of?.syncLagMs)));
 }
 
-/** Of several credentials the one whose list is oldest. */
+/**
+ * Writes the age of each provider's model list. If a provider has several credentials, the oldest
+ * list counts.
+ */
 function writeModelListGauges(out: MetricsSink, { modelLists: all }: GatewayStats): void {
   const at = new Map<string, number>();
   const failures = new Map<string, number>();
@@ -229,7 +239,9 @@ export function writeBudgetGauges(out: MetricsSink, tally: MetricsTally, now: nu
   );
 }
 
-/** Dates change with a generation or a list; making all models is dear. */
+/**
+ * Dates change only with a config generation or a model list, and listing all models is expensive.
+ */
 const DATES_TTL_MS = 60_000;
 
 export class ExpiryGauges {
@@ -255,7 +267,7 @@ export class ExpiryGauges {
   }
 }
 
-/** Of all that is known of a provider, what has to be read again first. */
+/** Returns the earliest expiry date of each provider's policy evidence. */
 function policyExpiries(models: readonly ListedModel[]): readonly Sample[] {
   const first = new Map<string, number>();
   for (const { provider, policy } of models) {
@@ -265,7 +277,7 @@ function policyExpiries(models: readonly ListedModel[]): readonly Sample[] {
   return Array.from(first, ([provider, at]): Sample => [[provider], at / SECOND_MS]);
 }
 
-/** The next to go first. */
+/** Returns the retirement dates, earliest first. */
 function modelRetirements(models: readonly ListedModel[]): readonly Sample[] {
   const all = models.flatMap(({ id, retires }) => {
     const at = parseDateSeconds(retires);

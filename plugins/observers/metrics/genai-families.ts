@@ -1,5 +1,5 @@
-// The GenAI conventions' metrics as this exposition has them: dots become underscores, a unit and a suffix come behind. What is
-// spelled twice is counted once and written twice.
+// Metrics of the GenAI conventions as Prometheus names: dots become underscores, and the unit and
+// suffix are appended. A metric with two spellings is counted once and written twice.
 import {
   GEN_AI_ATTRIBUTES,
   GEN_AI_METRICS,
@@ -10,7 +10,9 @@ import {
 import type { Family } from "./families.ts";
 import type { Counter, Histogram, Series } from "./series.ts";
 
-/** In the words of the GenAI conventions: one instrument each, written under every name that it has. */
+/**
+ * Series of the GenAI conventions. Each is one instrument that is written under each of its names.
+ */
 export interface GenAiSeries {
   readonly duration: Series<Histogram>;
   readonly firstChunk: Series<Histogram>;
@@ -27,7 +29,10 @@ const COMMON_LABELS = [operation, provider, requestModel].map(({ latest }) =>
 );
 const TOKEN_TYPE_LABEL = toUnderscores(tokenType.latest);
 
-/** 0.01 s doubled, and 4ⁿ tokens: the conventions' own. */
+/**
+ * Bucket bounds of the conventions: 0.01 s doubled 13 times for durations, and powers of 4 for
+ * tokens.
+ */
 const SECONDS_BUCKETS = Array.from({ length: 14 }, (_, i) => 2 ** i / 100);
 const TOKEN_BUCKETS = Array.from({ length: 14 }, (_, i) => 4 ** i);
 
@@ -53,7 +58,7 @@ const counterFamily = (help: string): Family => ({
   labels: COMMON_LABELS,
 });
 
-/** Their names are put in when they are written. */
+/** Families without names. `nameSeries` adds the names when they are written. */
 export const genAiFamilies = {
   duration: durationFamily("How long calls to models took", toUnderscores(errorType.latest)),
   firstChunk: durationFamily("How long streaming calls took to the first piece"),
@@ -63,12 +68,15 @@ export const genAiFamilies = {
   reasoning: counterFamily("Output tokens of thought"),
 } as const;
 
-/** One of them under one of its names. `only`: the series with this last value, which then is no label. */
+/**
+ * A series under one of its names. With `lastLabelValue`, only the series with this last label
+ * value are written, without that label.
+ */
 export interface NamedSeries {
   readonly family: Family;
   readonly series: Series<Histogram> | Series<Counter>;
   readonly lastLabelValue?: string;
-  /** A histogram's sum as a counter. */
+  /** Whether the histogram's sum is written as a counter. */
   readonly asSumCounter?: true;
 }
 

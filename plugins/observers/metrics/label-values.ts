@@ -1,12 +1,13 @@
-// Which names may stand as labels. A model's must be known to the catalog; keys and labels are the first few that came.
+// Limits label values. A model name must be known to the catalog. For keys and labels, the first
+// values are used up to a limit.
 import type { Context } from "tollgate/plugin";
 import { OTHER } from "./series.ts";
 
-/** Asking the catalog for all that it has is dear, and a name that is new is asked for by a client. */
+/** Reading the whole catalog is expensive, and clients can trigger it with unknown model names. */
 const CATALOG_TTL_MS = 10_000;
 
 export interface ModelLabels {
-  /** As the label says it. */
+  /** Model name as a label value. */
   readonly model: string;
   readonly operation: string;
 }
@@ -20,7 +21,10 @@ export class ModelLabelValues {
     this.#catalog = catalog;
   }
 
-  /** What a provider calls a model; `other` unless the catalog or an alias names it. */
+  /**
+   * Returns the labels of a provider's model name. The name is `other` unless the catalog or an
+   * alias contains it.
+   */
   labelsFor(provider: string, model: string): ModelLabels {
     const id = `${provider}/${model}`;
     const kind = this.#catalog.find(id)?.operation ?? this.#readModels().get(id);
@@ -39,7 +43,7 @@ export class ModelLabelValues {
   }
 }
 
-/** So many different ones, the first that came; the rest is `other`. */
+/** Keeps the first distinct values up to a limit and maps all others to `other`. */
 export class BoundedValues {
   readonly #seen = new Set<string>();
   readonly #most: number;

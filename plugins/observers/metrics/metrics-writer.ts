@@ -1,4 +1,4 @@
-// Everything that was counted and everything that is read, in one order, to whatever it is told to.
+// Writes all counted and read metrics to a sink, in a fixed order.
 import type { Context } from "tollgate/plugin";
 import type { NamingVersion } from "../genai-names.ts";
 import { READ_FAMILIES } from "./families.ts";
@@ -26,7 +26,8 @@ export class MetricsWriter {
   async writeTo(out: MetricsSink): Promise<void> {
     const readings = await this.#ctx.stats();
     const { counted, genAi } = this.#tally;
-    // The door's refusals are counted where they happen; those behind it came as records.
+    // Requests rejected before routing are counted by the gateway. Requests rejected later arrive
+    // as records.
     const refusals = this.#rejectionSamples(readings.rejections);
     const all = Object.values(counted) as readonly (Series<Counter> | Series<Histogram>)[];
     for (const series of all) if (series !== counted.rejections) out.writeSeries(series);

@@ -1,5 +1,5 @@
-// One scrape: everything that was counted and everything that is read, as text. It is kept for a second, so that several scrapers
-// cost no more than one.
+// Produces the text of a scrape: all counted and read metrics. The text is cached for 1 s, so
+// several scrapers cost no more than one.
 import { promisify } from "node:util";
 import { gzip } from "node:zlib";
 import type { MetricsWriter } from "./metrics-writer.ts";
@@ -33,7 +33,7 @@ export class ScrapeCache {
     const before = this.#kept.get(form);
     if (before && now - before.at < CACHE_TTL_MS) return before;
     const text = this.#write(form).then((written) => Buffer.from(written));
-    // What went wrong is not kept.
+    // Failures are not cached.
     text.catch(() => this.#kept.delete(form));
     const kept: CachedScrape = { at: now, text, zip: undefined };
     this.#kept.set(form, kept);

@@ -1,12 +1,13 @@
-// The series of one family: found by the values of its labels, at most so many of them. Beyond that the values that come from
-// outside fold into `other`, so that no client can make series, and sums stay what they are.
+// The series of one family, found by their label values. Their number is capped. Beyond the cap,
+// label values from outside fold into `other`, so clients cannot create unlimited series and sums
+// stay correct.
 import { type Family, OPEN_LABELS } from "./families.ts";
 
-/** In one family, without those that are called `other`. */
+/** Maximum number of series in one family, not counting those with the value `other`. */
 export const MAX_SERIES = 2_000;
 export const OTHER = "other";
 
-/** A number that only counts up; money counts in nano-dollars and stays exact. */
+/** A counter that only increases. Money is counted in nano-dollars and stays exact. */
 export class Counter {
   value = 0;
   nano = 0n;
@@ -20,7 +21,10 @@ export class Counter {
   }
 }
 
-/** What those have of a shared series that are too many: however long it is kept, each observation is still counted as folded. */
+/**
+ * The part of a shared series that belongs to series beyond the cap. A reference may be kept for
+ * any time, and each observation is still counted as folded.
+ */
 interface Overflow {
   readonly observations: number;
 }
@@ -45,7 +49,7 @@ class OverflowCounter extends Counter implements Overflow {
   }
 }
 
-/** The last request that fell into a bucket and that a trace was kept of. */
+/** The last request in a bucket whose trace was sampled. */
 export interface Exemplar {
   readonly trace: string;
   readonly value: number;
@@ -54,7 +58,9 @@ export interface Exemplar {
 
 export class Histogram {
   readonly bounds: readonly number[];
-  /** Of each bound, and one for what is beyond the last. Not cumulative. */
+  /**
+   * Number of observations per bound, plus one for values beyond the last bound. Not cumulative.
+   */
   readonly counts: Float64Array;
   sum = 0;
   exemplars: (Exemplar | undefined)[] | undefined;
@@ -90,7 +96,7 @@ class OverflowHistogram extends Histogram implements Overflow {
   }
 }
 
-/** How a series is made, and what of it those have that are beyond the cap. */
+/** Creates a series, and the overflow part of a series beyond the cap. */
 interface SeriesFactory<T> {
   readonly create: () => T;
   readonly createOverflow: (into: T) => T & Overflow;
@@ -104,10 +110,14 @@ export class Series<T extends Counter | Histogram> {
   readonly #factory: SeriesFactory<T>;
   readonly #maxSeries: number;
   readonly #tree: LabelTree<T> = new Map();
-  /** By the values that are left of theirs: no client has a say in how many there are. */
+  /**
+   * Overflow parts by their remaining label values. Clients cannot influence how many there are.
+   */
   readonly #overflow = new Map<string, { readonly last: string; readonly of: T & Overflow }>();
   #seriesCount = 0;
-  /** What was found last: mostly the next observation is of the same. */
+  /**
+   * Result of the last lookup, since consecutive observations usually belong to the same series.
+   */
   #lastValues: readonly string[] = [];
   #lastFound: T | undefined;
 
@@ -117,7 +127,10 @@ export class Series<T extends Counter | Histogram> {
     this.#maxSeries = most;
   }
 
-  /** Values in the order of the family's labels. What is found may be kept. */
+  /**
+   * Returns the series with these values, in the order of the family's labels. The caller may keep
+   * it.
+   */
   get(...values: readonly string[]): T {
     if (this.#lastFound && isSameValues(values, this.#lastValues)) return this.#lastFound;
     const found = this.#find(values);
@@ -136,7 +149,10 @@ export class Series<T extends Counter | Histogram> {
     );
   }
 
-  /** Observations that went to a series called `other` because there were too many; `last`: of those with this last value alone. */
+  /**
+   * Returns the number of observations that were folded into `other` because of the cap. With
+   * `last`, counts only those with this last label value.
+   */
   overflowCount(last?: string): number {
     let all = 0;
     for (const beyond of this.#overflow.values())
@@ -148,7 +164,8 @@ export class Series<T extends Counter | Histogram> {
     const name = values.join("\n");
     let beyond = this.#overflow.get(name);
     if (!beyond) {
-      // One that is called so by itself is shared, and what it counts of its own is not folded.
+      // A regular series whose own values are `other` is shared. Its own observations do not count
+      // as folded.
       const into = this.#find(values) ?? this.#make(values);
       beyond = { last: values.at(-1) ?? "", of: this.#factory.createOverflow(into) };
       this.#overflow.set(name, beyond);

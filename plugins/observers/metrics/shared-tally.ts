@@ -1,11 +1,12 @@
-// What is counted outlives a reload. The generation before counts until this one is told something.
+// Shares the counts between config generations. The previous generation keeps counting with its
+// options until the next one receives its first data.
 import type { Context } from "tollgate/plugin";
 import { ModelLabelValues } from "./label-values.ts";
 import { MetricsTally, type MetricsTallyOptions } from "./tally.ts";
 
 export interface SharedTally {
   readonly tally: MetricsTally;
-  /** The same, with this generation's options and names from here on. */
+  /** Returns the shared tally, which uses this generation's options and names from then on. */
   activate(): MetricsTally;
 }
 

@@ -1,5 +1,6 @@
-// From what the gateway tells to what is counted. Requests come from records; calls and money come from bills, which none is
-// missing of, so that their sums are the ledger's.
+// Updates the series from records, billing records, and gateway events. Requests are counted from
+// request records. Calls and money are counted from billing records, which are complete, so their
+// sums match the ledger's.
 import type { ChargeRecord, GatewayEvent, RequestRecord } from "tollgate/plugin";
 import { createCountedSeries, createGenAiSeries, type CountedSeries } from "./counted-series.ts";
 import type { GenAiSeries } from "./genai-families.ts";
@@ -9,20 +10,20 @@ import { hedgeResult, sequentialCalls } from "../hedges.ts";
 import { type Counter, type Histogram, OTHER } from "./series.ts";
 import { TargetSeries } from "./target-series.ts";
 
-/** Models of all providers whose series are found at once; made-up ones share one. */
+/** Maximum number of cached models of all providers. Unknown model names share one entry. */
 const MAX_TARGETS = 4_000;
 
 export interface MetricsTallyOptions {
   readonly genAi: boolean;
-  /** Whether what keys cost is told. */
+  /** Whether to report spend by API key. */
   readonly keys: boolean;
-  /** Labels whose values' cost is told. */
+  /** Labels whose spend to report by value. */
   readonly labels: readonly string[];
-  /** Different keys, and values of each label. */
+  /** Maximum number of distinct keys, and of distinct values per label. */
   readonly maxLabelValues: number;
 }
 
-/** The series that a request adds to, and of which requests. */
+/** The series that a request updates, and the properties of the requests that update them. */
 interface RequestSeries extends Pick<
   RequestRecord,
   "frontend" | "operation" | "outcome" | "status" | "stream" | "mode"
@@ -34,10 +35,10 @@ interface RequestSeries extends Pick<
 
 export class MetricsTally {
   readonly counted: CountedSeries = createCountedSeries();
-  /** Undefined: their words are not wanted. */
+  /** Undefined if GenAI metrics are off. */
   genAi: GenAiSeries | undefined;
   readonly budgets = new BudgetTracker();
-  /** Of the generation that answers now. */
+  /** Label values of the current config generation. */
   modelLabels: ModelLabelValues;
   #options: MetricsTallyOptions;
   readonly #targets = new Map<string, Map<string, TargetSeries>>();
@@ -45,9 +46,9 @@ export class MetricsTally {
   #lastSeries: RequestSeries | undefined;
   readonly #keys: BoundedValues;
   readonly #labelValues = new Map<string, BoundedValues>();
-  /** What has been tried: it is known that it rests, or that it does not. */
+  /** Credentials that were used, so that a credential without a cooldown is reported too. */
   readonly credentials = new Map<string, readonly [provider: string, credential: string]>();
-  /** Undefined: no reload since the start. */
+  /** Whether the last reload succeeded. Undefined if there was none since the start. */
   lastReload: boolean | undefined;
 
   constructor(options: MetricsTallyOptions, names: ModelLabelValues) {
@@ -57,15 +58,15 @@ export class MetricsTally {
     this.reconfigure(options, names);
   }
 
-  /** Another generation's: what was counted stays. */
+  /** Switches to another config generation's options. Counts are kept. */
   reconfigure(options: MetricsTallyOptions, names: ModelLabelValues): void {
     this.#options = options;
     this.modelLabels = names;
     this.genAi = options.genAi ? (this.genAi ?? createGenAiSeries()) : undefined;
-    // What was made up may be known now.
+    // A model name that was unknown may be known now.
     this.#targets.clear();
     this.#targetCount = 0;
-    // A credential that is there still is tried again, and what rests is told in any case.
+    // Credentials that still exist will be used again, and cooldowns are reported in any case.
     this.credentials.clear();
   }
 
@@ -109,7 +110,7 @@ export class MetricsTally {
     }
   }
 
-  /** Found by what it has alike with the one before, mostly. */
+  /** Returns the series of a request. Most requests match the previous one. */
   #seriesFor(record: RequestRecord): RequestSeries {
     const { frontend, operation, outcome, status, stream, mode } = record;
     const last = this.#lastSeries;
@@ -182,7 +183,7 @@ export class MetricsTally {
     const found = of?.get(model);
     if (found) return found;
     const name = this.modelLabels.labelsFor(provider, model);
-    // Made-up names come and go: their series is found by the name that they share.
+    // Unknown model names come and go, so they share the series of the common name.
     const known = name.model === model || model === OTHER;
     if (!known) return this.#targetFor(provider, OTHER);
     const made = new TargetSeries(this, provider, name);
@@ -200,9 +201,9 @@ export class MetricsTally {
   }
 }
 
-/** A call that was open before this observer was mounted. */
+/** Target of a call that was open before this observer was enabled. */
 const UNKNOWN_TARGET = { provider: OTHER, model: OTHER, credential: OTHER };
 
-/** Of a trace that its client keeps: what is looked up there is found. */
+/** Returns the trace ID if the client sampled the trace, so that the trace can be found. */
 const sampledTraceId = ({ trace }: RequestRecord): string | undefined =>
   trace.sampled ? trace.traceId : undefined;

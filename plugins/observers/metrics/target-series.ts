@@ -1,4 +1,5 @@
-// All series of one model of one provider, found once: a bill then adds to them without a look-up for each.
+// All series of one provider's model, looked up once so that a billing record needs no further
+// lookups.
 import {
   inputTokens,
   outputTokens,
@@ -15,13 +16,13 @@ import type { Counter, Histogram } from "./series.ts";
 
 const CACHE_WRITE_UNITS = UNITS.filter((unit) => unit.startsWith("cache_write_"));
 
-/** Where it is added to. */
+/** The groups of series to update. */
 interface SeriesSet {
   readonly counted: CountedSeries;
   readonly genAi: GenAiSeries | undefined;
 }
 
-/** Money is counted in nano-dollars, whatever becomes of its name. */
+/** Series of one target. Money is counted in nano-dollars under every metric name. */
 export class TargetSeries {
   readonly #seriesSet: SeriesSet;
   readonly #provider: string;
@@ -32,7 +33,7 @@ export class TargetSeries {
   readonly #callSeconds: Histogram;
   readonly #units = new Map<string, Counter>();
   readonly #genAi: readonly [operation: string, provider: string, model: string];
-  /** Of the call before: mostly the next one went as it did. */
+  /** Counter of the previous call, since consecutive calls usually have the same labels. */
   #lastCallCounter: { credential: string; state: string; fault: string; of: Counter } | undefined;
   #genAiTarget: GenAiTargetSeries | undefined;
 
@@ -41,7 +42,7 @@ export class TargetSeries {
     this.#seriesSet = to;
     this.#provider = provider;
     this.#model = model;
-    // Known from here on, so they begin at 0.
+    // The target is known from now on, so its series start at 0.
     this.#spend = counted.spend.get(provider, model);
     this.#unpriced = counted.unpriced.get(provider, model);
     this.#estimated = counted.estimated.get(provider, model);
@@ -57,7 +58,7 @@ export class TargetSeries {
     if (costNano === null) this.#unpriced.add();
     else this.#spend.addNano(costNano);
     if (state === "estimated") this.#estimated.add();
-    // What is void stands in none of the ledger's sums.
+    // The ledger's sums exclude void calls.
     if (state !== "void") {
       this.#addUsage(usage);
       if (genAi) this.#genAiTargetFor(genAi).addUsage(usage);
@@ -94,7 +95,9 @@ export class TargetSeries {
     return of;
   }
 
-  /** Other ones, where they have been wanted anew since. */
+  /**
+   * Returns the GenAI series, which are replaced when GenAI metrics were turned off and on again.
+   */
   #genAiTargetFor(to: GenAiSeries): GenAiTargetSeries {
     if (this.#genAiTarget?.to === to) return this.#genAiTarget;
     return (this.#genAiTarget = new GenAiTargetSeries(to, this.#genAi));
@@ -128,7 +131,7 @@ export class TargetSeries {
   }
 }
 
-/** The same in the words of the GenAI conventions. */
+/** Series of one target under the names of the GenAI conventions. */
 class GenAiTargetSeries {
   readonly to: GenAiSeries;
   readonly #labelValues: readonly [operation: string, provider: string, model: string];

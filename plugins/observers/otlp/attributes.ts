@@ -1,11 +1,11 @@
-// Attributes, as OTLP has them: what is undefined is not there.
+// OTLP attributes. Undefined values are omitted.
 
-/** A text's end is cut: clients choose some of them. */
+/** Maximum text length. Longer texts are cut, because clients choose some of them. */
 const MAX_TEXT_LENGTH = 256;
 
 type AttributeValue = string | number | boolean | readonly string[];
 
-/** Where attributes are said: a list as JSON has it, or the bytes that they will be. */
+/** Receives attributes and writes them as a JSON list or as protobuf bytes. */
 export abstract class AttributeWriter {
   protected abstract addText(key: string, text: string): void;
   protected abstract addTexts(key: string, texts: readonly string[]): void;
@@ -13,7 +13,7 @@ export abstract class AttributeWriter {
   protected abstract addBoolean(key: string, value: boolean): void;
   protected abstract addFloat(key: string, value: number): void;
 
-  /** A whole number is an integer. */
+  /** Adds an attribute. A whole number is written as an integer. */
   add(key: string, value: AttributeValue | undefined): this {
     if (value === undefined) return this;
     if (typeof value === "string") this.addText(key, truncate(value));
@@ -24,13 +24,13 @@ export abstract class AttributeWriter {
     return this;
   }
 
-  /** The same under each of its names. */
+  /** Adds the same value under each name. */
   addUnder(keys: readonly string[], value: AttributeValue | undefined): this {
     if (value !== undefined) for (const key of keys) this.add(key, value);
     return this;
   }
 
-  /** A number of one type, whatever its value. */
+  /** Adds a number as a double, even if it is a whole number. */
   addDouble(key: string, value: number | undefined): this {
     if (value !== undefined) this.addFloat(key, value);
     return this;
@@ -71,7 +71,7 @@ export class JsonAttributes extends AttributeWriter {
 const truncate = (text: string): string =>
   text.length > MAX_TEXT_LENGTH ? text.slice(0, MAX_TEXT_LENGTH) : text;
 
-/** Unix milliseconds as OTLP's nanoseconds. */
+/** Converts Unix milliseconds to OTLP nanoseconds. */
 export function toNanos(ms: number): string {
   const whole = Math.round(ms);
   return whole > 0 ? `${whole}000000` : "0";

@@ -1,60 +1,72 @@
-// Spans or lines on their way into a batch, written as they are said: what was kept as objects until the batch goes would outlive
-// collection after collection. One is said field by field, by the names that OTLP's JSON has for them.
+// Spans or log records of a batch, encoded as they are added. Objects that were kept until the
+// batch is sent would survive many garbage collections. An item is written field by field, under
+// the field names of OTLP's JSON.
 import type { AttributeWriter } from "./attributes.ts";
 import type { ProtobufMessage } from "./message-shapes.ts";
 
-/** What many items have alike: a span or a line as far as they all go, and where in it they differ. */
+/** The shared bytes of many similar spans or log records, and the offsets at which they differ. */
 export interface Template {
   readonly bytes: Buffer;
-  /** In the order in which they are said. */
+  /** Offsets of the variable values, in the order in which they are written. */
   readonly offsets: readonly number[];
 }
 
-/** Of requests that are much alike. */
+/** Templates for requests that are much alike. */
 export class TemplateSet {
-  /** A request that begins its trace, and one that is in its client's. */
+  /**
+   * Span of a request that starts its trace. `childRequest` is for a request in its client's trace.
+   */
   rootRequest: Template | undefined;
   childRequest: Template | undefined;
-  /** A call, and one that content came of. */
+  /** Span of a call without content. `callWithContent` is for a call that returned content. */
   call: Template | undefined;
   callWithContent: Template | undefined;
   logRecord: Template | undefined;
 }
 export type TemplateName = keyof TemplateSet;
 
-/** What is alike of all that share one `Kept`. */
+/** Writes items of one kind, with the part that all requests of one `TemplateSet` share. */
 export interface TemplateWriter<T> {
-  /** Said of each: ids, moments and doubles, always the same ones; what else it says is alike. */
+  /**
+   * Writes the values that differ: IDs, times, and doubles, always the same ones in the same order.
+   * Other data written here must be equal in all items of a template.
+   */
   writeVariable(to: BatchItems, of: T): void;
   writeFull(to: BatchItems, of: T): void;
 }
 
 export interface BatchItems {
-  /** How many are in it. */
+  /** Number of complete items. */
   readonly count: number;
-  /** All of them as they are sent, behind a head that tells how long they are: good until they are cleared. */
+  /**
+   * Returns all items encoded for sending, after a header that contains their length. The buffer is
+   * valid until `clear`.
+   */
   encodeWith(head: (length: number) => Buffer, tail: Buffer): Buffer;
-  /** Of the item, or of the message within it, that is being said. */
+  /** Attributes of the current item or of the current nested message. */
   readonly attributes: AttributeWriter;
   begin(): void;
   end(): void;
-  /** Hex digits. */
+  /** Writes an ID from hex digits. */
   id(field: string, digits: string | undefined): void;
   text(field: string, text: string | undefined): void;
   number(field: string, value: number): void;
-  /** Unix milliseconds. */
+  /** Writes a time in Unix milliseconds. */
   timestamp(field: string, ms: number): void;
-  /** A message within it: what is said by `say` is said of that. */
+  /** Writes a nested message. Calls within `say` write to that message. */
   message(field: string, say: () => void): void;
-  /** What all that share one `kept` say alike, but for ids, moments and doubles. */
+  /**
+   * Writes an item from the template in `kept`, where only IDs, times, and doubles differ. Creates
+   * the template if it does not exist.
+   */
   writeFromTemplate<T>(
     kept: TemplateSet | undefined,
     part: TemplateName,
     of: T,
     say: TemplateWriter<T>,
   ): void;
-  /** One that is there whole. */
+  /** Adds a complete item. */
   add(item: ProtobufMessage): void;
-  /** Empty, for the next batch. */
+  /** Empties the batch for reuse. */
   clear(): void;
 }

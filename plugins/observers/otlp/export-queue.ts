@@ -1,38 +1,42 @@
-// What waits to be sent, with a bound: one batch at a time is under way, and what comes when there is no room is lost and counted.
+// A bounded queue of items to export. One batch is sent at a time. Items that do not fit are
+// dropped and counted.
 import type { BatchItems } from "./batch-items.ts";
 
 export interface ExportQueueOptions {
-  /** How many may wait. */
+  /** Maximum number of queued items. */
   readonly maxQueued: number;
-  /** How many go at once. */
+  /** Maximum number of items in a batch. */
   readonly batchSize: number;
-  /** How long the first of a batch may wait for others. */
+  /** Maximum time that the first item of a batch waits for more. */
   readonly delayMs: number;
 }
 
 export interface ExportCounts {
   sent: number;
-  /** There was no room for them, or they were given up. */
+  /** Items that did not fit into the queue or could not be delivered. */
   dropped: number;
 }
 
 export interface BatchExporter {
   createBatch(): BatchItems;
-  /** How many of these were taken. Never rejects. */
+  /** Sends a batch and returns the number of accepted items. Never rejects. */
   send(items: BatchItems): Promise<number>;
 }
 
-/** As many as a burst fills while one is under way. */
+/** Number of batches that a burst fills while one is being sent. */
 const MAX_SPARE_BATCHES = 4;
 
 export class ExportQueue {
   readonly #options: ExportQueueOptions;
   readonly #exporter: BatchExporter;
   readonly #counts: ExportCounts;
-  /** The first goes next; the last may have room. */
+  /** Queued batches. The first one is sent next; the last one may have room. */
   #queued: BatchItems[] = [];
   #queuedCount = 0;
-  /** Those that have gone are written anew: a block as long as a batch, made for each, is what full collections are made for. */
+  /**
+   * Sent batches for reuse. Allocating a large block per batch would cause full garbage
+   * collections.
+   */
   readonly #spare: BatchItems[] = [];
   #timer: NodeJS.Timeout | undefined;
   #sending: Promise<void> | undefined;
@@ -47,7 +51,10 @@ export class ExportQueue {
     return this.#queuedCount;
   }
 
-  /** So many that belong together: all of them, or none. `say` says each into what `next` gives it. */
+  /**
+   * Adds items that belong together: all of them, or none if they do not fit. `say` writes each
+   * item to the batch that `next` returns.
+   */
   add(many: number, say: (next: () => BatchItems) => void): void {
     const { maxQueued, batchSize, delayMs } = this.#options;
     if (this.#queuedCount + many > maxQueued) {
@@ -58,7 +65,7 @@ export class ExportQueue {
       say(this.#batchForNext);
       this.#queuedCount += many;
     } catch (problem) {
-      // Some of them may have been said.
+      // Some of the items may already be complete.
       this.#queuedCount = this.#queued.reduce((sum, { count }) => sum + count, 0);
       throw problem;
     }
@@ -74,12 +81,12 @@ export class ExportQueue {
     return more;
   };
 
-  /** Resolves when nothing waits any more. */
+  /** Resolves when the queue is empty. */
   async flush(): Promise<void> {
     while (this.#sending || this.#queuedCount > 0) await this.#sendSoon();
   }
 
-  /** What is still here is lost. */
+  /** Drops all queued items. */
   abandon(): void {
     clearTimeout(this.#timer);
     this.#counts.dropped += this.#queuedCount;
@@ -104,7 +111,7 @@ export class ExportQueue {
       this.#counts.dropped += count - taken;
       items.clear();
       if (this.#spare.length < MAX_SPARE_BATCHES) this.#spare.push(items);
-      // What is less than a batch waits for others again.
+      // An incomplete batch waits for more items again.
     } while (this.#queuedCount >= this.#options.batchSize);
     if (this.#queuedCount > 0)
       this.#timer ??= setTimeout(() => void this.#sendSoon(), this.#options.delayMs).unref();

@@ -1,4 +1,5 @@
-// One batch on its way to the collector: written, compressed, posted, and posted again while the collector says that it may.
+// Sends one batch to the collector: encodes, compresses, and posts it, and retries while the
+// collector's response allows that.
 import { setTimeout as sleep } from "node:timers/promises";
 import { promisify } from "node:util";
 import { gzip } from "node:zlib";
@@ -12,10 +13,13 @@ import type { Signal } from "./message-shapes.ts";
 
 const compress = promisify(gzip);
 
-/** Spans are much alike: the fastest way makes them a tenth already, in a quarter of the time. */
+/**
+ * Spans are much alike. The fastest level already reduces them to 10%, in a quarter of the default
+ * level's time.
+ */
 const GZIP_LEVEL = 1;
 
-/** A collector that says so, or one that is not there, may take it later. */
+/** Statuses after which a retry may succeed. Connection failures are retried too. */
 const RETRYABLE_STATUSES: readonly number[] = [429, 502, 503, 504];
 const INITIAL_RETRY_MS = 1_000;
 const MAX_RETRY_DELAY_MS = 30_000;
@@ -24,12 +28,17 @@ export interface HttpExporterOptions {
   readonly signal: Signal;
   readonly destination: Destination;
   readonly resource: ReadonlyMap<string, string>;
-  /** For so long a batch is tried again. */
+  /** Maximum time for retries of a batch, in milliseconds. */
   readonly retryMs: number;
   readonly fetch: Context["fetch"];
-  /** Aborts when its generation is over: nothing is asked any more, and what is asked is not waited for. */
+  /**
+   * Aborts when the config generation ends. Requests in flight are canceled and no more are sent.
+   */
   readonly abortSignal: AbortSignal;
-  /** Each change, once: why it takes nothing; undefined: it takes what it is sent. */
+  /**
+   * Called on each change of state, with the reason if the collector stopped accepting items, or
+   * undefined if it accepts them.
+   */
   readonly onStateChange: (why: string | undefined) => void;
 }
 
@@ -37,7 +46,7 @@ export class HttpExporter {
   readonly #options: HttpExporterOptions;
   readonly #envelope: MessageEnvelope;
   readonly #deadlineController = new AbortController();
-  /** By the monotonic clock. */
+  /** Deadline for retries, on the monotonic clock. */
   #deadline = Infinity;
 
   constructor(of: HttpExporterOptions) {
@@ -53,13 +62,13 @@ export class HttpExporter {
     return this.#envelope.createBatch();
   }
 
-  /** From now on nothing is tried again for longer than this; what waits to be is tried at once. */
+  /** Limits further retries to this time. Pending retries run immediately. */
   limitRetries(ms: number): void {
     this.#deadline = performance.now() + ms;
     this.#deadlineController.abort();
   }
 
-  /** How many of them the collector has taken. */
+  /** Sends a batch and returns the number of items that the collector accepted. */
   async send(items: BatchItems): Promise<number> {
     const { abortSignal, retryMs } = this.#options;
     if (abortSignal.aborted) return 0;
@@ -76,11 +85,11 @@ export class HttpExporter {
       }
       this.#options.onStateChange(said.why);
       if (said.afterMs === null) return 0;
-      // Gateways that were turned away together do not come back together.
+      // Jitter keeps gateways that failed together from retrying together.
       const pause = (said.afterMs ?? wait / 2) + Math.random() * (said.afterMs ?? wait) * 0.5;
       if (abortSignal.aborted || performance.now() + pause > Math.min(end, this.#deadline))
         return 0;
-      // Aborted, one is asked once more without a pause.
+      // After the limit is set, one retry is sent without a pause.
       const { signal } = this.#deadlineController;
       const until = signal.aborted ? abortSignal : AbortSignal.any([abortSignal, signal]);
       await sleep(pause, undefined, { ref: false, signal: until }).catch(() => {});
@@ -92,13 +101,17 @@ export class HttpExporter {
     return this.#options.destination.gzip ? await compress(bytes, { level: GZIP_LEVEL }) : bytes;
   }
 
-  /** `afterMs`: it may be tried again, after so long where the collector said it; null: it may not. */
+  /**
+   * Sends a batch once. `afterMs` is the delay that the collector requests before a retry,
+   * undefined if it names none, or null if no retry is allowed.
+   */
   async #sendOnce(
     body: Buffer,
   ): Promise<{ rejected: number } | { why: string; afterMs: number | undefined | null }> {
     const { destination, fetch, abortSignal } = this.#options;
     const json = destination.protocol === "http/json";
-    // What `AbortSignal.timeout` and `any` make is there until the time is over, with all that the post had.
+    // Signals from `AbortSignal.timeout` and `AbortSignal.any` stay in memory until the timeout,
+    // with everything that the request references.
     const cut = new AbortController();
     const end = () => cut.abort();
     const late = setTimeout(end, destination.timeoutMs);
@@ -132,7 +145,7 @@ export class HttpExporter {
   }
 }
 
-/** Seconds, or a date. */
+/** Parses a retry-after header, which contains seconds or a date. */
 function parseRetryAfter(said: string | null): number | undefined {
   if (said === null || said === "") return undefined;
   const seconds = Number(said);

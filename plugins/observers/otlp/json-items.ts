@@ -2,7 +2,7 @@ import { JsonAttributes, toNanos } from "./attributes.ts";
 import type { BatchItems, TemplateSet, TemplateName, TemplateWriter } from "./batch-items.ts";
 import type { ProtobufMessage } from "./message-shapes.ts";
 
-/** As the members of a list. */
+/** Items encoded as members of a JSON array. */
 export class JsonItems implements BatchItems {
   attributes = new JsonAttributes();
   #texts: string[] = [];
@@ -52,7 +52,7 @@ export class JsonItems implements BatchItems {
     say();
     const said = this.#currentItem();
     [this.#item, this.attributes] = [item, attributes];
-    // Of events there may be several.
+    // An item can have several events.
     if (field === "events") item[field] = [...((item[field] as ProtobufMessage[]) ?? []), said];
     else item[field] = said;
   }

@@ -1,4 +1,4 @@
-// A request as a line of a log, and what the gateway tells of itself.
+// Encodes requests and gateway events as OTLP log records.
 import type { GatewayEvent, RequestRecord, RejectedRequest, Usage } from "tollgate/plugin";
 import { TemplateCache } from "../template-cache.ts";
 import type { NamingVersion } from "../genai-names.ts";
@@ -18,7 +18,7 @@ import {
 
 const SEVERITY = { INFO: 9, WARN: 13, ERROR: 17 } as const;
 
-/** Every request has one, also where its spans are not kept. */
+/** Writes the log record of a request. Every request has one, even if its spans are not sampled. */
 export function writeRequestLog(to: BatchItems, record: RequestRecord, of: SpanOptions): void {
   to.begin();
   to.writeFromTemplate(of.templates.get(record), "logRecord", record, of.logRecord);
@@ -53,7 +53,10 @@ const createLogTemplate = (keys: boolean): TemplateWriter<RequestRecord> => ({
   },
 });
 
-/** How requests are told, as spans and as lines. `keys`: with the ids of keys and the names of accounts. */
+/**
+ * Creates the options for spans and log records. `keys` adds the IDs of API keys and the names of
+ * accounts.
+ */
 export function createSpanOptions(
   spellings: readonly NamingVersion[],
   { keys, labels }: { readonly keys: boolean; readonly labels: boolean },
@@ -81,7 +84,7 @@ function sumUsage(
   return sum;
 }
 
-/** Undefined: not all of it has a known price. */
+/** Returns the total cost, or undefined if a call has no known price. */
 function totalCost({ calls }: RequestRecord): string | undefined {
   let sum = 0n;
   for (const { costNano } of calls) {
@@ -91,7 +94,10 @@ function totalCost({ calls }: RequestRecord): string | undefined {
   return formatUsd(sum);
 }
 
-/** What the door has refused is no request, and in no trace. */
+/**
+ * Writes the log record of a request that was rejected before routing. Such a request belongs to no
+ * trace.
+ */
 export function writeRejectionLog(
   to: BatchItems,
   { at, id, status, code, method, listener }: RejectedRequest,
@@ -108,7 +114,10 @@ export function writeRejectionLog(
   to.end();
 }
 
-/** New notices are told as they are: what is plain in them is an attribute. */
+/**
+ * Writes the log record of a gateway event. Scalar properties become attributes, so new event types
+ * need no change here.
+ */
 export function writeEventLog(to: BatchItems, { type, at, ...more }: GatewayEvent): void {
   const bad = "ok" in more ? !more.ok : type === "worker_exited";
   const severity = bad

@@ -1,4 +1,5 @@
-// What stands around the items of a batch: whose they are. It is the same for all batches of a signal.
+// The messages around the items of a batch, which name the resource and the scope. They are the
+// same for all batches of a signal.
 import type { BatchItems } from "./batch-items.ts";
 import { JsonItems } from "./json-items.ts";
 import { ProtobufItems } from "./protobuf-items.ts";
@@ -14,7 +15,7 @@ import {
 import { messageHeader } from "./protobuf-writer.ts";
 
 export interface MessageEnvelope {
-  /** For a new batch. */
+  /** Creates an empty batch. */
   createBatch(): BatchItems;
   encode(items: BatchItems): Buffer;
 }

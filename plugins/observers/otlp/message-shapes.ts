@@ -1,8 +1,9 @@
-// OTLP's messages, a row a field: its number in protobuf and its type, after opentelemetry-proto 1.x. A message in memory is what
-// its JSON is: names in lowerCamelCase, ids in hex, 64-bit integers as decimal strings, enums as numbers. So JSON needs no table,
-// and the rows are all that protobuf needs.
+// OTLP's messages, after opentelemetry-proto 1.x. Each row defines a field: its protobuf number and
+// type. In memory a message has the form of its JSON: names in lowerCamelCase, IDs in hex, 64-bit
+// integers as decimal strings, and enums as numbers. So JSON needs no table, and protobuf needs
+// only these rows.
 
-/** A message as an object: its fields by name. */
+/** A message as an object, with its fields by name. */
 export type ProtobufMessage = { readonly [field: string]: unknown };
 
 export type Scalar =
@@ -46,7 +47,7 @@ export const ATTRIBUTE: MessageShape = {
 const RESOURCE: MessageShape = { attributes: repeatedField(1, ATTRIBUTE) };
 const SCOPE: MessageShape = { name: singleField(1, "string"), version: singleField(2, "string") };
 
-/** The frame that is the same for all three signals. */
+/** The messages around the items, which have the same structure for all three signals. */
 const envelopeShape = (
   items: string,
   group: string,
@@ -136,7 +137,7 @@ const LOG: MessageShape = {
 
 export type Signal = "traces" | "metrics" | "logs";
 
-/** What is posted for a signal, and where in it its items stand. */
+/** The request message of each signal, and the names of the fields that lead to its items. */
 export const REQUEST_SHAPES = {
   traces: {
     shape: envelopeShape("spans", "scopeSpans", "resourceSpans", SPAN),

@@ -1,4 +1,4 @@
-// What /metrics would say, as OTLP's metrics: the same series, under the conventions' dotted names.
+// Encodes the series of /metrics as OTLP metrics, under the conventions' dotted names.
 import { GEN_AI_ATTRIBUTES, GEN_AI_METRICS } from "../genai-names.ts";
 import type { Family } from "../metrics/families.ts";
 import type { Counter, Histogram, Series } from "../metrics/series.ts";
@@ -8,14 +8,14 @@ import type { ProtobufMessage } from "./message-shapes.ts";
 
 const CUMULATIVE = 2;
 const OTLP_UNITS: Readonly<Record<string, string>> = { seconds: "s", bytes: "By", usd: "{usd}" };
-/** Of the conventions' names, as a scraper has them: with their dots. */
+/** The conventions' dotted names by their Prometheus form. */
 const DOTTED_NAMES: ReadonlyMap<string, string> = new Map(
   [...Object.values(GEN_AI_METRICS), ...Object.values(GEN_AI_ATTRIBUTES)]
     .flatMap(({ released, latest }) => [released, latest])
     .flatMap((name) => (name === null ? [] : [[name.replaceAll(".", "_"), name] as const])),
 );
 
-/** A unit is no part of a name here, and the first word is a namespace. */
+/** Returns the OTLP name. It has no unit, and its first word is a namespace. */
 function metricName({ name, unit }: Family): string {
   const bare = unit === undefined ? name : name.replace(new RegExp(`_${unit}$`), "");
   return DOTTED_NAMES.get(bare) ?? bare.replace("_", ".");
@@ -26,7 +26,7 @@ export class MetricMessages implements MetricsSink {
   readonly #start: string;
   readonly #now: string;
 
-  /** `since`: when counting began, in Unix milliseconds. */
+  /** `since`: start of counting in Unix milliseconds. */
   constructor(since: number, now: number) {
     this.#start = toNanos(since);
     this.#now = toNanos(now);

@@ -1,4 +1,4 @@
-// Metrics, pushed again and again: the same counts that a scrape reads, kept for this observer.
+// Pushes metrics periodically: the same metrics as /metrics, counted separately for this observer.
 import type { Context, ChargeRecord, GatewayEvent, RequestRecord } from "tollgate/plugin";
 import type { NamingVersion } from "../genai-names.ts";
 import { MetricsWriter } from "../metrics/metrics-writer.ts";
@@ -12,7 +12,10 @@ export interface MetricsPush {
   onRequests(batch: readonly RequestRecord[]): void;
   onCharges(lines: readonly ChargeRecord[]): void;
   onEvent(notice: GatewayEvent): void;
-  /** As it is now; the next one says it all again, so none of them waits for its turn. */
+  /**
+   * Pushes the current state. Metrics are cumulative and the next push repeats them, so none is
+   * queued.
+   */
   push(): Promise<void>;
 }
 

@@ -1,4 +1,5 @@
-// How many items a collector has refused of a batch that it took: `partialSuccess` of its answer, in either form.
+// Returns how many items of an accepted batch the collector rejected, from `partialSuccess` of a
+// JSON or protobuf response.
 
 export function rejectedCount(answer: Buffer, json: boolean): number {
   const said = json ? rejectedInJson(answer) : rejectedInProtobuf(answer);
@@ -23,14 +24,17 @@ function rejectedInJson(answer: Buffer): number {
 const MESSAGE = 0x0a;
 const COUNT = 0x08;
 
-/** Field 1 of the answer is the message, and field 1 of that the count, for all three signals. */
+/**
+ * For all three signals, field 1 of the response is the message, and field 1 of that message is the
+ * count.
+ */
 function rejectedInProtobuf(answer: Buffer): number {
   if (answer[0] !== MESSAGE) return 0;
   const [, at] = readVarint(answer, 1);
   return answer[at] === COUNT ? readVarint(answer, at + 1)[0] : 0;
 }
 
-/** A number, and where it ends. */
+/** Returns a number and the offset of its end. */
 function readVarint(bytes: Buffer, from: number): [value: number, end: number] {
   let value = 0;
   for (let i = 0; i < 8; i++) {

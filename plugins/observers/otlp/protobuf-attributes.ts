@@ -11,17 +11,25 @@ const DOUBLE_FIELD = VALUE["doubleValue"]!.fieldNumber;
 const ARRAY_FIELD = VALUE["arrayValue"]!.fieldNumber;
 const SINGLE_VALUE_FIELD = 1;
 
-/** A text of so many characters has its length in one byte, and so has what stands around it. */
+/**
+ * Maximum number of characters for which the lengths of the text and of the messages around it fit
+ * into one byte.
+ */
 const MAX_SHORT_TEXT = 100;
-/** Of names that are said again and again; those of labels are chosen by clients. */
+/**
+ * Maximum number of cached key encodings. Gateway names repeat, but clients choose the names of
+ * labels.
+ */
 const MAX_CACHED_KEYS = 256;
 
-/** Attributes as the bytes that protobuf has for them. Where a template is filled, doubles alone differ. */
+/**
+ * Writes attributes as protobuf bytes. While a template is being filled, only doubles are written.
+ */
 export class ProtobufAttributes extends AttributeWriter {
-  /** Where the message that is being said has them. */
+  /** Number of the attributes field in the current message. */
   field = 0;
   readonly #writer: ProtobufWriter;
-  /** An attribute's key as it is written. */
+  /** Encoded attribute keys. */
   readonly #encodedKeys = new Map<string, Buffer>();
 
   constructor(wire: ProtobufWriter) {
@@ -72,7 +80,7 @@ export class ProtobufAttributes extends AttributeWriter {
     this.#writer.double(DOUBLE_FIELD, value);
   }
 
-  /** One whose value has so many bytes. */
+  /** Begins an attribute whose value has a known size in bytes. */
   #beginShort(key: string, bytes: number): void {
     const head = this.#encodedKey(key);
     this.#writer.head(this.field, head.length + 1 + varintSize(bytes) + bytes);
@@ -80,14 +88,14 @@ export class ProtobufAttributes extends AttributeWriter {
     this.#writer.head(VALUE_FIELD, bytes);
   }
 
-  /** One whose value is as long as it turns out. */
+  /** Writes an attribute whose value has an unknown size. */
   #writeAttribute(key: string, say: () => void): void {
     if (this.#writer.isFillingTemplate) return;
     const attribute = this.#writer.beginMessage(this.field);
     this.#writer.writeShort(this.#encodedKey(key));
     const value = this.#writer.beginMessage(VALUE_FIELD);
     say();
-    // The value first: what moves up by its length is within the attribute.
+    // The value ends first. If its length needs more bytes, it moves within the attribute.
     this.#writer.endMessage(value);
     this.#writer.endMessage(attribute);
   }

@@ -6,24 +6,27 @@ import type { FieldShape, MessageShape } from "./message-shapes.ts";
 import { ProtobufWriter } from "./protobuf-writer.ts";
 
 const INITIAL_BYTES = 64 * 1024;
-/** For what stands before them: a batch is sent from where it was written, for a copy of each is what full collections are made for. */
+/**
+ * Space for the header before the items. A batch is sent from the buffer that it was written to,
+ * because a copy per batch would cause full garbage collections.
+ */
 const HEADER_BYTES = 1_024;
-/** Of a span's length, and of a line's. */
+/** Bytes reserved for the length of a span or a log record. */
 const LENGTH_BYTES = 2;
 
-/** As they stand behind each other in the message around them, each with its tag. */
+/** Items encoded one after the other as in the message around them, each with its tag. */
 export class ProtobufItems implements BatchItems {
   readonly attributes: ProtobufAttributes;
   count = 0;
   readonly #field: FieldShape & { readonly type: MessageShape };
   readonly #writer = new ProtobufWriter(INITIAL_BYTES);
-  /** Of what is being said. */
+  /** Shape of the current message. */
   #shape: MessageShape = {};
   #itemStart = 0;
-  /** Behind the last whole one. */
+  /** End of the last complete item. */
   #itemsEnd = HEADER_BYTES;
 
-  /** `field`: of the message around them. */
+  /** `field`: the field of the outer message that contains the items. */
   constructor(field: FieldShape) {
     this.#field = field as FieldShape & { type: MessageShape };
     this.#writer.skip(HEADER_BYTES);
@@ -42,7 +45,7 @@ export class ProtobufItems implements BatchItems {
   }
 
   begin(): void {
-    // One that could not be said to its end is none.
+    // Discards an item that was not completed.
     this.#writer.truncate(this.#itemsEnd);
     this.#writer.endTemplate();
     this.#itemStart = this.#writer.beginMessage(this.#field.fieldNumber, LENGTH_BYTES);

@@ -1,4 +1,4 @@
-// Bytes as protobuf has them: tags, numbers, texts, and messages within messages.
+// Writes protobuf: tags, numbers, texts, and nested messages.
 import type { Template } from "./batch-items.ts";
 
 const VARINT = 0;
@@ -7,10 +7,9 @@ const LEN = 2;
 const I32 = 5;
 
 const TWO_32 = 2 ** 32;
-/** In a millisecond. */
 const NANOS_PER_MS = 1_000_000;
 
-/** Of a hex digit, by its character. */
+/** Value of a hex digit, by its character code. */
 const HEX_VALUES = new Uint8Array(128);
 for (const [i, digit] of [..."0123456789abcdef"].entries()) HEX_VALUES[digit.charCodeAt(0)] = i;
 for (const [i, digit] of [..."ABCDEF"].entries()) HEX_VALUES[digit.charCodeAt(0)] = 10 + i;
@@ -19,9 +18,9 @@ export class ProtobufWriter {
   #buffer: Buffer;
   #view: DataView;
   #position = 0;
-  /** Where ids, moments and doubles were written, while that is noted. */
+  /** Offsets of IDs, times, and doubles that were written since `beginRecording`. */
   #recordedOffsets: number[] | undefined;
-  /** Where those of a template stand, from its begin on, and which of them is next. */
+  /** Offsets of the template's variable values, relative to its start. */
   #templateOffsets: readonly number[] = [];
   #nextOffset = 0;
   #templateStart = 0;
@@ -41,7 +40,9 @@ export class ProtobufWriter {
     return notes;
   }
 
-  /** Its ids, moments and doubles are those of another one, which are said next. */
+  /**
+   * Copies a template. Its IDs, times, and doubles belong to another item and are overwritten next.
+   */
   beginTemplate({ bytes, offsets }: Template): void {
     this.#templateStart = this.#position;
     this.raw(bytes);
@@ -73,36 +74,44 @@ export class ProtobufWriter {
     return this.#position;
   }
 
-  /** What was written; it is this buffer's own memory. */
+  /** Returns the bytes written so far as a view of this writer's buffer. */
   bytes(): Buffer {
     return this.#buffer.subarray(0, this.#position);
   }
 
-  /** What was written from there on, in memory of its own: a slice of Node's pool would keep 64 KB. */
+  /**
+   * Returns a copy of the bytes from an offset. A slice of Node's pool would keep 64 KB in memory.
+   */
   copyFrom(from: number): Buffer {
     const copy = Buffer.allocUnsafeSlow(this.#position - from);
     this.#buffer.copy(copy, 0, from, this.#position);
     return copy;
   }
 
-  /** Room for what is written there later. */
+  /** Leaves space for bytes that are written later. */
   skip(bytes: number): void {
     this.#ensureCapacity(bytes);
     this.#position += bytes;
   }
 
-  /** What stands behind it is gone. */
+  /** Discards all bytes after an offset. */
   truncate(end: number): void {
     this.#position = end;
   }
 
-  /** Where a message begins whose length is known when it is closed; so many bytes are kept for that. */
+  /**
+   * Begins a message whose length is written when it ends. Reserves `lengthBytes` for the length
+   * and returns the offset of the content.
+   */
   beginMessage(n: number, lengthBytes = 1): number {
     this.#tag(n, LEN);
     return (this.#position += lengthBytes);
   }
 
-  /** Its length stands before it: what needs another room for that moves. */
+  /**
+   * Ends a message and writes its length. Moves the content if the length needs more or fewer bytes
+   * than reserved.
+   */
   endMessage(from: number, lengthBytes = 1): void {
     const length = this.#position - from;
     const size = varintSize(length);
@@ -136,7 +145,10 @@ export class ProtobufWriter {
     this.#position += this.#buffer.write(text, this.#position);
   }
 
-  /** False, and nothing is written, where it is not all ASCII. At most 127 characters. */
+  /**
+   * Writes a text of up to 127 ASCII characters. If it contains other characters, writes nothing
+   * and returns false.
+   */
   tryAscii(n: number, text: string): boolean {
     const { length } = text;
     this.#ensureCapacity(20 + length);
@@ -157,7 +169,7 @@ export class ProtobufWriter {
     return true;
   }
 
-  /** Few bytes: a loop is faster than a call that copies. */
+  /** Copies few bytes with a loop, which is faster than a call. */
   writeShort(bytes: Buffer): void {
     const { length } = bytes;
     this.#ensureCapacity(length);
@@ -184,7 +196,7 @@ export class ProtobufWriter {
         (HEX_VALUES[digits.charCodeAt(2 * i)]! << 4) | HEX_VALUES[digits.charCodeAt(2 * i + 1)]!;
   }
 
-  /** What is no negative number, and no more than 2^53. */
+  /** Writes an integer from 0 to 2^53. */
   varint(n: number, value: number): void {
     this.#tag(n, VARINT);
     this.#varint(value);
@@ -221,7 +233,10 @@ export class ProtobufWriter {
     this.#position += 8;
   }
 
-  /** Unix milliseconds, rounded, as nanoseconds: more than a number holds, so in two halves. */
+  /**
+   * Writes Unix milliseconds, rounded, as nanoseconds. The value exceeds the safe integers, so it
+   * is written in two halves.
+   */
   #moment(at: number, ms: number): void {
     const whole = Math.max(0, Math.round(ms));
     const low = (whole % TWO_32) * NANOS_PER_MS;
@@ -231,7 +246,7 @@ export class ProtobufWriter {
     this.#view.setUint32(at + 4, high, true);
   }
 
-  /** Of a list that stands packed in its field. */
+  /** Writes a value of a packed list. */
   packedDouble(value: number): void {
     this.#ensureCapacity(8);
     this.#recordedOffsets?.push(this.#position);
@@ -243,7 +258,7 @@ export class ProtobufWriter {
     this.#position = this.#buffer.writeBigUInt64LE(BigInt(digits), this.#position);
   }
 
-  /** With room for a number, or a length, behind it. */
+  /** Writes a tag and ensures space for a number or a length after it. */
   #tag(n: number, wire: number): void {
     this.#ensureCapacity(20);
     this.#varint(n * 8 + wire);
@@ -270,14 +285,14 @@ export class ProtobufWriter {
 const viewOf = ({ buffer, byteOffset, length }: Buffer): DataView =>
   new DataView(buffer, byteOffset, length);
 
-/** Bytes of a varint. */
+/** Returns the size of a varint in bytes. */
 export function varintSize(value: number): number {
   let size = 1;
   for (let left = value; left > 0x7f; left = Math.floor(left / 128)) size++;
   return size;
 }
 
-/** What stands before a message of this length. */
+/** Returns the tag and length that precede a message of this length. */
 export function messageHeader(n: number, length: number): Buffer {
   const wire = new ProtobufWriter(20);
   wire.head(n, length);

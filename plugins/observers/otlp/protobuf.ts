@@ -1,4 +1,4 @@
-// Protobuf, as far as OTLP needs it: a message in memory to bytes, by its rows.
+// Encodes an in-memory message as protobuf by its shape, as far as OTLP needs it.
 import type { FieldShape, MessageShape, ProtobufMessage, Scalar } from "./message-shapes.ts";
 import { ProtobufWriter } from "./protobuf-writer.ts";
 

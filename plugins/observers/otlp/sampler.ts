@@ -1,4 +1,5 @@
-// Which requests become spans. It is decided when they are over, so a failure is kept whatever the sampler says.
+// Decides which requests become spans. The decision is made when a request ends, so failures are
+// kept even if the sampler would drop them.
 import type { RequestRecord, RequestTrace } from "tollgate/plugin";
 
 export const SAMPLERS = [
@@ -14,11 +15,14 @@ export type SamplerName = (typeof SAMPLERS)[number];
 export interface SamplerOptions {
   readonly sampler: SamplerName;
   readonly ratio: number;
-  /** A first content that comes later than this is slow. */
+  /** Requests whose first token takes longer than this are slow. In milliseconds. */
   readonly slowMs: number;
 }
 
-/** False: no span of it is sent. `always_off` means it; under the others failures, second attempts and what is slow are kept. */
+/**
+ * Returns a function that decides whether a request's spans are sent. With `always_off` none are.
+ * All other samplers also keep failures, requests with several calls, and slow requests.
+ */
 export function createSampler({
   sampler,
   ratio,
@@ -35,7 +39,10 @@ export function createSampler({
 
 const DIGITS = 13;
 
-/** By the upper bits of the id's lower half, as other samplers of this name do it: all keep the same traces. */
+/**
+ * Compares the upper bits of the trace ID's lower half, as other implementations of this sampler
+ * do, so that all keep the same traces.
+ */
 const isInRatio = (traceId: string, ratio: number): boolean =>
   Number.parseInt(traceId.slice(16, 16 + DIGITS), 16) < ratio * 16 ** DIGITS;
 

@@ -1,5 +1,5 @@
-// Where a collector is and how it is spoken to: what gateway.yaml says, then the OTEL_* variables, then what their specification
-// has where neither does.
+// Resolves the settings of the collector. gateway.yaml has precedence, then the OTEL_* variables,
+// then the defaults of their specification.
 import { SAMPLERS, type SamplerName } from "./sampler.ts";
 import type { Signal } from "./message-shapes.ts";
 
@@ -7,7 +7,7 @@ export const SIGNALS = ["traces", "metrics", "logs"] as const satisfies readonly
 export const PROTOCOLS = ["http/protobuf", "http/json"] as const;
 type Protocol = (typeof PROTOCOLS)[number];
 
-/** As the options have them; what is absent is asked of the environment. */
+/** Options of the plugin. If a property is unset, the environment is used. */
 export interface OtlpOptions {
   readonly endpoint?: string | undefined;
   readonly signals?: readonly Signal[] | undefined;
@@ -24,7 +24,7 @@ export interface OtlpOptions {
   readonly batch_size?: number | undefined;
 }
 
-/** Where one signal goes. */
+/** Destination of one signal. */
 export interface Destination {
   readonly url: string;
   readonly protocol: Protocol;
@@ -42,7 +42,7 @@ export interface OtlpSettings {
   readonly delayMs: number;
   readonly maxQueued: number;
   readonly batchSize: number;
-  /** Variables whose values cannot be read, which are passed over. */
+  /** Variables with invalid values, which are ignored. */
   readonly ignored: readonly string[];
 }
 
@@ -59,7 +59,7 @@ const GENERAL_VARIABLES = [
   "OTEL_BSP_MAX_EXPORT_BATCH_SIZE",
 ] as const;
 
-/** Every variable that is read. */
+/** All variables that are read. */
 export const VARIABLES: readonly string[] = [
   ...GENERAL_VARIABLES,
   ...SIGNALS.map((signal) => `OTEL_${signal.toUpperCase()}_EXPORTER`),
@@ -101,7 +101,7 @@ export function resolveSettings(said: OtlpOptions, env: Environment): OtlpSettin
   };
 }
 
-/** The origins of all signals: what the plugin has to reach. */
+/** Returns the origins of all signals, which the plugin must be able to reach. */
 export function exporterOrigins(said: OtlpOptions, env: Environment): string[] {
   const { destinations } = resolveSettings(said, env);
   return SIGNALS.flatMap((signal) => destinations[signal]?.url ?? []);
@@ -112,7 +112,7 @@ function resolveDestination(
   said: OtlpOptions,
   read: EnvironmentReader,
 ): Destination {
-  /** A signal's own variable stands before the common one. */
+  /** A signal's own variable takes precedence over the common one. */
   const named = (what: (typeof EXPORTER_VARIABLES)[number]) => [
     `OTEL_EXPORTER_OTLP_${signal.toUpperCase()}_${what}`,
     `OTEL_EXPORTER_OTLP_${what}`,
@@ -156,7 +156,7 @@ function resolveDestination(
   };
 }
 
-/** On this machine: making it shorter costs more than sending it. */
+/** Whether the collector is on this machine, where compression costs more than it saves. */
 const isLocalhost = (url: string): boolean =>
   /^(localhost|127\.[\d.]+|\[::1\])$/.test(URL.parse(url)?.hostname ?? "");
 
@@ -167,7 +167,7 @@ const parsePositive = (text: string): number | undefined => {
   return Number.isFinite(number) && number > 0 ? number : undefined;
 };
 
-/** Variables, and those of them that cannot be read: these are as if they were not set. */
+/** Reads variables and collects the invalid ones, which count as unset. */
 class EnvironmentReader {
   readonly ignored = new Set<string>();
   readonly #env: Environment;
@@ -191,7 +191,7 @@ class EnvironmentReader {
     });
   }
 
-  /** `name=value,name=value`, each percent-encoded. */
+  /** Reads percent-encoded pairs in the form `name=value,name=value`. */
   readPairs(name: string): [string, string][] {
     return (
       this.read(name, (text) => {

@@ -1,5 +1,6 @@
-// A request as spans: one of the server, and below it one of the client for each attempt at a provider. Only those of attempts
-// speak of generative AI, so that a backend that counts by these names counts each call once.
+// Encodes a request as spans: one server span, and one client span below it for each attempt. Only
+// the spans of attempts have GenAI attributes, so a backend that counts by these counts each call
+// once.
 import {
   inputTokens,
   outputTokens,
@@ -21,9 +22,9 @@ import { formatUsd } from "../usd.ts";
 import type { BatchItems, TemplateSet, TemplateWriter } from "./batch-items.ts";
 
 export interface SpanOptions {
-  /** Of the names of generative AI. */
+  /** Names of the GenAI attributes. */
   readonly names: SpanNames;
-  /** What is said of many requests alike. */
+  /** Templates for the parts that many requests share. */
   readonly templates: TemplateCache<TemplateSet>;
   readonly request: TemplateWriter<RequestRecord>;
   readonly call: TemplateWriter<RecordedCall>;
@@ -31,7 +32,7 @@ export interface SpanOptions {
   readonly labels: boolean;
 }
 
-/** The names of generative AI, in the spellings that are wanted. */
+/** Names of the GenAI attributes in the selected spellings. */
 export type SpanNames = { readonly [N in keyof typeof NAMES]: readonly string[] };
 
 export const createSpanNames = (spellings: readonly NamingVersion[]): SpanNames =>
@@ -42,15 +43,21 @@ export const createSpanNames = (spellings: readonly NamingVersion[]): SpanNames 
 const SERVER_KIND = 2;
 const CLIENT_KIND = 3;
 const ERROR_STATUS = 2;
-/** Of the flags of a span: it is sampled; whether its parent is of another process is said, and it is. */
+/**
+ * Span flags: the span is sampled, it states whether its parent is remote, and its parent is
+ * remote.
+ */
 const SAMPLED_FLAG = 1;
 const HAS_IS_REMOTE_FLAG = 0x100;
 const IS_REMOTE_FLAG = 0x200;
 
-/** How many spans a request has. */
+/** Returns the number of a request's spans. */
 export const countSpans = ({ calls }: RequestRecord): number => 1 + calls.length;
 
-/** Its own first, then its attempts in order. `next`: where the next of them goes. */
+/**
+ * Writes the span of the request and then those of its attempts in order. `next` returns the batch
+ * for the next span.
+ */
 export function writeSpans(next: () => BatchItems, record: RequestRecord, of: SpanOptions): void {
   const kept = of.templates.get(record);
   writeRequestSpan(next(), record, of, kept);
@@ -99,7 +106,10 @@ export const createRequestTemplate = (keys: boolean): TemplateWriter<RequestReco
   },
 });
 
-/** What a request and its line in the log say of it, and what others may have alike. */
+/**
+ * Adds the attributes that a request's span and log record have in common and that similar requests
+ * share.
+ */
 export function addRequestAttributes(
   { attributes }: BatchItems,
   record: RequestRecord,
@@ -125,7 +135,7 @@ export function addRequestAttributes(
   if (keys) attributes.add("tollgate.key.id", record.key).add("tollgate.account", record.account);
 }
 
-/** What no other has. */
+/** Adds the attributes that are unique to a request. */
 export function addUniqueAttributes(
   to: BatchItems,
   { id, labels }: RequestRecord,
@@ -135,17 +145,20 @@ export function addUniqueAttributes(
   if (of.labels) to.attributes.addAll(labels, "tollgate.label.");
 }
 
-/** A server's span fails by what is not its client's doing. */
+/** Whether the server span has an error status. Errors caused by the client do not count. */
 export const isServerError = ({ outcome }: RequestRecord): boolean =>
   outcome === "upstream_error" || outcome === "error";
 
-/** A provider may have chosen it: what is no word is not passed on. */
+/**
+ * Returns the error code if it is a plain word. A provider may have chosen the code, so other text
+ * is dropped.
+ */
 const safeErrorCode = (fault: RequestRecord["fault"]): string | undefined =>
   fault?.code !== undefined && /^[\w.-]{1,64}$/.test(fault.code) ? fault.code : undefined;
 
 /**
- * Events for the calls after the first one: `tollgate.hedge` for a call made while another one had no content, `tollgate.retry` or
- * `tollgate.fallback` for one made after a failure.
+ * Adds events for the calls after the first one: `tollgate.hedge` for a call made while another one
+ * had no content, `tollgate.retry` or `tollgate.fallback` for one made after a failure.
  */
 function addAttemptEvents(to: BatchItems, { calls, at, ms }: RequestRecord): void {
   const row = sequentialCalls(calls);
@@ -212,7 +225,7 @@ export const createCallTemplate = (names: SpanNames): TemplateWriter<RecordedCal
   writeFull: (to, { record, call }) => addCallAttributes(to, record, call, names),
 });
 
-/** What other calls may have alike. */
+/** Adds the attributes that similar calls share. */
 function addCallAttributes(
   to: BatchItems,
   { operation, stream, finish }: RequestRecord,
@@ -259,7 +272,7 @@ function addUsageAttributes(
     .add("tollgate.cost.usd", costNano === null ? undefined : formatUsd(costNano));
 }
 
-/** Undefined where no provider has counted. */
+/** Returns undefined if no provider counted tokens. */
 export const inputTokenCount = (usage: Usage): number | undefined =>
   usage.input === undefined && usage.cache_read === undefined ? undefined : inputTokens(usage);
 export const outputTokenCount = (usage: Usage): number | undefined =>

@@ -1,12 +1,12 @@
-// The one way to the gateway: a command of its table, asked as any program asks it.
+// Client of the admin API. The console runs the same commands as any other client.
 
-/** What a command says instead of an answer. */
+/** Error response of a command. */
 export class CommandError extends Error {
   override readonly name = "Refusal";
   readonly status: number;
   readonly code: string;
   readonly hint: string | undefined;
-  /** Where people sign in, if it is not only here. */
+  /** URL for signing in with the identity provider, if one is configured. */
   readonly signIn: string | undefined;
   constructor(
     status: number,
@@ -24,13 +24,13 @@ export class CommandError extends Error {
 type Input = Readonly<Record<string, unknown>>;
 
 const sessionEndListeners = new Set<() => void>();
-/** Called when the gateway does not know this browser any more. */
+/** Registers a listener for the end of the session. Returns a function that removes it. */
 export function onSessionEnded(hear: () => void): () => void {
   sessionEndListeners.add(hear);
   return () => void sessionEndListeners.delete(hear);
 }
 
-/** What every call of the page carries, and no form of another page can. */
+/** Headers of every request. A form on another site cannot send them. */
 export const REQUEST_HEADERS = {
   "content-type": "application/json",
   "x-tollgate-console": "1",
@@ -58,7 +58,7 @@ export async function runCommand<T>(
   return readResponse<T>(answer);
 }
 
-/** The answer, or what was said in its place. */
+/** Returns the response body, or throws the error that it contains. */
 export async function readResponse<T>(answer: Response): Promise<T> {
   const body = (await answer.json().catch(() => ({}))) as Record<string, any>;
   if (answer.ok) return body as T;

@@ -1,4 +1,4 @@
-// What commands answer, as far as pages read it. Amounts are texts of whole nano-dollars.
+// The parts of command responses that the pages use. Amounts are strings of whole nano-dollars.
 
 export interface Percentiles {
   readonly p50: number;
@@ -21,14 +21,14 @@ export interface StatsRow {
   readonly costNano: string;
   readonly ms?: Percentiles;
   readonly firstTokenMs?: Percentiles;
-  /** The gateway's own. */
+  /** Latency added by the gateway itself. */
   readonly overheadMs?: Percentiles;
 }
 
 export interface StatsSeries {
   readonly countedSince: number;
   readonly rows: readonly (StatsRow & { readonly at: number })[];
-  /** Of the whole time, the largest first. */
+  /** Totals of the whole period, largest first. */
   readonly totals: readonly StatsRow[];
 }
 
@@ -84,7 +84,7 @@ export interface Fault {
 
 export interface ObservedCall {
   readonly n: number;
-  /** Made while another call of the request had no content. */
+  /** Whether the call was made while another call of the request had no content yet. */
   readonly hedge?: boolean;
   readonly startMs: number;
   readonly provider: string;
@@ -99,7 +99,7 @@ export interface ObservedCall {
   readonly ms: { readonly headers?: number; readonly firstToken?: number; readonly total: number };
 }
 
-/** A request that is over; of one that was turned away at the door little is known. */
+/** A completed request. If it was rejected before routing, few fields are set. */
 export interface ObservedRequest {
   readonly at: number;
   readonly id: string;
@@ -150,7 +150,7 @@ export interface ObservedRequest {
   readonly firstTokenMs?: number;
   readonly trace?: { readonly traceId: string };
   readonly overheadMs?: number;
-  /** It is not over: what it is at, and which provider is asked. */
+  /** Phase of a request in flight. `provider` is then the provider being called. */
   readonly phase?: "receiving" | "waiting" | "calling" | "responding";
   readonly provider?: string;
   readonly calls?: readonly ObservedCall[];

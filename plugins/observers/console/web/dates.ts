@@ -1,9 +1,9 @@
-// Days and times in the reader's time zone.
+// Dates and times in the reader's time zone.
 const DAY = 86_400_000;
 
 const formats = new Map<string, Intl.DateTimeFormat>();
 
-/** Falls back to UTC for a zone that the browser does not know. */
+/** Returns the formatter of a time zone. Uses UTC if the browser does not know the zone. */
 function formatFor(zone: string): Intl.DateTimeFormat {
   let format = formats.get(zone);
   if (!format) {
@@ -25,7 +25,7 @@ function formatFor(zone: string): Intl.DateTimeFormat {
   return format;
 }
 
-/** "2026-11-28T09:30", as a field for a local time has it. */
+/** Formats a time for a local date-time field: "2026-11-28T09:30". */
 export function toLocalField(at: number, zone: string): string {
   const of = Object.fromEntries(
     formatFor(zone)
@@ -37,12 +37,15 @@ export function toLocalField(at: number, zone: string): string {
 
 const LOCAL = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}$/;
 
-/** Unix milliseconds of a local time; undefined: it is none. A time that the clocks skip is the one after it. */
+/**
+ * Returns a local time in Unix milliseconds, or undefined if it is invalid. A time skipped by a
+ * clock change maps to the time after it.
+ */
 export function parseLocalField(local: string, zone: string): number | undefined {
   const wanted = LOCAL.test(local) ? Date.parse(`${local}:00Z`) : NaN;
   if (Number.isNaN(wanted)) return undefined;
   let at = wanted;
-  // The offset there may be another one than the offset at the first guess.
+  // The zone's offset at the result may differ from the offset at the first guess.
   for (let i = 0; i < 3; i++) {
     const off = Date.parse(`${toLocalField(at, zone)}:00Z`) - wanted;
     if (off === 0) break;
@@ -51,7 +54,7 @@ export function parseLocalField(local: string, zone: string): number | undefined
   return at;
 }
 
-/** When the day begins that `at` is in, or the day so many days before it. */
+/** Returns the start of the day that contains `at`, or of the day `before` days earlier. */
 export function dayStart(at: number, zone: string, before = 0): number {
   const today = toLocalField(at, zone).slice(0, 10);
   const day = new Date(Date.parse(`${today}T00:00:00Z`) - before * DAY);

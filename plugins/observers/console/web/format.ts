@@ -1,16 +1,20 @@
-// Numbers, times and money as people read them. The exact one is always near: in a title, a table or a file.
+// Formats numbers, times, and money for display. The exact value is always available too, in a
+// tooltip, a table, or a file.
 
 const whole = new Intl.NumberFormat("en-US", { maximumFractionDigits: 0 });
 const short = new Intl.NumberFormat("en-US", { notation: "compact", maximumFractionDigits: 1 });
 
 export const formatCount = (n: number): string => whole.format(n);
-/** "18.2K" from ten thousand on. */
+/** Abbreviates numbers from 10,000, for example "18.2K". */
 export const formatCompact = (n: number): string =>
   Math.abs(n) < 10_000 ? whole.format(n) : short.format(n);
 
 type Nano = string | number | bigint | null | undefined;
 
-/** Nano-dollars as dollars: two digits from a dollar on, three that say something below it. */
+/**
+ * Formats nano-dollars as dollars, with two decimals from 1 dollar and three significant digits
+ * below it.
+ */
 export function formatUsd(nano: Nano): string {
   if (nano === null || nano === undefined) return "no price";
   const dollars = Number(nano) / 1e9;
@@ -25,7 +29,7 @@ export function formatUsd(nano: Nano): string {
   return `${dollars < 0 ? "−" : ""}$${text}`;
 }
 
-/** To the last nano-dollar. */
+/** Formats nano-dollars as dollars, exact to the nano-dollar. */
 export function formatUsdExact(nano: Nano): string {
   if (nano === null || nano === undefined) return "no price";
   const n = BigInt(nano);
@@ -33,7 +37,7 @@ export function formatUsdExact(nano: Nano): string {
   return `${n < 0n ? "−" : ""}$${size.slice(0, -9)}.${size.slice(-9)}`;
 }
 
-/** "340 ms", "2.1 s", "3 min 5 s" */
+/** Formats a duration: "340 ms", "2.1 s", "3 min 5 s". */
 export function formatDuration(ms: number | undefined | null): string {
   if (ms === undefined || ms === null) return "–";
   if (ms === 0) return "0 ms";
@@ -65,7 +69,7 @@ export function formatBytes(bytes: number): string {
 }
 
 const browserZone = Intl.DateTimeFormat().resolvedOptions().timeZone || "UTC";
-/** The zone of the reader: the address names another, or it is the browser's. */
+/** Returns the reader's time zone: the `tz` parameter of the URL, or the browser's zone. */
 export const readerZone = (): string =>
   new URLSearchParams(location.search).get("tz") ?? browserZone;
 
@@ -91,7 +95,7 @@ export const formatDay = (at: number): string => formatWith(at, DAY);
 export const formatDateTime = (at: number): string =>
   formatWith(at, { ...DAY, year: "numeric", ...TIME, second: "2-digit" });
 
-/** "12 s ago", "in 3 h" */
+/** Formats a time relative to now: "12 s ago", "in 3 h". */
 export function formatAgo(at: number, now: number = Date.now()): string {
   const away = Math.abs(now - at);
   const said =
@@ -105,13 +109,13 @@ export function formatAgo(at: number, now: number = Date.now()): string {
   return at > now ? `in ${said}` : `${said} ago`;
 }
 
-/** "3 min", "2 days": how long until then, or since. */
+/** Formats the time until or since a moment: "3 min", "2 days". */
 export const formatDistance = (at: number, now: number = Date.now()): string =>
   formatAgo(at, now).replace(/^in /, "").replace(/ ago$/, "");
 
 const DAY_MS = 86_400_000;
-/** Unix milliseconds. */
+/** Returns the time some days ago, in Unix milliseconds. */
 export const timeDaysAgo = (days: number, now: number = Date.now()): number => now - days * DAY_MS;
-/** Whether it comes within so many days, or is over. */
+/** Whether a time is within the given number of days or in the past. */
 export const isWithin = (at: number, days: number, now: number = Date.now()): boolean =>
   at < now + days * DAY_MS;

@@ -1,4 +1,5 @@
-// Limits as texts, as in usd=300/month. Nothing of the page is imported: tests compare this with the gateway's own parser.
+// Parses limits such as usd=300/month. This module imports nothing of the page, because tests
+// compare it with the gateway's own parser.
 const SPAN = "/(?:minute|hour|day|week|month|total)";
 const COUNTED = "(?:requests|tokens|input|output|images|characters|seconds|searches)";
 const LIMIT_PATTERN = new RegExp(
@@ -7,10 +8,10 @@ const LIMIT_PATTERN = new RegExp(
 
 export const isLimit = (text: string): boolean => LIMIT_PATTERN.test(text);
 
-/** The limits of a form's field. */
+/** Splits the text of a form field into limits. */
 export const splitLimits = (text: string): string[] => text.split(/[,\s]+/).filter(Boolean);
 
-/** Why a form's field cannot be sent; undefined: it can. */
+/** Returns why a field's limits are invalid, or undefined if they are valid. */
 export const limitError = (text: string): string | undefined => {
   const wrong = splitLimits(text).find((each) => !isLimit(each));
   return (
@@ -26,7 +27,7 @@ const UNIT_TITLES: Readonly<Record<string, string>> = {
   seconds: "Seconds of audio",
 };
 
-/** What a limit measures: "Spend per month". */
+/** Returns the title of a limit: "Spend per month". */
 export function limitTitle(text: string): string {
   const [unit = "", , per] = text.split(/[=/]/);
   const name = UNIT_TITLES[unit] ?? unit.charAt(0).toUpperCase() + unit.slice(1);

@@ -1,12 +1,13 @@
-// How far limits are used: each bar has the name of what it measures, what is used and reserved, and when it resets. And the field in which
-// limits are written, as texts such as usd=300/month.
+// Bars that show the use of limits, and the form field for limits. Each bar shows the unit, the
+// used and reserved amounts, and the time of the reset. Limits are written as texts such as
+// usd=300/month.
 import { html } from "htm/preact";
 import { limitTitle } from "./limit-text.ts";
 import { TextField } from "./parts/fields.ts";
 import { UsageBar } from "./parts/basics.ts";
 import { formatDistance, formatCompact, formatDateTime, formatUsd } from "./format.ts";
 
-/** `max`, `used`, `held` and `left` count `unit`. */
+/** A limit with its use. `max`, `used`, `reserved`, and `remaining` are in `unit`. */
 export interface UsedLimit {
   readonly scope?: string;
   readonly limit: string;
@@ -22,13 +23,19 @@ export interface UsedLimit {
 export const amountOf = (unit: string, of: string | number): string =>
   unit === "nano_usd" ? formatUsd(of) : formatCompact(Number(of));
 
-/** "account:web" → "web"; undefined: the limit is the owner's own. */
+/**
+ * Returns the account's name: "account:web" → "web". Undefined if the limit belongs to the account
+ * that is shown.
+ */
 const accountOfScope = (scope: string | undefined, own: string | undefined): string | undefined => {
   const [, account] = /^account:(.*)$/.exec(scope ?? "") ?? [];
   return account === own ? undefined : account;
 };
 
-/** `limit`: a text alone where the store cannot report its use. `own`: the account that the bars are shown for. */
+/**
+ * A bar of one limit. `limit` is a string if the store cannot report its use. `own` is the account
+ * that the bars are shown for.
+ */
 export function LimitBar({ limit, own }: { limit: UsedLimit | string; own?: string }) {
   if (typeof limit === "string")
     return html`<div class="small limit">

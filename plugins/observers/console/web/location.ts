@@ -1,11 +1,12 @@
-// Where the console is: every view is an address, and what it shows is in it, so that it can be kept and sent.
+// The console's URL. Each view has a URL that contains its state, so a view can be bookmarked and
+// shared.
 import { useEffect, useState } from "preact/hooks";
 
-/** Under which all pages of the console are. */
+/** Path prefix of the console's pages. */
 export const BASE_PATH = "/console";
 
 export interface PageLocation {
-  /** "/requests/0k3f…": behind BASE. */
+  /** Path below `BASE_PATH`, such as "/requests/0k3f…". */
   readonly path: string;
   readonly query: URLSearchParams;
 }
@@ -21,7 +22,7 @@ const notifyListeners = () => {
 };
 addEventListener("popstate", notifyListeners);
 
-/** Those of `set` that are "" or undefined are taken out. */
+/** Builds a URL. Parameters that are empty or undefined are omitted. */
 export function buildUrl(path: string, set: Readonly<Record<string, string | undefined>> = {}) {
   const query = new URLSearchParams();
   for (const [name, value] of Object.entries(set)) if (value) query.set(name, value);
@@ -29,7 +30,9 @@ export function buildUrl(path: string, set: Readonly<Record<string, string | und
   return `${BASE_PATH}${path === "/" ? "" : path}${text && `?${text}`}`;
 }
 
-/** `quietly`: the one before is not gone back to. */
+/**
+ * Opens a URL of the console. `replace`: replaces the current history entry instead of adding one.
+ */
 export function navigate(address: string, replace = false): void {
   if (address === `${location.pathname}${location.search}`) return;
   if (replace) history.replaceState(null, "", address);
@@ -47,7 +50,7 @@ export function useLocation(): PageLocation {
   return place;
 }
 
-/** One word of the address: what it is, and how it is changed. What equals `usual` is not written. */
+/** Returns a query parameter and its setter. A value equal to `usual` is removed from the URL. */
 export function useQueryParam(name: string, usual = ""): [string, (to: string) => void] {
   const { path, query } = useLocation();
   const set = (to: string) => {
@@ -57,7 +60,7 @@ export function useQueryParam(name: string, usual = ""): [string, (to: string) =
   return [query.get(name) ?? usual, set];
 }
 
-/** Links of the console's own move within it; all others are the browser's. */
+/** Handles clicks on links within the console. The browser handles all other links. */
 export function handleLinkClick(event: MouseEvent): void {
   if (event.defaultPrevented || event.button !== 0) return;
   if (event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return;

@@ -1,4 +1,4 @@
-// The console: finds out for which operator it is, and shows the door or the pages.
+// Entry point of the console. Loads the principal and shows the sign-in form or the pages.
 import { render } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { html } from "htm/preact";

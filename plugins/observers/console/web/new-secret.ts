@@ -1,4 +1,5 @@
-// A new secret, once: as it is, and as clients take it. After a minute it is masked, and it is nowhere else.
+// Shows a new secret once, by itself and in client snippets. The secret is masked after 1 min and
+// stored nowhere else.
 import { html } from "htm/preact";
 import { useEffect, useState } from "preact/hooks";
 import { SegmentedControl } from "./parts/fields.ts";
@@ -6,7 +7,7 @@ import { Code, CopyButton, NoteBox } from "./parts/basics.ts";
 
 const SHOWN_MS = 60_000;
 
-/** `url`: where clients reach the gateway. */
+/** Snippets for clients. `url` is the gateway's URL for clients. */
 const CLIENT_SNIPPETS: Readonly<Record<string, (url: string, key: string) => string>> = {
   curl: (url, key) => `curl ${url}/v1/chat/completions \\
   -H "authorization: Bearer ${key}" \\

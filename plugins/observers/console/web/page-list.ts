@@ -1,4 +1,4 @@
-// Every page of the console, in the order of its list: a line each.
+// All pages of the console, in the order of the navigation.
 import type { ComponentType } from "preact";
 import type { IconName } from "./parts/icons.ts";
 import { PlaygroundPage } from "./pages/playground/playground.ts";
@@ -17,14 +17,14 @@ import { RoutingPage } from "./pages/routing.ts";
 import { isAllowed } from "./permissions.ts";
 
 export interface PageDefinition {
-  /** "/usage"; what lies below it is the page's own. */
+  /** Path such as "/usage". The page itself handles the paths below it. */
   readonly path: string;
   readonly title: string;
   readonly group: "Watch" | "Serve" | "Govern";
   readonly icon: IconName;
-  /** Commands without which the page has nothing to show: a reader that may not use them does not get it. */
+  /** Commands that the page requires. The page is hidden from readers who may not run them. */
   readonly requiredCommands: readonly string[];
-  /** `rest`: of the address below `path`: "", "0k3f…". */
+  /** The page. `rest` is the URL below `path`: "", "0k3f…". */
   readonly component: ComponentType<{ rest: string }>;
 }
 
@@ -135,6 +135,6 @@ export const PAGES: readonly PageDefinition[] = [
   },
 ];
 
-/** The pages that the reader gets, in their order. */
+/** Returns the pages that the reader may open, in order. */
 export const permittedPages = (): readonly PageDefinition[] =>
   PAGES.filter(({ requiredCommands }) => isAllowed(...requiredCommands));

@@ -1,5 +1,5 @@
-// What the reader of these pages may do: the commands that the gateway listed at sign-in. A page asks for nothing else and offers nothing else,
-// so that no part of it is a refusal.
+// The commands that the reader may run, as listed by the gateway at sign-in. Pages call and offer
+// only these, so no part of a page shows a permission error.
 
 let allowedCommands: ReadonlySet<string> = new Set();
 

@@ -1,13 +1,14 @@
-// Coming in and going out: a code from the shell, or an operator's token, is traded for a session that scripts cannot read.
+// Sign-in and sign-out. A code from the command line or an operator's token is exchanged for a
+// session that scripts cannot read.
 import { REQUEST_HEADERS, readResponse, CommandError } from "./admin-client.ts";
 
 export interface Principal {
   readonly name: string;
   readonly role: string;
   readonly account?: string | null;
-  /** The commands that it may use. */
+  /** Commands that the principal may run. */
   readonly commands: readonly string[];
-  /** Where people sign in, if it is not only here. */
+  /** URL for signing in with the identity provider, if one is configured. */
   readonly sign_in?: string;
 }
 
@@ -26,7 +27,10 @@ export const openSession = (by: { code: string } | { token: string }): Promise<P
   sessionRequest("POST", by).then((answer) => readResponse<Principal>(answer));
 export const closeSession = (): Promise<unknown> => sessionRequest("DELETE");
 
-/** What the address has after its `#`: the code of a sign-in link, or why a sign-in elsewhere failed. Removed from address and history. */
+/**
+ * Returns the URL fragment and removes it from the URL and the history. The fragment contains the
+ * code of a sign-in link or the error code of a failed sign-in.
+ */
 export function takeUrlFragment(): { readonly code?: string; readonly problem?: string } {
   const text = location.hash.slice(1);
   if (text) history.replaceState(null, "", location.pathname + location.search);
@@ -35,7 +39,10 @@ export function takeUrlFragment(): { readonly code?: string; readonly problem?: 
   return /^[\w-]{8,200}$/.test(text) ? { code: text } : {};
 }
 
-/** Why a sign-in with the identity provider failed, by the gateway's code. Only these texts are shown: the address is not trusted. */
+/**
+ * Messages for a failed sign-in with the identity provider, by error code. Only these texts are
+ * shown, because the URL is not trusted.
+ */
 const SIGN_IN_ERRORS: Readonly<Record<string, readonly [message: string, hint: string]>> = {
   no_role: [
     "You are signed in with your identity provider, but none of your groups has a role here.",

@@ -1,4 +1,4 @@
-// What is around every page: the list of pages, the state of the gateway, the way out.
+// The frame of every page: navigation, gateway status, and sign-out.
 import { useEffect, useRef, useState } from "preact/hooks";
 import { html } from "htm/preact";
 import { useQuery } from "./use-query.ts";
@@ -27,14 +27,15 @@ export function Shell({ self, left: onSignedOut }: { self: Principal; left: () =
   const page = pageForPath(path);
   const mine = page !== undefined && own.includes(page);
   const first = useRef(true);
-  // The first page of the list is the reader's home, where it is not the overview.
+  // If the reader may not open the overview, the first permitted page is the home page.
   useEffect(() => {
     if (path === "/" && !mine && own[0]) navigate(buildUrl(own[0].path), true);
   }, [path]);
   useEffect(() => {
     document.title = `${page?.title ?? "Nothing here"} · Tollgate`;
     show(false);
-    // A reader of screens hears that it is another page; the first one is read by itself.
+    // Moves the focus, so that screen readers announce the new page. They read the first page
+    // without this.
     if (first.current) first.current = false;
     else main.current?.focus();
     scrollTo(0, 0);
@@ -98,7 +99,7 @@ const noPermissionText = ({ title }: PageDefinition, { role, account }: Principa
     ? `${title} is about the whole gateway. You are signed in for the account ${account}.`
     : `${title} needs a higher role than yours, ${role}.`;
 
-/** While the ledger accepts no rows, every page says so in one place. */
+/** Shown on every page while the ledger accepts no rows. */
 function LedgerOutage() {
   const { value } = useQuery<StatusResponse>("status", {}, { intervalMs: 5_000 });
   if (value?.state !== "ledger_unavailable") return null;

@@ -1,4 +1,4 @@
-// The door: a link from the shell opens it, or an operator's token.
+// The sign-in form, for a link from the command line or an operator's token.
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
 import { html } from "htm/preact";

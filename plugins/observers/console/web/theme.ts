@@ -1,4 +1,4 @@
-// Dark or light: as the system has it, or as the reader has chosen, which this browser remembers.
+// Dark or light theme, from the system or from the reader's choice, which the browser stores.
 const STORAGE_KEY = "tollgate-theme";
 
 export const THEMES = ["system", "light", "dark"] as const;
@@ -20,7 +20,7 @@ export const theme = {
       if (to === "system") localStorage.removeItem(STORAGE_KEY);
       else localStorage.setItem(STORAGE_KEY, to);
     } catch {
-      // A browser that keeps nothing shows it until the page is left.
+      // If the browser stores nothing, the choice applies until the page is closed.
     }
     theme.apply(to);
   },

@@ -1,5 +1,5 @@
-// The time that a page is about: the last hours or days, a day, or from one moment to another, in the reader's time zone. It is part of
-// the address. The last hours move on with the clock.
+// The time range of a page in the reader's time zone: the last hours or days, a day, or a custom
+// range. The range is part of the URL. Relative ranges move with the clock.
 import { useEffect, useState } from "preact/hooks";
 import { html } from "htm/preact";
 import { dayStart, toLocalField, parseLocalField } from "./dates.ts";
@@ -17,7 +17,7 @@ const RELATIVE_RANGES = {
 } as const;
 type RelativeRangeName = keyof typeof RELATIVE_RANGES;
 
-/** Counts by the minute are kept for two days. */
+/** Per-minute counts are kept for 2 days. */
 const MINUTE_RETENTION_MS = 47 * HOUR_MS;
 
 const CHOICES = [
@@ -28,12 +28,15 @@ const CHOICES = [
 ] as const;
 
 export interface TimeRange {
-  /** Its word in the address: "24h", "today", "2026-11-01T00:00_2026-11-08T00:00". */
+  /** Value of the URL parameter: "24h", "today", "2026-11-01T00:00_2026-11-08T00:00". */
   readonly name: string;
-  /** As in a sentence: "over the last 24h", "today". */
+  /** Text for use in a sentence: "over the last 24h", "today". */
   readonly label: string;
   readonly durationMs: number;
-  /** Unix milliseconds. Whole steps where it moves on, so that the same question is asked until the next step begins. */
+  /**
+   * Start in Unix milliseconds. The end of a moving range is rounded to whole steps, so the query
+   * stays the same until the next step.
+   */
   readonly from: number;
   readonly to: number;
   readonly step: "minute" | "hour";
@@ -43,7 +46,7 @@ export interface TimeRange {
 const isRelativeRange = (word: string): word is RelativeRangeName =>
   Object.hasOwn(RELATIVE_RANGES, word);
 
-/** The two moments of a custom time; undefined: the word is none. */
+/** Returns the start and end of a custom range, or undefined if the text is not a valid range. */
 export function parseCustomRange(
   word: string,
   tz: string,
@@ -53,7 +56,7 @@ export function parseCustomRange(
   return from === undefined || to === undefined || to <= from ? undefined : [from, to];
 }
 
-/** `now`: Unix milliseconds. */
+/** Parses a URL parameter. `now` is in Unix milliseconds. */
 export function parseTimeRange(
   word: string,
   now: number,
@@ -85,7 +88,7 @@ const chooseStep = (ms: number, age: number) =>
     ? ({ step: "minute", stepMs: 60_000 } as const)
     : ({ step: "hour", stepMs: HOUR_MS } as const);
 
-/** The end of a time that has not ended is a whole step. */
+/** Creates the range. If it ends in the future, its end is rounded up to a whole step. */
 function customRange(
   name: string,
   said: string,
@@ -141,7 +144,7 @@ export function TimeRangeChoice({ span, set }: { span: TimeRange; set: (to: stri
   </div>`;
 }
 
-/** From and to. What is typed is taken when both are times and in order. */
+/** Fields for the start and end. Input is applied when both times are valid and in order. */
 export function CustomTimeRange({ word, set }: { word: string; set: (to: string) => void }) {
   const [typed, type] = useState(word);
   useEffect(() => type(word), [word]);
@@ -168,7 +171,7 @@ export function CustomTimeRange({ word, set }: { word: string; set: (to: string)
   </div>`;
 }
 
-/** The beginnings of all steps of a span. */
+/** Returns the start times of all steps of a range. */
 export function rangeSteps({
   from,
   to,

@@ -1,4 +1,5 @@
-// What a page does when a button is pressed: one thing at a time, with its answer or the reason why there is none.
+// Hook that runs a command when the reader presses a button, one run at a time, and returns its
+// result or its error.
 import { useEffect, useRef, useState } from "preact/hooks";
 import { runCommand, CommandError } from "./admin-client.ts";
 import { clearCache } from "./use-query.ts";
@@ -9,7 +10,7 @@ export interface CommandState<T> {
   readonly value: T | undefined;
   readonly error: CommandError | undefined;
   readonly isRunning: boolean;
-  /** Resolves with the answer; undefined: it was refused, or the page is gone. */
+  /** Resolves with the result, or with undefined if the command failed or the page was closed. */
   run(input?: Input): Promise<T | undefined>;
   clear(): void;
 }
@@ -20,7 +21,7 @@ interface State<T> {
   readonly busy: boolean;
 }
 
-/** `changes`: what was seen before may be untrue afterwards. */
+/** Runs commands. `changes`: the command changes data, so cached query results are discarded. */
 export function useCommand<T>(
   command: string,
   { changes = true }: { changes?: boolean } = {},

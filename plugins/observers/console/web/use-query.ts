@@ -1,16 +1,17 @@
-// What pages show of the gateway: asked once, or again and again while they are looked at. A new answer takes the place of the old
-// one when it is there, so that no number jumps; what was seen before is shown at once when a page is opened again.
+// Hook that loads data from the gateway, once or periodically while the page is visible. A new
+// result replaces the previous one only when it has arrived, so numbers do not flicker. A reopened
+// page shows cached results immediately.
 import { useEffect, useRef, useState } from "preact/hooks";
 import { runCommand, CommandError } from "./admin-client.ts";
 import { isAllowed } from "./permissions.ts";
 
 export interface QueryState<T> {
-  /** The newest that there is; undefined: none yet. */
+  /** The latest result. Undefined before the first one. */
   readonly value: T | undefined;
-  /** Why there is no newer one. */
+  /** Why no newer result is available. */
   readonly error: CommandError | undefined;
   readonly isLoading: boolean;
-  /** The reader may not ask this, so nothing is asked. */
+  /** Whether the reader may not run the command. No request is sent then. */
   readonly isDenied: boolean;
   refetch(): void;
 }
@@ -22,17 +23,17 @@ function addToCache(name: string, value: unknown): void {
   cache.set(name, value);
   if (cache.size > MAX_CACHED) cache.delete(cache.keys().next().value!);
 }
-/** Of what a change may have made untrue. */
+/** Discards all cached results, because a change may have made them outdated. */
 export const clearCache = (): void => cache.clear();
 
 interface QueryOptions {
-  /** Milliseconds from one answer to the next question. Absent: asked once. */
+  /** Milliseconds between a response and the next request. If unset, the command runs once. */
   readonly intervalMs?: number | undefined;
-  /** Nothing is asked. */
+  /** Whether requests are suppressed. */
   readonly isDisabled?: boolean | undefined;
 }
 
-/** After a failure it waits longer, a minute at most. */
+/** Returns the delay until the next request. It grows after failures, up to 60 s. */
 const pollDelay = (every: number, failures: number) =>
   Math.min(every * 2 ** Math.min(failures, 6), 60_000);
 
@@ -94,7 +95,7 @@ export function useQuery<T>(
       document.removeEventListener("visibilitychange", shown);
     };
   }, [name, intervalMs, isDisabled, denied]);
-  // The one before stays until its successor is there, also when other things are asked for.
+  // The previous result stays visible until the next one arrives, even if the input changed.
   const value =
     state.name === name ? (state.value ?? (cache.get(name) as T)) : (cache.get(name) as T);
   return {

@@ -1,4 +1,4 @@
-// Admins: what is let in here, with which role, and which sessions are open now.
+// Admins page: who may sign in with which role, and the open sessions.
 import { html } from "htm/preact";
 import { useState } from "preact/hooks";
 import { useCommand } from "../use-command.ts";
@@ -30,7 +30,7 @@ interface Admin {
   readonly expires?: number;
   readonly state: "valid" | "expired" | "revoked";
 }
-/** An admin that gateway.yaml names. */
+/** An admin that gateway.yaml defines. */
 interface ConfiguredAdmin {
   readonly name: string;
   readonly kind: "token" | "group";
@@ -106,7 +106,7 @@ function AdminTable({ rows, again }: { rows: readonly Admin[]; again: () => void
   <//>`;
 }
 
-/** Admins that gateway.yaml defines: they are changed there. */
+/** Admins that gateway.yaml defines. They can be changed only there. */
 function ConfiguredAdmins({ of: { tokens, oidc } }: { of: AdminsResponse }) {
   const rows: ConfiguredAdmin[] = [
     ...tokens.map((each) => ({ ...each, kind: "token" as const })),
@@ -186,7 +186,7 @@ const ADMIN_COLUMNS = [
   },
 ];
 
-/** Asks once more before it is done. */
+/** A button that asks for confirmation. */
 function ConfirmButton({ what, run }: { what: string; run: () => void }) {
   const [sure, set] = useState(false);
   return sure

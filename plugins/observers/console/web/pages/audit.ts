@@ -1,4 +1,5 @@
-// Audit: what was changed, by whose command, from where, and what it was before. Each stands in the ledger's chain.
+// Audit page: each change with its actor, origin, and previous state. Every entry is part of the
+// ledger's hash chain.
 import { html } from "htm/preact";
 import { useEffect, useState } from "preact/hooks";
 import { runCommand } from "../admin-client.ts";
@@ -37,7 +38,7 @@ interface AuditRow {
 interface AuditPageResponse {
   readonly items: readonly AuditRow[];
   readonly next?: string;
-  /** How often single requests were looked at, since the gateway started. */
+  /** Number of single requests that each actor has opened since the gateway started. */
   readonly accessCounts?: readonly { readonly actor: string; readonly count: number }[];
 }
 
@@ -49,7 +50,7 @@ const TONES: Readonly<Record<AuditRow["outcome"], Tone>> = {
   unknown: "warn",
 };
 
-/** Midnight of a day as its reader's zone has it; undefined: it is no day. */
+/** Returns midnight of a day in the browser's time zone, or undefined if the day is invalid. */
 function midnightOf(day: string, add = 0): number | undefined {
   const [year, month, date] = day.split("-").map(Number);
   const at = new Date(year!, month! - 1, date! + add).getTime();
@@ -59,7 +60,7 @@ function midnightOf(day: string, add = 0): number | undefined {
 export function AuditPage() {
   const [from, setFrom] = useQueryParam("from");
   const [to, setTo] = useQueryParam("to");
-  // Another time is another list.
+  // A new range remounts the list.
   return html`<${Entries} key=${`${from} ${to}`} dates=${{ from, to, setFrom, setTo }} />`;
 }
 
@@ -84,7 +85,7 @@ function Entries({ dates: { from, to, setFrom, setTo } }: { dates: Dates }) {
   const [next, follow] = useState<string>();
   const [search, setSearch] = useQueryParam("q");
   const [chosen, choose] = useQueryParam("entry");
-  // Where older ones begin is said by the first page alone: what comes later is in front of it.
+  // Only the first page sets the cursor for older entries. Later refreshes add newer entries.
   useEffect(() => {
     if (newest.value && next === undefined && older.length === 0) follow(newest.value.next);
   }, [newest.value]);

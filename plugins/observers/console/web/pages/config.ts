@@ -1,4 +1,5 @@
-// The config: what runs, of each value where it comes from, and what another text would change. Nothing here writes the file.
+// Config page: the running config, the source of each value, and the effect of an edited text. The
+// page never writes the file.
 import { html } from "htm/preact";
 import { useState } from "preact/hooks";
 import { useCommand } from "../use-command.ts";

@@ -1,4 +1,5 @@
-// The gateways that share a store: which live, what each runs, whose clock or knowledge is off. One alone is a fleet of one.
+// Fleet page: the gateways that share a store, their state and version, and those whose clock or
+// data is behind. A single gateway is a fleet of one.
 import { html } from "htm/preact";
 import { useQuery } from "../use-query.ts";
 import { Box, Figures, Badge, NoteBox, CommandLineHint, QueryResult } from "../parts/basics.ts";
@@ -7,7 +8,7 @@ import { formatAgo, formatCount, formatDateTime, formatDuration } from "../forma
 
 interface FleetNode {
   readonly instance: string;
-  /** The one that is asked. */
+  /** Whether this is the gateway that responded. */
   readonly isSelf: boolean;
   readonly state: "live" | "left" | "dead";
   readonly lastHeartbeatAt: number;
@@ -25,9 +26,9 @@ interface FleetNode {
   };
 }
 interface Fleet {
-  /** Gateways. */
+  /** Gateways of the fleet. */
   readonly nodes: readonly FleetNode[];
-  /** Programs of the command line that have the store open. */
+  /** Command-line programs that have the store open. */
   readonly commandPrograms: readonly FleetNode[];
   readonly warnings: readonly string[];
 }
@@ -43,7 +44,7 @@ export function FleetPage() {
     <${CommandLineHint} line="tollgate fleet" />`;
 }
 
-/** The processes of the gateway that answers here. */
+/** A process of the gateway that responded. */
 interface Process {
   readonly pid: number;
   readonly startedAt: number;

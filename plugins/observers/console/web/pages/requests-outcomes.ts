@@ -1,4 +1,5 @@
-// Outcomes of calls, as the ledger stores them: ok, an error kind with the HTTP status that it has, or recovered after a crash.
+// Outcomes of calls as the ledger stores them: ok, an error kind, or recovered after a crash. Each
+// error kind has its HTTP status.
 
 export const OUTCOME_STATUS: Readonly<Record<string, number | undefined>> = {
   ok: 200,
@@ -27,7 +28,7 @@ export const OUTCOME_STATUS: Readonly<Record<string, number | undefined>> = {
   recovered: undefined,
 };
 
-/** Choices of a filter. */
+/** Choices of the outcome filter. */
 export const OUTCOMES: readonly (readonly [value: string, name: string])[] = [
   ["", "All"],
   ...Object.entries(OUTCOME_STATUS).map(

@@ -1,4 +1,4 @@
-// Routing: what a request for a model would meet, candidate by candidate, and why this one and not that one.
+// Routing page: the candidates for a request, and why each is or is not called first.
 import { html } from "htm/preact";
 import { useState } from "preact/hooks";
 import { useQuery } from "../use-query.ts";
@@ -21,7 +21,7 @@ interface CandidateCooldown {
   readonly reason: string;
   readonly until: number;
   readonly rejectsRequests?: boolean;
-  /** Keys whose requests alone are affected. */
+  /** If set, the cooldown affects only requests with these keys. */
   readonly keys?: readonly string[];
 }
 interface Candidate {
@@ -30,9 +30,9 @@ interface Candidate {
   readonly protocol: string | null;
   readonly mode: "passthrough" | "translated";
   readonly translationReason?: string;
-  /** When it is called, as the gateway reckons it. */
+  /** Position of the candidate in the gateway's order of calls. */
   readonly callOrder?: "first" | "next" | "last" | "not_called";
-  /** Whether a cooldown moves it behind the others. */
+  /** Whether a cooldown moves the candidate behind the others. */
   readonly isCoolingDown?: boolean;
   readonly cooldown?: CandidateCooldown;
   readonly excluded?: { readonly by: string; readonly code: string; readonly message: string };
@@ -62,7 +62,7 @@ interface PolicyExplanation {
   readonly blockedBy: readonly string[];
 }
 
-/** Names that are offered while one is typed. */
+/** Maximum number of suggestions while the reader types. */
 const MAX_SUGGESTIONS = 500;
 
 export function RoutingPage() {
@@ -130,7 +130,7 @@ export function RoutingPage() {
     }`;
 }
 
-/** What is asked about; each but the model may be empty. */
+/** The simulated request. All fields except the model may be empty. */
 interface ExplainInput {
   readonly model: string;
   readonly frontend: string;
@@ -250,7 +250,7 @@ const Candidates = ({ value, wayOf }: { value: RoutingExplanation; wayOf: FindPo
 
 const isCoolingDown = ({ isCoolingDown = false }: Candidate): boolean => isCoolingDown;
 
-/** Why one that the config names earlier is not called first. */
+/** Explains why candidates that the config lists earlier are not called first. */
 function skippedNotes(candidates: readonly Candidate[], first: Candidate) {
   const cooling = candidates.filter((one) => one !== first && isCoolingDown(one));
   if (cooling.length === 0) return null;

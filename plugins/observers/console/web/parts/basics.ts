@@ -1,4 +1,4 @@
-// The small parts of a page: a box, a note, an empty place, marks, figures, facts, what is to be copied.
+// Basic components: boxes, notes, empty states, badges, figures, fact lists, and copyable text.
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { html } from "htm/preact";
@@ -33,7 +33,7 @@ export const Badge = ({
 export const EmptyState = ({ of, children }: Children & { of: IconName }) =>
   html`<div class="empty">${icon(of)}${children}</div>`;
 
-/** Room that is held for what is on its way. */
+/** Placeholder while data is loading. */
 export const LoadingPlaceholder = () =>
   html`<div class="wait" role="status">
     <span class="unseen">Loading</span><i></i><i></i><i></i>
@@ -53,7 +53,10 @@ export const ErrorNote = ({ problem }: { problem: CommandError }) =>
     >
   </div>`;
 
-/** Shows an answer, that it is loading, or why it failed. An older answer stays, with the reason above. What the reader may not ask is left out. */
+/**
+ * Shows a result, a placeholder while it is loading, or the error. After an error the previous
+ * result stays below the message. Shows nothing if the reader may not run the command.
+ */
 export function QueryResult<T>({
   of,
   children,
@@ -73,7 +76,7 @@ export interface Figure {
   readonly note?: string | undefined;
   readonly tone?: Tone | undefined;
   readonly href?: string | undefined;
-  /** Exact, or at length. */
+  /** Tooltip with the exact or complete value. */
   readonly title?: string | undefined;
 }
 
@@ -89,7 +92,7 @@ export const Figures = ({ of }: { of: readonly Figure[] }) =>
     })}
   </ul>`;
 
-/** Those without a value are left out. */
+/** A list of facts. Facts without a value are omitted. */
 export const FactList = ({ of }: { of: readonly (readonly [string, ComponentChildren])[] }) =>
   html`<dl class="facts">
     ${of
@@ -121,7 +124,7 @@ export function CopyButton({ text, name = "Copy" }: { text: string; name?: strin
   </button>`;
 }
 
-/** `label`: what a screen reader says it is. */
+/** A block of copyable code. `label` is its name for screen readers. */
 export const Code = ({
   text,
   label,
@@ -136,14 +139,17 @@ export const Code = ({
     <${CopyButton} text=${text} />
   </div>`;
 
-/** The same numbers on the command line. */
+/** Command that prints the same numbers. */
 export const CommandLineHint = ({ line }: { line: string }) =>
   html`<p class="small quiet row">
     <span>The same on the command line:</span> <code class="break">${line}</code>
     <${CopyButton} text=${line} />
   </p>`;
 
-/** A share of a whole, from 0 to 1. `held`: reserved on top of it. With a label it is a budget, and warns when it is nearly used up. */
+/**
+ * A bar for a share from 0 to 1. `held` is the reserved share on top of it. With a label, the bar
+ * represents a budget and warns from 80%.
+ */
 export const UsageBar = ({
   of,
   held = 0,

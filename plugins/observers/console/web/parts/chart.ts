@@ -1,5 +1,5 @@
-// A plot over time with its table behind it: lines, or areas one on another. The picture has a sentence for those that do not see it,
-// and under the pointer stand the numbers of one moment.
+// A chart over time with its data as a table: lines or stacked areas. A sentence describes the
+// chart for screen readers. Under the pointer the chart shows the values of one moment.
 import uPlot from "uplot";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { html } from "htm/preact";
@@ -10,23 +10,23 @@ import { Table, type Column } from "./table.ts";
 export interface ChartSeries {
   readonly name: string;
   readonly values: readonly (number | null)[];
-  /** Its color, where that means something. Default: the next of eight. */
+  /** Color, if it has a meaning. Default: the next of eight. */
   readonly hue?: Hue | undefined;
 }
 
-/** A signal of the console's style sheet. */
+/** A color name of the console's style sheet. */
 export type Hue = "good" | "warn" | "bad" | "s1" | "s8";
 
 export interface ChartProps {
-  /** What is seen, in a few words. */
+  /** Short description of the chart. */
   readonly label: string;
-  /** Unix milliseconds, where each value begins. */
+  /** Start time of each value in Unix milliseconds. */
   readonly times: readonly number[];
   readonly series: readonly ChartSeries[];
   readonly format: (value: number) => string;
   readonly stacked?: boolean;
   readonly height?: number;
-  /** Beside the choice of picture and table. */
+  /** Heading next to the switch between chart and table. */
   readonly title: string;
 }
 
@@ -72,7 +72,7 @@ function Plot(of: ChartProps) {
         matchMedia("(prefers-color-scheme: dark)").matches;
       const data = alignData(times, series, stacked);
       const now = own.current;
-      // The same lines with newer numbers: nothing is drawn anew but they.
+      // If only the values changed, only the data is redrawn.
       if (now && now.names === names && now.theme === theme) now.plot.setData(data);
       else {
         now?.plot.destroy();
@@ -172,7 +172,10 @@ function ChartTable({ label, times, series, format }: ChartProps) {
   />`;
 }
 
-/** One on another: each line is drawn at the sum of its own and of those below. The last one is drawn first, behind. */
+/**
+ * Converts the series for uPlot. Stacked lines are drawn at cumulative sums, the last one first and
+ * so behind the others.
+ */
 function alignData(
   times: readonly number[],
   series: readonly ChartSeries[],
@@ -251,7 +254,10 @@ function plotOptions(
   };
 }
 
-/** In the reader's zone, so that days on the axis begin where the reader's do. */
+/**
+ * Converts a time to the reader's time zone, so that days on the axis start at the reader's
+ * midnight.
+ */
 function dateInZone(seconds: number): Date {
   const date = new Date(seconds * 1_000);
   try {
@@ -261,7 +267,10 @@ function dateInZone(seconds: number): Date {
   }
 }
 
-/** Times, with the date below the first one and the first one of each day. Days have the date alone. */
+/**
+ * Formats axis labels as times, with the date below the first label and the first label of each
+ * day. Labels of whole days have only the date.
+ */
 export function axisLabels(seconds: readonly number[], gap: number): string[] {
   const apart = ((seconds[1] ?? 0) - (seconds[0] ?? 0)) * 1_000;
   if (gap >= 72_000_000 || apart >= 72_000_000) return seconds.map((s) => formatDay(s * 1_000));
@@ -274,7 +283,7 @@ export function axisLabels(seconds: readonly number[], gap: number): string[] {
   });
 }
 
-/** As the page has it now, in words that a canvas knows. */
+/** Returns a color as the page currently renders it, in a form that a canvas accepts. */
 function resolveColor(place: HTMLElement, name: string): string {
   const probe = document.createElement("i");
   probe.style.color = `var(${name})`;
@@ -284,7 +293,7 @@ function resolveColor(place: HTMLElement, name: string): string {
   return color;
 }
 
-/** Values with no neighbour on either side, which no line would show. */
+/** Returns the indexes of values without neighbors, which a line would not show. */
 function isolatedPoints(u: uPlot, at: number): number[] {
   const values = u.data[at]!;
   const is = (i: number) => values[i] !== null && values[i] !== undefined;

@@ -1,4 +1,4 @@
-// Fields of forms: each with its name, what may be wrong with it, and the keyboard.
+// Form fields with label, error message, and keyboard support.
 import type { ComponentChildren } from "preact";
 import { useId } from "preact/hooks";
 import { html } from "htm/preact";
@@ -57,7 +57,7 @@ export interface SelectProps extends FieldProps {
   readonly value: string;
   readonly set: (to: string) => void;
   readonly options: readonly (string | readonly [value: string, said: string])[];
-  /** The name is there for screen readers alone. */
+  /** Whether the label is visible only to screen readers. */
   readonly hidesLabel?: boolean;
 }
 
@@ -97,7 +97,7 @@ export const Checkbox = ({
     />${name}</label
   >`;
 
-/** A few words of which one holds. */
+/** A choice of one among a few values. */
 export const SegmentedControl = ({
   name,
   value,

@@ -1,4 +1,4 @@
-// Drawn here, in one hand: lines of one width on a field of sixteen.
+// Icons in one style: lines of equal width on a 16×16 grid.
 import { html } from "htm/preact";
 
 const PATHS = {
@@ -33,7 +33,7 @@ const PATHS = {
 
 export type IconName = keyof typeof PATHS;
 
-/** A picture beside words: screen readers pass over it. */
+/** An icon next to text. Hidden from screen readers. */
 export const icon = (name: IconName) =>
   html`<svg class="icon" viewBox="0 0 16 16" aria-hidden="true" focusable="false">
     <path d=${PATHS[name]} />

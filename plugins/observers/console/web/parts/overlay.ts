@@ -1,5 +1,5 @@
-// What comes in over a page: a drawer with one thing at length, a dialog that asks. Both are the browser's own <dialog>, which keeps
-// the keyboard inside, ends with Escape and gives the focus back.
+// Overlays: a drawer for details and a dialog for confirmation. Both use the native <dialog>, which
+// traps the keyboard focus, closes with Escape, and restores the focus.
 import type { ComponentChildren } from "preact";
 import { useEffect, useId, useRef } from "preact/hooks";
 import { html } from "htm/preact";
@@ -51,5 +51,5 @@ function Overlay({
 }
 
 export const Drawer = (of: OverlayProps) => html`<${Overlay} kind="drawer" ...${of} />`;
-/** @public Pages that ask before they change something have it. */
+/** @public Used by pages that ask for confirmation before a change. */
 export const Dialog = (of: OverlayProps) => html`<${Overlay} kind="dialog" ...${of} />`;

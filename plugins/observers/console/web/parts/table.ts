@@ -1,4 +1,5 @@
-// A table: columns that say how they are shown and sorted, rows that may open, a foot with the sum. It works without a chart.
+// A table with sortable columns, rows that can be opened, and a footer with sums. It works without
+// a chart.
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { html } from "htm/preact";
@@ -6,12 +7,12 @@ import { html } from "htm/preact";
 export interface Column<T> {
   readonly name: string;
   readonly render: (row: T) => ComponentChildren;
-  /** What it is sorted by. Absent: it is not. */
+  /** Sort key of a row. If unset, the column is not sortable. */
   readonly sortKey?: (row: T) => string | number;
   readonly isNumber?: boolean;
-  /** Stands in the row's head: what the row is about. */
+  /** Whether the cell is the header of its row. */
   readonly isRowHeader?: boolean;
-  /** In the table's foot. */
+  /** Content of the table's footer. */
   readonly footer?: ComponentChildren;
 }
 
@@ -23,9 +24,9 @@ export interface TableProps<T> {
   readonly onOpen?: (row: T) => void;
   readonly selectedId?: string | undefined;
   readonly empty?: ComponentChildren;
-  /** Shown at once; more by a button. */
+  /** Number of rows to show first. A button shows more. */
   readonly initialRows?: number;
-  /** Rows that came just now. */
+  /** Whether a row has just arrived. */
   readonly isNew?: (row: T) => boolean;
 }
 
@@ -68,7 +69,7 @@ export function Table<T>(of: TableProps<T>) {
   </div>`;
 }
 
-/** Whether what is in a box is wider than the box. */
+/** Whether the content of a box is wider than the box. */
 function useOverflow() {
   const box = useRef<HTMLDivElement>(null);
   const [wider, set] = useState(false);

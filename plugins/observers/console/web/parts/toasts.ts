@@ -1,4 +1,4 @@
-// What has been done, said for a moment and read out.
+// Short messages about completed actions, shown briefly and read out by screen readers.
 import { useEffect, useState } from "preact/hooks";
 import { html } from "htm/preact";
 import { icon } from "./icons.ts";

@@ -1,4 +1,5 @@
-// One account, and a new one: what all keys in it share, and where it stands.
+// Details of an account, and the form for a new one: the settings that all its keys share, and its
+// parent account.
 import { html } from "htm/preact";
 import { useState } from "preact/hooks";
 import { useCommand } from "../../use-command.ts";
@@ -37,7 +38,7 @@ const parentOptions = (accounts: readonly Account[], but?: string) => [
     .map((each) => [each.id, each.path] as const),
 ];
 
-/** What an account says of new keys made in it. */
+/** Converts a field to the account's defaults for new keys. */
 const toDefaults = (text: string) => {
   const limits = splitLimits(text);
   return limits.length > 0 ? { limits } : undefined;
@@ -263,7 +264,10 @@ function EditAccount({
   </form>`;
 }
 
-/** A change of an account that gateway.yaml defines: the console writes no file, so an operator applies it. */
+/**
+ * A change to an account that gateway.yaml defines. The console does not write the file, so an
+ * operator must apply the change.
+ */
 const ConfigDiff = ({ of, lines }: { of: Account; lines: readonly string[] }) =>
   html`<div class="stack tight" aria-live="polite">
     ${

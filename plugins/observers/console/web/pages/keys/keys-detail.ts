@@ -1,4 +1,5 @@
-// One key: what it may, what is left of it, and what is done with it: changed without a new secret, moved, given another secret, ended.
+// Details of a key: its permissions, its remaining limits, and actions to edit, move, rotate, or
+// revoke it. Editing a key keeps its secret.
 import { html } from "htm/preact";
 import { useEffect, useState } from "preact/hooks";
 import { useCommand } from "../../use-command.ts";
@@ -23,7 +24,7 @@ import {
   type GrantsForm,
 } from "./keys-form.ts";
 
-/** As the command line takes it: `--overlap 24h`. */
+/** Overlap periods, with their value for the command-line option: `--overlap 24h`. */
 const OVERLAPS = [
   ["0", "stops working now", ""],
   ["3600000", "works for 1 more hour", "1h"],
@@ -112,7 +113,10 @@ export function KeyDetail({
   <//>`;
 }
 
-/** Answers of a search that are read: each takes a part of a second, however large the ledger is. */
+/**
+ * Maximum number of search pages to read. Each takes a fraction of a second, regardless of the size
+ * of the ledger.
+ */
 const MAX_SEARCHES = 12;
 
 interface SearchPage {
@@ -120,7 +124,9 @@ interface SearchPage {
   readonly next?: string;
 }
 
-/** Undefined: there is none as far as it was looked. */
+/**
+ * Returns the time of the newest call, or undefined if the searched part of the ledger has none.
+ */
 async function findNewestCall(key: string, over: AbortSignal): Promise<number | undefined> {
   let after: string | undefined;
   for (let n = 0; n < MAX_SEARCHES; n++) {
@@ -133,7 +139,7 @@ async function findNewestCall(key: string, over: AbortSignal): Promise<number | 
   return undefined;
 }
 
-/** The newest call in the ledger. */
+/** Time of the newest call in the ledger. */
 function LastUsed({ id }: { id: string }) {
   const [at, set] = useState<number | "none">();
   useEffect(() => {

@@ -1,4 +1,4 @@
-// What a key and an account say alike, as fields of a form: a name, limits, models, privacy, labels.
+// Form fields that keys and accounts have in common: name, limits, models, privacy, and labels.
 import { html } from "htm/preact";
 import type { CommandError } from "../../admin-client.ts";
 import type { Account } from "./keys-types.ts";
@@ -36,14 +36,17 @@ export const toForm = ({ name, models, privacy, labels, limits }: GrantFields): 
 
 const splitList = (text: string): string[] => text.split(/[,\s]+/).filter(Boolean);
 
-/** Why it cannot be sent; undefined: it can. */
+/** Returns why the form cannot be submitted, or undefined if it is valid. */
 export const formError = ({ limits, labels }: GrantsForm): string | undefined =>
   limitError(limits) ??
   (labels.split(",").some((each) => each.trim() !== "" && !/^[^=]+=.+$/.test(each.trim()))
     ? "Write labels as name=value, for example team=web."
     : undefined);
 
-/** As commands take it. `none`: what stands for a member that says nothing: absent in what is made, null in what is changed. */
+/**
+ * Converts the form to a command's input. `none` stands for an empty field: undefined when
+ * creating, null when updating.
+ */
 export function fromForm<N extends null | undefined>(of: GrantsForm, none: N) {
   const labels = Object.fromEntries(
     of.labels.split(",").flatMap((each) => {
@@ -99,7 +102,10 @@ export function GrantsFields({ value, set }: { value: GrantsForm; set: (to: Gran
     </div>`;
 }
 
-/** The end of such a form: what is wrong with it, and the two ways out. `does`: what sending it does. */
+/**
+ * Footer of the form: the error, and buttons to submit and cancel. `does` is the label of the
+ * submit button.
+ */
 export const FormFooter = ({
   flaw,
   problem,
@@ -120,7 +126,7 @@ export const FormFooter = ({
       ><button type="submit" class="button main" disabled=${off}>${does}</button>
     </footer>`;
 
-/** The account with the fields of the form; what the form does not have stays. */
+/** Returns the account with the form's values. Properties without a form field are unchanged. */
 export const withFormValues = (
   { id, frontends, discloseLimits }: Account,
   typed: GrantsForm,

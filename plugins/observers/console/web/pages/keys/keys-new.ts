@@ -1,4 +1,4 @@
-// A new key: what it may, and then its secret, once.
+// Form for a new key. Shows the secret once after creation.
 import { html } from "htm/preact";
 import { useState } from "preact/hooks";
 import { useCommand } from "../../use-command.ts";

@@ -1,4 +1,4 @@
-// Accounts as a tree with their budgets as bars, and keys as a table.
+// Accounts as a tree with budget bars, and keys as a table.
 import { html } from "htm/preact";
 import { useMemo, useState } from "preact/hooks";
 import { useQuery } from "../../use-query.ts";
@@ -120,10 +120,10 @@ export function KeyTable({
     <//>`;
 }
 
-/** Days that are looked back. */
+/** Number of days to search for the last use. */
 const LOOKBACK_DAYS = 30;
 
-/** The newest day with a call, of each key; undefined: not known yet. */
+/** Returns the newest day with a call for each key, or undefined while loading. */
 function useLastUsed(): ReadonlyMap<string, string> | undefined {
   const today = new Date().setHours(0, 0, 0, 0);
   const days = useQuery<UsageReport>(
@@ -153,7 +153,7 @@ const lastUsedColumn = (used: ReadonlyMap<string, string>) => ({
   },
 });
 
-/** "2026-11-28" → "today" */
+/** Formats a day relative to today: "2026-11-28" → "today". */
 function formatDayAgo(day: string): string {
   const days = Math.round(
     (new Date().setHours(0, 0, 0, 0) - new Date(`${day}T00:00`).getTime()) / 86_400_000,

@@ -1,4 +1,4 @@
-// Keys and accounts as commands show them, as far as pages read it.
+// Keys and accounts: the parts of command responses that the pages use.
 import type { UsedLimit } from "../../limits.ts";
 import type { Tone } from "../../parts/basics.ts";
 
@@ -16,7 +16,7 @@ export interface Key {
   readonly created: number;
   readonly expires?: number;
   readonly version?: number;
-  /** Of an admin, that asks commands and no models. */
+  /** Set for an admin's key, which can run commands but cannot call models. */
   readonly admin?: string;
 }
 
@@ -26,7 +26,9 @@ export interface Account {
   readonly parent?: string;
   readonly path: string;
   readonly state: "valid" | "closed" | "broken";
-  /** "gateway.yaml:12": it is changed there. */
+  /**
+   * Location of the definition, such as "gateway.yaml:12". The account can be changed only there.
+   */
   readonly definedAt?: string;
   readonly keyCount: number;
   readonly limits?: readonly string[];
@@ -50,7 +52,7 @@ export const STATE_TONES: Readonly<Record<string, Tone>> = {
 
 export const displayName = ({ name, id }: { name?: string; id: string }): string => name ?? id;
 
-/** A limit with what was counted of it. */
+/** Returns the limits with their use, if it is known. */
 export const limitBars = ({
   limits = [],
   limitUsage,

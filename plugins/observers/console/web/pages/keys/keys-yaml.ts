@@ -1,6 +1,7 @@
-// An account as gateway.yaml writes it, and a change of one as the lines to apply. Nothing of the page is imported: tests read it too.
+// Formats an account as YAML for gateway.yaml, and a change as the lines to apply. This module
+// imports nothing of the page, because tests use it too.
 
-/** What gateway.yaml can say of an account. */
+/** The properties of an account that gateway.yaml can set. */
 export interface AccountConfig {
   readonly id: string;
   readonly name?: string | undefined;
@@ -14,7 +15,7 @@ export interface AccountConfig {
   readonly defaults?: { readonly limits: readonly string[] } | undefined;
 }
 
-/** A word that YAML reads as text and as nothing else stays bare. */
+/** Leaves a word unquoted if YAML reads it only as a string. */
 const yamlScalar = (text: string): string =>
   /^[A-Za-z][\w-]*(?:[./][\w-]+)*$/.test(text) &&
   !/^(?:true|false|null|yes|no|on|off|y|n)$/i.test(text)
@@ -28,7 +29,7 @@ const yamlLimits = (of: readonly string[], depth: string): string[] => [
   ...of.map((each) => `${depth}  - ${each}`),
 ];
 
-/** Its entry under `accounts:`. */
+/** Returns the account's entry under `accounts:`. */
 export function accountYaml(of: AccountConfig): string[] {
   const { name, parent, models, frontends, privacy, labels = {}, discloseLimits, defaults } = of;
   const own = of.limits ?? [];
@@ -56,7 +57,7 @@ export function accountYaml(of: AccountConfig): string[] {
     : [`  ${yamlScalar(of.id)}: {}`];
 }
 
-/** From one to the other: each line with "+", "-" or a space before it. */
+/** Returns the difference between two versions. Each line starts with "+", "-", or a space. */
 export function accountDiff(before: AccountConfig, after: AccountConfig): string[] {
   const [old, now] = [accountYaml(before), accountYaml(after)];
   const lines = ["  accounts:"];

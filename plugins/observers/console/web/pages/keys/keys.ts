@@ -1,4 +1,5 @@
-// Keys and the accounts that they draw on: what each may use, how much of it is left, and the hand that changes it.
+// Keys page: keys and the accounts they are charged to, their remaining limits, and the actions on
+// them.
 import { html } from "htm/preact";
 import { useQuery } from "../../use-query.ts";
 import { icon } from "../../parts/icons.ts";

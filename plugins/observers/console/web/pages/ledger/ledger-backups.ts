@@ -1,4 +1,4 @@
-// Backups that were made of this gateway, as its audit log has them, and a new one.
+// Backups of this gateway, as recorded in its audit log, and the form for a new one.
 import { html } from "htm/preact";
 import { useState } from "preact/hooks";
 import { useCommand } from "../../use-command.ts";
@@ -25,7 +25,7 @@ interface BackupAuditRow {
   readonly code?: string;
 }
 
-/** Of the newest so many commands. */
+/** Number of newest audit entries to search for backups. */
 const SEARCHED_COMMANDS = 1_000;
 const MAX_SHOWN = 20;
 
@@ -70,7 +70,9 @@ export function Backups() {
   <//>`;
 }
 
-/** `made`: one was, and stands in the log. */
+/**
+ * Form for a new backup. `made` is called when a backup is complete and recorded in the audit log.
+ */
 function NewBackup({ made }: { made: () => void }) {
   const [file, set] = useState("");
   const backup = useCommand<{ file: string; bytes: number; ms: number }>("backup");

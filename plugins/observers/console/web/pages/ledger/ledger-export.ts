@@ -1,4 +1,4 @@
-// Rows of the ledger to take along, and a correction as a row of its own.
+// Export of ledger rows, and the form for an adjustment, which is a row of its own.
 import { html } from "htm/preact";
 import { useState } from "preact/hooks";
 import { useCommand } from "../../use-command.ts";

@@ -1,4 +1,4 @@
-// The ledger: how large it is, whether it is what was written, what a prune would take out, a correction, and rows to take along.
+// Ledger page: size, verification, preview of a prune, adjustments, and export.
 import { html } from "htm/preact";
 import { useState } from "preact/hooks";
 import { useCommand } from "../../use-command.ts";

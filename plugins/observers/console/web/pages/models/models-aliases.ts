@@ -1,4 +1,4 @@
-// Names under `models:` in gateway.yaml, and the models that they lead to.
+// Names under `models:` in gateway.yaml, and the models that they map to.
 import { html } from "htm/preact";
 import { Box, Badge } from "../../parts/basics.ts";
 import { Table, type Column } from "../../parts/table.ts";
@@ -8,7 +8,7 @@ import { isWithin } from "../../format.ts";
 export interface Alias {
   readonly name: string;
   readonly pick: string;
-  /** A duration, or durations by class of call. */
+  /** A duration, or durations by type of call. */
   readonly hedge?: string | Readonly<Record<string, string>>;
   readonly targets: readonly {
     readonly model: string;

@@ -1,4 +1,5 @@
-// One model at length: what a plain request costs, each fact with the source that says so, and what becomes of data way by way.
+// Details of a model: the price of a typical request, each fact with its source, and the data
+// policy of each route.
 import { html } from "htm/preact";
 import { useQuery } from "../../use-query.ts";
 import { Drawer } from "../../parts/overlay.ts";

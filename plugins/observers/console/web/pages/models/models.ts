@@ -1,4 +1,4 @@
-// Models: what there is, what it costs, what becomes of data there, when it goes.
+// Models page: available models with price, data policy, and retirement date.
 import { html } from "htm/preact";
 import { useMemo } from "preact/hooks";
 import { useQuery } from "../../use-query.ts";
@@ -145,7 +145,7 @@ function Summary({ rows, all }: { rows: readonly ListedModel[]; all: number }) {
   />`;
 }
 
-/** Of a million, where that is how it is priced. */
+/** Returns the price per million units, or undefined if the model is not priced that way. */
 const pricePerMillion = (price: Price | undefined, unit: string): number | undefined => {
   const line = price?.lines.find((each) => each.unit === unit && each.per > 1 && !each.variant);
   return line && Number(line.usd);

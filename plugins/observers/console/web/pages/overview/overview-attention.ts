@@ -1,4 +1,4 @@
-// What needs attention: each with the page that fixes it.
+// List of problems that need attention, each with a link to the page that fixes it.
 import type { ComponentChildren } from "preact";
 import { html } from "htm/preact";
 import { useQuery } from "../../use-query.ts";
@@ -70,7 +70,7 @@ interface AttentionList {
   readonly uncheckedLimits: number;
 }
 
-/** Later than any window ends: it never does. */
+/** A time later than the end of any window, for limits that never reset. */
 const NEVER = 8e15;
 
 const ITEM_TEXTS: { readonly [K in Item["kind"]]: (item: ItemOf<K>) => ComponentChildren } = {
@@ -137,7 +137,7 @@ const ITEM_TEXTS: { readonly [K in Item["kind"]]: (item: ItemOf<K>) => Component
   ],
 };
 
-/** Texts are joined here and not in templates, which leave out the space before a new line. */
+/** Text is concatenated in code, because templates drop the space before a line break. */
 const link = (path: string, set: Readonly<Record<string, string>>, said: string) =>
   html`<a href=${buildUrl(path, set)}>${said}</a>`;
 const withDate = (at: number, said: string) =>
@@ -165,7 +165,7 @@ export function NeedsAttention({ sums, span }: { sums: UsageReport | undefined; 
   >`;
 }
 
-/** Shown at once; the others by a button of the browser's own. */
+/** Number of items to show first. A native disclosure element opens the rest. */
 const INITIAL_ITEMS = 6;
 
 function AttentionItems({

@@ -1,4 +1,4 @@
-// The overview of a gateway that has not been asked yet: what to do next.
+// The overview of a gateway that has received no requests yet: the next steps.
 import { html } from "htm/preact";
 import { useQuery } from "../../use-query.ts";
 import { Box, Code } from "../../parts/basics.ts";

@@ -1,4 +1,4 @@
-// Requests, errors and latency over time: of the whole gateway, or of one provider's calls.
+// Charts of requests, errors, and latency, for the whole gateway or for one provider's calls.
 import { useMemo } from "preact/hooks";
 import { html } from "htm/preact";
 import { Chart } from "../../parts/chart.ts";
@@ -16,11 +16,11 @@ type Step = StatsSeries["rows"][number];
 interface TrafficProps {
   readonly span: TimeRange;
   readonly all: StatsSeries | undefined;
-  /** "Requests" by default. */
+  /** Unit of the chart. Default: "Requests". */
   readonly of?: "Requests" | "Calls";
 }
 
-/** Those that succeeded, and how the others ended. */
+/** Outcomes: successful requests, and how the others ended. */
 const OUTCOMES = [
   ["succeeded", "s1", (row: StatsRow) => row.requests - row.failed - row.refused - row.canceled],
   ["canceled by the client", "s8", (row: StatsRow) => row.canceled],

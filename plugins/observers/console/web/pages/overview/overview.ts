@@ -1,4 +1,4 @@
-// What an operator reads first in the morning: what was spent, how it went, how fast it was, and what needs attention.
+// Overview page: spend, traffic, errors, latency, and problems that need attention.
 import { useMemo } from "preact/hooks";
 import { html } from "htm/preact";
 import { useQuery } from "../../use-query.ts";
@@ -38,7 +38,7 @@ export function OverviewPage() {
   const [span, set] = useTimeRange();
   const { from, to, step } = span;
   const every = 5_000;
-  /** The reader sees the whole gateway, not one account. */
+  /** Whether the reader sees the whole gateway rather than one account. */
   const whole = isAllowed("requests.stats");
   const all = useQuery<StatsSeries>(
     "requests.series",
@@ -50,7 +50,8 @@ export function OverviewPage() {
     { from, to, step, by: "model", most: 7 },
     { intervalMs: every, isDisabled: !whole },
   );
-  // Counts of one account are not kept by model: its ledger has them, hour by hour.
+  // The gateway keeps no counts by model for a single account, so they come from the ledger, per
+  // hour.
   const own = useQuery<UsageSeries>(
     "usage.series",
     { from, to, step: "hour", tz: readerZone(), by: "model", most: 7 },
@@ -71,7 +72,7 @@ export function OverviewPage() {
     { windowMs: 60_000 },
     { intervalMs: 2_000 },
   );
-  // Of one account, what is under way is listed and not counted.
+  // For a single account, requests in flight are listed rather than counted.
   const live = useQuery<{ total: number }>(
     "requests.live",
     { limit: 1 },
@@ -224,7 +225,7 @@ function Spend({
       />`;
 }
 
-/** A line for each name, the largest first, with a value for each step. */
+/** Returns one line per name, the largest first, with one value per step. */
 function chartLines(span: TimeRange, rows: StatsSeries["rows"], value: (row: StatsRow) => number) {
   const times = rangeSteps(span);
   const at = new Map(times.map((time, i) => [time, i]));

@@ -1,4 +1,4 @@
-// Frontends through which models talk: what the draft is in the words of each, and what the events of their answers say.
+// Frontends for chat models: how each encodes a draft, and how its events are read.
 import {
   toInlineData,
   type Draft,

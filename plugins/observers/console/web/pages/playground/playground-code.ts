@@ -1,4 +1,4 @@
-// The draft as a program would send it: in curl, in Python and in JavaScript, with the libraries that programs use.
+// The draft as code for curl, Python, and JavaScript, with each frontend's client library.
 import {
   type Draft,
   type PlaygroundFrontend,
@@ -24,7 +24,7 @@ export function codeSnippet(language: string, asked: SnippetInput): string {
   return language === "js" ? javascriptSnippet(asked) : curlSnippet(asked);
 }
 
-/** A picture in full would hide everything else. */
+/** Shortens base64 data. A complete image would hide the rest of the code. */
 const shortenBase64 = (text: string) =>
   text.replace(/([A-Za-z0-9+/]{60})[A-Za-z0-9+/=]{200,}/g, "$1…");
 const shellQuote = (text: string) => `'${text.replaceAll("'", `'\\''`)}'`;
@@ -56,7 +56,7 @@ const snippetBody = ({ frontend, draft }: SnippetInput): RequestFields =>
   frontend.snippet.arguments?.(draft) ?? frontend.buildBody(draft);
 
 interface Library {
-  /** Two lines: where it comes from, and a client of it. */
+  /** Returns two parts: the import, and the expression that creates a client. */
   python(url: string): readonly [string, string];
   js(url: string): readonly [string, string];
 }
@@ -99,7 +99,7 @@ const LIBRARIES: Readonly<Record<PlaygroundFrontend["snippet"]["library"], Libra
   },
 };
 
-/** What says that it is not to be kept goes in another place in each library. */
+/** Adds the zero data retention header. Each library takes it in a different argument. */
 function withZdr(
   words: RequestFields,
   library: PlaygroundFrontend["snippet"]["library"],
@@ -121,7 +121,7 @@ function pythonSnippet(asked: SnippetInput): string {
   const { library, method, savedFileName } = frontend.snippet;
   const [from, client] = LIBRARIES[library].python(url);
   const streams = draft.stream && frontend.fields.includes("stream");
-  // In Python's spelling.
+  // The method's name in Python.
   const called =
     library === "google"
       ? streams
@@ -146,7 +146,7 @@ function pythonSnippet(asked: SnippetInput): string {
   ].join("\n");
 }
 
-/** JSON with Python's words for what has no quotes. */
+/** Formats a value as a Python literal. */
 function toPythonLiteral(value: unknown): string {
   if (value === true) return "True";
   if (value === false) return "False";

@@ -1,4 +1,4 @@
-// The fields of a draft, as many of them as its frontend has.
+// The form fields of a draft that its frontend supports.
 import type { ComponentChildren } from "preact";
 import { html } from "htm/preact";
 import { Checkbox, Select, TextField } from "../../parts/fields.ts";
@@ -11,7 +11,7 @@ interface DraftFieldsProps {
   readonly frontend: PlaygroundFrontend;
   readonly draft: Draft;
   readonly put: (part: Partial<Draft>) => void;
-  /** Those that every frontend has. */
+  /** Fields that every frontend has. */
   readonly children: ComponentChildren;
 }
 
@@ -72,7 +72,7 @@ const AUDIO_FILE: FileFieldOptions = {
   accept: "audio/*",
 };
 
-/** Of a file, at most. */
+/** Maximum size of a file in bytes. */
 const MAX_FILE_BYTES = 4 * 1_048_576;
 
 function FileField({

@@ -1,9 +1,10 @@
-// What the playground knows of a frontend: one table each. The page asks, shows and writes code by these and by nothing else.
+// Definition of a frontend in the playground. The page uses only these definitions to send
+// requests, show responses, and generate code.
 
-/** A file of the reader's, as it is sent in a form and as it is written into a body. */
+/** A file that the reader attached, for use in a form and in a JSON body. */
 export interface AttachedFile {
   readonly file: File;
-  /** "data:image/png;base64,…" */
+  /** Data URL: "data:image/png;base64,…". */
   readonly dataUrl: string;
 }
 
@@ -12,11 +13,11 @@ export interface Draft {
   readonly system: string;
   readonly prompt: string;
   readonly stream: boolean;
-  /** Whether it may call one. */
+  /** Whether the model may call the example tool. */
   readonly tool: boolean;
   readonly image: AttachedFile | undefined;
   readonly audio: AttachedFile | undefined;
-  /** One a line. */
+  /** Documents, one per line. */
   readonly documents: string;
   readonly voice: string;
   readonly format: string;
@@ -24,25 +25,25 @@ export interface Draft {
 
 export type Field = "system" | "documents" | "voice" | "stream" | "tool" | "image" | "audio";
 
-/** A body of JSON, or a form when something in it is a file. */
+/** Fields of a JSON body, or of a form if a value is a file. */
 export type RequestFields = Readonly<Record<string, unknown>>;
 
 export const isForm = (body: RequestFields): boolean =>
   Object.values(body).some((value) => value instanceof File);
 
-/** What is shown of an answer, whichever frontend it came through. */
+/** Parts of a response to show, in one form for all frontends. */
 export interface ResponseParts {
   text: string;
   reasoning: string;
-  /** Calls of the tool, as the model wrote them. */
+  /** Tool calls as the model wrote them. */
   toolCalls: string;
-  /** base64, or addresses. */
+  /** Images as base64 or as URLs. */
   images: string[];
   embeddings: (readonly number[])[];
-  /** Best first. */
+  /** Ranking, best first. */
   ranking: { readonly index: number; readonly score: number }[];
   moderation: { readonly name: string; readonly score: number; readonly flagged: boolean }[];
-  /** An address that holds it whole. */
+  /** URL of the complete audio. */
   audioUrl: string;
   usage: unknown;
   error: string;
@@ -61,35 +62,41 @@ export const emptyResponse = (): ResponseParts => ({
   error: "",
 });
 
-/** How a program asks: the library, its method, and what the method is given where that is not the body. */
+/**
+ * How a program sends the request: the library, its method, and its arguments if they differ from
+ * the body.
+ */
 export interface SnippetSpec {
   readonly library: "openai" | "anthropic" | "cohere" | "google";
   readonly method: string;
   arguments?(draft: Draft): RequestFields;
-  /** The answer is a file of this name. */
+  /** File name to save the response to, if the response is a file. */
   readonly savedFileName?: (draft: Draft) => string;
 }
 
 export interface PlaygroundFrontend {
   readonly title: string;
-  /** The kind of model that answers, and one that is there without a key. */
+  /** Type of the model that responds. */
   readonly operation: string;
   readonly defaultModel: string;
   path(draft: Draft): string;
-  /** The header that carries the key; absent: it is a bearer's. */
+  /** Header for the key. Default: a bearer token. */
   readonly keyHeader?: "x-api-key" | "x-goog-api-key";
-  /** What the prompt is here; absent: there is none. */
+  /** Label of the prompt. If unset, the frontend has no prompt. */
   readonly promptLabel?: string;
   readonly fields: readonly Field[];
-  /** A field that it cannot be asked without. */
+  /** Field without which the request cannot be sent. */
   readonly requiredField?: "image" | "audio";
   buildBody(draft: Draft): RequestFields;
-  /** Adds what one event, or a whole answer, says. What it does not know it passes over: the wire beside it has all. */
+  /**
+   * Adds the content of an event or of a complete response. Unknown parts are ignored, since the
+   * page also shows the raw response.
+   */
   addEvent(heard: ResponseParts, event: any): void;
   readonly snippet: SnippetSpec;
 }
 
-/** Those with something on them. */
+/** Returns the lines that are not blank. */
 export const nonEmptyLines = (text: string): string[] =>
   text.split("\n").filter((line) => line.trim() !== "");
 

@@ -1,4 +1,4 @@
-// Every frontend that the playground asks through, by its word in the page's address.
+// Frontends of the playground, by their value in the URL.
 import type { Draft, PlaygroundFrontend } from "./playground-frontend.ts";
 import { chat, gemini, messages, responses } from "./playground-chat.ts";
 import {
@@ -29,7 +29,7 @@ export const FRONTENDS: Readonly<Record<string, PlaygroundFrontend>> = {
   translations,
 };
 
-/** A frontend of the gateway, as its status lists it. */
+/** A frontend of the gateway, as listed by its status. */
 export interface MountedFrontend {
   readonly name: string;
   readonly paths: readonly string[];
@@ -48,7 +48,7 @@ const EXAMPLE_DRAFT: Draft = {
   format: "",
 };
 
-/** A route's path as the gateway reads it: ":id" is one segment, "**:rest" any number of them. */
+/** Converts a route's path to a pattern: ":id" is one segment, "**:rest" any number of segments. */
 const routePattern = (path: string): RegExp =>
   new RegExp(
     `^${path
@@ -57,7 +57,7 @@ const routePattern = (path: string): RegExp =>
       .replace(/:\w+/g, "[^/]+")}$`,
   );
 
-/** The words of the frontends that are mounted here. */
+/** Returns the frontends that this gateway has. */
 export function availableFrontends(mounted: readonly MountedFrontend[]): string[] {
   const routes = mounted.flatMap(({ paths }) => paths.map(routePattern));
   return Object.entries(FRONTENDS)
@@ -65,7 +65,10 @@ export function availableFrontends(mounted: readonly MountedFrontend[]): string[
     .map(([word]) => word);
 }
 
-/** The model that a frontend begins with: the one that needs no key where it is here, else the first that is. */
+/**
+ * Returns the initial model of a frontend: its keyless default if available, otherwise the first
+ * available model.
+ */
 export const defaultModelOf = (
   { defaultModel }: PlaygroundFrontend,
   ids: readonly string[],

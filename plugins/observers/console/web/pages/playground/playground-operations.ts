@@ -1,4 +1,5 @@
-// Frontends of models that do one kind of work: continue a text, measure it, rank, judge, draw, speak, listen.
+// Frontends for single operations: completion, embedding, reranking, moderation, images, speech,
+// and transcription.
 import {
   type PlaygroundFrontend,
   type ResponseParts,
@@ -128,7 +129,7 @@ export const speech: PlaygroundFrontend = {
     voice,
     response_format: format,
   }),
-  // The whole answer is the sound.
+  // The complete response is the audio.
   addEvent() {},
   snippet: {
     library: "openai",

@@ -1,5 +1,5 @@
-// What a model has answered: words, thought, calls of tools, pictures, vectors, an order, a judgement, sound; what was used and how
-// long it took.
+// Shows a model's response: text, reasoning, tool calls, images, embeddings, rankings, moderation
+// results, audio, usage, and duration.
 import { html } from "htm/preact";
 import { Box, Code, EmptyState, FactList, Badge, NoteBox } from "../../parts/basics.ts";
 import { Table, type Column } from "../../parts/table.ts";
@@ -7,7 +7,10 @@ import { formatDuration } from "../../format.ts";
 import { type ResponseParts, nonEmptyLines } from "./playground-frontend.ts";
 import type { PlaygroundExchange } from "./playground-send.ts";
 
-/** PNG, JPEG, WebP by their first bytes; an address is not fetched, since this page reaches nothing but its gateway. */
+/**
+ * PNG, JPEG, and WebP by the first bytes of their base64. Image URLs are not fetched, because the
+ * page sends requests only to its gateway.
+ */
 const IMAGE_TYPES: readonly (readonly [begin: string, type: string])[] = [
   ["iVBOR", "png"],
   ["/9j/", "jpeg"],
@@ -18,7 +21,7 @@ const imageUrl = (picture: string): string | undefined => {
   return type && `data:image/${type};base64,${picture}`;
 };
 
-/** Of a vector: enough to see that it is one. */
+/** Number of vector elements to show. */
 const VECTOR_PREVIEW = 6;
 
 const Embeddings = ({ of }: { of: ResponseParts["embeddings"] }) =>

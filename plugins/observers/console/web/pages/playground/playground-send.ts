@@ -1,4 +1,4 @@
-// One question of the playground, from its sending to its end: what came is told as it comes.
+// Sends one request of the playground and reports its progress as data arrives.
 import { REQUEST_HEADERS, readResponse, CommandError } from "../../admin-client.ts";
 import { BASE_PATH } from "../../location.ts";
 import {
@@ -12,13 +12,13 @@ import {
 
 export interface PlaygroundExchange {
   readonly response: ResponseParts;
-  /** What a rank is of: those that were sent. */
+  /** The documents that were sent, to which the indexes of a ranking refer. */
   readonly documents: string;
-  /** As it came. */
+  /** The response as received. */
   readonly raw: string;
   readonly status: number | undefined;
   readonly headers: Readonly<Record<string, string>>;
-  /** Milliseconds since it was sent. */
+  /** Milliseconds since the request was sent. */
   readonly firstByteMs: number | undefined;
   readonly totalMs: number | undefined;
   readonly error: CommandError | undefined;
@@ -98,7 +98,10 @@ export async function send(
   }
 }
 
-/** As the gateway's own page takes it: JSON's text, or a form's bytes with the type that says where its parts end. */
+/**
+ * Encodes the body for the console's endpoint: JSON as text, or a form's bytes with its content
+ * type, which contains the boundary.
+ */
 async function encodeBody(body: RequestFields): Promise<{ body: string; form_type?: string }> {
   if (!isForm(body)) return { body: JSON.stringify(body) };
   const form = new FormData();
@@ -110,7 +113,7 @@ async function encodeBody(body: RequestFields): Promise<{ body: string; form_typ
   return { form_type: type, body: address.slice(address.indexOf(",") + 1) };
 }
 
-/** "data:image/png;base64,…" */
+/** Returns a data URL: "data:image/png;base64,…". */
 export const toDataUrl = (file: Blob): Promise<string> =>
   new Promise((resolve, reject) => {
     const reader = new FileReader();
@@ -162,7 +165,7 @@ async function readJson({ answer, frontend }: IncomingResponse, told: OnProgress
   told(raw, { ...heard });
 }
 
-/** What is said in place of bytes. */
+/** Reads audio. The raw view shows its type and size instead of its bytes. */
 async function readAudio({ answer, type }: IncomingResponse, told: OnProgress): Promise<void> {
   const pieces: Uint8Array<ArrayBuffer>[] = [];
   let bytes = 0;

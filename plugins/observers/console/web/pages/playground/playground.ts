@@ -1,5 +1,6 @@
-// Asking a model by hand, through any frontend: the answer as it comes, the wire beside it, and the same in other languages. The key is
-// in this page's memory alone and goes with it.
+// Playground page: sends requests through any frontend and shows the response as it arrives, the
+// raw exchange, and equivalent code. The API key is kept only in the page's memory and is lost when
+// the page closes.
 import { useEffect, useRef, useState } from "preact/hooks";
 import { html } from "htm/preact";
 import { runCommand, CommandError } from "../../admin-client.ts";
@@ -23,7 +24,7 @@ import {
 } from "./playground-frontends.ts";
 import { send, type PlaygroundExchange } from "./playground-send.ts";
 
-/** In no storage: it is gone with the page. */
+/** The last key. Not stored anywhere, so it is lost when the page closes. */
 let lastKey = "";
 const HOUR = 3_600_000;
 
@@ -40,7 +41,7 @@ const INITIAL_DRAFT: Omit<Draft, "model"> = {
   format: "wav",
 };
 
-/** The frontends and models that are here, and which of them are chosen. */
+/** Returns the available frontends and models, and the selected ones. */
 function useModel() {
   const status = useQuery<{ url: string; frontends: readonly MountedFrontend[] }>("status");
   const words = status.value ? availableFrontends(status.value.frontends) : [];
@@ -55,7 +56,7 @@ function useModel() {
   const model = chosen ? said : defaultModelOf(frontend, ids);
   const choose = (to: string) => {
     setFrontend(to);
-    // A model of another kind would not answer.
+    // A model of another type would not respond.
     if (findFrontend(to).operation === frontend.operation) return;
     keep(false);
     say("");
@@ -153,7 +154,7 @@ export function PlaygroundPage() {
   </div>`;
 }
 
-/** Names that are offered while one is typed. */
+/** Maximum number of suggestions while the reader types. */
 const MAX_SUGGESTIONS = 500;
 const modelHint = (n: number, operation: string): string =>
   n === 0
@@ -201,7 +202,7 @@ function CodeSnippet({ of }: { of: SnippetInput }) {
   /><//>`;
 }
 
-/** What is sent and what came back, to the letter. */
+/** The exact request and response. */
 function RawExchange({
   body,
   sent,
@@ -239,7 +240,7 @@ function RawExchange({
   <//>`;
 }
 
-/** A form, a part a line. */
+/** Formats a form with one line per part. */
 const formatForm = (body: RequestFields): string =>
   Object.entries(body)
     .map(([name, value]) =>

@@ -1,4 +1,5 @@
-// One provider at length: what is known against it, what failed last, a call to try it, an end of its cooldowns.
+// Details of a provider: its cooldowns and last errors, a test call, and a button to reset its
+// cooldowns.
 import { html } from "htm/preact";
 import { useCommand } from "../../use-command.ts";
 import { icon } from "../../parts/icons.ts";

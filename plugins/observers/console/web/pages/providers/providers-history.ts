@@ -1,4 +1,4 @@
-// How a provider was: hour by hour as a strip, its latency and errors as plots, and its outages.
+// History of a provider: health per hour, charts of latency and errors, and its outages.
 import { html } from "htm/preact";
 import { useQuery } from "../../use-query.ts";
 import { Box, EmptyState, Badge } from "../../parts/basics.ts";
@@ -15,7 +15,7 @@ import {
 import { Traffic } from "../overview/overview-traffic.ts";
 import type { CooldownPeriod } from "./providers-types.ts";
 
-/** Hours of the strip. */
+/** Number of hours in the health strip. */
 export const HOURS = 24;
 const HOUR_MS = 3_600_000;
 
@@ -24,7 +24,7 @@ interface HourStats {
   readonly failed: number;
 }
 
-/** From this share of failed calls on, an hour was bad; from the other on, it was an outage. */
+/** Shares of failed calls from which an hour counts as degraded, and as an outage. */
 const DEGRADED_SHARE = 0.05;
 const OUTAGE_SHARE = 0.5;
 
@@ -37,7 +37,7 @@ const hourTone = ({ requests, failed }: HourStats): string =>
         ? "warn"
         : "good";
 
-/** Of all providers, in one question. */
+/** Loads the hours of all providers with one query. */
 export function useHours(now: number): ReadonlyMap<string, ReadonlyMap<number, HourStats>> {
   const to = Math.ceil((now + 1) / HOUR_MS) * HOUR_MS;
   const { value } = useQuery<StatsSeries>(
@@ -54,7 +54,7 @@ export function useHours(now: number): ReadonlyMap<string, ReadonlyMap<number, H
   return all;
 }
 
-/** An hour each, the newest on the right. */
+/** One mark per hour, the newest on the right. */
 export function HealthStrip({
   hours,
   now,

@@ -1,4 +1,4 @@
-// What providers.list and providers.test answer, as far as pages read it.
+// The parts of the responses of providers.list and providers.test that the pages use.
 import type { Tone } from "../../parts/basics.ts";
 
 export interface Cooldown {
@@ -42,7 +42,7 @@ export interface Provider {
     readonly model: string;
     readonly credential: string;
   }[];
-  /** The newest first. */
+  /** Newest first. */
   readonly outages: readonly CooldownPeriod[];
   readonly pools: readonly {
     readonly origin: string;
@@ -52,14 +52,14 @@ export interface Provider {
   }[];
 }
 
-/** A cooldown. Times are Unix milliseconds. */
+/** A cooldown. Times are in Unix milliseconds. */
 export interface CooldownPeriod {
   readonly credential: string;
   readonly model: string | null;
   readonly errorKind: string;
   readonly startedAt: number;
   readonly cooldownEndsAt: number;
-  /** The first response after it; absent: none yet. */
+  /** Time of the first response after the cooldown. If unset, there was none yet. */
   readonly recoveredAt?: number;
 }
 

@@ -1,4 +1,4 @@
-// Providers: which answer, how fast, what is cooling down and why.
+// Providers page: health, latency, and cooldowns with their reasons.
 import { html } from "htm/preact";
 import { useQuery, type QueryState } from "../../use-query.ts";
 import {

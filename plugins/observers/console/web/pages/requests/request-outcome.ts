@@ -1,4 +1,4 @@
-// What became of a request, as the list and its own page say it.
+// Outcome of a request, for the list and for the request's own page.
 import { html } from "htm/preact";
 import { Badge, type Tone } from "../../parts/basics.ts";
 import type { ObservedRequest, ObservedCall } from "../../api-types.ts";
@@ -13,7 +13,7 @@ const TONES: Readonly<Record<string, Tone>> = {
   canceled: "",
 };
 
-/** What became of it, in a word and a colour. */
+/** Shows the outcome as a word and a color. */
 export const Outcome = ({
   of,
 }: {
@@ -25,7 +25,7 @@ export const Outcome = ({
         >${of.status || (of.outcome === "ok" ? "ok" : "")}${of.outcome === "ok" ? "" : ` ${of.fault?.code ?? of.fault?.kind ?? of.code ?? of.outcome}`}<//
       >`;
 
-/** What all its calls cost; undefined: one of them has no price. */
+/** Returns the total cost of all calls, or undefined if a call has no price. */
 export const requestCost = ({ calls = [] }: Pick<ObservedRequest, "calls">): bigint | undefined => {
   let sum = 0n;
   for (const { costNano } of calls) {
@@ -35,14 +35,14 @@ export const requestCost = ({ calls = [] }: Pick<ObservedRequest, "calls">): big
   return sum;
 };
 
-/** Whether the other call of a hedge answered, so that this one was canceled. */
+/** Whether the call was canceled because the other call of the hedge responded first. */
 export const hasLost = ({ fault }: ObservedCall): boolean => fault?.code === "hedge_lost";
 
-/** Part of a call in a hedge. Undefined: it had none. */
+/** Returns the role of a call in a hedge, or undefined if the call had none. */
 export const hedgeRole = (call: ObservedCall): string | undefined =>
   [call.hedge ? "hedge" : "", hasLost(call) ? "lost" : ""].filter(Boolean).join(", ") || undefined;
 
-/** What a hedge did and what its losing call cost. Undefined: the request was not hedged. */
+/** Describes a hedge and the cost of its losing call. Undefined if the request was not hedged. */
 export function formatHedge(calls: readonly ObservedCall[]): string | undefined {
   const hedge = calls.find((call) => call.hedge);
   const slow = hedge && calls.find(({ n }) => n === hedge.n - 1);

@@ -1,4 +1,4 @@
-// Where a request's time went: each attempt on one scale, with its head, its first content and its end.
+// Timeline of a request: all attempts on one scale, with response headers, first token, and end.
 import { html } from "htm/preact";
 import { Box } from "../../parts/basics.ts";
 import type { ObservedRequest, ObservedCall } from "../../api-types.ts";
@@ -18,7 +18,10 @@ interface WaterfallRow {
   readonly segments: readonly WaterfallSegment[];
 }
 
-/** Waiting for a head, from there to the first content, and to the end. What failed is one piece. */
+/**
+ * Returns the segments of a call: until the response headers, until the first token, and until the
+ * end. A call that failed before its first token has one segment.
+ */
 function callSegments(call: ObservedCall): WaterfallSegment[] {
   const { startMs, ms, fault } = call;
   const failed = hasLost(call) ? "canceled" : "failed";

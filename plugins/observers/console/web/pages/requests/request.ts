@@ -1,4 +1,5 @@
-// One request's whole story: where its time went, where it was sent and why, what was lost on the way, what it cost and by which lines.
+// Details of a request: timeline, routing decisions, translation warnings, and cost with its price
+// lines.
 import { html } from "htm/preact";
 import { useQuery } from "../../use-query.ts";
 import { Drawer } from "../../parts/overlay.ts";
@@ -57,7 +58,7 @@ function Hedged({ calls }: { calls: readonly ObservedCall[] }) {
   return words === undefined ? null : html`<${NoteBox}><p>${words}</p><//>`;
 }
 
-/** Which candidates there were, and what the hooks of plugins did. */
+/** The candidates, and the actions of plugin hooks. */
 function RoutingTrace({ seen }: { seen: ObservedRequest }) {
   const { skippedCandidates = [], hooks = [], lossCodes = {} } = seen;
   const losses = Object.entries(lossCodes);
@@ -119,7 +120,9 @@ const BILL_COLUMNS: readonly Column<BillLine>[] = [
   },
 ];
 
-/** What the ledger has of one call. Its lines are computed again here, from the price row that was pinned. */
+/**
+ * The ledger entry of a call. Its price lines are recomputed from the price that the entry pinned.
+ */
 function Bill({ of: charge, call }: { of: Charge; call: ObservedCall | undefined }) {
   const part = call && hedgeRole(call);
   const { n, target, state, costNano, priceLines, usage, adjustments } = charge;

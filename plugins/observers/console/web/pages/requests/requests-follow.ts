@@ -1,4 +1,4 @@
-// Requests as they end: the last ones, and from then on each new one.
+// Live list of requests: the most recent ones, and each new one as it ends.
 import { useEffect, useRef, useState } from "preact/hooks";
 import { runCommand, CommandError } from "../../admin-client.ts";
 import type { ObservedRequest } from "../../api-types.ts";
@@ -10,7 +10,7 @@ interface FollowPage {
   readonly rememberedSince: number;
 }
 
-/** In the table at once. */
+/** Maximum number of rows in the table. */
 const MAX_ROWS = 400;
 const LONG_POLL_MS = 20_000;
 
@@ -21,7 +21,10 @@ export interface FollowedRequests {
   readonly problem: CommandError | undefined;
 }
 
-/** The last ones, and from then on each as it ends: a question waits at the gateway until there is an answer. */
+/**
+ * Loads the most recent requests and then each new one by long polling: a poll waits at the gateway
+ * until a request ends.
+ */
 export function useFollowedRequests(
   filter: Readonly<Record<string, unknown>>,
   live: boolean,

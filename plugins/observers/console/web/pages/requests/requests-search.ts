@@ -1,4 +1,4 @@
-// Requests of the whole ledger, the newest first: a page at a time, and further back by a button.
+// Search of the whole ledger, newest first: page by page, with a button to search further back.
 import { useEffect, useState } from "preact/hooks";
 import { runCommand, CommandError } from "../../admin-client.ts";
 import type { ObservedRequest, ObservedCall } from "../../api-types.ts";
@@ -31,10 +31,10 @@ interface FoundPage {
 
 export interface SearchedRequests {
   readonly items: readonly ObservedRequest[] | undefined;
-  /** Everything from this moment on was searched. */
+  /** Everything after this time has been searched. */
   readonly searchedBackTo: number | undefined;
   readonly isSearching: boolean;
-  /** There is more, further back. */
+  /** Whether the ledger has older rows to search. */
   readonly hasMore: boolean;
   readonly problem: CommandError | undefined;
   searchFurther(): void;
@@ -47,10 +47,13 @@ interface State extends Pick<
   readonly next: string | undefined;
 }
 
-/** Rows that one search adds, and pages that it may take. A page ends after a moment, whether it has found anything or not. */
+/**
+ * Number of rows that one search adds, and maximum number of pages that it reads. A page ends after
+ * a short time, even without a match.
+ */
 const ROWS_PER_SEARCH = 50;
 const MAX_PAGES = 20;
-/** In the table at once. */
+/** Maximum number of rows in the table. */
 const MAX_ROWS = 2_000;
 
 const INITIAL_STATE: State = {
@@ -61,7 +64,7 @@ const INITIAL_STATE: State = {
   problem: undefined,
 };
 
-/** `input`: undefined while nothing is searched for. */
+/** Searches requests. `input` is undefined while there is no search. */
 export function useSearchedRequests(
   input: Readonly<Record<string, unknown>> | undefined,
 ): SearchedRequests {
@@ -119,7 +122,7 @@ async function searchPages(
   }
 }
 
-/** The calls of one request may be in two pages. */
+/** Merges rows, because the calls of one request may be on two pages. */
 function mergeRows(
   before: readonly ObservedRequest[],
   more: readonly ObservedRequest[],
@@ -145,7 +148,7 @@ const OUTCOMES = {
   canceled: "canceled",
 } as const;
 
-/** As a request that the gateway remembers. The ledger knows no status of HTTP. */
+/** Converts a ledger entry to the form of a recent request. The ledger stores no HTTP status. */
 function toObservedRequest({ status, calls, ...rest }: FoundLedgerRequest): ObservedRequest {
   const last = calls.at(-1);
   return {

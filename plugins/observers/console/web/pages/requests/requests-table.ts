@@ -1,4 +1,4 @@
-// Requests as rows.
+// Table of requests.
 import { useRef } from "preact/hooks";
 import { html } from "htm/preact";
 import { EmptyState } from "../../parts/basics.ts";
@@ -105,7 +105,7 @@ export function RequestTable({
   items: readonly ObservedRequest[];
   open: (id: string) => void;
   chosen: string;
-  /** Shown in place of no rows. */
+  /** Shown if there are no rows. */
   nothing: string;
 }) {
   const began = useRef(Date.now());

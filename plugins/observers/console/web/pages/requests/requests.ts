@@ -1,4 +1,5 @@
-// Requests as they end, requests of the whole ledger, and one of them in full. No word of a prompt or a response is here, for none is kept.
+// Requests page: a live list, a search of the whole ledger, and the details of one request. The
+// page contains no prompts or responses, because the gateway does not store them.
 import { useMemo, useState } from "preact/hooks";
 import { html } from "htm/preact";
 import { useQuery } from "../../use-query.ts";
@@ -23,7 +24,7 @@ import { useFollowedRequests } from "./requests-follow.ts";
 import { type SearchedRequests, useSearchedRequests } from "./requests-search.ts";
 import { RequestTable } from "./requests-table.ts";
 
-/** "" is the list that follows; the others are of the ledger. */
+/** Time ranges. "" is the live list; the others search the ledger. */
 const RANGE_CHOICES = [
   ["", "Live"],
   ["1h", "Last hour"],
@@ -85,7 +86,7 @@ const withoutEmpty = (all: Filters): Filters =>
 function parseRange(range: string): { readonly from?: number; readonly to?: number } {
   if (range === "all") return {};
   const { name, from, to } = parseTimeRange(range, Date.now());
-  // The last hours end now, and so does today.
+  // Relative ranges and today have no end.
   return name.includes("_") || name === "yesterday" ? { from, to } : { from };
 }
 
@@ -131,7 +132,7 @@ function FilterBar({ range, setRange }: { range: string; setRange: (to: string) 
   </div>`;
 }
 
-/** One word of the address. What is typed is asked for after a moment. */
+/** A filter that is stored as a URL parameter. */
 function Filter({
   word,
   name,
@@ -149,7 +150,10 @@ function Filter({
     : html`<${TypedFilter} name=${name} value=${value} set=${set} placeholder=${hint} />`;
 }
 
-/** The value is taken on Enter or when the field is left: each key would be another search. */
+/**
+ * A text filter. The value is applied on Enter or when the field loses focus, because each
+ * keystroke would start another search.
+ */
 function TypedFilter(of: {
   name: string;
   value: string;
@@ -180,7 +184,7 @@ interface RequestListProps {
   readonly chosen: string;
 }
 
-/** Requests that are not over, the oldest first. */
+/** Requests in flight, oldest first. */
 interface InFlightResponse {
   readonly items: readonly (Pick<
     ObservedRequest,
@@ -237,7 +241,10 @@ function LiveRequests({ open, chosen, filters }: RequestListProps & { filters: F
   `;
 }
 
-/** The newest first, as those that are over; one that is over by now is in their list. */
+/**
+ * Returns requests in flight, newest first like completed requests. Requests that are already in
+ * the completed list are removed.
+ */
 function filterInFlight(
   now: InFlightResponse | undefined,
   over: readonly ObservedRequest[],

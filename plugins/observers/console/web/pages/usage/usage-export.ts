@@ -1,4 +1,4 @@
-// Sums as a file for spreadsheets: exact amounts, and no cell that a spreadsheet would run.
+// Exports usage as CSV, with exact amounts. No cell can be executed as a formula by a spreadsheet.
 import { UNITS } from "./usage-units.ts";
 import type { UsageReport } from "../../api-types.ts";
 
@@ -8,7 +8,10 @@ const exactUsd = (nano: string): string => {
   return `${n < 0n ? "-" : ""}${size.slice(0, -9)}.${size.slice(-9)}`;
 };
 
-/** A cell that begins like a formula is text to a spreadsheet only behind a quote. */
+/**
+ * Formats a cell. Spreadsheets treat a cell that starts like a formula as text only if it has a
+ * leading quote.
+ */
 function csvCell(text: string): string {
   const safe = /^[=+\-@\t\r]/.test(text) ? `'${text}` : text;
   return /[",\n\r]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
@@ -40,7 +43,7 @@ export function toCsv({ rows, keyNames }: UsageReport, by: string): string {
   return `${[head.join(","), ...lines].join("\r\n")}\r\n`;
 }
 
-/** Into the reader's downloads. */
+/** Downloads a text as a file. */
 export function downloadText(name: string, text: string, type = "text/csv"): void {
   const address = URL.createObjectURL(new Blob([text], { type }));
   const link = document.createElement("a");

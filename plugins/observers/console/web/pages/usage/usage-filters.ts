@@ -1,10 +1,10 @@
-// What usage is narrowed to.
+// Filters of the usage page.
 import { useState } from "preact/hooks";
 import { html } from "htm/preact";
 import { TextField } from "../../parts/fields.ts";
 import { icon } from "../../parts/icons.ts";
 
-/** Folded away. The filters that are set are always shown, and are removed by a click. */
+/** Collapsible filters. Active filters are always visible, and a click removes them. */
 export function UsageFilters({
   filters,
   tz,

@@ -1,4 +1,4 @@
-/** In the order of reports. */
+/** Usage units, in the order of reports. */
 export const UNITS = [
   "input",
   "cache_read",

@@ -1,4 +1,5 @@
-// What was used and what it cost, by whatever it can be summed up by: a plot over time and a table that equals the command line's.
+// Usage page: usage and cost by any dimension, as a chart over time and a table. The table matches
+// the command line's report.
 import { useMemo } from "preact/hooks";
 import { html } from "htm/preact";
 import { useQuery } from "../../use-query.ts";
@@ -14,7 +15,7 @@ import { formatCompact, formatCount, formatUsd, formatUsdExact, readerZone } fro
 import { toCsv, downloadText } from "./usage-export.ts";
 import { UsageFilters, capitalize } from "./usage-filters.ts";
 
-/** What it can be summed up by here; hours and days are the plot's. */
+/** Dimensions of the table. Hours and days are shown by the chart. */
 const GROUPINGS = [
   "model",
   "key",
@@ -27,7 +28,7 @@ const GROUPINGS = [
   "state",
   "day",
 ] as const;
-/** What it can be narrowed to: each a word of the address and of the command. */
+/** Dimensions to filter by. Each is a URL parameter and an option of the command. */
 const FILTER_NAMES = [
   "model",
   "key",
@@ -103,7 +104,7 @@ export function UsagePage() {
   `;
 }
 
-/** As the command line has it. */
+/** Returns the command-line options of a time range. */
 const rangeFlags = ({ name, from, to }: TimeRange): readonly string[] =>
   /^\d+[hd]$/.test(name)
     ? [`--since ${name}`]
@@ -241,7 +242,7 @@ function UsageTable({
   <//>`;
 }
 
-/** The newest day first, else what cost most. */
+/** Sorts days newest first, and other rows by descending cost. */
 const sortRows = (rows: readonly UsageRow[], by: string): readonly UsageRow[] =>
   rows.toSorted((a, b) =>
     by === "day"
