@@ -1,15 +1,19 @@
-// All accounts as one tree: those of gateway.yaml and those of the store. A name that both have means the file's.
+// Combines the accounts of gateway.yaml and of the store into one tree. If both define a name, the
+// one in gateway.yaml is used.
 import type { AccountConfig } from "../../config/gateway-config.ts";
 import type { AccountRecord, KeyDefaults, KeyLimit } from "../../plugin/store/account.ts";
 
-/** An account, and where it stands when a file says it. */
+/** An account, with its location if gateway.yaml defines it. */
 export interface TreeAccount extends Omit<AccountRecord, "created" | "version"> {
   readonly created?: number;
-  /** 0: it stands in the file, and no command changes it. */
+  /**
+   * Version of the record. `0` if the account is defined in gateway.yaml and no command can change
+   * it.
+   */
   readonly version: number;
 }
 
-/** As it is now. */
+/** Reads the current tree. */
 export const readAccountTree = async (
   shelf: { listAccounts(): Promise<readonly AccountRecord[] | undefined> },
   file: ReadonlyMap<string, AccountConfig>,
@@ -33,7 +37,10 @@ export class AccountTree {
     );
   }
 
-  /** From the outermost on, as far as there are any: one that stands in itself ends where it would begin again. */
+  /**
+   * Returns the existing ancestors and the account itself, outermost first. If an account is nested
+   * in itself, the list ends before it repeats.
+   */
   ancestry(id: string): readonly TreeAccount[] {
     const chain: TreeAccount[] = [];
     for (let at = this.get(id); at !== undefined && !chain.includes(at);) {
@@ -49,12 +56,12 @@ export class AccountTree {
       .join("/");
   }
 
-  /** Directly in it. */
+  /** Returns the accounts directly below this one. */
   children(id: string): TreeAccount[] {
     return this.all().filter(({ parent }) => parent === id);
   }
 
-  /** Levels of it and what stands in it: 1 of one in which none stands. */
+  /** Returns the number of levels from this account down. `1` if no account is nested in it. */
   height(id: string): number {
     const at = this.get(id)!;
     let maxHeight = 1;
@@ -65,14 +72,17 @@ export class AccountTree {
     return maxHeight;
   }
 
-  /** Why its keys may use nothing; undefined: they may. */
+  /** Returns why the account's keys are rejected. Undefined if they are not. */
   closedReason(id: string): "closed" | "broken" | undefined {
     const chain = this.ancestry(id);
     if (chain.some(({ closedAt }) => closedAt !== undefined)) return "closed";
     return chain[0]?.parent === undefined ? undefined : "broken";
   }
 
-  /** What a new key of it gets: of each unit what the nearest says, and after all of them what holds everywhere. */
+  /**
+   * Returns the default limits of a new key. Per unit, the limits of the nearest account apply, and
+   * then the global ones.
+   */
   defaultLimits(id: string | undefined, everywhere: KeyDefaults | undefined): readonly KeyLimit[] {
     const defaultsInChain =
       id === undefined ? [] : this.ancestry(id).map(({ defaults }) => defaults);

@@ -1,4 +1,4 @@
-// What a key or an account may use, as a command says it: looked at, and put into the form in which it is kept.
+// Validates what a command grants to a key or an account, and converts it into the stored form.
 import { nearest } from "../../lib/text.ts";
 import { fail } from "../../model/error.ts";
 import type { KeyDefaults, KeyLimit } from "../../plugin/store/account.ts";
@@ -12,20 +12,20 @@ import {
 } from "../../plugin/store/limit.ts";
 import type { AccountTree } from "./account-tree.ts";
 
-/** What grants are compared with. What they name of models may come later; an account must be there. */
+/** Names that grants are checked against. A model may be added later, but an account must exist. */
 export interface GrantTargets {
-  /** Whether there is a model, an alias or a provider that a pattern means. */
+  /** Whether a model, an alias, or a provider matches the pattern. */
   hasModel(pattern: string): boolean;
   hasFrontend(name: string): boolean;
-  /** Of gateway.yaml. */
+  /** Accounts of gateway.yaml. */
   readonly fileAccounts: ReadonlyMap<string, AccountConfig>;
-  /** "gateway.yaml:12". */
+  /** Returns the location of an account: "gateway.yaml:12". */
   locationOf(account: string): string;
-  /** Of new keys in no account. */
+  /** Defaults of new keys without an account. */
   readonly keyDefaults: KeyDefaults | undefined;
 }
 
-/** A key or an account that is not what its operator looked at is not changed. */
+/** Throws if the record is not the version that the operator saw. */
 export function assertVersion(version: number | undefined, what: string, is: number): void {
   if (version !== undefined && version !== is)
     fail("conflict", `The ${what} has changed since version ${version}: it is at version ${is}.`, {
@@ -34,7 +34,10 @@ export function assertVersion(version: number | undefined, what: string, is: num
     });
 }
 
-/** Every request of a key whose account is not there, or has ended, is refused. */
+/**
+ * Throws if the account does not exist or is closed. All requests of a key with such an account
+ * would be rejected.
+ */
 export function assertAccountExists(
   account: string | undefined,
   tree: AccountTree,
@@ -71,11 +74,14 @@ export function unknownGrantWarnings(
   ];
 }
 
-/** Undefined: none. */
+/** Returns the limits with their scope, or undefined if there are none. */
 export const toScopedLimits = (limits: readonly KeyLimit[], scope: string): Limit[] | undefined =>
   limits.length > 0 ? limits.map((limit) => ({ scope, ...limit })) : undefined;
 
-/** The limits of a command's input. An amount that a number can hold exactly is kept as a number. */
+/**
+ * Parses the limits of a command's input. An amount that a number represents exactly becomes a
+ * number.
+ */
 export const parseLimits = (limits: readonly string[]): KeyLimit[] =>
   limits.map((text) => {
     const { scope: _, max, ...limit } = parseScopedLimit(text, "");
@@ -87,20 +93,26 @@ export const toLabels = (
 ): Record<string, string> | undefined =>
   labels && Object.keys(labels).length > 0 ? (labels as Record<string, string>) : undefined;
 
-/** The same of what is kept in another form than it is said in; an empty one is none. */
+/**
+ * Like `mergeValue`, for a value that is stored in another form than in the input. An empty result
+ * becomes undefined.
+ */
 export const mergeConverted = <S, T>(
   now: S | null | undefined,
   before: T | undefined,
   kept: (now: S) => T | undefined,
 ): T | undefined => (now === undefined ? before : now === null ? undefined : kept(now));
 
-/** What an update says in place of what was: null takes it away, what it does not say stays. */
+/** Merges an update: null removes the value, and undefined keeps it. */
 export const mergeValue = <T>(now: T | null | undefined, before: T | undefined): T | undefined =>
   now === undefined ? before : (now ?? undefined);
 
-/** How far a limit is used, in an answer. `max`, `used`, `held` and `left` count `unit`; nano_usd is a billionth of a dollar. */
+/**
+ * Usage of a limit, as commands return it. `max`, `used`, `held`, and `left` are in `unit`.
+ * `nano_usd` is a billionth of a US dollar.
+ */
 export interface ShownLimitUsage extends Omit<LimitUsage, "per"> {
-  /** As in usd=5/month. */
+  /** As text: "usd=5/month". */
   readonly limit: string;
 }
 
@@ -109,7 +121,7 @@ export const toLimitUsage = ({ per, ...count }: LimitUsage): ShownLimitUsage => 
   limit: formatLimit({ ...count, per }),
 });
 
-/** The limits and the new keys' limits of a record, as texts. */
+/** Returns the limits and default limits of a record as texts. */
 export const shownLimits = ({
   limits,
   defaults,

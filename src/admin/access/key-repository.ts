@@ -1,4 +1,5 @@
-// What the store keeps of keys and accounts, as commands use it: the same in a running gateway and on the store itself.
+// Access to keys and accounts for commands. The interface is the same in a running gateway and on
+// the store itself.
 import type { AccountRecord } from "../../plugin/store/account.ts";
 import type { Limit, LimitUsage } from "../../plugin/store/limit.ts";
 import type { KeyRecord } from "../../plugin/store/key.ts";
@@ -6,18 +7,18 @@ import type { Store } from "../../plugin/store/store.ts";
 import type { createOpeningRows } from "./opening-balance.ts";
 
 export interface KeyRepository {
-  /** All of them, in the order in which they were made; ended ones too. */
+  /** Lists all keys in order of creation, including expired and revoked ones. */
   listKeys(): Promise<readonly KeyRecord[]>;
-  /** By id, ended ones too; undefined: the store keeps none. */
+  /** Lists all accounts by ID, including closed ones. Undefined if the store keeps none. */
   listAccounts(): Promise<readonly AccountRecord[] | undefined>;
-  /** Empty where the store cannot tell. */
+  /** Returns the usage of limits. Empty if the store does not support it. */
   readLimits(limits: readonly Limit[]): Promise<readonly LimitUsage[]>;
-  /** Durable, and known everywhere, when it resolves. */
+  /** Writes a key. When it resolves, the key is durable and every process uses it. */
   writeKey(record: KeyRecord): Promise<void>;
   writeAccount(record: AccountRecord): Promise<void>;
-  /** What a key had spent elsewhere. Durable when it resolves. */
+  /** Writes what a key has spent elsewhere. Resolves when the rows are durable. */
   writeOpening(opening: ReturnType<typeof createOpeningRows>): Promise<void>;
-  /** Hears, when it is so, what became of a key or an account. */
+  /** Called after a key or an account was changed. */
   onChanged?(what: RecordChange, id: string): void;
 }
 
@@ -27,12 +28,12 @@ export type RecordChange =
 
 const PAGE_SIZE = 500;
 
-/** What a store is asked of them. */
+/** Returns the read methods on top of a store. */
 export const createRepositoryReads = (
   store: Pick<Store, "listKeys" | "listAccounts" | "readLimits">,
   now: () => number,
 ): Pick<KeyRepository, "listKeys" | "listAccounts" | "readLimits"> => ({
-  // Admin tokens are kept as keys are, and are none.
+  // Admin tokens are stored like keys, but are not API keys.
   listKeys: async () =>
     (await readAllPages((page) => store.listKeys(page))).filter(({ admin }) => admin === undefined),
   listAccounts: async () => store.listAccounts && readAllPages((page) => store.listAccounts!(page)),

@@ -1,22 +1,26 @@
-// What a key had spent before it was here, as two rows of the ledger: they count in the windows that are now, so that what is left of its
-// budgets is right from its first request on. Done again they change nothing.
+// Creates two ledger rows for what an imported key has already spent. They count in the current
+// windows, so the remaining budgets are right from the first request. Writing them again changes
+// nothing.
 import type { Limit } from "../../plugin/store/limit.ts";
 import type { KeyRecord } from "../../plugin/store/key.ts";
 import type { Reserve, Settle } from "../../plugin/store/store.ts";
 
-/** What stands where a provider stands in other rows. */
+/** Target of these rows, in place of a provider. */
 const OPENING_TARGET = {
   provider: "opening",
   model: "balance",
   protocol: null,
   credential: "",
 } as const;
-/** Of its digest: enough to be its own. */
+/** Number of characters of the digest that make the ID unique. */
 const ID_LENGTH = 24;
 
 type Stamped<C> = C & { readonly at: number };
 
-/** `limits`: the key's own, and those of the accounts that it stands in. `account`: their path. */
+/**
+ * Creates the rows. `limits`: limits of the key and of the accounts that it is nested in.
+ * `account`: path of the account.
+ */
 export function createOpeningRows(of: {
   readonly key: Pick<KeyRecord, "id" | "digest" | "labels">;
   readonly limits: readonly Limit[];
@@ -39,7 +43,7 @@ export function createOpeningRows(of: {
       privacy: "off",
       labels: key.labels ?? {},
       account,
-      // What takes nothing is never refused: it was spent, whatever the limit says.
+      // A reserve of 0 is never rejected. The amount is already spent, whatever the limit is.
       claims: budgets.map((limit) => ({ ...limit, take: 0n })),
       holdNano: 0n,
       price: null,

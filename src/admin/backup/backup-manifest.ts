@@ -1,19 +1,23 @@
-// What a backup says of itself. It is the last file in it, so that the others need not be read twice.
+// Describes a backup. The manifest is the last file in it, so that the other files need not be read
+// twice.
 import type { LedgerBackup } from "../../plugin/store/ledger-maintenance.ts";
 import { fail } from "../../model/error.ts";
 
 export interface BackupManifest {
   readonly kind: "tollgate backup";
   readonly version: 1;
-  /** Which Tollgate made it, and when. */
+  /** Tollgate version that created it, and when. */
   readonly tollgate: string;
   readonly at: number;
-  /** The store, as gateway.yaml names it: another kind of store cannot read the copy. */
+  /** Plugin name of the store in gateway.yaml. Another type of store cannot read the backup. */
   readonly store: string;
-  /** The newest row. */
+  /** Newest row. */
   readonly head: LedgerBackup["head"] | null;
   readonly sums: Omit<LedgerBackup["total"], "costNano"> & { readonly costNano: string };
-  /** What was erased so far: a copy from before that has it still, and `restore --erased-in` takes it out again. */
+  /**
+   * Texts that were erased so far. An older backup still contains them, and `restore --erased-in`
+   * removes them.
+   */
   readonly erased: readonly string[];
   readonly files: readonly BackupFile[];
 }
@@ -25,7 +29,7 @@ export interface BackupFile {
 
 export const MANIFEST_NAME = "manifest.json";
 export const LEDGER_NAME = "ledger";
-/** What else there is to keep of a state folder. */
+/** Other files of the state directory that a backup contains. */
 export const OTHER_FILES = /^(?:files\/key|catalog\/[\w.@-]{1,80})$/;
 
 export const toManifestSums = ({ calls, usage, costNano, unpriced }: LedgerBackup["total"]) => ({
@@ -40,7 +44,7 @@ export function parseManifest(text: string): BackupManifest {
     const parsed = JSON.parse(text) as BackupManifest;
     if (parsed.kind === "tollgate backup" && parsed.version === 1) return parsed;
   } catch {
-    // Said below.
+    // Reported below.
   }
   return fail("invalid", "It is no backup that this version of Tollgate can read.", {
     code: "no_backup",

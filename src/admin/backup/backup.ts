@@ -1,4 +1,5 @@
-// All that a gateway keeps, in one file, while it serves: the store's copy, the key that signs addresses, the last good lists.
+// Writes everything that a gateway stores into one file, while it serves: the store's copy, the key
+// that signs URLs, and the last valid model lists.
 import { createHash, randomBytes } from "node:crypto";
 import { createReadStream, existsSync } from "node:fs";
 import { open, readdir, rename, rm, stat, type FileHandle } from "node:fs/promises";
@@ -19,7 +20,7 @@ import {
 
 export interface BackupRequest {
   readonly store: Pick<Store, "maintenance">;
-  /** As gateway.yaml names it. */
+  /** Plugin name of the store in gateway.yaml. */
   readonly use: string;
   readonly stateDir: string;
   readonly version: string;
@@ -32,7 +33,10 @@ export interface BackupResult {
   readonly manifest: BackupManifest;
 }
 
-/** `file`: absolute, and not there yet. */
+/**
+ * Creates a backup.
+ * @param file Absolute path of a file that does not exist.
+ */
 export async function createBackup(of: BackupRequest, file: string): Promise<BackupResult> {
   const began = performance.now();
   const { maintenance } = of.store;
@@ -104,7 +108,7 @@ class TarWriter {
     await this.#write(createTarHeader(name, size, mtimeMs));
     const digest = createHash("sha256");
     let bytes = 0;
-    // No more than its head says, should it grow meanwhile.
+    // If the file grows in the meantime, only the size in its header is written.
     for await (const chunk of createReadStream(path, { highWaterMark: 1 << 20 })) {
       const some = (chunk as Buffer).subarray(0, size - bytes);
       bytes += some.length;
@@ -116,7 +120,7 @@ class TarWriter {
     this.files.push({ name, bytes, sha256: digest.digest("hex") });
   }
 
-  /** Durable when it resolves; how many bytes it is in all. */
+  /** Finishes the file. Resolves with its total size in bytes, when it is durable. */
   async end(manifest: string): Promise<number> {
     const text = Buffer.from(manifest);
     await this.#write(createTarHeader(MANIFEST_NAME, text.length, wallClock()));

@@ -1,4 +1,4 @@
-// A config's store as it is before it is opened: it can take a copy back, and read an archive.
+// Creates a store without opening it, so that it can restore a backup or read an archive.
 import type { GatewayConfig } from "../../config/gateway-config.ts";
 import type { Log } from "../../lib/log/log.ts";
 import { LifetimeScope, SharedResources } from "../../lib/lifetime-scope.ts";
@@ -8,7 +8,7 @@ import { createPluginPeers } from "../../runtime/services/plugin-peers.ts";
 import type { ContextServices } from "../../runtime/services.ts";
 import { setUpStore } from "../../runtime/ledger/open-store.ts";
 
-/** With its scope, which ends it. */
+/** Returns the store with its scope, which closes it. */
 export async function createClosedStore(
   config: Pick<GatewayConfig, "store" | "file" | "stateDir">,
   log: Log,

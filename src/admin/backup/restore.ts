@@ -1,5 +1,5 @@
-// A backup becomes a state folder. Everything is looked through before anything is where a gateway would find it; what fails leaves the
-// folder as empty as it was.
+// Restores a state directory from a backup. Everything is verified before it is moved to where a
+// gateway would find it. If anything fails, the directory stays empty.
 import { createHash, randomBytes } from "node:crypto";
 import { chmod, mkdir, open, readdir, readFile, rename, rm } from "node:fs/promises";
 import { dirname, join } from "node:path";
@@ -25,7 +25,7 @@ import {
 export interface RestoreResult {
   readonly stateDir: string;
   readonly manifest: BackupManifest;
-  /** Texts that were taken out again. */
+  /** Number of texts that were erased again. */
   readonly erased: number;
 }
 
@@ -34,7 +34,7 @@ export async function restoreBackup(
   of: {
     readonly log: Log;
     readonly backup: AsyncIterable<Uint8Array>;
-    /** What was erased since the backup was made. */
+    /** Texts that were erased since the backup was made. */
     readonly erased: readonly string[];
   },
 ): Promise<RestoreResult> {
@@ -87,7 +87,7 @@ async function assertStateDirEmpty(stateDir: string): Promise<void> {
     });
 }
 
-/** All files of a backup, each as its manifest says. */
+/** Unpacks all files of a backup and checks them against its manifest. */
 async function unpackBackup(
   backup: AsyncIterable<Uint8Array>,
   folder: string,
@@ -138,7 +138,7 @@ async function extractFile(
   return { name, bytes, sha256: digest.digest("hex") };
 }
 
-/** What the store has found in its copy, and what was written down of it. */
+/** Throws if the content that the store found in its copy differs from the manifest. */
 function assertMatchesManifest({ head, sums }: BackupManifest, found: LedgerBackup): void {
   const same =
     JSON.stringify(found.head ?? null) === JSON.stringify(head) &&

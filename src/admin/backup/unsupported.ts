@@ -1,6 +1,6 @@
 import { fail } from "../../model/error.ts";
 
-/** What a store does without is said by the command that asks for it. */
+/** Throws the error of a command that the store does not support. */
 export const failUnsupported = (
   use: string,
   what: string,

@@ -1,4 +1,5 @@
-// How often admins have looked at single requests: counted by whose command it was, and which ones is not kept.
+// Counts how often each principal has read individual requests. Which requests they were is not
+// recorded.
 import { BoundedMap } from "../../lib/bounded-map.ts";
 import { type CommandPrincipal, principalId } from "../../runtime/access/principal.ts";
 
@@ -6,11 +7,11 @@ export interface AccessCount {
   readonly actor: string;
   readonly command: string;
   readonly count: number;
-  /** The last one, in Unix milliseconds. */
+  /** Time of the last access, in Unix milliseconds. */
   readonly lastAt: number;
 }
 
-/** Of one process; the oldest go first. */
+/** Maximum number of principals, per process. The oldest are dropped first. */
 const MAX_COUNTS = 1_000;
 
 export class AccessCounter {
@@ -27,7 +28,7 @@ export class AccessCounter {
     this.#counts.set(id, { actor: principal.name, command, count, lastAt: this.#now() });
   }
 
-  /** The most first. */
+  /** Returns the counts, highest first. */
   list(): readonly AccessCount[] {
     return this.#counts
       .entries()

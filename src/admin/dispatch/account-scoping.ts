@@ -1,5 +1,6 @@
-// A giver that is held to one account: what it says is narrowed to that account before the command is run, and what it is shown
-// afterwards. What is of another account is told as what is not there, in the same words and by the same way.
+// Restricts principals that are limited to one account. The input is narrowed before the command
+// runs, and the output is filtered afterwards. An object of another account is reported as not
+// found, with the same message and timing.
 import type { Store } from "../../plugin/store/store.ts";
 import { getFault } from "../../model/error.ts";
 import { listAllKeys } from "../../runtime/access/list-all-keys.ts";
@@ -11,9 +12,12 @@ import { jsonReplacer } from "../socket/control-client.ts";
 import type { CommandPrincipal } from "../../runtime/access/principal.ts";
 import type { CommandSpec, AccountScopeRule } from "../schema/command-spec.ts";
 
-/** What accounts and keys there are. */
+/** The existing accounts and keys. */
 export interface ScopeDirectory {
-  /** From the outermost account to this one; just itself where it is not known. */
+  /**
+   * Returns the path from the outermost account to this one. Contains only this one if it is
+   * unknown.
+   */
   accountPath(account: string): readonly string[];
   listKeys(): Promise<readonly Pick<KeyRecord, "id" | "name" | "account" | "admin">[]>;
 }
@@ -34,7 +38,7 @@ export const createScopeDirectory = (
   listKeys: listAllKeys(store),
 });
 
-/** Fails if the giver is limited to an account and the command is about the whole gateway. */
+/** Throws if the principal is limited to an account and the command concerns the whole gateway. */
 export function assertScopable(
   { accountScope: rule }: Pick<CommandSpec, "accountScope">,
   { name, account }: CommandPrincipal,
@@ -47,7 +51,10 @@ export function assertScopable(
     );
 }
 
-/** Fails for what is of another account. Called after `mustBeScoped`. */
+/**
+ * Returns the input, narrowed to the principal's account. Throws if it names an object of another
+ * account. Called after `assertScopable`.
+ */
 export async function narrowInput(
   { accountScope: rule }: Pick<CommandSpec, "accountScope">,
   input: JsonObject,
@@ -68,7 +75,7 @@ export async function narrowInput(
   return scoped;
 }
 
-/** The answer, as such a giver may have it. */
+/** Returns the part of the answer that the principal may see. */
 export function filterOutput(
   { accountScope: rule }: Pick<CommandSpec, "accountScope">,
   answer: unknown,
@@ -91,7 +98,7 @@ export function filterOutput(
   return hideOuterLimits(shown, account, scopes);
 }
 
-/** What limits of accounts outside have counted is others' use too. */
+/** Removes the usage of limits of outer accounts, because it includes the usage of others. */
 function hideOuterLimits(answer: JsonObject, within: string, scopes: ScopeDirectory): unknown {
   return JSON.parse(JSON.stringify(answer, jsonReplacer), (name, value: unknown) =>
     name === "limitUsage" && Array.isArray(value)
@@ -117,7 +124,10 @@ function narrowAccount(
   });
 }
 
-/** By its id; all keys are looked through, whosever they are, so that the time tells nothing. */
+/**
+ * Returns the ID of a key in the account. All keys are searched, whatever their account, so that
+ * the response time reveals nothing.
+ */
 async function resolveScopedKey(
   said: string,
   within: string,
@@ -134,7 +144,10 @@ async function resolveScopedKey(
   return id ?? fail("not_found", `There is no key "${said}".`, { code: "no_such_key" });
 }
 
-/** An account by its name, or as rows say it: "acme/research". */
+/**
+ * Whether an account is in scope. It is given by its name, or by its path as in ledger rows:
+ * "acme/research".
+ */
 function isInScope(value: Json | undefined, account: string, scopes: ScopeDirectory): boolean {
   if (typeof value !== "string") return false;
   return (value.includes("/") ? value.split("/") : scopes.accountPath(value)).includes(account);

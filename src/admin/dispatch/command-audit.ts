@@ -1,4 +1,5 @@
-// What a command changes is written down before it takes effect, and how it ended afterwards. What cannot be written down is not done.
+// Writes changes to the audit log: each command before it takes effect, and its result afterwards.
+// A change that cannot be written to the audit log is rejected.
 import type { Log } from "../../lib/log/log.ts";
 import type { SecretMask } from "../../lib/log/secret-mask.ts";
 import { nextRequestId } from "../../lib/request-id.ts";
@@ -11,9 +12,9 @@ import type { Services } from "../../runtime/services.ts";
 import { jsonReplacer } from "../socket/control-client.ts";
 import type { CommandPrincipal } from "../../runtime/access/principal.ts";
 
-/** A store that is silent for so long has not written it. */
+/** Timeout of the store, in milliseconds. Afterwards the entry counts as not written. */
 const TIMEOUT_MS = 5_000;
-/** Of what was there, and of what was asked for, in characters of JSON. */
+/** Maximum length of the state before and of the input, in characters of JSON. */
 const MAX_JSON_CHARS = 4_096;
 
 export interface AuditedRun {
@@ -23,7 +24,9 @@ export interface AuditedRun {
   readonly after: unknown;
 }
 
-/** Absent in a store: its commands are done without. */
+/**
+ * Audit log of the store. Undefined if the store has none: commands are then executed without it.
+ */
 export interface CommandAuditOptions {
   readonly auditLog: AuditLog | undefined | null;
   readonly mask: Pick<SecretMask, "maskText">;
@@ -78,7 +81,10 @@ export class CommandAudit {
     }
   }
 
-  /** Signing in and out. It is done also where it cannot be written down: what keeps the log from growing is looked for in the console. */
+  /**
+   * Records a login or logout. It succeeds even if it cannot be recorded, because operators need
+   * the console to find out why the log fails.
+   */
   async recordSignIn(
     command: string,
     { name: actor, role, channel, address }: CommandPrincipal,
@@ -113,16 +119,19 @@ export class CommandAudit {
 
 const REJECTED = { outcome: "failed", code: "refused" } as const;
 
-/** Whether an answer says that nothing was changed, as that of a reload does. */
+/** Whether an answer reports that nothing was changed, as after a rejected reload. */
 const isRejectedResult = (answer: unknown): boolean =>
   typeof answer === "object" && answer !== null && "ok" in answer && answer.ok === false;
 
 const isEmpty = (raw: Json): boolean =>
   typeof raw === "object" && raw !== null && Object.keys(raw).length === 0;
 
-/** A person may be known by these, and what is in the chain cannot be erased: that they were said is kept, and not what. */
+/**
+ * Members that may identify a person. Entries of the hash chain cannot be erased, so only their
+ * presence is recorded, not their value.
+ */
 const PERSONAL_MEMBERS = new Set(["name", "labels", "reason", "keyName"]);
-/** Secrets, their hashes, and what only counts. */
+/** Members that are omitted: secrets, their hashes, and derived counts. */
 const OMITTED_MEMBERS = new Set(["secret", "digest", "token", "limitUsage", "warnings"]);
 
 function redact(value: Json): Json {

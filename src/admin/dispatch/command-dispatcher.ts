@@ -1,5 +1,6 @@
-// The one way to every command, whichever door it came in by: the command is known, its giver's role is high enough, what it says has
-// the right form and is of its account; and what changes anything is written down first.
+// Executes every command, regardless of how it arrived. It checks that the command exists, that the
+// principal's role is sufficient, that the input is valid, and that it concerns the principal's
+// account. Changes are written to the audit log first.
 import type { Schema } from "../../config/schema-dialect.ts";
 import { fail } from "../../model/error.ts";
 import type { JsonObject } from "../../model/values.ts";
@@ -18,7 +19,10 @@ import type { CommandHandler, CommandHandlerMap } from "../socket/control-socket
 import type { CommandSpec } from "../schema/command-spec.ts";
 import { COMMAND_SPECS } from "../schema/command-specs.ts";
 
-/** Each piece of work begins when the one before it has ended, however that was: between what it reads and what it writes nothing changes. */
+/**
+ * Runs tasks one after another, even if one fails. Nothing changes between a task's reads and
+ * writes.
+ */
 function createSerialQueue(): <T>(work: () => Promise<T>) => Promise<T> {
   let last: Promise<unknown> = Promise.resolve();
   return (work) => {
@@ -28,7 +32,7 @@ function createSerialQueue(): <T>(work: () => Promise<T>) => Promise<T> {
   };
 }
 
-/** A command of the table or of a plugin, and what it does. */
+/** A command of the gateway or of a plugin, with its handler. */
 export interface RegisteredCommand {
   readonly name: string;
   readonly spec: Omit<CommandSpec, "cli" | "worksOffline">;
@@ -37,25 +41,26 @@ export interface RegisteredCommand {
 
 export interface DispatcherOptions {
   readonly commands: CommandHandlerMap;
-  /** Those that plugins bring, as they are mounted now. */
+  /** Commands of the plugins that are mounted now. */
   readonly pluginCommands: {
-    /** Undefined: it is no name of a plugin's command. */
+    /** Returns undefined if no plugin has a command of this name. */
     find(name: string): RegisteredCommand | undefined;
     all(): readonly RegisteredCommand[];
   };
   readonly scopes: ScopeDirectory;
   readonly audit: CommandAudit;
-  /** Where no gateway runs there is none. */
+  /** Unset if no gateway runs. */
   readonly accessCounter?: Pick<AccessCounter, "count">;
 }
 
-/** What is asked for beside the input. */
+/** Options of a command call besides its input. */
 export interface DispatchOptions {
-  /** It is changed only if it is as this says, as `etagOf` made it of the reading. */
+  /** ETag from `createEtag`. The record is changed only if it still has this ETag. */
   readonly ifMatch?: string | undefined;
   /**
-   * Executes a command that is repeated once only. Called after role, input, and account have been checked, so a replayed result
-   * passes the same checks as the first one; `said` is the input that the principal was narrowed to.
+   * Executes a repeated command only once. Called after role, input, and account have been checked,
+   * so a replayed result passes the same checks as the first one. `said` is the input after it was
+   * narrowed to the principal's account.
    */
   readonly runOnce?:
     | ((said: JsonObject, work: () => Promise<unknown>) => Promise<unknown>)
@@ -72,19 +77,19 @@ export class CommandDispatcher {
     this.#options = options;
   }
 
-  /** Fails in words for a plugin's command that there is not. */
+  /** Returns a command. Throws an explanation if a plugin's command does not exist. */
   find(name: string): RegisteredCommand | undefined {
     const { commands, pluginCommands } = this.#options;
     if (Object.hasOwn(commands, name)) return { name, spec: SPECS[name]!, run: commands[name]! };
     return pluginCommands.find(name);
   }
 
-  /** Whether such a giver may give it at all. */
+  /** Whether the principal may use the command at all. */
   isAllowed({ role, account }: CommandPrincipal, facts: RegisteredCommand["spec"]): boolean {
     return hasRole(role, facts.role) && (account === undefined || facts.accountScope !== undefined);
   }
 
-  /** All of them, the gateway's own first. */
+  /** Returns all commands, the gateway's own first. */
   list(): readonly RegisteredCommand[] {
     const { commands, pluginCommands } = this.#options;
     return [...Object.keys(commands).map((name) => this.find(name)!), ...pluginCommands.all()];
@@ -132,7 +137,7 @@ export class CommandDispatcher {
     );
   }
 
-  /** What it is about, as it is now; undefined: no command reads it. */
+  /** Reads the record that the command changes. Undefined if no command reads it. */
   async #readBefore(
     { changedRecord }: RegisteredCommand["spec"],
     raw: JsonObject,
@@ -142,7 +147,7 @@ export class CommandDispatcher {
       changedRecord?.readCommand === undefined
         ? undefined
         : this.#options.commands[changedRecord.readCommand];
-    // One that is not there is the command's own to tell.
+    // The command itself reports a missing record.
     return read?.({ [changedRecord!.idMember]: raw[changedRecord!.idMember]! }, principal).catch(
       () => undefined,
     );

@@ -1,5 +1,5 @@
-// What a command is given, against its schema: the one place for all commands, the gateway's own and the plugins', and for
-// all doors.
+// Validates the input of every command against its schema, for the gateway's and the plugins'
+// commands and for all interfaces.
 import { toSentence } from "../../config/schema/schema-errors.ts";
 import type { Schema } from "../../config/schema-dialect.ts";
 import { valueAt } from "../../config/source/config-tree.ts";
@@ -10,7 +10,10 @@ import type { CommandPrincipal } from "../../runtime/access/principal.ts";
 import type { CommandHandler } from "../socket/control-socket.ts";
 import { COMMAND_SPECS, type CommandName, type InputOf } from "../schema/command-specs.ts";
 
-/** `outside`: whether what stands at a pointer is text that may be meant as a number or a truth value. */
+/**
+ * Validates an input.
+ * @param outside Whether the value at a pointer is text that may represent a number or a boolean.
+ */
 export const checkInput = (
   schema: Schema,
   input: JsonObject,
@@ -21,7 +24,10 @@ export const checkInput = (
     return { text: typeof value === "string" ? value : JSON.stringify(value), mayShow: true };
   });
 
-/** With its defaults, or an error that names each member that is wrong and what it should be. */
+/**
+ * Returns the input with its defaults. Throws an error that names each invalid member and the
+ * expected value.
+ */
 export function validateInput(schema: Schema, input: JsonObject): JsonObject {
   const { value, errors } = checkInput(schema, input, () => false);
   const [first] = errors;
@@ -32,7 +38,7 @@ export function validateInput(schema: Schema, input: JsonObject): JsonObject {
   });
 }
 
-/** A command's work, as the table types its input. */
+/** Command handlers with the input types of the command table. */
 type CommandHandlers<N extends CommandName> = {
   readonly [Name in N]: (
     input: InputOf<Name>,
@@ -41,7 +47,7 @@ type CommandHandlers<N extends CommandName> = {
   ) => Promise<unknown>;
 };
 
-/** Commands of the table, each behind the check of its input. */
+/** Wraps each handler with the validation of its input. */
 export const withInputChecks = <N extends CommandName>(
   works: CommandHandlers<N>,
 ): Record<N, CommandHandler> =>
@@ -57,6 +63,6 @@ export const withInputChecks = <N extends CommandName>(
     ]),
   ) as Record<N, CommandHandler>;
 
-/** A caller in this process may say undefined where JSON says nothing. */
+/** Removes undefined members, which callers in this process may pass where JSON has none. */
 export const omitUndefined = (input: JsonObject): JsonObject =>
   Object.fromEntries(Object.entries(input).filter(([, value]) => value !== undefined));

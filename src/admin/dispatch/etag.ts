@@ -1,15 +1,18 @@
-// What an answer was when it was read, in one word: for a client that changes something only if it is still so.
+// Computes the ETag of an answer, so that a client can change a record only if it is unchanged.
 import { hash } from "node:crypto";
 import { jsonReplacer } from "../socket/control-client.ts";
 
-/** Of records that count their versions by these alone: what was spent since is no change of a key. */
+/**
+ * Returns the ETag. If the records have versions, only these count, because spending does not
+ * change a key.
+ */
 export function createEtag(answer: unknown): string {
   const versions = listVersions(answer);
   const content = versions.length > 0 ? versions : answer;
   return `"${hash("sha256", JSON.stringify(content ?? null, jsonReplacer)).slice(0, 32)}"`;
 }
 
-/** Of the records in its lists, each with its id. */
+/** Returns the IDs and versions of the records in an answer. */
 function listVersions(answer: unknown): readonly unknown[] {
   if (typeof answer !== "object" || answer === null) return [];
   return Object.values(answer)

@@ -1,5 +1,6 @@
-// The admin API: every command of the table and of plugins at /admin/v1/<command>, for those that hold a token or a session. There is no
-// route here that is no command, but for the lists of them and for signing in and out.
+// Serves the admin API: every command of the gateway and of plugins at /admin/v1/<command>, for
+// holders of a token or a session. Other routes exist only for the lists of commands, and for login
+// and logout.
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Schema } from "../../config/schema-dialect.ts";
 import type { Log } from "../../lib/log/log.ts";
@@ -52,7 +53,10 @@ export interface AdminApiOptions {
   readonly log: Pick<Log, "error">;
 }
 
-/** Nothing of it is kept by a browser, shown in another page's frame, or taken for anything but JSON. */
+/**
+ * Prevents browsers from caching a response, showing it in another page's frame, or treating it as
+ * anything but JSON.
+ */
 const RESPONSE_HEADERS = {
   "content-type": "application/json",
   "cache-control": "no-store",
@@ -69,7 +73,7 @@ export class AdminApi {
     this.#options = options;
   }
 
-  /** Answers it, whatever goes wrong. */
+  /** Answers a request. Never throws. */
   async serve(req: IncomingMessage, res: ServerResponse): Promise<void> {
     const id = nextRequestId();
     try {
@@ -138,7 +142,7 @@ export class AdminApi {
     return ok(await dispatcher.dispatch(name, input, giver, { ifMatch, runOnce: once }));
   }
 
-  /** The commands that it may give. */
+  /** Returns the commands that the principal may use. */
   #describeCommands(principal: CommandPrincipal): readonly JsonObject[] {
     return this.#allowedCommands(principal).map((command) => {
       const { summary, input, output, role, writes } = command.spec;
@@ -153,21 +157,24 @@ export class AdminApi {
     return dispatcher.list().filter(({ spec }) => dispatcher.isAllowed(principal, spec));
   }
 
-  /** A session, or a token, as its holder may see it: a page offers what `commands` lists, and nothing that would be refused. */
+  /**
+   * Returns the session or token as its holder may see it. A page offers only the commands in
+   * `commands`, so none of them is rejected for its role.
+   */
   #toShownPrincipal(principal: CommandPrincipal, expiresAt?: number) {
     const { name, role, account, channel } = principal;
     const commands = this.#allowedCommands(principal).map((command) => command.name);
     return { name, role, account: account ?? null, channel, expiresAt, commands };
   }
 
-  /** To the identity provider. */
+  /** Redirects to the identity provider. */
   async #redirectToProvider(req: IncomingMessage): Promise<ApiResponse> {
     const secure = this.#options.adminPrincipals.isSecure(req);
     const { location, cookie } = await this.#options.oidc.start(req, secure);
     return redirect(location, cookie === undefined ? [] : [cookie]);
   }
 
-  /** And from there, to the first page. */
+  /** Handles the return from the identity provider, and redirects to the start page. */
   async #finishSignIn(req: IncomingMessage): Promise<ApiResponse> {
     const { adminPrincipals, oidc } = this.#options;
     const secure = adminPrincipals.isSecure(req);
@@ -197,7 +204,7 @@ export class AdminApi {
     return this.#options.oidc.isConfigured ? { sign_in: OIDC_PATH } : {};
   }
 
-  /** A browser that is not signed in is told where people are. */
+  /** Returns the caller's session. Without one, the error contains the login option. */
   async #whoAmI(req: IncomingMessage): Promise<ApiResponse> {
     try {
       return ok({
@@ -233,7 +240,7 @@ export class AdminApi {
       );
     }
     const principal = await adminPrincipals.login(req, parseLogin(await readJsonBody(req)));
-    // A word that was there before is never the one of what was begun now.
+    // Ends the previous session, so that an old token can never belong to the new session.
     end();
     const { token, session } = await this.#startSession(req, principal);
     const cookie = formatSessionCookie(token, secure, session.expiresAt - session.startedAt);
@@ -242,7 +249,10 @@ export class AdminApi {
   }
 }
 
-/** A browser that is sent here gets the sign-in page with the code of what went wrong; programs get the error itself. */
+/**
+ * Redirects a browser to the login page with the error code. Other clients receive the error
+ * itself.
+ */
 async function redirectErrors(
   req: IncomingMessage,
   work: Promise<ApiResponse>,

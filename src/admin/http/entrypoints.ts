@@ -1,4 +1,4 @@
-// The doors by which commands come in: the control socket, and the admin listener's API.
+// Opens the interfaces for commands: the control socket and the admin listener.
 import type { OidcConfig } from "../../config/gateway-config.ts";
 import type { LifetimeScope } from "../../lib/lifetime-scope.ts";
 import type { ProviderClient } from "../../plugin/call.ts";
@@ -13,14 +13,17 @@ import { AdminApi } from "./admin-api.ts";
 import type { AdminPrincipals } from "../../runtime/access/admin-principals.ts";
 import { OidcSignIn } from "./oidc-sign-in.ts";
 
-/** Before any port of clients: what is in the way is known before they come. `scope` ends the socket. */
+/**
+ * Opens the interfaces before any client port, so that problems are known before clients arrive.
+ * `scope` closes the socket.
+ */
 export async function openEntrypoints(
   dispatcher: CommandDispatcher,
   services: Pick<Services, "adminPrincipals" | "log" | "mask" | "stateDir" | "store" | "proxy">,
   of: {
     stage: Pick<GenerationSlot, "listenAdmin" | "current">;
     scope: LifetimeScope;
-    /** A descriptor that was open before we came. */
+    /** Descriptor that was already open when the process started. */
     fd: number | undefined;
   },
 ): Promise<ListenerHandle | undefined> {
@@ -42,7 +45,9 @@ export async function openEntrypoints(
   );
 }
 
-/** The module takes long to load, and most gateways have no identity provider. */
+/**
+ * Loaded on demand, because the module loads slowly and most gateways have no identity provider.
+ */
 const createOidcFetch =
   (proxy: Services["proxy"]) =>
   ({ issuer }: OidcConfig): ProviderClient["fetch"] =>
@@ -64,7 +69,10 @@ const createOidcFetch =
     }).fetch(to, init);
   };
 
-/** The owner of the state folder may do all. What asks with a token says to be that token's holder, and no more. */
+/**
+ * Creates the dispatcher of the control socket. The owner of the state directory has all rights. A
+ * request with a token has only that token's rights.
+ */
 const createControlDispatcher = (
   dispatcher: CommandDispatcher,
   adminPrincipals: Pick<AdminPrincipals, "identifyToken">,

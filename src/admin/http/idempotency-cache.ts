@@ -1,12 +1,13 @@
-// Idempotency-Key on the admin API: a command that is repeated under one key is executed once, and later calls get the same result. Results
-// are kept in memory for 10 minutes, because the result of keys.create contains the secret. They are keyed by principal, and the gate
-// checks role and account again before it hands one out.
+// Implements the Idempotency-Key header of the admin API. A command that is repeated with the same
+// key is executed once, and later calls get the same result. Results are kept in memory for 10
+// minutes, because the result of keys.create contains the secret. They are stored by principal, and
+// the dispatcher checks role and account again before it returns one.
 import { hash } from "node:crypto";
 import { BoundedMap } from "../../lib/bounded-map.ts";
 import { fail, getFault } from "../../model/error.ts";
 
 const TTL_MS = 10 * 60_000;
-/** Results of one principal. */
+/** Maximum number of results per principal. */
 const MAX_PER_PRINCIPAL = 100;
 const MAX_PRINCIPALS = 1_000;
 const KEY_PATTERN = /^[!-~]{1,255}$/;
@@ -18,10 +19,13 @@ interface CachedResult {
 }
 
 export class IdempotencyCache {
-  /** By principal: no principal takes the place of another one's results. */
+  /** Results by principal, so that no principal displaces the results of another. */
   readonly #results = new BoundedMap<string, BoundedMap<string, CachedResult>>(MAX_PRINCIPALS);
 
-  /** `principal`: from `principalId`. `asked`: the command and everything its result depends on. */
+  /**
+   * Returns the stored result, or runs the command. `principal`: from `principalId`. `request`: the
+   * command and everything that its result depends on.
+   */
   getOrRun(
     { principal, key }: { readonly principal: string; readonly key: string },
     request: readonly unknown[],
@@ -45,14 +49,16 @@ export class IdempotencyCache {
     const answer = run();
     own.set(key, { requestHash: sum, result: answer, expiresAt: performance.now() + TTL_MS });
     this.#results.set(principal, own);
-    // What went wrong on our side is worth another try; what is refused stays refused.
+    // An internal error may be retried. A rejection is kept.
     answer.catch((error: unknown) => {
       if (!getFault(error)) own.delete(key);
     });
     return answer;
   }
 
-  /** A result may contain a secret: it is held no longer than for its time. */
+  /**
+   * Drops expired results. A result may contain a secret, so it is not kept longer than necessary.
+   */
   #evictExpired(): void {
     const now = performance.now();
     for (const [principal, own] of this.#results.entries()) {

@@ -1,5 +1,6 @@
-// The operators' identity provider, as OpenID Connect has it: where it is, what it answers to a code, and whether an ID token is its own.
-// It is asked by the guarded way: the public internet and the issuer's own origin, no redirect, five seconds, a bounded answer.
+// Client of the operators' identity provider for OpenID Connect: discovery, code exchange, and
+// verification of ID tokens. It uses the egress guard: only the public Internet and the issuer's
+// own origin, no redirects, 5 s, and a size limit.
 import type { JWTPayload } from "jose";
 import type { OidcConfig } from "../../config/gateway-config.ts";
 import { fail } from "../../model/error.ts";
@@ -31,7 +32,10 @@ export class OidcProvider {
     return (await this.#discoverCached()).authorization_endpoint;
   }
 
-  /** The claims of whose code it is. Fails with what a person may be told; the log has the rest. */
+  /**
+   * Exchanges a code for the claims of the ID token. The error is safe to show to the user, and the
+   * log has the details.
+   */
   async exchangeCode(code: string, verifier: string, nonce: string): Promise<JWTPayload> {
     const { token_endpoint, jwks_uri } = await this.#discoverCached();
     const { clientId, clientSecret, callbackUrl } = this.config;
@@ -68,7 +72,7 @@ export class OidcProvider {
       requiredClaims: ["exp", "iat", "sub"],
     });
     if (payload["nonce"] !== nonce) throw new Error("Its nonce is another one.");
-    // Of several audiences it says for which one it was made.
+    // If a token has several audiences, `azp` names the client that it was issued for.
     const { azp } = payload;
     if (azp !== undefined && azp !== clientId) throw new Error("It was made for another client.");
     return payload;
@@ -80,7 +84,7 @@ export class OidcProvider {
       return this.#discovery.found;
     const found = this.#discover();
     this.#discovery = { at: now, found };
-    // What failed is asked for again.
+    // A failed discovery is repeated with the next request.
     found.catch(() => (this.#discovery = undefined));
     return found;
   }
@@ -119,6 +123,6 @@ export class OidcProvider {
   }
 }
 
-/** RFC 6749, 2.3.1: both are encoded as in a form before. */
+/** RFC 6749, section 2.3.1: both are form-encoded first. */
 const basicAuthorization = (id: string, secret: string): string =>
   `Basic ${Buffer.from(`${encodeURIComponent(id)}:${encodeURIComponent(secret)}`).toString("base64")}`;

@@ -1,5 +1,6 @@
-// Signing in with the operators' identity provider: OpenID Connect's code flow with PKCE, state and nonce. All three are made of one
-// random word that only the browser keeps, in a cookie of its own, so that however many begin nothing is kept here.
+// Implements login with the operators' identity provider: the OpenID Connect code flow with PKCE,
+// state, and nonce. All three are derived from one random token that only the browser stores, in a
+// separate cookie. So the gateway stores nothing for logins that have begun.
 import { createHash, randomBytes } from "node:crypto";
 import type { IncomingMessage } from "node:http";
 import type { AdminConfig, OidcConfig } from "../../config/gateway-config.ts";
@@ -14,13 +15,13 @@ import { OIDC_PATH } from "../../runtime/access/admin-paths.ts";
 
 export const CALLBACK = `${OIDC_PATH}/callback`;
 const FLOW_TOKEN_PATTERN = /^[\w-]{43}$/;
-/** In which a person signs in there. */
+/** Time to log in at the provider, in seconds. */
 const MAX_AGE_S = 600;
 const MAX_CLAIM_LENGTH = 256;
 const MAX_CODE_LENGTH = 4_096;
 
 export interface OidcSignInOptions {
-  /** Of the current config. */
+  /** Returns the admin section of the current config. */
   readonly adminConfig: () => AdminConfig | undefined;
   readonly fetch: (config: OidcConfig) => ProviderClient["fetch"];
   readonly log: Pick<Log, "warn">;
@@ -37,7 +38,10 @@ export class OidcSignIn {
     this.#options = options;
   }
 
-  /** Where a browser goes to sign in, and the cookie that it comes back with. */
+  /**
+   * Returns the URL at which the browser logs in, and the cookie that identifies it when it
+   * returns.
+   */
   async start(
     req: IncomingMessage,
     secure: boolean,
@@ -45,7 +49,8 @@ export class OidcSignIn {
     const provider = this.#currentProvider();
     const { callbackUrl, clientId, scopes } = provider.config;
     const own = new URL(callbackUrl);
-    // A cookie is one name's: what comes by another name begins again under this one.
+    // A cookie belongs to one host name. A request under another name starts again under the
+    // configured one.
     if (req.headers.host?.toLowerCase() !== own.host)
       return { location: `${own.origin}${OIDC_PATH}` };
     const flowToken = randomBytes(32).toString("base64url");
@@ -67,7 +72,7 @@ export class OidcSignIn {
     return { location: to.href, cookie: formatFlowCookie(flowToken, secure) };
   }
 
-  /** Whose browser has come back. */
+  /** Returns the principal of a browser that has returned from the provider. */
   async finish(req: IncomingMessage, secure: boolean): Promise<Principal> {
     const provider = this.#currentProvider();
     const params = new URLSearchParams(originalQueryTextOf(req));
@@ -93,7 +98,7 @@ export class OidcSignIn {
     return principalOfClaims(claims, provider.config);
   }
 
-  /** Whether gateway.yaml names one. */
+  /** Whether gateway.yaml configures an identity provider. */
   get isConfigured(): boolean {
     return this.#options.adminConfig()?.oidc !== undefined;
   }
@@ -104,13 +109,13 @@ export class OidcSignIn {
       fail("not_found", "gateway.yaml names no identity provider under admin.oidc.", {
         code: "no_oidc",
       });
-    // A reload brings another object.
+    // A reload creates a new config object.
     if (this.#provider?.config !== config)
       this.#provider = new OidcProvider(config, this.#options.fetch(config));
     return this.#provider;
   }
 
-  /** What is wrong there is for the log: a person learns that it was. */
+  /** Logs the details of an error, and throws a short message for the user. */
   async #withLoggedErrors<T>(work: () => Promise<T>): Promise<T> {
     try {
       return await work();
@@ -128,14 +133,20 @@ const rejectSignIn = (why: string): never => fail("unauthenticated", why, { code
 
 type IdClaims = Readonly<Record<string, unknown>>;
 
-/** A claim of the ID token. An email address that the provider has not verified is treated as absent: any person may enter any. */
+/**
+ * Returns a claim of the ID token. An unverified email address is treated as missing, because any
+ * person can enter any address.
+ */
 function verifiedClaimOf(claims: IdClaims, name: string): unknown {
   if (name !== "email") return claims[name];
   const verified = claims["email_verified"];
   return verified === true || verified === "true" ? claims["email"] : undefined;
 }
 
-/** The principal of an ID token. Its role is the first one in the file's order whose group the token contains. */
+/**
+ * Returns the principal of an ID token. Its role is the first one in gateway.yaml whose group the
+ * token contains.
+ */
 export function principalOfClaims(
   claims: IdClaims,
   { issuer, roles, groupsClaim: claim, nameClaim }: OidcConfig,
@@ -161,7 +172,10 @@ export function principalOfClaims(
 const cookieNameOf = (secure: boolean): string =>
   secure ? "__Host-tollgate-oidc" : "tollgate-oidc";
 
-/** Lax: the browser brings it when the provider's page sends it back. */
+/**
+ * Returns the `Set-Cookie` value of the login cookie. `SameSite=Lax`: the browser sends it when the
+ * provider redirects back.
+ */
 export const formatFlowCookie = (word: string | undefined, secure: boolean): string =>
   [
     `${cookieNameOf(secure)}=${word ?? ""}`,

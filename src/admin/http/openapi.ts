@@ -1,4 +1,5 @@
-// The API's description, made of the same schemas that commands are checked against: OpenAPI 3.1, whose schemas are JSON Schema.
+// Generates the OpenAPI 3.1 description of the API from the same schemas that validate commands.
+// OpenAPI 3.1 schemas are JSON Schema.
 import type { Schema } from "../../config/schema-dialect.ts";
 import type { RegisteredCommand } from "../dispatch/command-dispatcher.ts";
 import { API_PATH } from "../../runtime/access/admin-paths.ts";

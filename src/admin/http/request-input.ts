@@ -1,4 +1,5 @@
-// What a request of the admin API asks for: its body as JSON, or the words of its address, as the command's schema types them.
+// Reads the input of an admin API request: the JSON body, or the query parameters, which are
+// converted according to the command's schema.
 import type { IncomingMessage } from "node:http";
 import type { Schema } from "../../config/schema-dialect.ts";
 import { toSentence } from "../../config/schema/schema-errors.ts";
@@ -7,7 +8,7 @@ import type { Json, JsonObject } from "../../model/values.ts";
 import { checkInput } from "../dispatch/command-input.ts";
 
 const MAX_BODY_BYTES = 1 << 20;
-/** Words of an address. */
+/** Maximum number of query parameters. */
 const MAX_QUERY_PARAMS = 200;
 
 export async function readJsonBody(req: IncomingMessage): Promise<JsonObject> {
@@ -38,7 +39,10 @@ function parseJson(text: string): Json {
   }
 }
 
-/** A list may be said word by word or with commas between; what is neither a word nor a list is JSON. */
+/**
+ * Parses query parameters. A list can be repeated parameters or comma-separated values. Other types
+ * than text and lists are JSON.
+ */
 export function parseQueryInput(schema: Schema, query: string): JsonObject {
   const properties = (schema["properties"] ?? {}) as Readonly<Record<string, Schema>>;
   const params = [...new URLSearchParams(query)];

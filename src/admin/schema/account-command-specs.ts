@@ -1,4 +1,4 @@
-// Commands of accounts, as the table has them.
+// Specifications of the account commands.
 import type { CommandSpec } from "./command-spec.ts";
 import { LIMIT_SCHEMA } from "../../plugin/store/limit.ts";
 import {

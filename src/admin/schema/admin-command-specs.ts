@@ -1,4 +1,4 @@
-// Commands about admins: their tokens and their sessions.
+// Specifications of the commands for admin tokens and sessions.
 import type { CommandSpec } from "./command-spec.ts";
 import { ROLES } from "../../config/sections/admin-config.ts";
 import {

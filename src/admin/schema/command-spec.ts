@@ -1,51 +1,72 @@
-// What the table says of a command.
+// Types of a command specification.
 import type { PluginCommand } from "../../plugin/plugin.ts";
 import type { Role } from "../../plugin/role.ts";
 
-/** A plugin's command and one of the gateway's are described by the same words. */
+/** A command specification. It has the same members as a plugin's command. */
 export interface CommandSpec extends Required<Omit<PluginCommand, "run" | "runsBeforeOpen">> {
   readonly role: Role;
-  /** How a giver that is held to one account is held to it. Absent: it may not give this command. */
+  /**
+   * How principals that are limited to one account are restricted. If unset, they cannot use this
+   * command.
+   */
   readonly accountScope?: AccountScopeRule;
-  /** Of a command that changes something that is there. */
+  /** Set for commands that change an existing record. */
   readonly changedRecord?: ChangedRecord;
-  /** How often each giver gave it is counted, and shown with the audit log: it reads what is of one client's request. */
+  /**
+   * Whether uses are counted per principal and shown with the audit log, because the command reads
+   * data of individual client requests.
+   */
   readonly countsAccess?: true;
-  /** It writes what follows from what it reads: those are done one after another, so that nothing changes in between. */
+  /**
+   * Whether the command writes what depends on its reads. Such commands run one after another, so
+   * that nothing changes in between.
+   */
   readonly isSerialized?: true;
-  /** Makes the ID of what it creates, so that the audit log can name it before it is there. */
+  /**
+   * Creates the ID of the new record in advance, so that the audit log can name it before it
+   * exists.
+   */
   readonly createId?: () => string;
-  /** Members of its input that are in no log: text that is to be gone, say. */
+  /** Input members that are never logged, such as text to be erased. */
   readonly redactedInput?: readonly string[];
-  /** The words of the command line that give it; undefined: it has none. */
+  /** Command-line words that run the command. Undefined if there are none. */
   readonly cli: string | undefined;
-  /** Whether the command line answers it from the files while no gateway runs. */
+  /** Whether the command line can run it on the files while no gateway runs. */
   readonly worksOffline: boolean;
 }
 
 /**
- * What a giver that is held to one account may say, and what it is shown. All of it is done before the command is run, and after it,
- * in one place for all commands.
+ * Restrictions for principals that are limited to one account. They are applied before and after
+ * the command runs, in one place for all commands.
  */
 export interface AccountScopeRule {
-  /** The member of its input that names an account: the giver's own, or one below that. */
+  /** Input member that names an account. It must be the principal's account or one below it. */
   readonly accountMember?: string;
-  /** Where that is absent, it is the giver's own. */
+  /** Whether the principal's account is the default of that member. */
   readonly defaultsToOwn?: true;
-  /** The member of its input that names a key: one of such an account. It is an id when the command is run. */
+  /**
+   * Input member that names a key of such an account. It is resolved to an ID before the command
+   * runs.
+   */
   readonly keyMember?: string;
-  /** The list in its answer of which what is of such an account is kept, by this member of each. */
+  /**
+   * List in the answer that is filtered by account, and the member of its items that contains the
+   * account.
+   */
   readonly filteredList?: readonly [list: string, by: string];
-  /** Members of its answer that speak of others too: lists that are emptied. */
+  /** Lists in the answer that are emptied, because they contain data of other accounts. */
   readonly emptiedLists?: readonly string[];
-  /** The only members of its answer that are shown. Default: all. */
+  /** The only members of the answer that are shown. Default: all. */
   readonly shownMembers?: readonly string[];
 }
 
-/** What it is about, and how that is read: before it is changed, for the log and for `If-Match`. */
+/**
+ * The record that a command changes. It is read before the change, for the audit log and for
+ * `If-Match`.
+ */
 export interface ChangedRecord {
-  /** The member of its input that names it. */
+  /** Input member that identifies the record. */
   readonly idMember: string;
-  /** The command that reads it, by the same member. */
+  /** Command that reads the record by the same member. */
   readonly readCommand?: string;
 }

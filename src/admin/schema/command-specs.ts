@@ -1,5 +1,5 @@
-// Every command of a gateway: what it is for, what it takes and answers, which role may give it, and whether it changes
-// anything. The control socket and the command line read this one table, so none of them can know a command otherwise.
+// Table of all gateway commands: purpose, input, output, role, and whether a command changes
+// anything. The control socket, the admin API, and the command line all use this table.
 import { ACCOUNT_COMMAND_SPECS } from "./account-command-specs.ts";
 import { ADMIN_COMMAND_SPECS } from "./admin-command-specs.ts";
 import type { CommandSpec } from "./command-spec.ts";

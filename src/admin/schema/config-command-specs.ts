@@ -1,4 +1,4 @@
-// The commands about the config, as the table has them. None of them writes a file.
+// Specifications of the config commands. None of them writes a file.
 import type { CommandSpec } from "./command-spec.ts";
 import { outputSchema, NO_INPUT } from "./schema-fields.ts";
 

@@ -1,4 +1,4 @@
-// Commands of keys, as the table has them.
+// Specifications of the key commands.
 import type { CommandSpec } from "./command-spec.ts";
 import { newKeyId } from "../../lib/api-key.ts";
 import {

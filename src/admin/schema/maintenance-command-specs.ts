@@ -1,4 +1,4 @@
-// Commands of a ledger that grows old, as the table has them.
+// Specifications of the ledger maintenance commands.
 import type { CommandSpec } from "./command-spec.ts";
 import { outputSchema, NO_INPUT, path, text, nonNegativeInteger } from "./schema-fields.ts";
 

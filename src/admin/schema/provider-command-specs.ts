@@ -1,4 +1,4 @@
-// The commands about providers, as the table has them.
+// Specifications of the provider commands.
 import type { CommandSpec } from "./command-spec.ts";
 import { outputSchema, NO_INPUT, text } from "./schema-fields.ts";
 

@@ -1,4 +1,4 @@
-// The commands about requests that are over, and about counts of them.
+// Specifications of the commands for finished requests and request statistics.
 import type { CommandSpec } from "./command-spec.ts";
 import {
   outputSchema,
@@ -9,7 +9,7 @@ import {
   nonNegativeInteger,
 } from "./schema-fields.ts";
 
-/** What counts of requests are kept by. */
+/** Dimensions of the request statistics. */
 const STATS_BY = ["all", "frontend", "model", "provider", "key", "account"] as const;
 
 const ACCOUNT_FIELD = text("Only of this account and the accounts below it");

@@ -1,12 +1,13 @@
-// The members that inputs and answers of commands are made of.
+// Schema fields that the inputs and outputs of commands share.
 import type { JSONSchema } from "json-schema-to-ts";
 import { LIMIT_SCHEMA } from "../../plugin/store/limit.ts";
 
 export const text = (description: string) =>
   ({ type: "string", minLength: 1, maxLength: 512, description }) as const;
 /**
- * A name, or another text that is shown to people: without control characters (C0, C1), line and paragraph separators and
- * characters that turn the direction of writing. On a terminal they could hide what is there, or show what is not.
+ * Pattern of a name or another displayed text: no control characters (C0, C1), line or paragraph
+ * separators, or bidirectional controls. On a terminal they could hide text or display text that
+ * does not exist.
  */
 const PRINTABLE =
   "^[^\\u0000-\\u001f\\u007f-\\u009f\\u061c\\u200e\\u200f\\u2028-\\u202e\\u2066-\\u2069]*$";
@@ -31,7 +32,7 @@ export const privacy = {
 } as const;
 
 export const NO_INPUT = { type: "object", additionalProperties: false, properties: {} } as const;
-/** What a caller may rely on; an answer may have more. */
+/** Schema of an answer. A caller can rely on these members, and the answer may have more. */
 export const outputSchema = <const N extends readonly string[]>(...required: N) =>
   ({
     type: "object",
@@ -70,7 +71,7 @@ export const LEDGER_FILTER = {
   outcome: text("That ended so, as in ok or timeout"),
 } as const;
 
-/** For a change: null takes away what was said. */
+/** Schema of a member in an update, in which null removes the value. */
 export const nullable = <const S extends { readonly type: string }>(schema: S) =>
   ({ ...schema, type: [schema.type, "null"] }) as Omit<S, "type"> & {
     readonly type: readonly [S["type"], "null"];

@@ -1,9 +1,9 @@
-// What usage is summed up by, and the command that a plot of it is drawn from.
+// Specifications of the usage command for charts, and the usage dimensions.
 import type { CommandSpec } from "./command-spec.ts";
 import type { TotalsBy } from "../../plugin/store/store.ts";
 import { outputSchema, integerUpTo, LEDGER_FILTER, text } from "./schema-fields.ts";
 
-/** What usage can be summed up by. */
+/** Dimensions of usage reports. */
 export const DIMENSIONS = [
   "key",
   "account",
@@ -21,7 +21,7 @@ export const DIMENSIONS = [
   "labels",
 ] as const satisfies readonly TotalsBy[];
 
-/** What a line may be of: its steps are hours or days. */
+/** Dimensions of the lines in a chart. Its steps are hours or days. */
 const CURVE_DIMENSIONS = DIMENSIONS.filter((each) => each !== "day" && each !== "hour");
 
 export const USAGE_COMMAND_SPECS = {

@@ -1,4 +1,4 @@
-// The other end of the control socket: a command asked of the gateway that runs on a state folder.
+// Client of the control socket: sends a command to the gateway that uses a state directory.
 import { request } from "node:http";
 import { setTimeout as sleep } from "node:timers/promises";
 import { type ErrorKind, fail } from "../../model/error.ts";
@@ -6,11 +6,14 @@ import type { Json, JsonObject } from "../../model/values.ts";
 import { isHandoffInProgress } from "./handoff-marker.ts";
 import { findControlSocket } from "./control-socket-path.ts";
 
-/** What both ends make of amounts, which JSON has no words for. */
+/** Encodes amounts as text in both directions, because JSON has no bigint. */
 export const jsonReplacer = (_: string, value: unknown) =>
   typeof value === "bigint" ? `${value}` : value;
 
-/** `path`: the state folder. Fails with the code "not_running" when no gateway answers there. */
+/**
+ * Calls a command.
+ * @param path State directory. Throws the code "not_running" if no gateway answers there.
+ */
 export async function callControl(
   path: string,
   command: string,
@@ -36,11 +39,14 @@ export async function callControl(
   return fail(kind, message, more);
 }
 
-/** So long may one process take to answer in the place of another. */
+/** How long a hot restart may take until the new process answers, in milliseconds. */
 const HANDOFF_TIMEOUT_MS = 30_000;
 const RETRY_DELAY_MS = 20;
 
-/** Once more also when none is between any more: it answers by now, or none runs. */
+/**
+ * Retries while a hot restart is in progress, and once more after it has ended: by then a gateway
+ * answers, or none runs.
+ */
 async function retryDuringHandoff<T>(ask: () => Promise<T>, stateDir: string): Promise<T> {
   const deadline = performance.now() + HANDOFF_TIMEOUT_MS;
   for (let last = false; ; await sleep(RETRY_DELAY_MS)) {
@@ -56,7 +62,7 @@ async function retryDuringHandoff<T>(ask: () => Promise<T>, stateDir: string): P
 const isNotRunningError = ({ code = "" }: NodeJS.ErrnoException) =>
   ["ENOENT", "ECONNREFUSED", "ENOTDIR"].includes(code);
 
-/** Fails when a gateway answers on this state folder. */
+/** Throws if a gateway answers on this state directory. */
 export async function assertNoneAnswers(stateDir: string): Promise<void> {
   const alive = await postCommand(await findControlSocket(stateDir), "status", "{}").then(
     ({ text }) => text,

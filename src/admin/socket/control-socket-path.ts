@@ -1,24 +1,28 @@
-// Where the control socket stands: in the state folder, or, when its path would be longer than a socket's may be, in a
-// private folder beside other users' temporary files, noted in the state folder.
+// Determines the path of the control socket: in the state directory, or, if that path would be too
+// long for a socket, in a private folder in the temporary directory. The state directory then
+// contains a note with that path.
 import { createHash } from "node:crypto";
 import { chmod, lstat, mkdir, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { fail } from "../../model/error.ts";
 
-/** The kernel's own limit is 104 on some systems and 108 on others, its last byte included. */
+/**
+ * Maximum path length, in bytes. The kernel's limit is 104 on some systems and 108 on others,
+ * including the terminating byte.
+ */
 const MAX_PATH_BYTES = 100;
 
 export interface ControlSocketPath {
   readonly socket: string;
-  /** The socket and everything that was made for it. */
+  /** Removes the socket and everything that was created for it. */
   remove(): Promise<void>;
 }
 
 const defaultPathOf = (stateDir: string) => join(stateDir, "control.sock");
 const pointerFileOf = (stateDir: string) => join(stateDir, "control.path");
 
-/** Where to look for a running gateway. */
+/** Returns the path at which a running gateway can be reached. */
 export async function findControlSocket(stateDir: string): Promise<string> {
   if (process.platform === "win32") return namedPipeOf(stateDir);
   if (isShortEnough(defaultPathOf(stateDir))) return defaultPathOf(stateDir);
@@ -27,7 +31,7 @@ export async function findControlSocket(stateDir: string): Promise<string> {
   ).trim();
 }
 
-/** The state folder, private, and a path in it or elsewhere that a socket may have. */
+/** Creates the private state directory and returns a valid socket path, in it or elsewhere. */
 export async function createControlSocketPath(stateDir: string): Promise<ControlSocketPath> {
   await mkdir(stateDir, { recursive: true, mode: 0o700 });
   if (process.platform === "win32")
@@ -60,7 +64,9 @@ function temporaryPathOf(stateDir: string): string {
   return [tmpdir(), "/tmp"].map((folder) => join(folder, name)).find(isShortEnough)!;
 }
 
-/** Every user may write beside it, so it may be another user's by now. */
+/**
+ * The parent directory is writable for every user, so the folder may now belong to another user.
+ */
 async function ensurePrivateFolder(folder: string): Promise<void> {
   await mkdir(folder, { recursive: true, mode: 0o700 });
   const found = await lstat(folder);

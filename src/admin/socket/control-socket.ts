@@ -1,4 +1,5 @@
-// The control socket: how commands reach a running gateway. HTTP over a unix socket in the state folder, for its owner alone:
+// Serves the control socket, through which commands reach a running gateway: HTTP over a Unix
+// socket in the state directory, which only its owner can access.
 //   curl --unix-socket .tollgate/control.sock http://localhost/status -d '{}'
 import { createServer, type IncomingMessage, type Server } from "node:http";
 import { chmod, rm } from "node:fs/promises";
@@ -10,8 +11,9 @@ import type { CommandPrincipal } from "../../runtime/access/principal.ts";
 import { createControlSocketPath } from "./control-socket-path.ts";
 
 /**
- * What it answers must survive JSON; amounts become decimal strings. `giver`: whose command it is, where that is known. `id`: of
- * what it creates, where the table has `creates`.
+ * Handles a command. The result must be serializable as JSON, and amounts become decimal strings.
+ * `giver`: the principal, if known. `id`: ID of the new record, if the specification has
+ * `createId`.
  */
 export type CommandHandler = (
   input: JsonObject,
@@ -20,27 +22,31 @@ export type CommandHandler = (
 ) => Promise<unknown>;
 export type CommandHandlerMap = Readonly<Record<string, CommandHandler>>;
 
-/** Where commands are given, whichever door they came in by. */
+/** Executes commands, regardless of how they arrived. */
 export interface ControlDispatcher {
-  /** `presented`: the Authorization header of what asks, if it says to be less than the owner of the state folder. */
+  /**
+   * Executes a command.
+   * @param presented Authorization header of a caller that requests fewer rights than the owner of
+   *   the state directory.
+   */
   dispatch(name: string, input: JsonObject, presented: string | undefined): Promise<unknown>;
 }
 
 export interface ControlSocket extends AsyncDisposable {
-  /** Of the socket itself. */
+  /** Path of the socket. */
   readonly path: string;
 }
 
 const MAX_BODY_BYTES = 1 << 20;
 
-/** `path`: the state folder. */
+/** Opens the socket. `path`: the state directory. */
 export async function serveControl(of: {
   readonly path: string;
   readonly gate: ControlDispatcher;
 }): Promise<ControlSocket> {
   const place = await createControlSocketPath(of.path);
   await assertNotRunning(of.path);
-  // What a dead one left behind.
+  // Left by a process that ended.
   await rm(place.socket, { force: true });
   const server = createServer((req, res) => {
     void respond(req, of).then(({ status, text }) => {
@@ -88,7 +94,7 @@ async function respond(
 const failMalformed = (): never =>
   fail("invalid", "A command is a name in the path, and its input a JSON object.");
 
-/** What was sent, read; its mistakes are told in our words. */
+/** Reads the input. Parse errors are replaced by the gateway's own message. */
 function withReadErrors<T>(reading: () => T): T {
   try {
     return reading();

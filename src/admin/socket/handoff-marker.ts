@@ -1,19 +1,23 @@
-// While another process takes over there is no control socket for a moment. A note in the state folder says so, and what asks meanwhile waits:
-// "none runs" would not be true, and a command that may do without a gateway would begin to.
+// Marks a hot restart in progress with a file in the state directory. During a hot restart there is
+// briefly no control socket, and clients wait. Otherwise they would report that no gateway runs,
+// and offline commands would start to work on the files.
 import { readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 
 const markerPathOf = (stateDir: string) => join(stateDir, "control.handoff");
 
-/** By the process that lets go, before it does. */
+/** Called by the old process before it closes its socket. */
 export const writeHandoffMarker = (stateDir: string): Promise<void> =>
   writeFile(markerPathOf(stateDir), `${process.pid}\n`, { mode: 0o600 });
 
-/** By the one that answers, once it does. A note that stays is no reason not to serve. */
+/**
+ * Called by the new process when it answers. A file that cannot be removed does not prevent it from
+ * serving.
+ */
 export const removeHandoffMarker = (stateDir: string): Promise<void> =>
   rm(markerPathOf(stateDir), { force: true }).catch(() => {});
 
-/** A note of a process that was killed says nothing. */
+/** Whether a hot restart is in progress. The marker of a process that was killed is ignored. */
 export async function isHandoffInProgress(stateDir: string): Promise<boolean> {
   const pid = Number(await readFile(markerPathOf(stateDir), "utf8").catch(() => ""));
   if (!(pid > 0)) return false;

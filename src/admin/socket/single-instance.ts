@@ -1,16 +1,19 @@
-// One gateway for a state folder: asked before anything of it is opened. Asking takes HTTP, which is long to load, and where
-// no socket stands no gateway runs.
+// Ensures that one gateway uses a state directory. It is checked before anything there is opened.
+// The check needs HTTP, which loads slowly, so it is skipped if there is no socket.
 import { lstat } from "node:fs/promises";
 import { findControlSocket } from "./control-socket-path.ts";
 
-/** Fails when a gateway runs on this state folder. Worth asking before anything of the folder is opened. */
+/**
+ * Throws if a gateway runs on this state directory. Call it before anything in the directory is
+ * opened.
+ */
 export async function assertNotRunning(stateDir: string): Promise<void> {
   if (await isSocketAbsent(await findControlSocket(stateDir))) return;
   const { assertNoneAnswers } = await import("./control-client.ts");
   await assertNoneAnswers(stateDir);
 }
 
-/** Pipes of Windows are in no folder. */
+/** Named pipes of Windows are not in a folder. */
 const isSocketAbsent = async (socket: string): Promise<boolean> =>
   process.platform !== "win32" &&
   lstat(socket).then(
