@@ -1,5 +1,6 @@
-// Under Service-ZDR what was not reviewed does not leave: a member may ask for anything, and what becomes of it is unknown.
-// A protocol's review says what was looked at; the operator may allow more for a provider.
+// Checks a request body against an allowlist of fields. Under `Service-ZDR`, a field that is not on
+// the list is not sent, because its effect on data retention is unknown. A protocol lists the
+// reviewed fields. The operator can allow more fields for a provider.
 import {
   isFilePart,
   type AllowedContent,
@@ -10,9 +11,15 @@ import {
 } from "../../plugin/index.ts";
 import { isObject } from "../json-values.ts";
 
-/** Members that hold no more than values: a list of names is easier to read as a sentence. */
+/**
+ * Returns an entry for each name in a space-separated list. These fields may hold plain values
+ * only.
+ */
 export const valueFields = (sentence: string): AllowedFields => toAllowedFields(sentence, "plain");
-/** Those whose words are the client's own. */
+/**
+ * Returns an entry for each name in a space-separated list. These fields may hold any content,
+ * because the client's own data is inside.
+ */
 export const freeTextFields = (sentence: string): AllowedFields =>
   toAllowedFields(sentence, "free");
 
@@ -21,7 +28,7 @@ const toAllowedFields = (sentence: string, inside: AllowedContent): AllowedField
 
 const mergedAllowlists = new WeakMap<FieldAllowlist, AllowedFields>();
 
-/** All that a review clears; made once. */
+/** Returns all fields of an allowlist as one object. The result is cached per allowlist. */
 export function mergeAllowlist(review: FieldAllowlist): AllowedFields {
   let fields = mergedAllowlists.get(review);
   if (!fields)
@@ -32,13 +39,19 @@ export function mergeAllowlist(review: FieldAllowlist): AllowedFields {
   return fields;
 }
 
-/** What may stand there beside what was reviewed, and all that it stands in. */
+/**
+ * Fields that the operator allows in addition to the allowlist. `paths` holds the allowed fields
+ * and `parents` holds the objects that contain them.
+ */
 export interface OperatorAllowances {
   readonly paths: ReadonlySet<string>;
   readonly parents: ReadonlySet<string>;
 }
 
-/** Places as `stranger()` names them: "min_p", "messages[].content[].new". */
+/**
+ * Parses field patterns such as `min_p` and `messages[].content[].new`. `DisallowedField.pattern`
+ * has the same form.
+ */
 export function parseAllowances(paths: Iterable<string>): OperatorAllowances {
   const allowed = new Set(paths);
   const within = new Set<string>();
@@ -49,13 +62,15 @@ export function parseAllowances(paths: Iterable<string>): OperatorAllowances {
 }
 
 export interface DisallowedField {
-  /** "messages[3].content[0].new", as clients know it. */
+  /**
+   * Path of the field in this request, for error messages. Example: `messages[3].content[0].new`.
+   */
   readonly path: string;
-  /** "messages[].content[].new": all of its kind. */
+  /** Pattern that matches this field in every list element. Example: `messages[].content[].new`. */
   readonly pattern: string;
 }
 
-/** The first member that neither the review nor the operator knows. */
+/** Returns the first field that neither the allowlist nor the operator allows. */
 export function findDisallowedField(
   body: { readonly [field: string]: unknown },
   reviewed: AllowedFields,
@@ -73,7 +88,10 @@ class AllowlistWalk {
     this.#allowed = allowed;
   }
 
-  /** `typed`: its type was looked at, and is known. */
+  /**
+   * Returns the first disallowed member. `typed` means that the `type` member has already been
+   * checked.
+   */
   members(
     of: JsonObject,
     known: AllowedFields,
@@ -83,7 +101,7 @@ class AllowlistWalk {
   ): DisallowedField | undefined {
     for (const key in of) {
       const value = of[key];
-      // What is null says nothing, to every reader of these protocols.
+      // All readers of these protocols treat null as unset.
       if (value === undefined || value === null || (typed && key === "type")) continue;
       const inside = Object.hasOwn(known, key) ? known[key] : undefined;
       if (inside === "free" || (inside === "plain" && typeof value !== "object")) continue;
@@ -114,9 +132,9 @@ class AllowlistWalk {
       }
       return undefined;
     }
-    // A file of a form is a value: what it is called and what it holds is the client's content.
+    // An uploaded file counts as a value: its name and bytes are the client's content.
     if (inside === "free" || isFilePart(value)) return undefined;
-    // An object where a value was expected.
+    // The allowlist permits a plain value here, but the request holds an object.
     if (inside === "plain") return this.members(value as JsonObject, NO_FIELDS, path, place);
     if (!isPair(inside)) return this.members(value as JsonObject, inside, path, place);
     const known = this.#ofType(value as JsonObject, inside);

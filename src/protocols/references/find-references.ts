@@ -1,4 +1,5 @@
-// One walk over a body, in linear time: every member that is in the tables, wherever it stands.
+// Finds references in a request body. One traversal in linear time visits every member that is in
+// the rule tables, at any depth.
 import { fail } from "../../model/error.ts";
 import type {
   Feature,
@@ -21,10 +22,10 @@ import {
 
 const NO_REFERENCES: References = [];
 
-/** No client names more than this and means it. */
+/** Maximum number of references per request. Legitimate clients stay far below it. */
 const MAX_REFERENCES = 1024;
 
-/** What one member is known as. */
+/** The action for a member name that is in one of the tables. */
 type MemberRule = (walk: ReferenceWalk, value: Json, holder: JsonObject) => void;
 const MEMBER_RULES = new Map<string, MemberRule>();
 for (const [name, word] of Object.entries(STATE_RULES))
@@ -38,12 +39,15 @@ for (const name of PRESET_FIELDS) MEMBER_RULES.set(name, (walk, value) => walk.p
 for (const name of ACCOUNT_FIELDS) MEMBER_RULES.set(name, (walk) => walk.account());
 MEMBER_RULES.set("prompt_cache_retention", (walk, value) => walk.retention(value));
 
-/** Looks over all of a body, or over some of its fields. */
+/** Returns the references in a whole body or in some of its fields. */
 export function findReferences(body: { readonly [field: string]: unknown }): References {
   return sharedWalk.scan(body as JsonObject) ?? NO_REFERENCES;
 }
 
-/** What is named once some fields were set or left out: the others are as they were looked at. */
+/**
+ * Returns the references after some fields were set or removed. References in unchanged fields are
+ * kept and not searched again.
+ */
 export function updateReferences(
   named: References,
   edits: ReadonlyMap<string, unknown>,
@@ -57,7 +61,7 @@ export function updateReferences(
   return now.length === 0 ? left : [...left, ...now];
 }
 
-/** A value that says nothing, whatever it is: most edits are such. */
+/** Whether a field value cannot contain a reference. This is true for most edits. */
 const isEmptyValue = (field: string, value: unknown): boolean =>
   typeof value !== "object" &&
   (!MEMBER_RULES.has(field) || (field === "model" && !String(value).includes(PRESET_PREFIX)));
@@ -79,7 +83,10 @@ class ReferenceWalk {
     }
   }
 
-  /** `hosted`: inside of a tool that runs elsewhere everything is an order to the service that runs it. */
+  /**
+   * Visits the members of an object. `hosted` means that the object is part of a hosted tool's
+   * declaration, where every member can be an instruction to the service that runs the tool.
+   */
   members(of: JsonObject, hosted: boolean): void {
     for (const key in of) {
       const value = of[key];
@@ -139,7 +146,10 @@ class ReferenceWalk {
     }));
     if (word.member !== undefined) this.#path.pop();
   }
-  /** Those at the top are told from those further in, whose number is not bounded. */
+  /**
+   * Adds hosted-tool references. Tools in the top-level list and tools at deeper levels count
+   * separately, because the number of deeper ones is not limited.
+   */
   hosted(features: readonly Feature[]): void {
     for (const feature of features)
       this.#add(`${feature} ${this.#path.length === 2}`, (at) => ({
@@ -157,7 +167,10 @@ class ReferenceWalk {
     if (value === "24h")
       this.#add("extended", (at) => ({ ...at, type: "cache", feature: "cache.extended" }));
   }
-  /** The model at the top is the one that the request is for. */
+  /**
+   * Adds model references. The top-level `model` is the model that the request is for, so it is not
+   * a reference.
+   */
   models(name: string, value: Json, holder: JsonObject): void {
     if (name === "model" && this.#isRequest()) {
       const at = typeof value === "string" ? value.indexOf(PRESET_PREFIX) : -1;
@@ -171,7 +184,7 @@ class ReferenceWalk {
     if (typeof value === "string") this.#model(`${PRESET_PREFIX}${value}`, undefined);
   }
   account(): void {
-    // At the top they are left out before anything leaves.
+    // Top-level account fields are removed before the request is sent.
     if (this.#path.length > 1)
       this.#add(String(this.#path.at(-1)), (at) => ({ ...at, type: "account" }));
   }
@@ -204,10 +217,13 @@ class ReferenceWalk {
   }
 }
 
-/** One for all bodies: a walk does not wait, and holds nothing of a body when it is over. */
+/**
+ * One instance for all requests. The traversal is synchronous and keeps no part of a body after it
+ * returns.
+ */
 const sharedWalk = new ReferenceWalk();
 
-/** The content of what a hosted tool found, which stands in a conversation as a record. */
+/** Whether a member holds the recorded result of a hosted tool, as part of the conversation. */
 const isRecord = (key: string, of: JsonObject): boolean => {
   if (key === "from" || key === "to") return of["type"] === "fallback";
   if (key !== "content") return false;
@@ -222,7 +238,10 @@ const formatPath = (path: readonly (string | number)[]): string =>
     "",
   );
 
-/** What must be possible, or may be kept, for what is named. */
+/**
+ * Returns the features that these references need: state that must be allowed, hosted tools, and
+ * cache lifetimes.
+ */
 export function referencedFeatures(named: References): Set<Feature> {
   const features = new Set<Feature>();
   for (const one of named)
@@ -231,7 +250,7 @@ export function referencedFeatures(named: References): Set<Feature> {
   return features;
 }
 
-/** Models beside the one that is asked, each once. */
+/** Returns the distinct models that the request names in addition to its own model. */
 export const referencedModels = (named: References): readonly string[] =>
   named.length === 0
     ? NO_MODELS

@@ -1,23 +1,27 @@
-// The one table of tools that run elsewhere than with the client: how they are declared, and by which feature policies
-// know them. What is not known to be the client's own is hosted.
+// The table of hosted tools, which run at a provider and not at the client. It defines how they are
+// declared and which feature name data policies use for each. A tool counts as hosted unless it is
+// known to run at the client.
 import type { Feature, Json, JsonObject } from "../../plugin/index.ts";
 import { isTruthyFlag } from "../json-values.ts";
 import { toSnakeCase } from "../tool-names.ts";
 
-/** Lists of tools, and members that hold one tool. */
+/** Members that hold a list of tools or one tool. */
 export const TOOL_PLACES: ReadonlySet<string> = new Set(["tools", "tool"]);
 
-/** Types of tools that the client runs itself. */
+/** Tool types that the client runs. */
 const CLIENT_TOOL_TYPES: ReadonlySet<string> = new Set(["function", "custom", "namespace"]);
 
-/** Typed by the messages protocol, with a date, and run by the client. */
+/** Types of the messages protocol that carry a date suffix and that the client runs. */
 const TYPED_CLIENT_TOOL =
   /^(?:bash|text_editor|memory|computer|computer_toolset|browser_toolset)_\d{8}$/;
 
-/** Members by which a tool without a type says that it is the client's. */
+/** Members that mark a tool without a `type` as one that the client runs. */
 const CLIENT_TOOL_MEMBERS = ["function", "name", "input_schema"];
 
-/** The same where each kind of tool is a member of its own: others may stand beside it. A mark of a cache is no tool at all. */
+/**
+ * Client-side members in protocols where each tool type is a member of the declaration. One
+ * declaration can have several such members. A cache mark among them is not a tool.
+ */
 const DECLARATION_MEMBERS: ReadonlySet<string> = new Set([
   "functionDeclarations",
   "function_declarations",
@@ -27,14 +31,20 @@ const DECLARATION_MEMBERS: ReadonlySet<string> = new Set([
   "cache_point",
 ]);
 
-/** Since 2026 what was found on the web is filtered by running code, and that keeps things. */
+/**
+ * Web tools dated 2026 or later. They filter results by running code, and code execution stores
+ * data.
+ */
 const DYNAMIC_WEB_TOOL = /^(web_search|web_fetch)_20(?:2[6-9]|[3-9]\d)\d{4}$/;
 
 const DATE_SUFFIX = /_(?:\d{8}|\d{4}_\d\d_\d\d)$/;
 
 export const isTypedClientTool = (type: string): boolean => TYPED_CLIENT_TOOL.test(type);
 
-/** The hosted tools that one declaration asks for; null: it is the client's own. */
+/**
+ * Returns the features of the hosted tools that one declaration requests. Returns null if the
+ * client runs the tool.
+ */
 export function hostedToolFeatures(tool: JsonObject): readonly Feature[] | null {
   const type = tool["type"];
   if (typeof type === "string" && type !== "") {
@@ -44,19 +54,25 @@ export function hostedToolFeatures(tool: JsonObject): readonly Feature[] | null 
     return dynamic ? [plain, `hosted.${dynamic[1]}_dynamic`] : [plain];
   }
   if (CLIENT_TOOL_MEMBERS.some((member) => Object.hasOwn(tool, member))) return null;
-  // Elsewhere each kind of tool is a member of its own: { googleSearch: {} }.
+  // In other protocols each tool type is a member: `{ googleSearch: {} }`.
   const members = Object.keys(tool);
   const others = members.filter((member) => !DECLARATION_MEMBERS.has(member));
   if (others.length === 0 && members.length > 0) return null;
   return others.map((member): Feature => `hosted.${short(toSnakeCase(member))}`);
 }
 
-/** No tool has a longer name, and only a log or an error reads one. */
+/**
+ * Limits a name to 64 characters. No known tool name is longer, and the result is only used in logs
+ * and errors.
+ */
 const short = (name: string): string => name.slice(0, 64);
 
 const isNonEmpty = (value: Json): boolean => !Array.isArray(value) || value.length > 0;
 
-/** Members that are a hosted tool themselves, and which one, by what they say. */
+/**
+ * Members that enable a hosted tool by themselves. Each function returns the features that the
+ * member's value enables.
+ */
 export const HOSTED_FIELD_RULES: { readonly [word: string]: (value: Json) => readonly Feature[] } =
   {
     connectors: (value) => (isNonEmpty(value) ? ["hosted.connectors"] : []),

@@ -1,6 +1,7 @@
-// tollgate/protocols/references: what a body names that is not its own, and what of it was reviewed. The tables are data, the walks
-// are linear, and both protocols and the host use them: what leaves is what was looked at. Pure. May import: model,
-// plugin (types).
+// References: finds what a request body refers to outside itself, and checks fields against
+// allowlists. The rules are tables, and each search takes linear time. Both the protocols and the
+// host use this code, so the checked body is the body that is sent. Pure: no I/O and no clock. May
+// import: model, plugin (types).
 export {
   ACCOUNT_FIELDS,
   CACHE_HINTS,

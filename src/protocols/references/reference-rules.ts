@@ -1,6 +1,7 @@
-// The one table of members that name what is not a request's own: what another side keeps, which models beside its own are
-// asked, whose account it is, and what a prompt cache shall remember. Whichever vendor documents a word, and in whichever body it stands,
-// it means the same: a body that leaves for one protocol may hold the words of another.
+// The table of members that refer to something outside the request: state that a provider stores,
+// additional models, provider accounts, and prompt cache settings. A member has the same meaning in
+// every protocol and body, whichever vendor documents it. A body that is sent in one protocol can
+// contain members of another.
 import type { JsonObject, StateReferenceRule } from "../../plugin/index.ts";
 import { isTruthyFlag, asObject } from "../json-values.ts";
 import { isStoredFile } from "./stored-files.ts";
@@ -8,7 +9,10 @@ import { isStoredFile } from "./stored-files.ts";
 const typeOf = (of: JsonObject): string =>
   typeof of["type"] === "string" ? (of["type"] as string) : "";
 
-/** What stands in a conversation about a hosted tool that has run: a record, by which nothing is looked up. */
+/**
+ * Whether an object is the record of a hosted tool call in the conversation. Nothing is looked up
+ * by such a record.
+ */
 const isRecord = (of: JsonObject): boolean => typeOf(of).endsWith("_call");
 
 const SEND_FILE = "Send the file's bytes or its address.";
@@ -36,7 +40,7 @@ const thread: StateReferenceRule = {
   effect: "refers",
   relayPolicy: "passthrough",
   alternative: SEND_HISTORY,
-  // The code makes the SDK's tool runner send its whole history.
+  // This code makes the SDK's tool runner send its whole history.
   code: "thread_unsupported_request",
   message: () => "Message threads are not kept here. Send the whole history.",
 };
@@ -53,7 +57,7 @@ const store: StateReferenceRule = {
   alternative: "Send the documents themselves.",
 };
 
-/** By the member's name, anywhere in a body but where its words are the client's own. */
+/** Rules by member name. They apply at any depth, except inside the client's own content. */
 export const STATE_RULES: { readonly [word: string]: StateReferenceRule } = {
   previous_response_id: {
     feature: "state.previous_response_id",
@@ -61,7 +65,8 @@ export const STATE_RULES: { readonly [word: string]: StateReferenceRule } = {
     relayPolicy: "bound",
     alternative: "Send the whole conversation in input.",
     code: "previous_response_not_found",
-    // One text for every id that cannot be continued, whether it was ever made or not: clients know the code.
+    // The message is the same for every ID that cannot be continued, whether or not it ever
+    // existed. Clients recognize the code.
     message: (id) =>
       `Previous response with id '${typeof id === "string" ? id : ""}' not found. Send the whole conversation in input instead.`,
   },
@@ -71,7 +76,8 @@ export const STATE_RULES: { readonly [word: string]: StateReferenceRule } = {
     relayPolicy: "passthrough",
     alternative: "Leave it out.",
   },
-  // By it upstream says where a prompt differs from an earlier one, which may be another key's.
+  // With this member, the provider reports how a prompt differs from an earlier one, which may
+  // belong to another key.
   previous_message_id: {
     feature: "state.previous_message_id",
     effect: "refers",
@@ -134,7 +140,7 @@ export const STATE_RULES: { readonly [word: string]: StateReferenceRule } = {
     effect: "refers",
     relayPolicy: "passthrough",
     alternative: "Send what the skill says as instructions.",
-    // A vendor's own skills are open to all clients.
+    // The vendor's own skills are available to all clients.
     matches: (_value, holder) => typeOf(holder) !== "anthropic",
   },
   file_id: file,
@@ -159,7 +165,9 @@ export const STATE_RULES: { readonly [word: string]: StateReferenceRule } = {
   },
 };
 
-/** Marks of what a prompt cache shall remember; how long is in them, or five minutes. */
+/**
+ * Marks that set what a prompt cache stores. The lifetime is inside the mark. Default: 5 minutes.
+ */
 export const CACHE_MARKS: ReadonlySet<string> = new Set([
   "cache_control",
   "cacheControl",
@@ -168,14 +176,17 @@ export const CACHE_MARKS: ReadonlySet<string> = new Set([
   "prompt_cache_breakpoint",
 ]);
 
-/** What steers a prompt cache as a whole; it can be left out, and the answer is the same. */
+/** Fields that control a prompt cache as a whole. Removing them does not change the response. */
 export const CACHE_HINTS: readonly string[] = [
   "prompt_cache_key",
   "prompt_cache_retention",
   "prompt_cache_options",
 ];
 
-/** Members that name models beside the one that is asked: by themselves, in lists, in lists of objects with a `model`. */
+/**
+ * Members that name additional models: as a string, in a list of strings, or in a list of objects
+ * with a `model` member.
+ */
 export const MODEL_FIELDS: ReadonlySet<string> = new Set([
   "allowed_models",
   "fallback",
@@ -186,10 +197,16 @@ export const MODEL_FIELDS: ReadonlySet<string> = new Set([
   "models",
 ]);
 
-/** What stands for settings that the account has elsewhere, models among them. */
+/**
+ * Members that name a stored preset. A preset refers to settings in the provider account, which can
+ * include models.
+ */
 export const PRESET_FIELDS: ReadonlySet<string> = new Set(["preset"]);
 
-/** Whose account is used, and what it spends: the operator chooses it, never a client with a key of the gateway. */
+/**
+ * Members that choose the provider account and its spending. Only the operator may choose them,
+ * never a client with a gateway key.
+ */
 export const ACCOUNT_FIELDS: readonly string[] = [
   "billing_policy",
   "fallback_credit_token",
@@ -197,7 +214,7 @@ export const ACCOUNT_FIELDS: readonly string[] = [
   "workspace_id",
 ];
 
-/** Names by which a body could choose where it goes, or on which account. */
+/** Members by which a body could choose its destination or the provider account. */
 export const ROUTING_FIELDS: readonly string[] = [
   "api_base",
   "api_key",
@@ -211,7 +228,10 @@ export const ROUTING_FIELDS: readonly string[] = [
   "proxy",
 ];
 
-/** Members whose inside is the client's own words, or a record of an answer: no upstream looks for an order there. */
+/**
+ * Members that contain the client's own content or the record of a response. Providers do not
+ * interpret their contents, so the search skips them.
+ */
 export const FREE_TEXT_FIELDS: ReadonlySet<string> = new Set([
   "_meta",
   "annotations",

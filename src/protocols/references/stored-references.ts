@@ -1,5 +1,6 @@
-// What an upstream keeps is reached with its key, and all clients of the gateway share one: what names state of
-// another side is carried, where the operator relays it, or refused.
+// Rejects references to state that a provider stores. All clients of the gateway share the
+// provider's key, so one client could reach another client's state. A reference is forwarded only
+// if the operator relays it.
 import { fail } from "../../model/error.ts";
 import type { Body, Field, Reference, References, Opt, Outgoing } from "../../plugin/index.ts";
 import { HOSTED_FIELDS } from "./hosted-tools.ts";
@@ -8,22 +9,22 @@ import { STATE_RULES } from "./reference-rules.ts";
 
 type StateReference = Extract<Reference, { type: "state" }>;
 
-/** How a protocol spells its refusals. */
+/** How a protocol formats its reference errors. */
 export interface ReferenceErrorStyle {
-  /** For words that have no code of their own. */
+  /** Error code for references that have no code of their own. */
   readonly code?: string;
-  /** field: its errors name the top-level field alone. */
+  /** `field`: errors name only the top-level field. Default: the full path. */
   readonly param?: "path" | "field";
 }
 
-/** What may leave of it. */
+/** Which references may be sent. */
 export interface RelayPermission {
   readonly stateMode: Opt<"reject" | "relay">;
-  /** The host has bound what goes on to the key. */
+  /** Whether the host has bound the continued response to the client's key. */
   readonly isBoundToKey: boolean;
 }
 
-/** The first thing that names what another side keeps and may not leave. */
+/** Returns the first reference to stored state that may not be sent. */
 export function findBlockedReference(
   named: References,
   { stateMode, isBoundToKey }: RelayPermission,
@@ -55,7 +56,10 @@ export function rejectReference(
   );
 }
 
-/** For a codec's last look, in both modes. What the host has to say of a relay it says itself. */
+/**
+ * Rejects references that may not be sent. Codecs call it last, in both passthrough and translated
+ * mode. In relay mode the host makes this check.
+ */
 export function rejectBlockedReferences(
   out: Outgoing,
   state: Opt<"reject" | "relay">,
@@ -66,7 +70,10 @@ export function rejectBlockedReferences(
   if (kept) rejectReference(kept, spelling);
 }
 
-/** Where the host has not looked: at each field that could hold something. */
+/**
+ * Returns the references of an outgoing request. If the host has not searched it, only the fields
+ * that can contain a reference are searched.
+ */
 export function referencesIn(out: Outgoing): References {
   if (out.references) return out.references();
   const body: Record<string, Opt<Field>> = {};
@@ -77,7 +84,10 @@ export function referencesIn(out: Outgoing): References {
   return findReferences(body satisfies Body);
 }
 
-/** Top-level fields that tools, conversations and whole requests stand in, and all that the tables name. */
+/**
+ * Top-level fields that can contain tools, conversations, or whole requests, and all fields in the
+ * tables.
+ */
 const SCANNED_FIELDS: readonly string[] = [
   ...Object.keys(STATE_RULES),
   ...HOSTED_FIELDS,
