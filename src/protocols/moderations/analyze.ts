@@ -1,4 +1,4 @@
-// One look at a body of this protocol, in both modes: what it may cost, and what a model must be able to do.
+// Analyzes a request in both modes: its possible cost and the features that the model needs.
 import type { Body } from "../../model/values.ts";
 import type { RequestFacts } from "../../plugin/request-facts.ts";
 import { isObject, asList } from "../json-values.ts";

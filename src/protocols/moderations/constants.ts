@@ -1,4 +1,4 @@
-// The words of this wire: its name, and the fields that it knows.
+// The protocol's name and the fields that it knows.
 export const ID = "moderations";
 
 const COMMON_FIELDS: readonly string[] = ["model", "input", "stream", "user"];

@@ -1,6 +1,7 @@
-// What differs between hosts that speak this wire. Data, so that a provider can be a row. Everything absent is what OpenAI has.
+// Differences between backends that use this protocol. A dialect is plain data, so a provider can
+// be defined without code. Default for every field: the behavior of OpenAI.
 
 export interface ModerationDialect {
-  /** It reads texts alone. Absent: pictures too. */
+  /** Whether the backend accepts text only. Default: text and images. */
   textOnly?: boolean;
 }

@@ -1,6 +1,6 @@
-// The moderations protocol, `POST /v1/moderations`: OpenAI's, and Mistral's in the same form. Frontends use its server half,
-// providers its client half. Pure: no I/O, no clock, nothing remembered between two methods. May import: model, plugin
-// (types), and the tools its neighbours lend.
+// The moderations protocol, `POST /v1/moderations`, as used by OpenAI and Mistral. Frontends use
+// its server half, providers its client half. Pure: no I/O, no clock, and no state between two
+// method calls. May import: model, plugin (types), and the shared tools of other protocols.
 import type { JSONSchema } from "json-schema-to-ts";
 import schema from "../../../schemas/moderations.request.json" with { type: "json" };
 import { moderationOperation } from "../../model/operations/moderation-operation.ts";

@@ -1,4 +1,4 @@
-// What of a request may leave under Service-ZDR: read in OpenAI's documentation.
+// Request fields that may be sent under `Service-ZDR`, reviewed against OpenAI's documentation.
 import type { FieldAllowlist } from "../../plugin/index.ts";
 import { valueFields } from "../references/index.ts";
 

@@ -1,4 +1,5 @@
-// Passthrough mode: the host's bytes, with the name that the client knows the model by.
+// Passthrough mode: forwards the backend's bytes and replaces the model name with the one that the
+// client uses.
 import type { Fault } from "../../../model/error.ts";
 import type {
   ResponseContext,

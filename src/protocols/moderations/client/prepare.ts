@@ -1,4 +1,4 @@
-// The dialect, in both modes: a host that reads texts is sent no picture.
+// Applies the dialect in both modes. A text-only backend receives no images.
 import { fail } from "../../../model/error.ts";
 import type { Outgoing } from "../../../plugin/outgoing.ts";
 import type { CallContext } from "../../../plugin/protocol.ts";

@@ -1,4 +1,4 @@
-// A host's verdicts, as events: one item each.
+// Decodes a backend's moderation results into events, one item per result.
 import { fail } from "../../../model/error.ts";
 import type { ModelEvent } from "../../../model/event.ts";
 import type { Usage } from "../../../model/usage.ts";
@@ -36,7 +36,7 @@ export function parseResults(body: Buffer) {
   return { answer, verdicts: results as unknown as readonly JsonObject[] };
 }
 
-/** Nothing where nothing was counted, which is the rule. */
+/** Returns the usage. It is usually empty, because most backends report no counts. */
 export function usageOf({ usage }: JsonObject): Usage {
   const input = asNumber(asObject(usage)?.["prompt_tokens"]);
   return input === undefined ? {} : { input };

@@ -1,4 +1,5 @@
-// An answer that is one JSON text: each verdict as its vendor words it, since categories of two vendors are not the same.
+// Encodes a response as one JSON text. Each result keeps its vendor's categories, because
+// categories differ between vendors.
 import type { ModelResponse } from "../../../model/event.ts";
 import type { ModerationResult } from "../../../model/request.ts";
 import type { JsonObject } from "../../../model/values.ts";
@@ -11,6 +12,6 @@ export const encodeResponse = (
   id: id ?? `modr-${to.id}`,
   model: to.model,
   results: (items as readonly ModerationResult[]).map(({ raw }) => raw),
-  // Most vendors count nothing.
+  // Most vendors report no counts.
   ...(input !== undefined && { usage: { prompt_tokens: input, total_tokens: input } }),
 });

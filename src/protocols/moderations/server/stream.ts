@@ -1,4 +1,4 @@
-// Verdicts come in one piece.
+// Moderation results are never streamed.
 import { fail } from "../../../model/error.ts";
 
 export const failStreamed = (): never =>
