@@ -1,4 +1,5 @@
-// Vectors by Ollama's own wire, which counts what it read and says when it may not cut.
+// Embeddings in Ollama's own API. It reports input tokens and has an option that forbids
+// truncation.
 import { fail } from "../../model/error.ts";
 import type { ModelEvent } from "../../model/event.ts";
 import type { EmbeddingRequest } from "../../model/request.ts";

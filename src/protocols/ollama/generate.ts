@@ -1,4 +1,5 @@
-// A text that goes on, by Ollama's own wire: lines of JSON, the last of which counts.
+// Text completion in Ollama's own API. The response is a stream of JSON lines, and the last line
+// has the counts.
 import { fail } from "../../model/error.ts";
 import type { FinishReason, ModelEvent } from "../../model/event.ts";
 import type { CompletionRequest } from "../../model/request.ts";
@@ -54,7 +55,7 @@ export function encodeGenerateRequest(r: CompletionRequest, of: CallContext): Bo
   });
 }
 
-/** The bound stands among its options. */
+/** Analyzes a generate request. The output limit is inside `options`. */
 export const analyzeGenerate = (body: Body): RequestFacts => ({
   features: body["stream"] === true ? ["stream"] : [],
   ...generateCost(body, findReferences(body)),
@@ -116,7 +117,7 @@ function parseResponseObject(json: string): JsonObject {
   );
 }
 
-/** What was in its cache it does not count as read. */
+/** Ollama does not count cached input as read. */
 function emitEnd(response: JsonObject, emit: (event: ModelEvent) => void): void {
   emit({
     type: "usage",

@@ -1,5 +1,6 @@
-// tollgate/protocols/ollama: Ollama's own API, as far as what it imitates does not say it. Client halves alone. Pure: no I/O, no
-// clock, nothing remembered between two methods. May import: model, plugin (types), and the tools its neighbours lend.
+// Ollama's own API, for operations that its OpenAI-compatible API does not cover. Contains client
+// halves only. Pure: no I/O, no clock, and no state between two method calls. May import: model,
+// plugin (types), and the shared tools of other protocols.
 import { embeddingOperation } from "../../model/operations/embedding-operation.ts";
 import { completionOperation } from "../../model/operations/completion-operation.ts";
 import type { Protocol } from "../../plugin/protocol.ts";
@@ -16,7 +17,7 @@ import {
   knowsGenerateField,
 } from "./generate.ts";
 
-/** `POST /api/embed`. */
+/** The embeddings protocol, `POST /api/embed`. */
 export const ollamaEmbeddings = (): Protocol<"embedding"> => ({
   id: "ollama-embed",
   operationSpec: embeddingOperation,
@@ -36,7 +37,10 @@ export const ollamaEmbeddings = (): Protocol<"embedding"> => ({
   },
 });
 
-/** `POST /api/generate`, which fills in where there is a suffix. */
+/**
+ * The completion protocol, `POST /api/generate`. It fills in the middle if the request has a
+ * suffix.
+ */
 export const ollamaCompletions = (): Protocol<"completion"> => ({
   id: "ollama-generate",
   operationSpec: completionOperation,
