@@ -1,12 +1,14 @@
-// A batch on its way between the threads: one text, a command a line. What the writer only stores crosses as the text that
-// the file will hold, so that it is not read on the way; what the rules ask for stands apart from it.
+// Encodes a batch for the message between two threads: one text, with one command per line. Fields that the
+// writer only stores are sent as the text that the file will hold, so the writer does not parse them. Fields
+// that the ledger rules need are sent separately.
 //
-//   t  terms       the next number's text; f: forget the numbers
-//   r  a reserve   at, terms, hold, claims, attempt, the rest
-//   s  a settle    at, attempt, the rest
-//   x  another     all of it, as JSON
+//   t  terms       the text for the next number; f: forget all numbers
+//   r  a reserve   at, terms, hold, claims, attempt, other fields
+//   s  a settle    at, attempt, other fields
+//   x  any other   the whole command as JSON
 //
-// Text in JSON holds neither tabs nor line ends. Amounts are integers beyond its numbers, and travel as decimal text.
+// JSON text contains no tabs and no line ends. Amounts exceed the range of JSON numbers, so they are sent as
+// decimal text.
 import type {
   StoreCommand,
   Limit,
@@ -29,11 +31,14 @@ import { createTermsNumbering, type TermsTuple } from "./call-terms.ts";
 
 type Timed<C> = C & { readonly at: number };
 
-/** What a row says beside its terms, as the file holds it: a list's items. */
+/** Encodes an amount as the file holds it: decimal text, or null. */
 export const encodeAmount = (value: bigint | null | undefined): string | null =>
   value == null ? null : String(value);
 
-/** After kind, time, attempt, request, n, terms and hold. */
+/**
+ * Encodes the fields of a settle row that follow kind, time, attempt, request, n, terms, and hold.
+ * The result is a JSON list without its brackets.
+ */
 export const encodeSettleFields = (c: Settle): string =>
   JSON.stringify([
     c.state,
@@ -48,11 +53,17 @@ export const encodeSettleFields = (c: Settle): string =>
   ]).slice(1, -1);
 
 export interface BatchEncoder {
-  /** Throws what a command that cannot be obeyed has to be told. */
+  /**
+   * Encodes a batch.
+   * @throws If a command is invalid.
+   */
   encode(batch: readonly StoreCommand[]): string;
 }
 
-/** Of one thread: it has heard what this one said before. */
+/**
+ * Creates the encoder of one thread. It remembers which terms it has already sent to the other
+ * thread.
+ */
 export function createBatchEncoder(): BatchEncoder {
   const numbering = createTermsNumbering();
   const reserve = (c: Timed<Reserve>): string =>
@@ -95,11 +106,11 @@ const decodeClaim = ([scope, unit, max, per, take]: ClaimTuple): LimitClaim => (
   take: BigInt(take),
 });
 
-/** One text of terms, shared by all calls that have them. */
+/** The text of terms, shared by all calls that have the same terms. */
 export interface EncodedTerms {
   readonly text: string;
   readonly key: string;
-  /** As the file was told of it last. */
+  /** The hashed form that was written to the file last. */
   hashed: HashedTerms | undefined;
 }
 export const createEncodedTerms = (text: string): EncodedTerms => ({
@@ -110,9 +121,9 @@ export const createEncodedTerms = (text: string): EncodedTerms => ({
 
 export interface EncodedReserve extends ReserveInput {
   readonly terms: EncodedTerms;
-  /** As JSON: attempt, request, n. */
+  /** Attempt, request, and n, as JSON. */
   readonly identity: string;
-  /** As JSON. */
+  /** The reserved amount, as JSON. */
   readonly hold: string;
 }
 
@@ -124,7 +135,10 @@ type SettleFields = readonly [
   ...unknown[],
 ];
 
-/** What it says is read when the rules ask, and they do when something was taken. State and cost are first in it. */
+/**
+ * A settle whose text is parsed only when the rules need it, which is when the call charged a
+ * limit. State and cost are the first two fields of the text.
+ */
 export class EncodedSettle implements SettleInput {
   readonly do = "settle";
   readonly at: number;
@@ -160,13 +174,14 @@ export type EncodedCommand = EncodedReserve | EncodedSettle | OtherCommand;
 export const toEncodedSettle = (c: Timed<Settle>): EncodedSettle =>
   new EncodedSettle(Math.floor(c.at), c.attempt, encodeSettleFields(c));
 
-/** Of one thread, too: what has a number. */
+/** Creates the decoder of one thread. It remembers the terms behind each number. */
 export function createBatchDecoder(): (text: string) => EncodedCommand[] {
   let terms: EncodedTerms[] = [];
   const NONE: readonly LimitClaim[] = [];
 
   function reserve(f: readonly string[]): EncodedReserve {
-    // Put together anew, and cut from that: an open call keeps its own few bytes, not its batch.
+    // Concatenates the fields into a new string and slices that. An open call then keeps only its
+    // own few bytes in memory, not the whole batch.
     const own = `${f[3]},${f[5]},${f[6]}`;
     const from = f[3]!.length + 1;
     return {
@@ -193,7 +208,7 @@ export function createBatchDecoder(): (text: string) => EncodedCommand[] {
           commands.push(new EncodedSettle(Number(f[1]), parseQuoted(f[2]!), f[3]!));
           break;
         case "t":
-          // A copy, for the same reason: they stay for long.
+          // A copy, so that the terms do not keep the batch in memory.
           terms.push(createEncodedTerms(Buffer.from(f[1]!).toString()));
           break;
         case "f":
@@ -210,17 +225,23 @@ export function createBatchDecoder(): (text: string) => EncodedCommand[] {
 const parseQuoted = (text: string): string =>
   text.includes("\\") ? (JSON.parse(text) as string) : text.slice(1, -1);
 
-/** Mostly nothing is to be told: then it is how many. Else, for each, what its claims left. */
+/**
+ * The results of a batch. A number if all commands succeeded without details: the count. Otherwise
+ * JSON with the remaining limits of each command.
+ */
 export type EncodedResults = number | string;
 
-/** Which claim of the command, what is left of it, and when it is back; after them, for a denial, when to come again. */
+/**
+ * The index of the claim in the command, the remaining amount, and when the limit resets. A denial
+ * has the retry delay next to this tuple.
+ */
 type RemainingTuple = readonly [claim: number, left: string, resetsAt: number];
 type EncodedResult =
   | 0
   | readonly RemainingTuple[]
   | { denied: RemainingTuple; retryAfterMs: number }
   | { crossed: ThresholdText[] };
-/** Amounts as text. */
+/** A reached threshold with its amounts as text. */
 type ThresholdText = Omit<ThresholdReached, "used" | "max"> & { used: string; max: string };
 
 export function encodeResults(

@@ -1,4 +1,4 @@
-// Which commits may hold what a query asks for, in order, few at a time.
+// Finds the commits that may contain the rows of a query, in order, a few at a time.
 import type { DatabaseSync, StatementSync } from "node:sqlite";
 import type { LedgerQuery } from "tollgate/plugin";
 import { CHAPTER_ENTRIES } from "./key-index.ts";
@@ -9,26 +9,29 @@ import {
   type StoredBatch,
 } from "./stored-batch.ts";
 
-/** Whether a caller waits for a reading; it is looked at between strides. */
+/** Whether the caller still waits for a read. Readers check it between strides. */
 export interface ReadToken {
   readonly isWanted: boolean;
 }
 
-/** Batches read in one go. */
+/** Number of batches per read. */
 const BATCHES_PER_READ = 16;
-/** Entries that are looked through for a text in one go. */
+/** Number of entries that one search for a text scans. */
 const SEARCH_WINDOW = 65_536;
-/** Here others may go first. */
+/** Marks a point where the caller may let other work run. */
 export const YIELD = Symbol("pause");
 
-/** Where batches begin: from, and up to. */
+/** A range of first entries of batches. Both ends are included. */
 type BatchRange = readonly [number, number];
 const END_OF_LEDGER = Number.MAX_SAFE_INTEGER;
 
 const distinctRanges = (spans: readonly BatchRange[]): BatchRange[] =>
   [...new Map(spans.map((span) => [span[0], span])).values()].sort(([a], [b]) => a - b);
 
-/** What the text of their batches must hold. What upstream calls a call has no order that an index could keep up with. */
+/**
+ * Returns the SQL conditions on the text of batches. Upstream IDs have no order, so an index on
+ * them would be too slow to maintain.
+ */
 function textConditions({
   key,
   account,
@@ -70,12 +73,15 @@ export class BatchReader {
     this.#checkpoint = db.prepare("SELECT last FROM checkpoint");
   }
 
-  /** The newest entry's. */
+  /** Returns the sequence number of the newest entry. */
   lastSeq(): number {
     return Number(this.#newest.get()?.["last"] ?? 0);
   }
 
-  /** Those that may hold what is asked for, from the one that holds `from` on. */
+  /**
+   * Yields the batches that may contain matching rows, starting with the batch that contains entry
+   * `from`.
+   */
   *matching(query: LedgerQuery, from: number): Generator<StoredBatch | typeof YIELD, void> {
     const [where, texts] = textConditions(query);
     const some = this.#db.prepare(
@@ -83,7 +89,7 @@ export class BatchReader {
     );
     const [since, till] = this.#rangeForTimes(query);
     const newest = this.lastSeq();
-    // Reserves that are kept apart stand before all that is left.
+    // Retained reserves come before all rows that are left.
     if (query.state !== "open")
       for (const stored of readRetainedReserves(this.#db, query.attempt))
         if (stored.first >= from) yield stored;
@@ -93,7 +99,8 @@ export class BatchReader {
       const last = Math.min(end, till, newest);
       for (let first = Math.max(begin, least); first <= last;) {
         const upTo = Math.min(last, first + SEARCH_WINDOW);
-        // All at once: between two of these commits happen, and the log may be taken in.
+        // Reads all rows at once. Between two reads, commits can happen and the WAL can be
+        // checkpointed.
         const found = some.all(first, upTo, ...texts) as unknown as StoredBatch[];
         yield* found;
         const whole = found.length < BATCHES_PER_READ;
@@ -103,13 +110,16 @@ export class BatchReader {
     }
   }
 
-  /** About how many entries its times are in. */
+  /** Returns the approximate number of entries in the time range of the query. */
   estimatedEntries(query: LedgerQuery): number {
     const [first, last] = this.#rangeForTimes(query);
     return Math.min(last, this.lastSeq()) - Math.max(first, 0);
   }
 
-  /** Those that begin from `first` on and before `end`, but for what is gone and not swept yet. */
+  /**
+   * Yields batches whose first entry is at least `first` and below `end`. Skips compacted batches
+   * that are not deleted yet.
+   */
   *between(first: number, end: number): Generator<StoredBatch, void> {
     for (let from = first; from < end;) {
       const found = this.#timeRange.all(from, end - 1) as unknown as StoredBatch[];
@@ -119,7 +129,7 @@ export class BatchReader {
     }
   }
 
-  /** Where they may begin, in order. */
+  /** Returns the ranges where matching batches may begin, in order. */
   #candidateRanges({ attempt, key, state }: LedgerQuery): Iterable<BatchRange> {
     const at = (seq: number): BatchRange => {
       const { first } = this.#rows.batchOf(seq)!;
@@ -145,7 +155,10 @@ export class BatchReader {
     return [[-END_OF_LEDGER, END_OF_LEDGER]];
   }
 
-  /** Commits are nearly in the order of their times; what lies between the first and the last of them is looked at. */
+  /**
+   * Returns the range of batches that may contain entries of these times. Commits are nearly in
+   * time order, so everything between the first and the last match is read.
+   */
   #rangeForTimes({ from, to }: LedgerQuery): BatchRange {
     if (from === undefined && to === undefined) return [-END_OF_LEDGER, END_OF_LEDGER];
     const { first, last } = this.#db

@@ -1,5 +1,6 @@
-// What calls have in common: whose they are, where they go, at what price. A commit says it once for all its rows, and so
-// does the way between the threads: there it has a number, given when it is said for the first time.
+// Call terms are the facts that calls share: the key, the target, and the price. A commit stores
+// equal terms once for all its rows. Messages between threads send them once and refer to them by
+// number.
 import type { Reserve } from "tollgate/plugin";
 
 export type CallTerms = Pick<
@@ -7,7 +8,7 @@ export type CallTerms = Pick<
   "key" | "target" | "privacy" | "labels" | "account" | "price" | "clientRequest"
 >;
 
-/** Without an account, nothing is said of one. */
+/** Serializes terms as a JSON list. The account is omitted if there is none. */
 export const serializeTerms = ({
   key,
   target,
@@ -64,17 +65,26 @@ export const termsFromTuple = ([
   clientRequest: clientRequest ?? undefined,
 });
 
-/** Numbers in use at a time, and for one key; labels may hold anything. */
+/**
+ * Maximum count of terms with a number, and the maximum per key. Labels can have arbitrary values,
+ * so both are bounded.
+ */
 const MAX_NUMBERS = 4_096;
 const MAX_NUMBERS_PER_KEY = 16;
 
 export interface TermsNumbering {
   numberOf(of: CallTerms): number;
-  /** What the other side has to learn before it is told these numbers: each once, in order. */
+  /**
+   * Returns the texts that the other thread needs before it receives these numbers. Each text is
+   * returned once, in order.
+   */
   takeNewTexts(): { forget: boolean; texts: readonly string[] };
 }
 
-/** Known by their fields: no text is made for what was said before. */
+/**
+ * Creates a numbering that finds known terms by comparing fields, so that no text is built for
+ * them.
+ */
 export function createTermsNumbering(): TermsNumbering {
   const known = new Map<string, { of: CallTerms; number: number }[]>();
   let texts: string[] = [];
@@ -83,7 +93,7 @@ export function createTermsNumbering(): TermsNumbering {
 
   function learn(of: CallTerms, mine: { of: CallTerms; number: number }[]): number {
     const { key, target, privacy, labels, account, price, clientRequest } = of;
-    // A copy: what is changed outside is another one.
+    // A copy, because the caller may change the object later.
     const copy: CallTerms = {
       key,
       target: { ...target },

@@ -1,16 +1,23 @@
-// What the ledger says of itself: that text was taken out, that sums stand for rows, what operators did. A note is a row of the chain like any other, alone in
-// its commit, and no entry: listings and sums pass it over.
+// Notes are records about the ledger itself: an erasure, a compaction, an import, or an operator's
+// command. A note is a row of the hash chain, alone in its commit. It is not an entry, so listings
+// and rollups skip it.
 import { hash } from "node:crypto";
 import type { AuditEnd, AuditEntry } from "tollgate/plugin";
 
 export interface ChainNote {
-  /** Text behind this many hashes is gone; `hash` is of all of them. */
+  /** The text behind `count` hashes was erased. `hash` covers all these hashes. */
   readonly erased?: { readonly count: number; readonly hash: string };
-  /** What an operator did, or how that ended. */
+  /** An operator's command, or its result. */
   readonly audit?: AuditEntry | AuditEnd;
-  /** All entries before it came from another store, whose newest hash was this; `totals` is a hash of what they come to. */
+  /**
+   * All earlier entries came from another store. `head` is the newest hash of that store. `totals`
+   * is a hash of the totals of these entries.
+   */
   readonly imported?: { readonly head: string | null; readonly totals: string };
-  /** Rows up to `last` are gone; what stands for them has these hashes. */
+  /**
+   * Rows up to `last` were deleted. The other fields are the hashes of the checkpoint and of its
+   * rollups.
+   */
   readonly compacted?: {
     readonly last: number;
     readonly checkpoint: string;
@@ -18,12 +25,15 @@ export interface ChainNote {
   };
 }
 
-/** The row of a note. */
+/** Encodes a note as a row. */
 export const encodeNote = (at: number, note: ChainNote): string => JSON.stringify(["n", at, note]);
 
 const NOTE_PREFIX = '[["n",';
 
-/** Of a commit's rows; undefined: they are entries. Throws for what no note can be. */
+/**
+ * Parses the note in the rows of a commit. Returns undefined if the rows are entries.
+ * @throws If the rows start like a note but are not valid JSON.
+ */
 export function parseNote(
   rows: string,
 ): { readonly at: number; readonly note: ChainNote } | undefined {
@@ -32,6 +42,6 @@ export function parseNote(
   return { at, note };
 }
 
-/** The same for the same hashes, in whatever order they are said. */
+/** Hashes a set of hashes. The result does not depend on their order. */
 export const hashSet = (hashes: readonly string[]): string =>
   hash("sha256", [...hashes].sort().join("\n"));

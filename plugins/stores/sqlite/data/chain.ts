@@ -1,11 +1,11 @@
-// Whether the ledger is what was written: the chain of hashes.
-// It proves that history was not edited since a head was noted; it does not stop a process that may write the file.
+// Verifies the ledger's hash chain. The chain proves that history was not edited since a chain head
+// was recorded. It does not stop a process that can write to the file.
 import type { DatabaseSync } from "node:sqlite";
 import type { Problem } from "tollgate/plugin";
 import { readCheckpoint } from "./checkpoint.ts";
 import { chainHash, BATCH_COLUMNS, type StoredBatch } from "./stored-batch.ts";
 
-/** What an operator may note down, to compare with later. */
+/** The newest link of the chain. Operators can record it and compare it later. */
 export interface ChainHead {
   segment: number;
   seq: number;
@@ -28,7 +28,7 @@ export function readHead(db: DatabaseSync): ChainHead {
     : { segment: 0, seq: 0, hash: "" };
 }
 
-/** At every start, the last commits: damage from a crash would be there. */
+/** Verifies the last commits. Runs at every start, because a crash would damage those commits. */
 export function verifyRecentCommits(db: DatabaseSync, file: string): void {
   const { segment } = readHead(db);
   for (const problem of verifyChain(db, Math.max(1, segment - RECENT_COMMITS + 1)))
@@ -38,7 +38,10 @@ export function verifyRecentCommits(db: DatabaseSync, file: string): void {
       );
 }
 
-/** Undefined after each commit that was looked at: a moment to do something else. Where rows were pruned, it begins behind them. */
+/**
+ * Verifies the chain from commit `since`, or from the first commit after the checkpoint. Yields
+ * problems, and undefined after each commit so that the caller can do other work.
+ */
 export function* verifyChain(
   db: DatabaseSync,
   since: number,
@@ -50,7 +53,7 @@ export function* verifyChain(
   const batches = db.prepare(
     `SELECT ${BATCH_COLUMNS} FROM batch WHERE first BETWEEN ? AND ? ORDER BY first`,
   );
-  // The first one follows on nothing, and what stands before it is one too many.
+  // The first commit has no predecessor. Any commit before it is a problem.
   const previous =
     from > least ? before.get(from - 1) : (base as Record<string, unknown> | undefined);
   let last = Number(previous?.["last"] ?? 0);
@@ -79,7 +82,7 @@ export function* verifyChain(
         path,
         message: `The entries ${s.first} to ${s.last} were changed after they were written.`,
       };
-    // From here on against what stands there: one change is one problem.
+    // Continues from the stored values, so that one change is reported as one problem.
     ({ id, last, hash } = s);
     yield undefined;
   }
@@ -88,7 +91,10 @@ export function* verifyChain(
     yield { path: "/batch", message: `${more} batches after entry ${last} belong to no commit.` };
 }
 
-/** What was changed need not even be a list. */
+/**
+ * Returns the number of rows, or 0 if the text is not a JSON list. A changed text may not be a list
+ * at all.
+ */
 function countRows(rows: string): number {
   try {
     return (JSON.parse(rows) as unknown[]).length;

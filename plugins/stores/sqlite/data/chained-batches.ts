@@ -1,8 +1,8 @@
-// Commits in the order of the chain, a page at a time.
+// Reads commits in chain order, a page at a time.
 import type { DatabaseSync, StatementSync } from "node:sqlite";
 import type { StoredBatch } from "./stored-batch.ts";
 
-/** Commits that are read in one go. */
+/** Number of commits per page. */
 export const CHAINED_PAGE_SIZE = 32;
 
 export interface ChainedBatch extends StoredBatch {
@@ -11,7 +11,7 @@ export interface ChainedBatch extends StoredBatch {
   readonly hash: string;
 }
 
-/** Those behind a link, and behind an entry up to which all are gone. */
+/** Prepares the query for commits after a chain link and after the last compacted entry. */
 export const prepareChainedAfter = (ledger: DatabaseSync): StatementSync =>
   ledger.prepare(
     "SELECT s.id, s.last, s.hash, b.first, b.instance, b.terms, b.rows " +

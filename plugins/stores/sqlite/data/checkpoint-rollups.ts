@@ -1,12 +1,13 @@
-// What rows came to that are gone: by quarters of an hour, without labels. It tells all that a report can ask of them, but for one row
-// and for a stretch that begins or ends within a quarter: that counts where the quarter begins.
+// Reads the totals of compacted rows. They are kept per quarter of an hour, without labels. Reports
+// can use them for everything except single rows. A range that cuts a quarter counts the quarter by
+// its start.
 import type { DatabaseSync } from "node:sqlite";
 import type { LedgerQuery } from "tollgate/plugin";
 import { type RunningTotal, parseRollupGroups, type RowDimensions } from "tollgate/store";
 
 const MAX_TIME_MS = 9e15;
 
-/** All of them that a report may ask for. */
+/** Yields all checkpoint rollups that a query may include. */
 export function* checkpointRollups(
   db: DatabaseSync,
   { attempt, upstreamId, state, from = -MAX_TIME_MS, to = MAX_TIME_MS }: LedgerQuery,

@@ -1,52 +1,61 @@
-// What stands for rows that were pruned, and how the rest of the chain proves it: the newest note says the hash of the base and the
-// last hash of the sums.
+// Reads and verifies the checkpoint that replaces compacted rows. The newest note in the chain
+// contains the hash of the checkpoint and the last hash of its rollups.
 import { hash } from "node:crypto";
 import type { DatabaseSync, StatementSync } from "node:sqlite";
 import type { Problem } from "tollgate/plugin";
 import type { ChainNote } from "./chain-note.ts";
 
 export interface Checkpoint {
-  /** The last commit that is gone. The chain goes on from its hash. */
+  /** The last compacted commit. The chain continues from its hash. */
   readonly segment: number;
   readonly last: number;
   readonly hash: string;
-  /** When the first row was written that is gone, and when the last one. */
+  /** When the first and the last compacted row were written. */
   readonly firstAt: number;
   readonly lastAt: number;
-  /** Rows that are gone. */
+  /** Number of compacted rows. */
   readonly rows: number;
-  /** When this was written. */
+  /** When the checkpoint was built. */
   readonly at: number;
-  /** How many of the sums are in use; others are not yet, or never were. */
+  /**
+   * Number of rollups in use. Rollups with higher numbers are staged by a later run or were never
+   * used.
+   */
   readonly rollups: number;
-  /** Reserves that are kept apart, each with the hash of its text. */
+  /** Retained reserves, each with the hash of its text. */
   readonly retainedReserves: readonly (readonly [seq: number, hash: string])[];
-  /** What windows of the calendar had counted by then. */
+  /** Usage of calendar windows at the time of the checkpoint. */
   readonly meters: readonly (readonly [id: string, hash: string])[];
-  /** What operators did in rows that are gone: how many, and a hash over all of it. Absent: written before that was kept. */
+  /**
+   * Count of operator commands in compacted rows, and a hash over them. Undefined if the checkpoint
+   * predates this field.
+   */
   readonly audit?: { readonly count: number; readonly hash: string };
-  /** Of notes that are gone: what was erased. */
+  /** Erasures that were recorded in compacted notes. */
   readonly erasures: readonly (readonly [seq: number, count: number, hash: string])[];
 }
 
 export const hashText = (text: string): string => hash("sha256", text);
 
-/** Sums follow on one another. */
+/** Hashes a rollup together with the hash of its predecessor. */
 export const rollupHash = (before: string, quarter: number, text: string): string =>
   hash("sha256", `${before}\n${quarter}\n${text}`);
 
-/** The last entry that is gone; 0: none. */
+/** Selects the last compacted entry, or 0 if there is none. */
 export const COMPACTED_UP_TO_SQL = "SELECT coalesce(max(last), 0) AS last FROM checkpoint";
 export const readCompactedUpTo = (statement: StatementSync): number =>
   Number(statement.get()!["last"]);
 
-/** Undefined: nothing was pruned yet. */
+/** Reads the checkpoint. Returns undefined if nothing was compacted yet. */
 export function readCheckpoint(db: DatabaseSync): Checkpoint | undefined {
   const text = db.prepare("SELECT text FROM checkpoint").get()?.["text"];
   return typeof text === "string" ? (JSON.parse(text) as Checkpoint) : undefined;
 }
 
-/** `said`: by the newest note that speaks of it. */
+/**
+ * Verifies the checkpoint.
+ * @param said The newest note about a compaction.
+ */
 export function* verifyCheckpoint(
   db: DatabaseSync,
   said: ChainNote["compacted"],
@@ -81,7 +90,7 @@ export function* verifyCheckpoint(
   yield* verifyRetainedReserves(db, text);
 }
 
-/** Only what the base names, each as it was. */
+/** Verifies that exactly the reserves named in the checkpoint are retained, unchanged. */
 function* verifyRetainedReserves(db: DatabaseSync, base: string): Generator<Problem, void> {
   const named = new Map(retainedReservesIn(base));
   for (const { seq, text } of readRetainedReserveTexts(db)) {
@@ -115,7 +124,7 @@ function retainedReservesIn(base: string): Checkpoint["retainedReserves"] {
   }
 }
 
-/** What the hash of a carried reserve is of. */
+/** Returns the text of a retained reserve that its hash covers. */
 export const retainedReserveText = (of: {
   readonly isSettled: unknown;
   readonly instance: unknown;

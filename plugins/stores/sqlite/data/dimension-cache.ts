@@ -1,15 +1,19 @@
-// The facts of rows, made once for many of them: of the same terms, with the same end.
+// Caches the dimensions of rows. Rows with the same terms, kind, state, and outcome share one
+// object.
 import { dimensionsOf, type RowDimensions } from "tollgate/store";
 import type { SettledFields } from "./stored-batch.ts";
 import type { CallTerms } from "./call-terms.ts";
 
-/** Terms whose facts are remembered. */
+/** Maximum number of cached entries. */
 const MAX_TERMS = 4_096;
 
 export class DimensionCache {
   readonly #byTerms = new Map<string, RowDimensions>();
 
-  /** `said`: the terms as text. */
+  /**
+   * Returns the dimensions of a row.
+   * @param said The terms as text.
+   */
   get(row: SettledFields, said: string, terms: () => CallTerms): RowDimensions {
     const id = `${row.kind} ${row.state} ${row.outcome}\n${said}`;
     let facts = this.#byTerms.get(id);

@@ -1,6 +1,10 @@
-// The ledger for operators who read the file with other tools: an entry a row.
+// Defines the SQL view `entry`, one row per entry, for operators who read the file with other
+// tools.
 
-/** Of a row (r: a reserve, s: a settle, a: an adjustment) and of its terms. */
+/**
+ * Returns the SQL for a field of the terms of a row. Row kinds: `r` is a reserve, `s` a settle, `a`
+ * an adjustment.
+ */
 const termsColumn = (i: number, as = "->>"): string => `b.terms -> (r.value ->> 5) ${as} ${i}`;
 const byRowKind = (kinds: { [kind: string]: string }, otherwise: string): string =>
   `CASE r.value ->> 0 ${Object.entries(kinds)

@@ -1,17 +1,20 @@
-// Terms as the file holds them: hashes stand for what labels say.
+// Terms as the file holds them: with hashes in place of label texts.
 import type { TermsTuple } from "./call-terms.ts";
 
 export interface HashedTerms {
   readonly text: string;
   readonly key: string;
-  /** The hashes in it. */
+  /** The hashes that the text contains. */
   readonly textHashes: readonly string[];
-  /** Whose saying it is. */
+  /**
+   * Token of the `SaltedTexts` state that produced the hashes. They are invalid if the token has
+   * changed.
+   */
   readonly owner: object | undefined;
-  /** Which commit has listed it, and where. */
+  /** The commit that listed these terms last, and their index in it. */
   listedIn: object | undefined;
   index: number;
-  /** The newest chapter in which its words are known to be said. */
+  /** The newest chapter in which these hashes are recorded. */
   chapter: number;
 }
 export function createHashedTerms(text: string, by?: object): HashedTerms {

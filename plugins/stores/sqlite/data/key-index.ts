@@ -1,9 +1,10 @@
-// Where a key's entries are, roughly: chapter by chapter. A row for every commit and key would touch a page of the file for
-// each of them; so a chapter is told once that it has entries of a key, and a reader that looks for them reads its terms.
+// An approximate index from keys to their entries, chapter by chapter. A row per commit and key
+// would write one page of the file for each of them. So each chapter records a key once, and
+// readers filter the chapter's terms.
 import type { DatabaseSync } from "node:sqlite";
 import type { HashedTerms } from "./hashed-terms.ts";
 
-/** Entries in a chapter. */
+/** Number of entries in a chapter. */
 export const CHAPTER_ENTRIES = 4_096;
 export const chapterOf = (first: number): number => Math.floor(first / CHAPTER_ENTRIES);
 
@@ -17,7 +18,10 @@ export function createKeyIndex(db: DatabaseSync): KeyIndex {
   const mention = db.prepare(
     "INSERT INTO key_index (key, chapter) VALUES (?, ?) ON CONFLICT DO NOTHING",
   );
-  /** The keys that this chapter is known to have; conflicts say no more than that. */
+  /**
+   * Keys known to be recorded for the current chapter. If a key is missing here, the insert has a
+   * conflict and does nothing.
+   */
   let keys = new Set<string>();
   let chapter = -1;
   let fresh: string[] = [];

@@ -1,5 +1,5 @@
-// The small readings: one row by its name, a page of keys. They run on the writer's own connection, where they take
-// microseconds; a thread for them alone would cost every gateway a dozen megabytes.
+// Short reads: a single row, or a page of keys. They run on the writer's connection, where they
+// take microseconds. A separate thread would cost every gateway about 12 MB.
 import type { DatabaseSync } from "node:sqlite";
 import type { AccountRecord, KeyRecord, ResultPage, PageRequest, Price } from "tollgate/plugin";
 import { fromJson, keyCursor, toPage, pageSize } from "tollgate/store";

@@ -1,14 +1,14 @@
-// Where the oldest open call begins: what a next owner has to read again. Counted by commits, so that a call that is over
-// leaves nothing behind.
+// Tracks where the oldest open call begins, which is where the next owner starts reading. It counts
+// open calls per commit, so closed calls leave no state behind.
 
 export interface LowWaterMark {
-  /** A commit begins, or goes on, or begins again. */
+  /** Called when a commit begins, continues, or is repeated. */
   beginCommit(first: number): void;
   addOpenCall(first: number): void;
   removeOpenCall(first: number): void;
-  /** The first entry of the oldest commit that has an open call; `next`, if none has. */
+  /** Returns the first entry of the oldest commit with an open call, or `next` if there is none. */
   oldestOpen(next: number): number;
-  /** Forgets what is over. */
+  /** Removes commits without open calls from the start of the list. */
   dropClosed(): void;
 }
 
@@ -17,7 +17,7 @@ export function createLowWaterMark(): LowWaterMark {
   let counts: number[] = [];
   let oldest = 0;
 
-  /** Mostly it is among the newest. */
+  /** Finds the commit that begins at `first` by binary search. */
   function place(first: number): number {
     let [low, high] = [0, firsts.length - 1];
     while (low < high) {
@@ -43,7 +43,7 @@ export function createLowWaterMark(): LowWaterMark {
         firsts.push(first);
         counts.push(0);
       }
-      // One that was undone may have been passed over.
+      // A commit that was rolled back may have moved the mark too far.
       oldest = Math.min(oldest, firsts.length - 1);
     },
     addOpenCall: (first) => add(first, 1),

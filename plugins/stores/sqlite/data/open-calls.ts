@@ -1,4 +1,4 @@
-// What an owner left behind, as the next one finds it: meters, and calls that are open.
+// Reads the state that the previous owner left: meters and open calls.
 import type { DatabaseSync } from "node:sqlite";
 import { type LedgerRow, type Meter, createMeter, type Progress } from "tollgate/store";
 import { decodeRows, BATCH_COLUMNS, type StoredBatch } from "./stored-batch.ts";
@@ -24,14 +24,17 @@ export function* readMeters(db: DatabaseSync): Iterable<Meter> {
 export interface LeftOpenCall {
   row: LedgerRow;
   seq: number;
-  /** Its commit's first entry. */
+  /** The first entry of the commit that contains the reserve. */
   firstSeq: number;
-  /** Whether `open_call` has it. */
+  /** Whether table `open_call` lists the call. */
   isListed: boolean;
   progress: Progress | undefined;
 }
 
-/** Those that are listed, and those that began since the oldest that is not. In their order. */
+/**
+ * Reads the listed calls, and the open calls among entries since the oldest unlisted open call.
+ * Sorted by sequence number.
+ */
 export function readOpenCalls(db: DatabaseSync): LeftOpenCall[] {
   const found = new Map<string, LeftOpenCall>();
   const keep = (left: LeftOpenCall): void => void found.set(left.row.attempt, left);
@@ -54,7 +57,7 @@ export function readOpenCalls(db: DatabaseSync): LeftOpenCall[] {
   for (const { seq, usage, cost, first, ...texts } of lists.iterate()) {
     const stored = { ...texts, first: Number(first) } as unknown as StoredBatch;
     const row = decodeRows(stored)[Number(seq) - stored.first]!;
-    // Listed for its age alone, it said nothing.
+    // The call is listed because of its age. It has reported no progress.
     const silent = usage === "{}" && cost === null;
     const heard = { usage: JSON.parse(String(usage)), costNano: cost as bigint | null };
     keep({

@@ -1,10 +1,13 @@
-// A ledger that is moved in lies beside its place until all of it is there.
+// A ledger import writes a temporary file next to the target until the import is complete.
 import { existsSync } from "node:fs";
 import { fail } from "tollgate/plugin";
 
 export const partialImportPath = (file: string): string => `${file}.importing`;
 
-/** A ledger that began beside it would be in the way of what is to come. */
+/**
+ * Throws if an import into `file` is unfinished. A new ledger at `file` would conflict with the
+ * import.
+ */
 export function rejectPartialImport(file: string): void {
   if (!existsSync(file) && existsSync(partialImportPath(file)))
     fail(

@@ -1,6 +1,7 @@
-// Keys and accounts are rows that change: a limit is raised, a key is revoked. So that a change which no command made is seen, each
-// command leaves a link of a chain: which key, or account:id, the sum of its record as it is said (a hash in place of each name), and a hash over both and
-// all links before.
+// The hash chain of key and account records. These records change: a limit is raised, a key is
+// revoked. Each command adds a link, so that changes made without a command are detected. A link
+// contains three things: the key digest or `account:<id>`, the hash of the record with hashes in
+// place of names, and a hash over both and all earlier links.
 import { createHash } from "node:crypto";
 import type { DatabaseSync } from "node:sqlite";
 import type { Problem } from "tollgate/plugin";
@@ -13,7 +14,7 @@ const sha256 = (...texts: readonly string[]): string => {
   return hash.digest("hex");
 };
 
-/** Writes the link of a record that is written. */
+/** Creates a function that writes the chain link of a record. */
 export function createRecordChain(db: DatabaseSync): (digest: string, said: string) => void {
   const last = db.prepare("SELECT hash FROM record_link ORDER BY n DESC LIMIT 1");
   const add = db.prepare("INSERT INTO record_link (digest, sum, hash) VALUES (?, ?, ?)");
@@ -23,7 +24,7 @@ export function createRecordChain(db: DatabaseSync): (digest: string, said: stri
   };
 }
 
-/** Keys whose record no command wrote, and links that do not follow on one another. */
+/** Yields records that no command wrote, and links that do not follow each other. */
 export function* verifyRecordChain(db: DatabaseSync): Generator<Problem, void> {
   const sums = new Map<string, string>();
   let [before, n] = ["", 0];
@@ -55,7 +56,7 @@ export function* verifyRecordChain(db: DatabaseSync): Generator<Problem, void> {
 }
 
 interface ChainedRecord {
-  /** What its links name. */
+  /** The ID in the chain links of the record. */
   readonly linkId: string;
   readonly account: string | undefined;
   readonly record: string;
@@ -72,7 +73,7 @@ function* readRecords(db: DatabaseSync): Generator<ChainedRecord, void> {
       record: String(record),
       hashedRecord: String(hashed_record),
     };
-  // A copy from before there were any has no place for them.
+  // Backups from before accounts existed have no account table.
   const table = db.prepare("SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'account'");
   if (!table.get()) return;
   for (const { id, record, hashed_record } of db
@@ -86,7 +87,10 @@ function* readRecords(db: DatabaseSync): Generator<ChainedRecord, void> {
     };
 }
 
-/** A record from its hashed form, with the texts that its hashes stand for; undefined where one of them is another key's, or gone. */
+/**
+ * Creates a function that restores a record from its hashed form. It returns undefined if a hash
+ * has no text or belongs to another key.
+ */
 function createRecordDecoder(
   db: DatabaseSync,
 ): (said: string, account: string | undefined) => string | undefined {

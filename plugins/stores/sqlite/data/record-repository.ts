@@ -1,4 +1,4 @@
-// Keys and accounts as the file has them: the record itself, how the chain says it, and the link that says so.
+// Stores keys and accounts: the record, its hashed form, and the chain link for it.
 import type { DatabaseSync } from "node:sqlite";
 import type { AccountRecord, KeyRecord } from "tollgate/plugin";
 import { type AccountRepository, keyCursor, toJson } from "tollgate/store";

@@ -1,5 +1,6 @@
-// What a label says, and what a key is called, may be a person. The chain covers a hash of it alone, with a salt of its own: text and
-// salt stand in a table beside it. Once both are gone, the hash still verifies, and what it stood for cannot be guessed.
+// Stores personal data outside the hash chain. Label texts and key names may identify a person, so
+// the chain contains only a salted hash of each. Text and salt are in a separate table. After both
+// are erased, the hash still verifies, and its text cannot be guessed.
 import { hash, randomBytes } from "node:crypto";
 import type { DatabaseSync } from "node:sqlite";
 import type { HeadersOut, KeyRecord } from "tollgate/plugin";
@@ -9,40 +10,49 @@ import type { TermsTuple } from "./call-terms.ts";
 import type { EncodedTerms } from "./batch-codec.ts";
 import { createHashedTerms, type HashedTerms } from "./hashed-terms.ts";
 
-/** Names, keys and texts stand in the file as JSON, which has words for half a character too. */
+/**
+ * Encodes text as JSON. The file stores names, keys, and texts in this form, because JSON can
+ * represent unpaired surrogates.
+ */
 export const toJsonText = (text: string | null): string => JSON.stringify(text);
 
-/** Of a key's own name, which is no label's. */
+/** The label under which the name of a key is stored. No label can have this name. */
 export const KEY_NAME_LABEL = toJsonText(null);
 
-/** Whose words an account's are, beside those of keys. */
+/** Returns the owner ID for the texts of an account. It never equals a key ID. */
 export const accountOwner = (account: string): string => `account:${account}`;
 
 const HASH_LENGTH = 22;
-/** Sixteen bytes and a half, of salt and text. */
+/** Returns the salted hash of a text: 22 base64url characters, which is 16.5 bytes. */
 export const hashSalted = (salt: string, text: string): string =>
   hash("sha256", `${salt}\n${text}`, "base64url").slice(0, HASH_LENGTH);
 
-/** Where labels stand in terms. */
+/** Index of the labels in the terms tuple. */
 const LABELS_INDEX = 6;
 
-/** What has words: its owner's, by id. */
+/** A record with texts. They belong to the owner `id`. */
 export type NamedRecord = Pick<KeyRecord, "id" | "name" | "labels">;
 
 export interface SaltedTexts {
-  /** Terms as the chain has them. */
+  /** Returns the terms in the form that the chain covers. */
   hashTerms(terms: EncodedTerms): HashedTerms;
-  /** The record of a key or an account as the chain has it; its words stay as long as it does. */
+  /**
+   * Returns a key or account record in the form that the chain covers. Its texts are kept as long
+   * as the record.
+   */
   hashRecord(record: NamedRecord): string;
-  /** A batch that begins at `first` has said these terms. */
+  /** Records that the batch beginning at `first` uses these terms. */
   addTerms(terms: readonly HashedTerms[], first: number): void;
   rollback(): void;
   commit(): void;
-  /** Text was taken out: what was said before is said anew. */
+  /**
+   * Drops all known hashes. Called after text was erased, so that later uses store their text
+   * again.
+   */
   forget(): void;
 }
 
-/** Texts that have a hash, at a time; one that is not known any more gets another. */
+/** Maximum number of texts with a known hash. A text that was dropped gets a new hash. */
 const MAX_KNOWN_TEXTS = 20_000;
 
 export function createSaltedTexts(db: DatabaseSync): SaltedTexts {
@@ -55,7 +65,10 @@ export function createSaltedTexts(db: DatabaseSync): SaltedTexts {
       "ON CONFLICT (hash) DO UPDATE SET chapter = excluded.chapter WHERE chapter < excluded.chapter",
   );
   const known = new Map<string, string>();
-  /** Whose sayings hold: another one's words may never have come to the file. */
+  /**
+   * Identifies the current state. Terms with another token may refer to hashes that never reached
+   * the file.
+   */
   let token = {};
   let made = false;
   let told: HashedTerms[] = [];
@@ -127,15 +140,15 @@ export function createSaltedTexts(db: DatabaseSync): SaltedTexts {
   };
 }
 
-/** What a reader is shown in place of a hash. */
+/** Resolves label hashes to texts for readers. */
 export interface LabelResolver {
   resolve(of: HeadersOut): HeadersOut;
-  /** Text may be gone since it was looked up. */
+  /** Drops cached texts, because they may have been erased since. */
   forget(): void;
 }
 
 export const ERASED = "erased";
-/** Remembered at a time. */
+/** Maximum number of cached texts. */
 const MAX_REMEMBERED = 20_000;
 
 export function createLabelResolver(db: DatabaseSync): LabelResolver {

@@ -1,32 +1,33 @@
-// The database file, version by version. A migration is never changed once it was released: add the next one.
+// The schema of the database file and its migrations. Never change a released migration; add a new
+// one.
 import { closeSync, fstatSync, openSync, readSync } from "node:fs";
 import type { DatabaseSync } from "node:sqlite";
 import { ENTRY_VIEW_SQL } from "./entry-view.ts";
 
-/** A row goes when sums stand for it, and not before. */
+/** Trigger condition: a row cannot be deleted before a checkpoint replaces it. */
 const NOT_COMPACTED = "WHEN OLD.first > coalesce((SELECT last FROM checkpoint), 0)";
 
 /**
- * batch        the ledger, append-only: the entries of one commit in one row, and once what they have in common
- * segment      a chain of hashes over the batches, one link a commit; when its entries were (min_at, max_at); and oldest_open: no
- *              entry before it is a reserve without its settle, but for what `open_call` lists
- * call         which batch has an attempt's reserve
- * closed_call  which batch has its settle, by the reserve's seq
- * adjustment   each one once, and where
- * key_index    which chapters of the ledger have entries of a key
- * open_call    calls that are open for long, or of which something was heard, and what it was
- * record_link  a chain of hashes over what commands wrote of keys, and of accounts
- * salted_text  what the hashes in terms and in keys' records stand for. Rows are added at its end and stay where they are, and no index
- *              has text: SQLite copies what it moves, and of what it has copied a page keeps a trace
- * text_chapter the newest chapter that has a hash of `salted_text`
- * checkpoint   what stands for rows that were pruned: where the chain goes on, and what budgets had counted
- * checkpoint_rollup  what those rows come to, by quarters of an hour, each with a hash over it and all before
- * retained_reserve   reserves from among them, of calls that rows after them speak of
- * audit        what operators have done, and how it ended: each is a note in the chain too, and stays when that is pruned
- * meter        what limits and budgets have counted, as of the last entry
- * entry        all of it to read, an entry a row
+ * batch        the append-only ledger: one row per commit with its entries; terms that entries share are stored once
+ * segment      hash chain over the batches, one link per commit; min_at and max_at are the time range of its
+ *              entries; no reserve before oldest_open is unsettled, except the calls in `open_call`
+ * call         the batch that contains the reserve of an attempt
+ * closed_call  the batch that contains the settle, by the sequence number of the reserve
+ * adjustment   each adjustment once, with its position
+ * key_index    the chapters of the ledger that contain entries of a key
+ * open_call    calls that are open for long or reported progress, with that progress
+ * record_link  hash chain over the key and account records that commands wrote
+ * salted_text  the texts behind the hashes in terms and records. Rows are appended and never moved, and no index
+ *              contains text: SQLite copies what it moves, and pages keep traces of copied text
+ * text_chapter the newest chapter that contains a hash of `salted_text`
+ * checkpoint   replaces compacted rows: where the chain continues, and the usage of budgets at that point
+ * checkpoint_rollup  totals of compacted rows per quarter of an hour, each with a hash over it and its predecessors
+ * retained_reserve   compacted reserves of calls that later rows refer to
+ * audit        operator commands and their results; each is also a note in the chain and outlives its compaction
+ * meter        usage of limits and budgets, as of the last entry
+ * entry        a view for reading, with one row per entry
  *
- * Two rows of many columns with four indexes for every call were four fifths of what a call cost the writer.
+ * An earlier layout with two wide rows and four indexes per call took 80% of the writer's time per call.
  */
 const MIGRATIONS: readonly string[] = [
   `
@@ -89,7 +90,7 @@ const MIGRATIONS: readonly string[] = [
   `
   CREATE TABLE account (id TEXT PRIMARY KEY, record TEXT NOT NULL, hashed_record TEXT NOT NULL) STRICT, WITHOUT ROWID;
   `,
-  // Up to where it was told that a limit was reached. What had been counted before is no news.
+  // The level up to which threshold events were sent. Existing usage counts as already notified.
   `
   ALTER TABLE meter ADD COLUMN notified_level TEXT NOT NULL DEFAULT '0';
   UPDATE meter SET notified_level = level;
@@ -102,7 +103,7 @@ const MIGRATIONS: readonly string[] = [
   `,
 ];
 
-/** The version that the first migration makes: what was written before has no way to here. */
+/** The version that the first migration creates. Older files cannot be migrated. */
 const OLDEST_VERSION = 3;
 const LATEST_VERSION = OLDEST_VERSION + MIGRATIONS.length - 1;
 
@@ -115,14 +116,18 @@ export function migrate(db: DatabaseSync, file: string): void {
       db.exec(`PRAGMA user_version = ${next}`);
       db.exec("COMMIT");
     } catch (error) {
-      // A full disk has taken it back already, and is what has to be told.
+      // SQLite rolls back by itself when the disk is full. The original error must reach the
+      // caller.
       if (db.isTransaction) db.exec("ROLLBACK");
       throw error;
     }
   }
 }
 
-/** What the next opening of this file does before all else; undefined: nothing. */
+/**
+ * Returns the migration that the next opening of the file runs first, or undefined if there is
+ * none.
+ */
 export function pendingMigration(
   file: string,
 ): { readonly from: number; readonly to: number; readonly bytes: number } | undefined {
@@ -132,11 +137,17 @@ export function pendingMigration(
     : { from, to: LATEST_VERSION, bytes };
 }
 
-/** Before anything of it is opened, which would write into it. What a log beside it says is read once it is open. */
+/**
+ * Throws if a newer Tollgate wrote the file. Called before the file is opened, because opening
+ * writes to it. A version in the WAL file is checked after opening.
+ */
 export const rejectNewer = (file: string): unknown =>
   assertKnownVersion(readFileHeader(file).version, file);
 
-/** 0: there is none, or nothing in it. */
+/**
+ * Reads the version and size of a file. The version is 0 if the file is missing, empty, or not a
+ * database.
+ */
 function readFileHeader(file: string): { readonly version: number; readonly bytes: number } {
   let fd: number;
   try {
@@ -147,7 +158,7 @@ function readFileHeader(file: string): { readonly version: number; readonly byte
   try {
     const head = Buffer.alloc(HEADER_BYTES);
     readSync(fd, head, 0, HEADER_BYTES, 0);
-    // What is no database at all is refused where it is opened.
+    // A file that is not a database is rejected when it is opened.
     const version =
       head.toString("latin1", 0, MAGIC.length) === MAGIC ? head.readUInt32BE(VERSION_OFFSET) : 0;
     return { version, bytes: fstatSync(fd).size };
@@ -156,12 +167,15 @@ function readFileHeader(file: string): { readonly version: number; readonly byte
   }
 }
 
-/** Of SQLite's file format: its first bytes, and where `user_version` stands in the head. */
+/** SQLite file format: the magic bytes, and the offset of `user_version` in the header. */
 const MAGIC = "SQLite format 3\0";
 const VERSION_OFFSET = 60;
 const HEADER_BYTES = 100;
 
-/** Throws for what cannot be read here. */
+/**
+ * Returns the version of the database.
+ * @throws If this version cannot be read or migrated.
+ */
 export function checkVersion(db: DatabaseSync, file: string): number {
   const { user_version: version } = db.prepare("PRAGMA user_version").get() as {
     user_version: number;

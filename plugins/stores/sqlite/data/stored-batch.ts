@@ -1,4 +1,4 @@
-// A commit's entries as the file holds them, and as rows.
+// The entries of a commit in their stored form, and their conversion to rows.
 import type { DatabaseSync } from "node:sqlite";
 import { hash } from "node:crypto";
 import type { BillPart, Settle, Usage } from "tollgate/plugin";
@@ -7,7 +7,7 @@ import { parseNote } from "./chain-note.ts";
 import { type CallTerms, termsFromTuple, type TermsTuple } from "./call-terms.ts";
 
 export interface StoredBatch {
-  /** Its first entry; the others follow one by one. */
+  /** Sequence number of the first entry. The others follow without gaps. */
   first: number;
   instance: string;
   terms: string;
@@ -16,7 +16,7 @@ export interface StoredBatch {
 
 export const BATCH_COLUMNS = "first, instance, terms, rows";
 
-/** One link of the chain: the link before it, and everything that one commit says. */
+/** Computes the hash of a chain link from the previous link and the content of the commit. */
 export const chainHash = (before: string, { instance, terms, rows }: Omit<StoredBatch, "first">) =>
   hash("sha256", `${before}\n${instance}\n${terms}\n${rows}`);
 
@@ -56,7 +56,7 @@ type AdjustTuple = [
 
 const parseAmount = (text: AmountText): bigint | null => (text === null ? null : BigInt(text));
 
-/** Labels are hashes here, as the chain has them. A note has no rows. */
+/** Decodes the rows of a batch. Labels are hashes, as in the chain. A note has no rows. */
 export function decodeRows({ instance, terms, rows }: StoredBatch): LedgerRow[] {
   if (parseNote(rows)) return [];
   const values = JSON.parse(rows) as unknown[];
@@ -123,15 +123,16 @@ function decodeRow(
   }
 }
 
-/** What a sum has to know of a settle or a correction, beside its terms. */
+/** Fields of a settle or an adjustment that rollups need in addition to the terms. */
 export type SettledFields = Pick<
   LedgerRow,
   "kind" | "at" | "state" | "outcome" | "usage" | "costNano"
 >;
 
 /**
- * Each row that sums count, without the rest of it. `said`: its terms as text, which are made rows of once for all that have them. Returns
- * how many rows there are in all.
+ * Calls `each` for every row that rollups count, with only the fields they need. Terms are decoded
+ * once for all rows that share them.
+ * @returns The number of all rows in the batch.
  */
 export function forEachSettledRow(
   { terms, rows }: Pick<StoredBatch, "terms" | "rows">,
@@ -176,12 +177,14 @@ export function forEachSettledRow(
   return all.length;
 }
 
-/** A reserve from among rows that are gone. `over`: so is its settle. */
+/**
+ * A reserve that was kept when its rows were compacted. `isSettled`: its settle was compacted too.
+ */
 export interface RetainedBatch extends StoredBatch {
   readonly isSettled: boolean;
 }
 
-/** All of them, or that of one attempt. */
+/** Reads the retained reserves of one attempt, or of all attempts. */
 export function* readRetainedReserves(
   db: DatabaseSync,
   attempt?: string,
@@ -193,12 +196,15 @@ export function* readRetainedReserves(
     yield { ...(stored as unknown as StoredBatch), isSettled: is_settled === 1 };
 }
 
-/** Rows by where they are. */
+/** Finds rows by their position. */
 export interface RowLookup {
-  /** The commit that an entry belongs to. */
+  /** Returns the commit that contains an entry. */
   batchOf(seq: number): StoredBatch | undefined;
   getRow(seq: number): LedgerRow | undefined;
-  /** The reserve, the settle and the adjustments of an attempt, as far as they are there. */
+  /**
+   * Returns the sequence numbers of the reserve, the settle, and the adjustments of an attempt, if
+   * they exist.
+   */
   findCall(
     attempt: string,
   ): { reserve: number; settle: number | undefined; adjusts: number[] } | undefined;
