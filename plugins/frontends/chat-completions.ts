@@ -1,4 +1,4 @@
-// The chat completions endpoint: what OpenAI's SDKs and nearly all other clients call.
+// Frontend for chat completions, the endpoint that OpenAI's SDKs and nearly all other clients call.
 import { defineFrontend } from "tollgate/plugin";
 import { chatCompletions } from "tollgate/protocols/chat-completions";
 import {

@@ -1,9 +1,12 @@
-// Where clients may put their key. What is accepted is looked at in its order.
+// Reads the key that a client sent. Accepted schemes are tried in their configured order.
 import { fail, type HeadersIn, type QueryIn } from "tollgate/plugin";
 
 export type Scheme = "bearer" | "x-api-key" | "api-key" | "x-goog-api-key" | "key";
 
-/** The option of every frontend that lets an operator choose. `key` is a word of the address, and only where it is usual. */
+/**
+ * Builds the option by which an operator chooses the schemes of a frontend. `key` is a query
+ * parameter, and only offered where it is usual.
+ */
 export const acceptOption = (...schemes: readonly Scheme[]) =>
   ({
     type: "array",
@@ -32,8 +35,9 @@ const SCHEME_NAMES: Readonly<Record<Scheme, string>> = {
 };
 
 /**
- * The key, or nothing when none was sent; a key in the wrong place is refused with the right one. Clients send one key in
- * two headers; two keys are two clients, and which one is asking cannot be said.
+ * Returns the key, or undefined if none was sent. Rejects a key in a place that is not accepted,
+ * and names the accepted ones. Clients may send one key in two places. Two different keys are
+ * rejected, because it is unclear which client sends the request.
  */
 export function extractCredential(
   headers: HeadersIn,
@@ -66,7 +70,7 @@ export function extractCredential(
   );
 }
 
-/** Where a key is, and where another one is. */
+/** Returns the first place that contains a key, and a second one if it contains a different key. */
 function explainWrongPlace(
   headers: HeadersIn,
   query: QueryIn | undefined,

@@ -1,4 +1,5 @@
-// POST /v1/completions: the older one of OpenAI's, for editors and for models that have learnt no chat.
+// Frontend for POST /v1/completions, OpenAI's legacy endpoint, which editors and base models
+// without chat use.
 import { defineFrontend } from "tollgate/plugin";
 import { completions } from "tollgate/protocols/completions";
 import { versionedPaths } from "./route-paths.ts";

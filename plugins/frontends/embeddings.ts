@@ -1,5 +1,6 @@
-// Embeddings: POST /v1/embeddings for OpenAI's SDKs and compatible clients, with /v1, without it, or with it twice, as base URLs
-// are pasted. Voyage's clients use the same format below /voyage, and Cohere's call POST /v2/embed.
+// Frontend for embeddings: POST /v1/embeddings for OpenAI's SDKs and compatible clients. Accepts
+// paths with /v1, without it, or with it twice, because users configure all of these base URLs.
+// Voyage's clients use the same format below /voyage, and Cohere's clients call POST /v2/embed.
 import { defineFrontend } from "tollgate/plugin";
 import { cohereEmbeddings } from "tollgate/protocols/cohere";
 import { embeddings } from "tollgate/protocols/embeddings";

@@ -1,5 +1,5 @@
-// Google's Gemini API: what its SDKs, Gemini CLI and the clients that are built on them call. The model and what is asked of it
-// stand in the path, which these clients write in more than one way.
+// Frontend for Google's Gemini API, which its SDKs, Gemini CLI, and clients built on them call. The
+// path contains the model and the method, and clients write it in several ways.
 import {
   defineFrontend,
   fail,
@@ -20,7 +20,10 @@ import { findModel, readModelFilter } from "./models/model-filter.ts";
 import { acceptOption, extractCredential } from "./client-credential.ts";
 
 const VERSIONS = ["v1beta", "v1alpha"];
-/** With a version, or without: LiteLLM adds none to a base URL. `GET /v1/models` belongs to the list of models. */
+/**
+ * Paths with and without a version, because LiteLLM adds none to a base URL. `GET /v1/models` is
+ * served by the models frontend.
+ */
 const MODEL_PATHS = [
   ...VERSIONS.map((version) => `/${version}/**:target`),
   "/v1/models/**:target",
@@ -31,7 +34,7 @@ const google = gemini().server!;
 const openai = images().server!;
 const OPENAI = "/v1beta/openai/";
 
-/** A version that is written twice, and the word that says that a model follows. */
+/** A repeated version, and the segment `models/` before the model. */
 const PATH_PREFIX = /^(?:(?:v1|v1beta|v1alpha)\/)?(?:models\/)?/;
 
 export default defineFrontend({
@@ -59,7 +62,8 @@ export default defineFrontend({
     return {
       protocol,
       extractCredential: (headers, query) => extractCredential(headers, schemes, query),
-      // Clients of OpenAI's API have a base URL below ours, and no route for all of its paths.
+      // Clients of OpenAI's API use a base URL below /v1beta/openai, where not every path has a
+      // route. They get errors in OpenAI's format.
       encodeFault: (fault, x, to) =>
         (x.path.startsWith(OPENAI) ? openai : google).encodeFault(fault, to),
       routes: [
@@ -102,7 +106,10 @@ const ACTIONS_BY_VERB: {
   countTokens: { actionType: "count", action: "count", stream: false },
 };
 
-/** Names of models have colons too: the last one stands before what is asked. */
+/**
+ * Splits a target into model and method. Model names may contain colons, so the last one separates
+ * them.
+ */
 function targetOf(
   { params }: RequestHead,
   more: readonly string[],
@@ -139,6 +146,6 @@ function readGeminiInput(
       code: "invalid_request",
     });
   const alt = stream && query.get("alt") !== "sse" ? "json" : undefined;
-  // Where the body says the same, what stands in the path counts.
+  // Values in the path override those in the body.
   return { model, actionType, action, stream, edits: { model, stream, alt } };
 }

@@ -1,17 +1,21 @@
-// What SDKs mean when they send a reference in place of an item: the last answers of each key, in this process only, for
-// an hour at most and within a bound. No key finds an item of another key.
+// Remembers the last responses of each key, to resolve the references that SDKs send in place of
+// items. The memory is per process, bounded in size, and keeps responses for up to 1 hour. A key
+// never finds items of another key.
 import type { JsonObject } from "tollgate/plugin";
 
 export interface ItemMemoryLimits {
-  /** Of all keys together. */
+  /** Maximum size for all keys together. */
   bytes: number;
-  /** Of one key. */
+  /** Maximum size for one key. */
   bytesPerKey: number;
   maxAgeMs: number;
 }
 
 interface StoredResponse {
-  /** An answer as it left; read only when a client refers to one of its items. */
+  /**
+   * Text of a response as the client received it. Parsed only when a client refers to one of its
+   * items.
+   */
   text: string;
   items: ReadonlyMap<string, JsonObject> | undefined;
   at: number;
@@ -24,7 +28,7 @@ interface KeyMemory {
 }
 
 export class ItemMemory {
-  /** The key that was heard of longest ago comes first. */
+  /** Ordered by last use. The least recently used key comes first. */
   readonly #owners = new Map<string, KeyMemory>();
   readonly #bounds: ItemMemoryLimits;
   readonly #now: () => number;
@@ -39,7 +43,10 @@ export class ItemMemory {
     return this.#bytes;
   }
 
-  /** `answer`: the text of a whole response, or of the event that carries it. */
+  /**
+   * Adds a response.
+   * @param answer Text of a complete response, or of the event that contains it.
+   */
   add(key: string, answer: string): void {
     const size = answer.length;
     if (size > this.#bounds.bytesPerKey) return;
@@ -65,7 +72,7 @@ export class ItemMemory {
     return undefined;
   }
 
-  /** Forgets what has had its time, also when no client asks. */
+  /** Removes expired responses. Runs periodically, so that this does not depend on requests. */
   removeExpired(): void {
     for (const [key, owner] of this.#owners) this.#expire(key, owner);
   }
@@ -91,7 +98,7 @@ export class ItemMemory {
   }
 }
 
-/** A response object, or the event that carries one. */
+/** Returns the items of a response object, or of the event that contains one. */
 function itemsIn(text: string): ReadonlyMap<string, JsonObject> {
   const items = new Map<string, JsonObject>();
   try {
@@ -99,7 +106,7 @@ function itemsIn(text: string): ReadonlyMap<string, JsonObject> {
     for (const item of (json.response ?? json).output ?? [])
       if (typeof item["id"] === "string") items.set(item["id"], item);
   } catch {
-    // Not an answer: nothing in it has an id.
+    // The text is not a response, so it contains no items.
   }
   return items;
 }
@@ -110,8 +117,9 @@ interface ResponseLike {
 const DATA = Buffer.from("\ndata:");
 
 /**
- * What says all of an answer in what a client got: the whole of it, or the stream's last event, which says everything
- * once more. JSON has no line breaks, so a line that begins with `data:` is one.
+ * Returns the text that contains the complete response: the whole body, or the last event of a
+ * stream, which repeats everything. JSON text contains no line breaks, so every line that begins
+ * with `data:` starts an event's data.
  */
 export function finalResponseText(mime: string, body: Buffer): string | undefined {
   if (!mime.startsWith("text/event-stream")) return body.toString("utf8");

@@ -1,4 +1,4 @@
-// The messages endpoint: what Anthropic's SDKs and Claude Code call.
+// Frontend for messages, the endpoint that Anthropic's SDKs and Claude Code call.
 import { defineFrontend, fail, type Body, type HeadersIn } from "tollgate/plugin";
 import { messages } from "tollgate/protocols/messages";
 import { versionedPaths } from "./route-paths.ts";
@@ -55,7 +55,10 @@ export default defineFrontend({
   }),
 });
 
-/** A count has nothing to bound, so the schema that both share does not ask for it. */
+/**
+ * Requires `max_tokens`. The schema does not, because token counting shares it and has no output to
+ * limit.
+ */
 function requireMaxTokens(body: Body): { model: string } {
   if (body["max_tokens"] === undefined)
     fail("invalid", "max_tokens is required: it bounds the length of the answer.", {
@@ -75,7 +78,7 @@ function versionOf(headers: HeadersIn, name: string): string {
   });
 }
 
-/** A day that there is: 2026-02-30 is none. */
+/** Whether the text is an existing date. 2026-02-30 is not. */
 function isDate(text: string): boolean {
   if (!/^\d{4}-\d{2}-\d{2}$/.test(text)) return false;
   const day = new Date(`${text}T00:00:00Z`);

@@ -1,4 +1,5 @@
-// GET /v1/models: what the presented key may use, in one body that the SDKs of OpenAI and Anthropic read, and in another for Google's.
+// Frontend for GET /v1/models: lists the models that the key may use. One format serves the SDKs of
+// OpenAI and Anthropic, and another one Google's.
 import { defineFrontend, type RequestHead, type ListedModel } from "tollgate/plugin";
 import { gemini } from "tollgate/protocols/gemini";
 import { images } from "tollgate/protocols/images";
@@ -10,12 +11,15 @@ import { findModel, readModelFilter } from "./models/model-filter.ts";
 import { versionedPaths, azurePaths, googlePaths } from "./route-paths.ts";
 import { acceptOption, extractCredential } from "./client-credential.ts";
 
-/** The shapes of an error; every OpenAI-like protocol has the same one. */
+/** Encoders of errors. All OpenAI-like protocols use the same format. */
 const anthropic = messages().server!;
 const openai = images().server!;
 const google = gemini().server!;
 const isMessagesClient = (x: RequestHead) => x.headers["anthropic-version"] !== undefined;
-/** Its SDKs name themselves; others are told by where they put their key, which is where no other family does. */
+/**
+ * Google's SDKs identify themselves. Its other clients are recognized by where they send the key,
+ * which no other clients use.
+ */
 const isGeminiClient = (x: RequestHead) =>
   x.headers["x-goog-api-client"] !== undefined ||
   x.credentialSources.some((place) => place === "x-goog-api-key" || place === "?key");

@@ -1,4 +1,5 @@
-// POST /v1/moderations, for OpenAI's SDKs and whatever speaks like them. They may leave the model out.
+// Frontend for POST /v1/moderations, for OpenAI's SDKs and compatible clients, which may omit the
+// model.
 import { defineFrontend, fail, type Body } from "tollgate/plugin";
 import { moderations } from "tollgate/protocols/moderations";
 import { versionedPaths } from "./route-paths.ts";

@@ -1,5 +1,5 @@
-// POST /v1/rerank and /v2/rerank, for Cohere's SDKs, Jina's clients and whatever speaks like them; and Voyage's words for the same
-// below /voyage.
+// Frontend for POST /v1/rerank and /v2/rerank, for Cohere's SDKs, Jina's clients, and compatible
+// clients. Serves Voyage's format below /voyage.
 import { defineFrontend } from "tollgate/plugin";
 import { rerank, voyageRerank } from "tollgate/protocols/rerank";
 import { versionedPaths } from "./route-paths.ts";

@@ -1,4 +1,4 @@
-// The responses endpoint: what OpenAI's newer SDKs, the AI SDK and Codex call.
+// Frontend for responses, the endpoint that OpenAI's newer SDKs, the AI SDK, and Codex call.
 import {
   defineFrontend,
   fail,
@@ -21,11 +21,20 @@ import { versionedPaths, azurePaths } from "./route-paths.ts";
 import { acceptOption, extractCredential } from "./client-credential.ts";
 
 const MIB = 1024 * 1024;
-/** What a client may still refer to is what its conversation is about. */
+/**
+ * How long items are remembered, in milliseconds. Clients refer to items of the current
+ * conversation.
+ */
 const ITEM_TTL_MS = 3_600_000;
-/** Longer answers hold pictures; clients do not refer to those. */
+/**
+ * Maximum size of a remembered response, in bytes. Larger ones contain images, which clients do not
+ * refer to.
+ */
 const MAX_REMEMBERED_RESPONSE = 2 * MIB;
-/** A reference is a few bytes, and what it stands for may be two million: a request stays one. */
+/**
+ * Maximum size of all resolved items in a request, in bytes. A reference is a few bytes, but its
+ * item may be 2 MB, so the expanded request must be bounded.
+ */
 const MAX_RESOLVED_BYTES = 32 * MIB;
 
 export default defineFrontend({
@@ -58,7 +67,10 @@ export default defineFrontend({
     const memory = createItemMemory(item_memory_mb, ctx);
     const find: FindItem | undefined = memory && createItemFinder(memory, ctx);
     const made = (x: RequestHead, id: string) => findLedgerEntry(ctx, x, id);
-    /** A by-id operation goes to the provider that made the answer, for the key that asked for it. */
+    /**
+     * Creates an operation on a stored response. It is sent to the provider that created the
+     * response, and only for the key that requested it.
+     */
     const byId = (name: string) => ({
       actionType: "relay" as const,
       action: name,
@@ -153,7 +165,10 @@ function rememberResponse(
 
 type FindItem = (key: string, id: string) => Promise<JsonObject | undefined>;
 
-/** Here, or in the process that answered the key the last time. */
+/**
+ * Creates a function that finds items in this process, or else in the process that served the key
+ * before.
+ */
 function createItemFinder(memory: ItemMemory, ctx: Context): FindItem {
   const elsewhere = ctx.createPeerQuery(({ key, id }: { key: string; id: string }) =>
     memory.find(key, id),
@@ -161,7 +176,7 @@ function createItemFinder(memory: ItemMemory, ctx: Context): FindItem {
   return async (key, id) => memory.find(key, id) ?? elsewhere({ key, id });
 }
 
-/** The input with whole items where references stood; nothing when there were none. */
+/** Returns the input with references replaced by items, or undefined if it contains none. */
 async function resolveReferences(
   x: RequestHead,
   input: unknown,
@@ -183,7 +198,7 @@ async function resolveReferences(
       });
     return item;
   };
-  // One after the other: the first that is not known ends it.
+  // Sequential, because the first unknown item ends the request.
   for (const item of input as readonly JsonObject[]) {
     const id = String(item["id"]);
     const known = !isReference(item) ? item : x.privacy === "off" ? await recall(id) : undefined;
@@ -192,14 +207,17 @@ async function resolveReferences(
   return { input: items };
 }
 
-/** Its type may be missing: then it has nothing but its id. */
+/** Whether an item is a reference. Its type may be missing, in which case it has only an ID. */
 function isReference(item: JsonObject): boolean {
   const type = item["type"] ?? undefined;
   if (type === undefined) return item["role"] === undefined && typeof item["id"] === "string";
   return type === "item_reference";
 }
 
-/** What would go on after the answer, or be found again by every client: no provider's setting makes it safe. */
+/**
+ * Rejects a background response, which continues after the request, and a stored conversation,
+ * which every client could find. No setting of a provider makes them safe.
+ */
 function rejectStoredContent(body: Body): void {
   if (body["background"] === true)
     fail(
@@ -216,7 +234,10 @@ function rejectStoredContent(body: Body): void {
 
 type FindLedgerEntry = (x: RequestHead, id: string) => Promise<LedgerEntry | undefined>;
 
-/** Which provider made an answer is in the ledger, under the key that paid for it; under privacy nothing was kept anywhere. */
+/**
+ * Returns the ledger entry of a response, which contains its provider. Only the key that paid for
+ * the response finds it. Under Service-ZDR nothing was stored, so nothing is returned.
+ */
 async function findLedgerEntry(
   ctx: Context,
   x: RequestHead,
@@ -231,7 +252,10 @@ async function findLedgerEntry(
   return items.find((entry) => entry.target.protocol === "responses");
 }
 
-/** A continued answer goes on where it was made; a client whose answer cannot be continued is told to send everything again. */
+/**
+ * Sends a continued response to the provider that created it. If that is not possible, the error
+ * asks the client to send the whole conversation again.
+ */
 async function resolveModel(
   x: RequestHead,
   body: Body,

@@ -1,22 +1,31 @@
 import { fail, type RequestHead, type Body, type Protocol, type RouteInput } from "tollgate/plugin";
 
-/** As users write a base address: with the version, without, or with it twice. A trailing slash is no other path. */
+/**
+ * Returns the paths of all base URLs that users configure: with the version, without it, or with it
+ * twice. A trailing slash makes no difference.
+ */
 export const versionedPaths = (path: string) => [`/v1${path}`, path, `/v1/v1${path}`] as const;
 
-/** As clients of Azure's OpenAI write it: with its version, or with a date of one in the query. */
+/**
+ * Returns the paths of clients of Azure's OpenAI, which contain the version, or send its date in
+ * the query.
+ */
 export const azurePaths = (path: string) => [`/openai/v1${path}`, `/openai${path}`] as const;
 
-/** Below the base URL that Google documents for OpenAI's SDKs. */
+/** Returns the paths below the base URL that Google documents for OpenAI's SDKs. */
 export const googlePaths = (path: string) => [`/v1beta/openai${path}`] as const;
 
-/** A deployment is a model's name, which may have slashes in it. */
+/** A deployment is a model name, which may contain slashes. */
 const DEPLOYMENT_PATHS = [":model", ":provider/:model", ":provider/:vendor/:model"];
 
-/** Where Azure's older clients ask, with the model in the path. */
+/** Returns the paths of Azure's older clients, which contain the model. */
 export const deploymentPaths = (path: string) =>
   DEPLOYMENT_PATHS.map((model) => `/openai/deployments/${model}${path}`);
 
-/** The same protocol where the model stands in the path: its body need not name one, and may name none. */
+/**
+ * Returns the protocol for paths that contain the model. The body may omit `model` or set it to
+ * null.
+ */
 export function withModelFromPath(protocol: Protocol): Protocol {
   const server = protocol.server!;
   const {
@@ -35,7 +44,7 @@ export function withModelFromPath(protocol: Protocol): Protocol {
   };
 }
 
-/** The model of such a path: it takes the place of the one in the body. */
+/** Reads the model from a deployment path. It overrides the one in the body. */
 export function readDeployment({ params }: RequestHead, _body: Body): RouteInput {
   const { provider, vendor, model } = params;
   const name = [provider, vendor, model].filter((part) => part !== undefined).join("/");

@@ -1,5 +1,5 @@
-// POST /v1/audio/speech, for OpenAI's SDKs and whatever speaks like them; with /v1, without, or with it twice, since that is how
-// base addresses are pasted.
+// Frontend for POST /v1/audio/speech, for OpenAI's SDKs and compatible clients. Accepts paths with
+// /v1, without it, or with it twice, because users configure all of these base URLs.
 import {
   defineFrontend,
   fail,
@@ -54,5 +54,5 @@ export default defineFrontend({
   }),
 });
 
-/** Clients read sound as it comes, and do not ask for a stream. */
+/** Clients play audio while they receive it, without requesting a stream. */
 const asStream = (read: RouteInput): RouteInput => ({ ...read, stream: true });

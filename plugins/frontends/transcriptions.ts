@@ -1,5 +1,6 @@
-// POST /v1/audio/transcriptions and /v1/audio/translations, for OpenAI's SDKs and whatever speaks like them; with /v1, without, or with
-// it twice, since that is how base addresses are pasted.
+// Frontend for POST /v1/audio/transcriptions and /v1/audio/translations, for OpenAI's SDKs and
+// compatible clients. Accepts paths with /v1, without it, or with it twice, because users configure
+// all of these base URLs.
 import { defineFrontend } from "tollgate/plugin";
 import { transcriptions } from "tollgate/protocols/transcriptions";
 import {

@@ -1,4 +1,4 @@
-// GET /v1/usage: what the presented key has used, and what it cost; of no other key.
+// Frontend for GET /v1/usage: returns the usage and cost of the presented key, and of no other key.
 import {
   defineFrontend,
   fail,
@@ -18,11 +18,11 @@ import { acceptOption, extractCredential } from "./client-credential.ts";
 const anthropic = messages().server!;
 const openai = images().server!;
 
-/** What a key may know of itself; credentials and accounts are the operator's. */
+/** Dimensions that a key may group by. Credentials and accounts are visible only to operators. */
 const GROUP_BY = ["model", "provider", "day", "hour", "label", "frontend", "outcome"] as const;
 const FILTERS = ["model", "provider", "label", "frontend", "outcome"] as const;
 const DAY_MS = 86_400_000;
-/** Names that an error lists. */
+/** Maximum number of names in an error. */
 const MAX_LISTED_NAMES = 20;
 
 export default defineFrontend({
@@ -85,7 +85,10 @@ export default defineFrontend({
   },
 });
 
-/** Its own, and those of its accounts that tell of them; with what is left where the store can say. */
+/**
+ * Returns the limits of the key, and of its accounts that disclose them. Adds the remaining amounts
+ * if the store supports that.
+ */
 async function limitsOf(x: RequestHead, ledger: Context["ledger"], now: number): Promise<Json> {
   const counted = (await ledger.readLimits?.(x.limits, now).catch(() => [])) ?? [];
   return x.limits.map((limit, i) => {
@@ -105,17 +108,20 @@ async function limitsOf(x: RequestHead, ledger: Context["ledger"], now: number):
   });
 }
 
-/** `estimated`: asked of a store that does not count them by itself. */
+/**
+ * Returns a total as JSON.
+ * @param estimated Number of estimated calls, for stores whose totals do not include it.
+ */
 const toUsageJson = (total: LedgerTotal | undefined, estimated: number | undefined) => ({
   calls: total?.calls ?? 0,
   usage: total?.usage ?? {},
-  /** A decimal string: money is no float. */
+  /** Decimal text, because a float would be inexact. */
   cost_usd: usd(total?.costNano ?? 0n),
   unpriced_calls: total?.unpriced ?? 0,
   estimated_calls: total?.estimated ?? estimated ?? 0,
 });
 
-/** Nano-dollars as "0.001234". */
+/** Formats nano-dollars as dollars: "0.001234". */
 function usd(nano: bigint): string {
   const sign = nano < 0n ? "-" : "";
   const digits = `${nano < 0n ? -nano : nano}`.padStart(10, "0");
@@ -133,13 +139,16 @@ function readGroupBy(x: RequestHead): readonly (typeof GROUP_BY)[number][] {
   return names as (typeof GROUP_BY)[number][];
 }
 
-/** Which rows of the key. */
+/** Reads the filters on the key's rows. */
 const readFilters = (x: RequestHead): { [D in (typeof FILTERS)[number]]?: string } =>
   Object.fromEntries(
     FILTERS.map((name) => [name, x.query.get(name)]).filter(([, value]) => value !== null),
   );
 
-/** Nothing was found: because of a name that this key has never used? Then that is the answer. */
+/**
+ * Called if no row matched. Rejects the request if a filter contains a name that this key has never
+ * used.
+ */
 async function rejectUnknownNames(
   ledger: Pick<Store, "sumEntries">,
   key: string,
@@ -171,7 +180,7 @@ function readTimeZone(x: RequestHead): string | undefined {
   return timeZone;
 }
 
-/** Unix seconds, or a date of the zone. */
+/** Parses Unix seconds, or a date in the time zone. */
 function readTime(x: RequestHead, name: string, zone: string | undefined): number | undefined {
   const text = x.query.get(name);
   if (text === null) return undefined;

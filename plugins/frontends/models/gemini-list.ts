@@ -1,10 +1,10 @@
-// The list of models as Google's clients read it, a page at a time.
+// The list of models in Google's format, in pages.
 import { fail, type JsonObject, type ListedModel } from "tollgate/plugin";
 
 const DEFAULT_PAGE_SIZE = 50;
 const MAX_PAGE_SIZE = 1_000;
 
-/** What may be asked of a model of each operation. */
+/** Methods that models of each operation support. */
 const METHODS: { readonly [operation: string]: readonly string[] } = {
   chat: ["generateContent", "countTokens"],
   embedding: ["embedContent", "batchEmbedContents"],
@@ -24,7 +24,7 @@ export function toGeminiModel(model: ListedModel): JsonObject {
   };
 }
 
-/** A page is told by the model that the last one ended with. */
+/** Creates a page. The page token is the last model of the previous page. */
 export function createGeminiPage(
   models: readonly ListedModel[],
   query: URLSearchParams,

@@ -1,10 +1,13 @@
 import { fail, type JsonObject } from "tollgate/plugin";
 
-/** What the messages SDKs are used to; clients of the other family send no limit and want everything. */
+/**
+ * Default page size of clients of the messages protocol. OpenAI's clients send no limit and expect
+ * the whole list.
+ */
 const DEFAULT_LIMIT = 20;
 const MAX_LIMIT = 1_000;
 
-/** One page of a list, with the fields that OpenAI's and Anthropic's SDKs each look for. */
+/** Creates one page of a list, with the fields that OpenAI's and Anthropic's SDKs each read. */
 export function createListPage(
   rows: readonly (JsonObject & { id: string })[],
   query: URLSearchParams,

@@ -1,5 +1,6 @@
-// One model as clients read it: OpenAI's four fields, Anthropic's, and the extras that editors and chat surfaces look
-// for, spelt as OpenRouter spells them. What is not known is left out or null, never guessed.
+// Describes one model for clients: OpenAI's four fields, Anthropic's, and the extra fields that
+// editors and chat UIs read, named as in OpenRouter's API. Unknown values are omitted or null,
+// never guessed.
 import type {
   FeatureSupport,
   JsonObject,
@@ -74,7 +75,7 @@ const PARAMETERS: readonly (readonly [keyof FeatureSupport, ...string[]])[] = [
   ["reasoning", "reasoning", "include_reasoning", "reasoning_effort"],
   ["logprobs", "logprobs", "top_logprobs"],
 ];
-/** What every chat model takes, unless it is known to refuse it. */
+/** Parameters that every chat model accepts, unless it is known to reject one. */
 const COMMON_PARAMETERS = ["max_tokens", "temperature", "top_p", "stop"];
 
 function parameters(can: FeatureSupport, refuses: readonly string[]): readonly string[] {
@@ -82,7 +83,7 @@ function parameters(can: FeatureSupport, refuses: readonly string[]): readonly s
   return [...new Set([...COMMON_PARAMETERS, ...known])].filter((name) => !refuses.includes(name));
 }
 
-/** Prices of one unit each, as decimal strings in dollars. The plain row: brackets and tiers are not told. */
+/** Prices per unit, as decimal dollars. Contains only base prices, without tiers or brackets. */
 const UNITS: readonly (readonly [name: string, ...units: Unit[]])[] = [
   ["prompt", "input"],
   ["completion", "output"],
@@ -109,7 +110,7 @@ function pricing(price: Price): JsonObject {
   return prices;
 }
 
-/** The point six places to the left, by hand: a float would round it. */
+/** Divides decimal text by a million. A float would round the result. */
 export function millionth(usd: string): string {
   const [whole = "", fraction = ""] = usd.split(".");
   const digits = whole.padStart(7, "0");

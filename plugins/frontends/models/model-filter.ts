@@ -14,7 +14,7 @@ export interface ModelFilter {
 }
 
 const PRIVACY_LEVELS: readonly Privacy[] = ["off", "required", "strict"];
-/** As the Service-ZDR header has it. */
+/** Values of the Service-ZDR header. */
 const PRIVACY_BY_VALUE: Readonly<Record<string, Privacy>> = {
   "": "required",
   required: "required",
@@ -26,7 +26,10 @@ const PRIVACY_BY_VALUE: Readonly<Record<string, Privacy>> = {
   "0": "off",
 };
 
-/** ?operation=, ?provider=, ?zdr=. A filter can only narrow what the key and its privacy leave. */
+/**
+ * Reads ?operation=, ?provider=, and ?zdr=. A filter only narrows the list that the key and its
+ * privacy permit.
+ */
 export function readModelFilter(
   x: RequestHead,
   operations: ReadonlyMap<string, OperationSpec>,
@@ -52,7 +55,7 @@ export function readModelFilter(
   };
 }
 
-/** A model that the key may not use is not there. */
+/** Finds a model. A model that the key may not use is reported as not found. */
 export function findModel(models: readonly ListedModel[], id: string): ListedModel {
   const clear = unescaped(id);
   return (
@@ -69,7 +72,7 @@ export function findModel(models: readonly ListedModel[], id: string): ListedMod
   );
 }
 
-/** Some clients escape the slash of an id, and some escape it again. */
+/** Some clients escape the slash in an ID, and some escape it twice. */
 function unescaped(id: string): string {
   try {
     return decodeURIComponent(id);
