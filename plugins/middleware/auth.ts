@@ -1,4 +1,5 @@
-// Which client is asking. Keys live in the store, by their SHA-256, or by the same hash in gateway.yaml; a key's own text is nowhere.
+// Identifies clients by API keys. The store and gateway.yaml contain only the SHA-256 of a key,
+// never the key itself.
 import { createHash, timingSafeEqual } from "node:crypto";
 import {
   defineMiddleware,
@@ -86,7 +87,7 @@ export default defineMiddleware({
         limits: limits?.map((l) => parseScopedLimit(l, `key:${who.id}`)),
       } as Identity,
     }));
-    /** All of them are compared, whichever matches. */
+    /** Compares all keys, so that the time does not reveal which one matches. */
     const inFile = (secret: string): Identity | undefined => {
       if (listed.length === 0) return undefined;
       const digest = createHash("sha256").update(secret).digest();
@@ -118,7 +119,7 @@ export default defineMiddleware({
             { code: "missing_api_key" },
           );
         }
-        // Mostly the key is remembered. Then nothing is waited for.
+        // Most keys are cached, so that nothing has to be awaited.
         const who = inFile(secret) ?? ctx.keys.find(secret);
         return who instanceof Promise
           ? who.then((found) => identifyClient(x, found))

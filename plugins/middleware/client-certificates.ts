@@ -1,5 +1,5 @@
-// Clients by the certificates that they prove when their connection begins. The listener has checked their authority; what each name may do
-// is said here.
+// Identifies clients by the TLS certificates of their connections. The listener verifies the
+// authority, and this middleware maps names to grants.
 import {
   defineMiddleware,
   fail,
@@ -47,7 +47,10 @@ export default defineMiddleware({
       fits: nameMatcher(pattern),
       grants,
     }));
-    /** The first that is written counts, of the certificate's names the first that fits it. */
+    /**
+     * Returns the identity of the first configured pattern that matches, and within it the first
+     * matching name of the certificate.
+     */
     const identityOf = (of: ClientCertificate): Identity | undefined => {
       for (const { fits, grants } of listed) {
         const name = of.names.find(fits);
@@ -68,7 +71,7 @@ export default defineMiddleware({
         if (x.identity || !certificate) return;
         const who = identityOf(certificate);
         if (!who) return;
-        // A connection may outlive what was proved when it began.
+        // A connection may stay open after the certificate has expired.
         if (certificate.expiresAt <= Date.now())
           fail("unauthenticated", "The certificate of this connection has ended.", {
             code: "certificate_ended",

@@ -1,4 +1,5 @@
-// What gateway.yaml may grant to a client, however the client is known: the part of the schema that is the same for all.
+// Schema of the grants that gateway.yaml can give to a client, shared by all middleware that
+// identifies clients.
 
 const nameListOption = (description: string) =>
   ({ type: "array", items: { type: "string", minLength: 1 }, description }) as const;

@@ -1,5 +1,5 @@
-// Clients that present a token of an identity provider in place of a key: people, and programs of a cloud or a CI. Its claims say what
-// they may do.
+// Identifies clients by tokens of an identity provider, in place of keys: people, and programs of a
+// cloud or CI. The token's claims determine the grants.
 import { createHash } from "node:crypto";
 import {
   defineMiddleware,
@@ -19,11 +19,17 @@ import {
 } from "./jwt/issuer.ts";
 import { fromFile, fromUrl, KeySet, emptyKeyCache } from "./jwt/key-set.ts";
 
-/** A head has no room for more. */
+/** Maximum length in characters. Request headers have no room for longer tokens. */
 const MAX_TOKEN_LENGTH = 16_384;
-/** Three parts, of which the first begins an object. A key of Tollgate's own has no dot. */
+/**
+ * A token has three parts, and the first one begins with a JSON object. Tollgate's own keys contain
+ * no dot.
+ */
 const JWT_SHAPE = /^eyJ[\w-]*\.[\w-]*\.[\w-]*$/;
-/** What was revoked at its issuer is not taken at its word for longer. */
+/**
+ * How long a validated token is cached, in milliseconds, and so how long a token that its issuer
+ * revoked is still accepted.
+ */
 const VALIDATION_CACHE_MS = 60_000;
 const MAX_CACHED_TOKENS = 10_000;
 
@@ -48,7 +54,7 @@ export default defineMiddleware({
       issuers: {
         type: "object",
         minProperties: 1,
-        // With a colon in a name, two issuers could give two people one id.
+        // With a colon in a name, two issuers could give two people the same ID.
         propertyNames: { pattern: "^[^:]+$", "x-expects": "a name without a colon" },
         description: "Issuers by name; the ledger calls a client jwt:<name>:<subject>",
         additionalProperties: {
@@ -160,13 +166,14 @@ export default defineMiddleware({
       admit(x, secret) {
         if (x.identity || !secret?.startsWith("eyJ")) return undefined;
         if (secret.length > MAX_TOKEN_LENGTH) return fail("it is too long");
-        // Another middleware may know what it is.
+        // Another middleware may recognize the secret.
         if (!JWT_SHAPE.test(secret)) return undefined;
-        // Of the whole of it: two tokens may differ in their last letter alone.
+        // Hash of the whole token, because two tokens may differ only in the last character.
         const digest = createHash("sha256").update(secret).digest("base64");
         const holder = holders.get(digest);
         const now = Date.now();
-        // A clock that was set back keeps nothing alive.
+        // If the clock was set back, a cached entry would stay valid for too long, so it is
+        // ignored.
         if (holder && holder.validUntil > now && holder.validUntil - now <= VALIDATION_CACHE_MS)
           return x.identify(holder.identity);
         if (holder) holders.delete(digest);

@@ -1,5 +1,6 @@
-// Limits of each key that has none of the same unit, and how much a budget reserves. A declaration: the store takes all limits and
-// the reserve row in one step. The host counts a key's own limits.
+// Declares limits for every key that has none of the same unit, and how much a budget reserves. The
+// store checks all limits and writes the reserve row in one step. The gateway enforces a key's own
+// limits.
 import {
   defineMiddleware,
   LIMIT_SCHEMA,
@@ -39,7 +40,10 @@ export default defineMiddleware({
         .filter(({ unit }) => !who.limits?.some((own) => own.unit === unit))
         .map((limit) => ({ ...limit, scope: `key:${who.id}` }));
     return {
-      /** Before the body is read; the store counts exactly, over all processes, when the call is reserved. */
+      /**
+       * Checks concurrency before the body is read. The store counts exactly, across all processes,
+       * when the call is reserved.
+       */
       admit(x) {
         if (!x.identity) return;
         for (const { unit, scope, max } of limitsOf(x.identity))
@@ -47,7 +51,7 @@ export default defineMiddleware({
       },
       charge({ n, exchange: { identity } }) {
         if (!identity) return undefined;
-        // A second attempt is the same request: it is not counted as one more.
+        // A second attempt belongs to the same request, so it is not counted as another request.
         const limits = limitsOf(identity).filter(({ unit }) => n === 1 || unit !== "requests");
         return { limits, hold };
       },

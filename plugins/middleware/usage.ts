@@ -1,4 +1,4 @@
-// Labels on ledger rows, and the operator's view of them.
+// Adds labels to ledger rows, and provides the operator's usage commands.
 import { defineMiddleware } from "tollgate/plugin";
 
 const LABEL_MAX = 64;
@@ -29,7 +29,7 @@ export default defineMiddleware({
         const labels: Record<string, string> = {};
         const own = call.exchange.identity?.labels ?? {};
         for (const name of names) {
-          // What the operator wrote on a key is not its holder's to change.
+          // The holder of a key cannot override labels that the operator set.
           if (Object.hasOwn(own, name)) continue;
           const value = call.exchange.headers[name];
           if (typeof value === "string") labels[name] = value.slice(0, LABEL_MAX);

@@ -1,4 +1,5 @@
-// Service-ZDR: a request may ask that nothing of it is kept, and only providers that are known to keep nothing get it.
+// Implements Service-ZDR: a client requests that no data of a request is kept, and the request is
+// sent only to providers with zero data retention.
 import { createHash } from "node:crypto";
 import {
   defineMiddleware,
@@ -133,7 +134,10 @@ async function requireAttestation(
   return reply;
 }
 
-/** An unreadable wish for privacy is refused, never ignored. */
+/**
+ * Parses the header. Rejects an invalid value, because ignoring it would violate the client's
+ * intent.
+ */
 function parseHeader(header: string | string[] | undefined): Privacy | undefined {
   if (header === undefined) return undefined;
   const values = new Set(
@@ -156,10 +160,10 @@ const satisfiesPrivacy = (wanted: Privacy, { retention, trains }: EffectivePolic
   trains === "no" &&
   (retention.kind === "zero" || (wanted === "required" && retention.kind === "memory"));
 
-/** Hints for a prompt cache, which is memory of what was sent. */
+/** Fields that control a prompt cache, which stores request data in memory. */
 const PROMPT_CACHE_FIELDS = ["prompt_cache_key", "prompt_cache_retention", "prompt_cache_options"];
 
-/** Users are still told apart, and none of them can be named. */
+/** Hashes user IDs, so that the provider can distinguish users but not identify them. */
 function hashUserFields(out: Outgoing, key: string): void {
   const hashed = (name: string) =>
     createHash("sha256").update(`${key}\n${name}`).digest("hex").slice(0, 32);

@@ -1,5 +1,5 @@
-// What a token says of its holder, as the operator reads it. A claim that is not what it should be refuses the request: what it was to
-// narrow is not known.
+// Reads the claims of a token as configured by the operator. An invalid claim rejects the request,
+// because it may restrict it in an unknown way.
 import { fail, type Identity, type Limit } from "tollgate/plugin";
 
 export type Claims = { readonly [name: string]: unknown };
@@ -14,15 +14,18 @@ export interface ClaimMap {
 }
 
 export interface IssuerAccounts {
-  /** What a claim says, as the name of an account. Absent: it says the name itself. */
+  /** Account names by value of the claim. If unset, the value is the account name. */
   readonly byClaim?: { readonly [said: string]: string } | undefined;
-  /** For tokens that say none that is known. Absent: they are refused. */
+  /** Account of tokens without a known account. If unset, these tokens are rejected. */
   readonly default?: string | undefined;
 }
 
 const MAX_CLAIM_LENGTH = 256;
 
-/** `groups`, `groups[0]`, or a JSON pointer: `/realm_access/roles`. */
+/**
+ * Returns the value at a path: `groups`, `groups[0]`, or a JSON pointer such as
+ * `/realm_access/roles`.
+ */
 export function claimAt(claims: Claims, path: string): unknown {
   if (path.startsWith("/")) {
     let value: unknown = claims;
@@ -35,7 +38,10 @@ export function claimAt(claims: Claims, path: string): unknown {
   return index === undefined ? value : member(value, index);
 }
 
-/** An email address that the issuer has not verified is treated as absent: any person may enter any address. */
+/**
+ * Returns a member of an object. An email address that the issuer has not verified is treated as
+ * absent, because anyone can enter any address.
+ */
 function member(of: unknown, name: string): unknown {
   if (typeof of !== "object" || of === null || !Object.hasOwn(of, name)) return undefined;
   const { email_verified: verified } = of as Claims;
@@ -104,7 +110,10 @@ function privacyOf(claims: Claims, path: string): Identity["privacy"] {
   return failBadClaim(path);
 }
 
-/** `name`: of the issuer, as the operator calls it. */
+/**
+ * Returns the identity of a token's holder.
+ * @param name The operator's name for the issuer.
+ */
 export function identityOf(
   claims: Claims,
   name: string,

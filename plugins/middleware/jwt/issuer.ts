@@ -1,4 +1,4 @@
-// One issuer: whether a token is its own, meant for this gateway and valid now.
+// Validates the tokens of one issuer: signature, audience, and validity period.
 import { decodeJwt, errors, jwtVerify } from "jose";
 import { createFault, type Identity } from "tollgate/plugin";
 import type { Claims } from "./claims.ts";
@@ -15,7 +15,7 @@ export interface Issuer {
   readonly identity: (claims: Claims) => Identity;
 }
 
-/** A token's holder, and until when it may be taken at its word without another look. */
+/** The holder of a token, and how long the token may be accepted without another validation. */
 export interface ValidatedToken {
   readonly identity: Identity;
   /** Unix milliseconds. */
@@ -55,11 +55,11 @@ export async function validateToken(
   }
 }
 
-/** A client is told what is wrong with its token; nothing in that helps to make another. */
+/** The error tells a client why its token is invalid. The reason does not help to forge a token. */
 export const invalidTokenError = (why = "it cannot be read"): Error =>
   createFault("unauthenticated", `This token is not valid: ${why}.`, { code: "invalid_token" });
 
-/** Before anything of it is proved: which issuer's keys are to prove it. */
+/** Reads the issuer before the token is verified, to select the keys that verify it. */
 export function readIssuer(token: string): string {
   try {
     return decodeJwt(token).iss ?? "";

@@ -1,22 +1,26 @@
-// An issuer's public keys: fetched when the first token comes, kept, and looked for again when a token names one that is not among
-// them. However many such tokens come, the issuer is asked once in half a minute.
+// Caches an issuer's public keys. They are fetched for the first token, and again when a token
+// names an unknown key. The issuer gets at most one request per 30 s, however many such tokens
+// arrive.
 import { createLocalJWKSet, errors, type JSONWebKeySet, type JWTVerifyGetKey } from "jose";
 import { fail, type Context } from "tollgate/plugin";
 
 const FETCH_TIMEOUT_MS = 5_000;
-/** An issuer has a handful of keys. */
+/** Maximum size of a key set, in bytes. An issuer has only a few keys. */
 const MAX_BYTES = 256 * 1024;
 const MAX_KEYS = 100;
-/** Keys that are older are fetched anew beside the work. */
+/** Age in milliseconds at which keys are refreshed in the background. */
 const MAX_AGE_MS = 600_000;
 const MIN_REFRESH_INTERVAL_MS = 30_000;
-/** A secret among public keys would let its readers sign; nothing is verified with one. */
+/**
+ * Types of public keys. A symmetric key in the set would let everyone who can read it sign tokens,
+ * so it is never used.
+ */
 const PUBLIC_KEY_TYPES = ["RSA", "EC", "OKP"];
 
-/** What outlives a reload. */
+/** State that survives a reload. */
 export interface CachedKeys {
   find: JWTVerifyGetKey | undefined;
-  /** When it was fetched, and when it was last asked for, well or not. */
+  /** Time of the last successful fetch, and of the last attempt. */
   fetchedAt: number;
   lastAttemptAt: number;
 }
@@ -28,7 +32,7 @@ export const emptyKeyCache = (): CachedKeys => ({
 });
 
 export interface KeySource {
-  /** The text of a JWKS. */
+  /** Returns the text of a JWKS. */
   read(): Promise<string>;
 }
 
@@ -51,7 +55,10 @@ export class KeySet {
     this.#now = now;
   }
 
-  /** The key that a token's head names. Rejects as jose does where there is none, and as `unavailable` where there are no keys yet. */
+  /**
+   * Returns the key that a token's header names. Rejects as jose does if the key does not exist,
+   * and as `unavailable` if no keys have been fetched yet.
+   */
   readonly get: JWTVerifyGetKey = async (head, token) => {
     if (!this.#cache.find) await this.#refresh();
     else if (this.#now() - this.#cache.fetchedAt > MAX_AGE_MS && this.#mayRefresh())
@@ -75,7 +82,10 @@ export class KeySet {
     return this.#now() - this.#cache.lastAttemptAt >= MIN_REFRESH_INTERVAL_MS;
   }
 
-  /** One question at a time, and where nothing is known yet one a second. Never rejects: what is known goes on. */
+  /**
+   * Fetches the keys. Sends one request at a time, and up to one per second if no keys are known
+   * yet. Never rejects: known keys stay in use.
+   */
   #refresh(): Promise<void> {
     if (!this.#cache.find && this.#now() - this.#cache.lastAttemptAt < 1_000 && !this.#fetching)
       return Promise.resolve();
