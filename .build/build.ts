@@ -1,6 +1,8 @@
-// `npm run build`: what is published, in dist/. The compiler rewrites `.ts` imports and brings the JSON along that is
-// imported; nothing else happens to what others import. What `tollgate` itself runs is put into few files: half of a
-// start was finding and reading three hundred. Built beside and swapped in, so that a broken build leaves the last good one.
+// `npm run build`: builds the published package in dist/. The compiler rewrites `.ts` imports and
+// copies imported JSON. Modules that others import are not changed further. The program `tollgate`
+// is bundled into few files, because half of its start was finding and reading 300 modules. The
+// build is made in a separate folder and swapped in, so that a failed build keeps the last good
+// one.
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, readdirSync, renameSync, rmSync } from "node:fs";
 import { join } from "node:path";
@@ -11,18 +13,18 @@ const root = new URL("..", import.meta.url).pathname;
 const dist = join(root, "dist");
 const bench = join(root, `node_modules/.tollgate-build-${process.pid}`);
 const [fresh, old] = [join(bench, "new"), join(bench, "old")];
-/** What it runs of ours, it runs from source. */
+/** Condition with which the scripts import Tollgate from source. */
 const SOURCE = "--conditions=tollgate-source";
 const began = performance.now();
 
-/** What is published beside it. */
+/** Packages that are published separately. */
 const PACKAGES = [
   "plugins/stores/postgres",
   "plugins/providers/aws",
   "plugins/providers/azure-foundry",
   "plugins/providers/vertex",
 ];
-/** The folder that the programs are in. */
+/** Folder of the programs. */
 const cli = join(fresh, "src/cli");
 const run = (program: string, ...args: readonly string[]) =>
   spawnSync(program, args, { cwd: root, stdio: "inherit" }).status === 0;
@@ -39,7 +41,7 @@ try {
     await pages(join(fresh, "console"));
     if (existsSync(dist)) renameSync(dist, old);
     renameSync(fresh, dist);
-    // Packages of their own, against what was just built, as others have it.
+    // Build the separate packages against the new dist/, as users have it.
     for (const folder of PACKAGES) {
       const [out, made] = [join(root, folder, "dist"), join(bench, folder)];
       if (!run(tsc, "-p", join(root, folder), "--outDir", made)) {
@@ -49,7 +51,7 @@ try {
       if (existsSync(out)) renameSync(out, join(bench, `old-${PACKAGES.indexOf(folder)}`));
       renameSync(made, out);
     }
-    // What was compiled of the last one.
+    // Remove the compile cache of the previous build.
     rmSync(join(root, "node_modules/.cache/tollgate"), { recursive: true, force: true });
     const files = readdirSync(dist, { recursive: true }).filter((name) =>
       `${name}`.endsWith(".js"),

@@ -1,6 +1,6 @@
-// What `tollgate` itself runs, put into few files: two thirds of a start were finding, reading and compiling a thousand
-// small ones, most of them for things that a gateway never does. Others' packages are in there too, with their licences
-// beside them, and where one brings along what is heavy and never used, that stays out.
+// Bundles the program `tollgate` into few files. Two thirds of a start were finding, reading, and
+// compiling 1,000 small modules, most of which a gateway never uses. Third-party packages are
+// bundled with their licenses, and heavy parts that are never used are left out.
 import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
@@ -10,9 +10,9 @@ import { rolldown, type Plugin } from "rolldown";
 const resolve = createRequire(import.meta.url).resolve;
 const within = (name: string, path: string) => join(dirname(resolve(`${name}/package.json`)), path);
 
-/** Modules in place of others', by the name that is imported. */
+/** Replacements of third-party modules, by import name. */
 const INSTEAD: Readonly<Record<string, string>> = {
-  // The whole of it is fetch, WebSocket, caches and mocks too.
+  // The complete module includes fetch, WebSocket, caches, and mocks.
   undici: `
     import Dispatcher from "${within("undici", "lib/dispatcher/dispatcher.js")}";
     import request from "${within("undici", "lib/api/api-request.js")}";
@@ -22,17 +22,20 @@ const INSTEAD: Readonly<Record<string, string>> = {
     export { default as Agent } from "${within("undici", "lib/dispatcher/agent.js")}";
     export { default as buildConnector } from "${within("undici", "lib/core/connect.js")}";
   `,
-  // listhen makes certificates with it, and we ask for none.
+  // listhen creates certificates with it, which the gateway never requests.
   "node-forge": `
     import { createRequire } from "node:module";
     export default new Proxy({}, { get: (_, part) => createRequire(import.meta.url)("node-forge")[part] });
   `,
 };
 
-/** Stay packages: loaded when a config asks for what they do, if ever. */
+/** Packages that are not bundled, because they are loaded only if a config needs them. */
 const APART = /^(ajv|jiti|rolldown|untun|tinyclip|crossws|@parcel)(\/|$)/;
 
-/** `from`: what the compiler made, for whose own name it is taken, not the last build. */
+/**
+ * Plugin that resolves imports of Tollgate to the fresh build.
+ * @param from Output folder of the compiler, used in place of the last build.
+ */
 const names = (from: string): Plugin => ({
   name: "names",
   resolveId(id) {
@@ -55,7 +58,7 @@ async function bundled(
     platform: "node",
     external: (id) => APART.test(id),
     plugins: [names_],
-    // Node's own modules do nothing by being imported.
+    // Importing Node.js's own modules has no side effects.
     treeshake: { moduleSideEffects: (id) => !id.startsWith("node:") },
     experimental: { attachDebugInfo: "none" },
   });
@@ -67,7 +70,10 @@ async function bundled(
   return files.flatMap((file) => (file.type === "chunk" ? file.moduleIds : []));
 }
 
-/** Into `from`/src/cli. Files lie where the programs were: they find each other, and the package, from there. */
+/**
+ * Bundles into `from`/src/cli. The files keep the paths of the programs, from which they find each
+ * other and the package.
+ */
 export async function bundle(from: string): Promise<void> {
   const cli = (name: string) => join(from, "src/cli", `${name}.js`);
   const own = names(from);
@@ -79,7 +85,7 @@ export async function bundle(from: string): Promise<void> {
       chunkFileNames: "[name]-[hash].js",
       codeSplitting: {
         groups: [
-          // Loaded alone: what comes after it is kept compiled.
+          // Loaded alone and first, so that the compile cache covers the modules after it.
           { name: "kept", test: /src\/cli\/support\/(compile-cache|v8-memory)\.js$/, priority: 4 },
           { name: "main", test: /src\/cli\/main\.js$/, priority: 3 },
           { name: "serve", test: FIRST, priority: 2 },
@@ -92,7 +98,8 @@ export async function bundle(from: string): Promise<void> {
       },
     },
   );
-  // Threads of their own: they share nothing, so they load nothing that they do not need.
+  // Threads have bundles of their own. They share no modules with the program, so each contains
+  // only what it needs.
   const threads = {
     "thread-entry": "plugins/stores/sqlite/threads/thread-entry.js",
     "watchdog-thread": "src/runtime/health/watchdog-thread.js",
@@ -104,11 +111,11 @@ export async function bundle(from: string): Promise<void> {
   writeFileSync(join(from, "THIRD_PARTY_LICENSES"), licences(modules));
 }
 
-/** Read before anything serves: the config, and what most of them mount. */
+/** Modules that are loaded before serving: the config, and the plugins that most configs mount. */
 const FIRST =
   /src\/cli\/commands\/run\/serve\.js$|plugins\/(middleware\/|frontends\/(chat-completions|messages|responses|models)\.|stores\/sqlite\.|providers\/(openai|anthropic)-compatible\.)/;
 
-/** What those whose code is in there ask to be told with it. */
+/** Returns the license texts that the bundled packages require to be included. */
 function licences(modules: readonly string[]): string {
   const folders = modules.flatMap((id) => {
     const found = /^\0?(.*\/node_modules\/(?:@[^/]+\/)?[^/]+)\//.exec(id)?.[1];
@@ -126,7 +133,7 @@ function licences(modules: readonly string[]): string {
     .join(`\n${"-".repeat(80)}\n\n`);
 }
 
-/** Some tell there of code that they have taken in themselves. */
+/** Some packages list the code that they bundle in this folder. */
 function textsIn(folder: string): string[] {
   if (!existsSync(folder)) return [];
   return readdirSync(folder)

@@ -1,4 +1,4 @@
-// Writes every command with its options into docs/operators.md, from what `--help` says.
+// Writes all commands with their options into docs/operators.md, from the output of `--help`.
 //
 //     npx node --conditions=tollgate-source .build/commands.ts
 import { readFileSync, writeFileSync } from "node:fs";
@@ -53,7 +53,7 @@ export async function everyCommand(): Promise<string> {
   ].join("\n");
 }
 
-/** The page with this section in place of the one that it has. */
+/** Returns the page with the section replaced. */
 export async function written(page: string): Promise<string> {
   const from = page.indexOf(HEAD);
   if (from < 0) throw new Error("docs/operators.md has no section of commands");

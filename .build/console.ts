@@ -1,4 +1,4 @@
-// The console's page, made once and packed as tightly as it goes, so that an operator's machine needs no tool for it.
+// Builds the console's page, minified, so that an operator's machine needs no build tool.
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { brotliCompressSync, constants, gzipSync } from "node:zlib";
@@ -7,7 +7,7 @@ import { bundlePage } from "../plugins/observers/console/bundle.ts";
 
 const WEB = new URL("../plugins/observers/console/web/", import.meta.url);
 
-/** What a browser loads before it shows anything, packed with gzip. */
+/** Maximum gzipped size in bytes of what a browser loads before it shows anything. */
 const MOST_BYTES = 120_000;
 
 export async function pages(into: string): Promise<void> {

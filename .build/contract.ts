@@ -1,5 +1,6 @@
-// The contract as it is written, declaration by declaration: the page that authors read, and the report that a review compares.
-// Sources are formatted, so a declaration begins at the margin and ends at the margin.
+// Extracts the plugin contract, declaration by declaration, for the reference page and for the
+// report that reviews compare. Relies on formatted sources, in which a declaration begins and ends
+// at the margin.
 import { readFileSync } from "node:fs";
 import { basename, join, normalize } from "node:path";
 
@@ -7,16 +8,16 @@ const root = new URL("..", import.meta.url).pathname;
 
 export interface Declaration {
   readonly name: string;
-  /** Relative to the root. */
+  /** Path relative to the root. */
   readonly file: string;
-  /** Its doc comment, as prose; "" where it has none. */
+  /** Text of the doc comment, or "". */
   readonly doc: string;
-  /** As it stands, comments of members included; of a function its signature. */
+  /** Source text including members' comments. For a function, only its signature. */
   readonly text: string;
 }
 
 export interface ContractModule {
-  /** "tollgate/plugin". */
+  /** Module name: "tollgate/plugin". */
   readonly name: string;
   readonly index: string;
 }
@@ -32,12 +33,12 @@ export const MODULES: readonly ContractModule[] = [
 
 const read = (file: string) => readFileSync(join(root, file), "utf8");
 
-/** Everything that a module exports, in the order of its index, each once. */
+/** Returns all exports of a module once, in the order of its index. */
 export const declarationsOf = ({ index }: ContractModule): Declaration[] => exportsIn(index);
 
 const REEXPORT = /^export (?:type )?(?:(\*)(?: as \w+)?|\{([^}]*)\}) from "([^"]+)";/gm;
 
-/** Its own, and those of others that it passes on. */
+/** Returns the exports of a file, including those that it re-exports. */
 function exportsIn(file: string): Declaration[] {
   const found = new Map<string, Declaration>();
   for (const [, star, names, from] of read(file).matchAll(REEXPORT)) {
@@ -49,7 +50,7 @@ function exportsIn(file: string): Declaration[] {
   return [...found.values()];
 }
 
-/** Those of a list such as `a, type B, c as d`, under the names that they have from then on. */
+/** Selects the exports of a list such as `a, type B, c as d`, with their new names. */
 const named = (all: readonly Declaration[], list: string): Declaration[] =>
   list.split(",").flatMap((each) => {
     const [from = "", name = from] = each
@@ -61,12 +62,15 @@ const named = (all: readonly Declaration[], list: string): Declaration[] =>
     return found && text !== undefined ? [{ ...found, name, text }] : [];
   });
 
-/** A member of an interface, a type, or a class, on a line of its own: `a: string;`, `readonly b?: Opt<`, `c?(x: X): void;`. */
+/**
+ * A member of an interface, a type, or a class, on a line of its own: `a: string;`, `readonly b?:
+ * Opt<`, `c?(x: X): void;`.
+ */
 const MEMBER = /^(?:(?:readonly|static|get|set|async) )*("[^"]+"|[\w$]+)\??(?:<[^>]*>)?[:(]/;
 
 /**
- * Members of a declaration without a doc comment on the line above, also members of objects within it. A private member of a
- * class and members of an object that is written on one line do not count.
+ * Returns members of a declaration without a doc comment on the line above, including members of
+ * nested objects. Private members of a class and members of an object on one line do not count.
  */
 export function membersWithoutWords({ text }: Pick<Declaration, "text">): string[] {
   const lines = text.split("\n");
@@ -74,7 +78,7 @@ export function membersWithoutWords({ text }: Pick<Declaration, "text">): string
   const isClass = / class /.test(lines[0]!);
   const found: string[] = [];
   let inComment = false;
-  /** Open brackets, the innermost last: parameters and a method's body hold no members. */
+  /** Open brackets, innermost last. Parameters and method bodies contain no members. */
   const open: ("{" | "(" | "body")[] = [];
   for (const [i, line] of lines.entries()) {
     const code = line.trim();
@@ -88,7 +92,7 @@ export function membersWithoutWords({ text }: Pick<Declaration, "text">): string
     const counts = i > 0 && !open.includes("(") && !open.includes("body") && open.length > 0;
     if (counts && member && !lines[i - 1]!.trimEnd().endsWith("*/")) found.push(member[1]!);
     for (const [at, sign] of [...code.replace(/"[^"]*"/g, '""')].entries()) {
-      // A union in brackets holds members, parameters do not.
+      // A union in brackets contains members, parameters do not.
       if (sign === "(") open.push(/^\s*(?:\||\/\*\*)/.test(lines[i + 1] ?? "") ? "{" : "(");
       else if (sign === "{")
         open.push(isClass && open.length > 0 && at === code.length - 1 ? "body" : "{");
@@ -114,7 +118,7 @@ function declarationsIn(file: string): Declaration[] {
   return found;
 }
 
-/** To the line at the margin that ends it. */
+/** Returns the lines up to the end of the declaration, which is at the margin. */
 function block(lines: readonly string[], from: number): string[] {
   let to = from;
   while (to < lines.length - 1 && !ends(lines, to)) to++;
@@ -128,7 +132,7 @@ function ends(lines: readonly string[], at: number): boolean {
   return line.endsWith(";") && (next === "" || /^[^\s}\])]/.test(next));
 }
 
-/** Without the body of what it makes or does: what callers see of it. */
+/** Returns a function without its body, as callers see it. */
 function signature(lines: readonly string[], from: number): string {
   const whole = block(lines, from).join("\n");
   // A table of data is part of the contract, a function's body is not.
@@ -150,7 +154,9 @@ function docAbove(lines: readonly string[], at: number): string {
     .trim();
 }
 
-/** Declarations without a word, comments and line breaks: what a compiler sees, in the order of their names. */
+/**
+ * Returns the declarations without comments and line breaks, sorted by name: what a compiler sees.
+ */
 export function report(): string {
   const parts = MODULES.map((module) => {
     const all = declarationsOf(module).toSorted((a, b) => (a.name < b.name ? -1 : 1));
@@ -168,7 +174,7 @@ const bare = (text: string): string =>
     .map((line) => line.trimEnd())
     .join("\n");
 
-/** docs/plugins/reference.md. */
+/** Returns the text of docs/plugins/reference.md. */
 export function reference(): string {
   const [plugin] = MODULES;
   const all = declarationsOf(plugin!);

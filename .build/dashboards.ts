@@ -1,5 +1,5 @@
-// deploy/grafana from one source: rows of panels, each a title, a unit and its expressions. `node .build/dashboards.ts` writes the
-// files; a test finds out when they are not what this says.
+// Generates deploy/grafana: rows of panels, each with a title, a unit, and expressions. `node
+// .build/dashboards.ts` writes the files, and a test reports files that are out of date.
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
@@ -8,7 +8,7 @@ type Unit = "reqps" | "s" | "percentunit" | "currencyUSD" | "short" | "bytes" | 
 interface Panel {
   readonly title: string;
   readonly unit: Unit;
-  /** An expression by its legend. */
+  /** Expressions by legend. */
   readonly shows: Readonly<Record<string, string>>;
   readonly kind?: "timeseries" | "stat" | "table";
 }
@@ -19,7 +19,7 @@ interface Dashboard {
   readonly rows: Readonly<Record<string, readonly Panel[]>>;
 }
 
-/** By Grafana's own window, which is never shorter than four scrapes. */
+/** Uses Grafana's rate interval, which is at least four scrapes. */
 const rate = (metric: string, by = ""): string =>
   `sum ${by === "" ? "" : `by (${by}) `}(rate(${metric}[$__rate_interval]))`;
 
@@ -420,7 +420,7 @@ function panelOf({ title, unit, shows, kind = "timeseries" }: Panel, id: number,
   };
 }
 
-/** Each metric of the job and the gateways that are chosen above. */
+/** Filters each metric by the selected job and gateways. */
 const CHOSEN = 'job=~"$job", instance=~"$instance"';
 export const withVariables = (expr: string): string =>
   expr.replace(
@@ -441,7 +441,10 @@ const variable = (name: string, label: string) => ({
   current: { text: "All", value: "$__all" },
 });
 
-/** As Grafana takes it from a folder that it provisions: its data source is a variable, so that no file has to be edited. */
+/**
+ * Returns a dashboard as Grafana provisions it from a folder. The data source is a variable, so
+ * that no file has to be edited.
+ */
 export function jsonOf({ uid, title, rows }: Dashboard): object {
   let id = 0;
   let y = 0;

@@ -1,5 +1,6 @@
-// `npm run docs`: the pages of docs/ as a site of plain files, in site/. With a search that asks no server, the contract's reference out of its own
-// types, and the reference of gateway.yaml out of the schema. No page asks for anything from elsewhere.
+// `npm run docs`: builds docs/ as a static site in site/. The search needs no server. The contract
+// reference is generated from its types, and the reference of gateway.yaml from the schema. No page
+// loads anything from another host.
 import { cpSync, globSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join, relative } from "node:path";
 import { contract } from "./site/contract.ts";
@@ -9,7 +10,7 @@ import { plugins, resolved, type Setting, settings, type SettingsSchema } from "
 const ROOT = join(import.meta.dirname, "..");
 const read = (path: string) => readFileSync(join(ROOT, path), "utf8");
 
-/** The files, each with its place in the site and in the menu. */
+/** Source files, with their paths in the site and groups in the menu. */
 const PAGES: readonly (readonly [file: string, url: string, group: string])[] = [
   ["README.md", "index.html", "Begin"],
   ["docs/begin.md", "begin.html", "Begin"],
@@ -45,13 +46,13 @@ const PAGES: readonly (readonly [file: string, url: string, group: string])[] = 
   ["CONTRIBUTING.md", "contributing.html", "Inside"],
   ["CHANGELOG.md", "changelog.html", "Inside"],
 ];
-/** Made of what is no page. */
+/** Pages that are generated. */
 const MADE = [
   ["settings.html", "Reference", settingsPage],
   ["contract.html", "Reference", contractPage],
 ] as const;
 
-/** Every page and every other file of the site, by its place there. */
+/** Returns all pages and other files of the site, by path. */
 export function site(): ReadonlyMap<string, string | URL> {
   const urls = new Map(PAGES.map(([file, url]) => [file, url]));
   const files = new Map<string, string | URL>();
@@ -98,7 +99,7 @@ function settingsPage(): string {
       ? "No options.\n"
       : `| key | takes | |\n|---|---|---|\n${rows.map(({ path, takes, words }) => `| ${code(path)} | ${cell(takes)} | ${cell(words)} |`).join("\n")}\n`;
   const { definitions, properties } = schema;
-  // A provider is the same under any name.
+  // All providers have the same keys, so their names are left out.
   const { properties: _, ...providers } = properties["providers"]!;
   const own = resolved({ properties: { ...properties, providers } }, definitions);
   const kinds = Map.groupBy(plugins(schema), ({ kind }) => kind);

@@ -1,10 +1,10 @@
-// Makes plugins/providers/facts/<provider>.json from the lists in test/fixtures/facts: models.json, and tools.json with the
+// Generates plugins/providers/facts/<provider>.json from the lists in test/fixtures/facts: models.json, and tools.json with the
 // prices of tools that providers run.
 //
 //     npx node --conditions=tollgate-source .build/facts.ts
 //
-// A price is taken from the list's text, digit by digit, and never becomes a float on its way. What the list does not
-// say stays unsaid: an absent price is unknown, an absent capability is unknown.
+// Prices are copied digit by digit from the list's text and never converted to floats. Values that the list does not contain
+// are omitted: a missing price is unknown, and so is a missing capability.
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type {
@@ -22,14 +22,17 @@ const SOURCE = join(root, "test/fixtures/facts/models.json");
 const TOOLS = join(root, "test/fixtures/facts/tools.json");
 export const TARGET = join(root, "plugins/providers/facts");
 
-/** Its facts are written by hand, beside its code: that list knows which of these prices the vendor itself states. */
+/**
+ * Providers whose metadata is written by hand, next to their code, because the list does not record
+ * which prices the vendor itself publishes.
+ */
 const BY_HAND = new Set(["bfl"]);
 
-/** A number as it stands in the text. */
+/** A number as its original text. */
 type Digits = { digits: string };
 type Amounts = { [name: string]: Digits | undefined };
 
-/** One entry of the list, as far as it is used. */
+/** One entry of the list, with the fields that are used. */
 export interface Listed {
   provider: string;
   model: string;
@@ -101,7 +104,7 @@ const each = (unit: Unit, { digits }: Digits, variant?: PriceLine["variant"]): P
   ...(variant && { variant }),
 });
 
-/** The lines of tools that this model's provider runs. */
+/** Returns the price lines of tools that this model's provider runs. */
 function toolLines(m: Listed, tools: readonly ListedTools[]): PriceLine[] {
   const of = tools.find((t) => t.provider === m.provider && new RegExp(t.models).test(m.model));
   if (!of || m.kind !== "chat") return [];
@@ -113,7 +116,7 @@ function toolLines(m: Listed, tools: readonly ListedTools[]): PriceLine[] {
         : [each(unit, price)],
     ),
     ...sizes.map(([quality, price]) => each("requests", price, { quality })),
-    // A size that is not known is taken to be the last one, which costs most.
+    // An unknown size is charged as the last one, which costs the most.
     ...sizes.slice(-1).map(([, price]) => each("requests", price)),
   ];
 }
@@ -124,7 +127,8 @@ const per1M = (unit: Unit, amount: Digits | undefined): PriceLine[] =>
 const lines = (rates: Rates): PriceLine[] => [
   ...per1M("input", rates.input),
   ...per1M("cache_read", rates.cache_read),
-  // A write whose lifetime is not told is the shortest one; longer ones are priced by their nearest.
+  // A cache write without a stated lifetime has the shortest one. Longer ones without a price use
+  // that of the nearest lifetime.
   ...per1M("cache_write_5m", rates.cache_write?.["5m"] ?? rates.cache_write?.["default"]),
   ...per1M("cache_write_30m", rates.cache_write?.["30m"]),
   ...per1M("cache_write_1h", rates.cache_write?.["1h"]),
@@ -148,13 +152,14 @@ export function priceOf(m: Listed): Price | undefined {
       ],
     };
   }
-  // Without a price for what is drawn there is no price of a drawing.
+  // Without a price for image output, the price of an image is unknown.
   if (!t?.["image_output"]) return undefined;
   return {
     lines: [
       ...per1M("input", t["text_input"]),
       ...per1M("image_in", t["image_input"]),
-      // One unit for what is read from a cache, and no vendor tells text from pictures there: the dearer of the two.
+      // Cache reads have one unit, and no vendor separates text from images there, so the higher
+      // price of the two is used.
       ...per1M("cache_read", t["image_cache_read"] ?? t["text_cache_read"]),
       ...per1M("output", t["text_output"]),
       ...per1M("image_out", t["image_output"]),
@@ -188,7 +193,10 @@ function tokens(m: Listed, price: NonNullable<Listed["price"]>): Price {
   };
 }
 
-/** Only what is said: a kind of input that the list does not name may be one that its source does not follow. */
+/**
+ * Includes only stated capabilities. The list's source may not track an input type that it does not
+ * name.
+ */
 function canOf(m: Listed): FeatureSupport | undefined {
   const can: { -readonly [F in keyof FeatureSupport]: boolean } = {
     ...(m.caps?.tools !== undefined && { tools: m.caps.tools }),
@@ -211,7 +219,7 @@ function imageOf(m: Listed): ImageFacts | undefined {
   return m.kind === "image" && Object.keys(image).length > 0 ? image : undefined;
 }
 
-/** Tools cost the same in every season of a price. */
+/** Tool prices are the same in every period of a price. */
 const withLines = (price: Price, more: readonly PriceLine[]): Price => ({
   ...price,
   lines: [...price.lines, ...more],
@@ -244,7 +252,7 @@ function infos(m: Listed, tools: readonly ListedTools[]): ModelInfo[] {
   return [info, ...(m.aliases ?? []).map((model) => ({ ...alike, model, pricedAs: m.model }))];
 }
 
-/** Provider → file text, one model a line. */
+/** Returns the text of each provider's file, with one model per line. */
 export function files(
   list: readonly Listed[],
   tools: readonly ListedTools[] = readTools(),
@@ -252,7 +260,7 @@ export function files(
   const texts = new Map<string, string>();
   for (const [provider, models] of Map.groupBy(list, (m) => m.provider)) {
     if (BY_HAND.has(provider)) continue;
-    // As old as its oldest entry: no reader may think that all of it was looked at later.
+    // Date of the oldest entry, so that no entry appears newer than it is.
     const asOf = models.map((m) => m.as_of).sort()[0]!;
     const facts: Facts = { asOf, models: models.flatMap((m) => infos(m, tools)) };
     const rows = facts.models.map((info) => `    ${JSON.stringify(info)}`);

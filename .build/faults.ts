@@ -1,4 +1,4 @@
-// Writes the table of faults into docs/faults.md, from the list that `npm run rig faults` holds the gateway to.
+// Writes the table of faults into docs/faults.md, from the list that `npm run rig faults` tests the gateway with.
 //
 //     npx node --conditions=tollgate-source .build/faults.ts
 import { readFileSync, writeFileSync } from "node:fs";
@@ -31,7 +31,7 @@ const table = (): string =>
     }),
   ].join("\n");
 
-/** The page with this table in place of the one that it has. */
+/** Returns the page with the table replaced. */
 export function written(page: string): string {
   const from = page.indexOf(HEAD);
   if (from < 0) throw new Error("docs/faults.md has no table of faults");

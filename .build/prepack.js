@@ -1,5 +1,5 @@
-// `npm pack` and `npm publish` build first, so that nothing is shipped that does not run. Plain JavaScript: without
-// `npm ci` the machine's own Node reads this.
+// Builds before `npm pack` and `npm publish`, so that the package works. Plain JavaScript, because
+// without `npm ci` the machine's own version of Node.js runs this.
 import { spawnSync } from "node:child_process";
 import { existsSync } from "node:fs";
 import { fileURLToPath } from "node:url";

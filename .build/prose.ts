@@ -1,4 +1,4 @@
-// The sentences that a person reads, wherever they are written, and a style check over them.
+// Collects all text that people read, wherever it is written, and checks its style.
 //
 //     node .build/prose.ts                        findings by rule and by area
 //     node .build/prose.ts --list src/pipeline    each finding below a path
@@ -20,11 +20,11 @@ interface Rule {
   readonly name: string;
   readonly pattern: RegExp;
   readonly instead: string;
-  /** Kinds of text that the rule is for. All if absent. */
+  /** Kinds of text that the rule applies to. If unset, all kinds. */
   readonly kinds?: readonly Sentence["kind"][];
 }
 
-/** Turns of phrase that the style guide rules out, with the replacement that a writer needs. */
+/** Phrases that the style guide rules out, with their replacements. */
 export const RULES: readonly Rule[] = [
   {
     name: "headless opener",
@@ -83,7 +83,7 @@ export const RULES: readonly Rule[] = [
   },
 ];
 
-/** Paths below a folder that hold prose. Generated pages are judged at their source. */
+/** Returns the paths of files with prose. Generated pages are checked at their source. */
 function proseFiles(): string[] {
   const skip =
     /node_modules|\/dist\/|^test\/|^docs\/plugins\/reference\.md$|\.git\/|^CHANGELOG\.md$|fixtures\//;
@@ -162,14 +162,14 @@ function inSource(file: string, source: string): Sentence[] {
   return found;
 }
 
-/** Every sentence of the project. */
+/** Returns every sentence of the project. */
 export const readSentences = (): Sentence[] =>
   proseFiles().flatMap((file) => {
     const source = readFileSync(join(ROOT, file), "utf8");
     return file.endsWith(".md") ? inPage(file, source) : inSource(file, source);
   });
 
-/** Names of the rules that a sentence breaks. Code between backticks is not judged. */
+/** Returns the names of the rules that a sentence breaks. Code between backticks is ignored. */
 export const judge = ({ text, kind }: Pick<Sentence, "text" | "kind">): string[] => {
   const words = text.replace(/`[^`]*`/g, "`x`");
   return RULES.filter(
@@ -177,7 +177,7 @@ export const judge = ({ text, kind }: Pick<Sentence, "text" | "kind">): string[]
   ).map(({ name }) => name);
 };
 
-/** A random sample: the same seed draws the same sentences from the same tree. */
+/** Returns a random sample. The same seed returns the same sentences for the same tree. */
 export function sample(sentences: readonly Sentence[], count: number, seed: number): Sentence[] {
   let state = seed >>> 0;
   const next = () => {

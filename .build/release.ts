@@ -1,5 +1,6 @@
-// What a release asks of the tree: that its tag is the version, that the changelog has an entry with a date, and that entry's words. It runs
-// before anything is installed, on a Node that reads it as it is.
+// Checks a release: the tag must be the version, and the changelog must have an entry for it with a
+// date. Extracts that entry's text. Runs before anything is installed, so it must run on a plain
+// Node.js.
 import { readFileSync, writeFileSync } from "node:fs";
 
 const at = (path: string) => new URL(`../${path}`, import.meta.url);
@@ -11,7 +12,10 @@ interface Manifest {
 
 const read = (path: string) => JSON.parse(readFileSync(at(path), "utf8")) as Manifest;
 
-/** The manifests of all that is published: this package, and those beside it that are not private. */
+/**
+ * Returns the manifests of all published packages: this one, and those in the repository that are
+ * not private.
+ */
 export const published = (): readonly string[] => [
   "package.json",
   ...(read("package.json").workspaces ?? [])
@@ -19,7 +23,7 @@ export const published = (): readonly string[] => [
     .filter((path) => !read(path).private),
 ];
 
-/** The words of a version's entry, and what its heading says beside the version. */
+/** Returns the text of a version's entry, and the rest of its heading. */
 export function entryOf(
   changelog: string,
   version: string,
@@ -33,7 +37,7 @@ export function entryOf(
   return { when: heading.slice(version.length).replace(/^, */, ""), text: lines.join("\n").trim() };
 }
 
-/** What is in the way of a release under this tag. */
+/** Returns the reasons why a release under this tag is not possible. */
 export function flaws(of: {
   readonly tag: string;
   readonly versions: readonly string[];

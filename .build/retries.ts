@@ -1,4 +1,4 @@
-// Writes the table of retries into docs/operators.md, from the data that the walk goes by.
+// Writes the table of retries into docs/operators.md, from the data that the request pipeline uses.
 //
 //     npx node --conditions=tollgate-source .build/retries.ts
 import { readFileSync, writeFileSync } from "node:fs";
@@ -26,7 +26,7 @@ const ROW: { readonly [R in (typeof FAILURE_POINTS)[FailurePoint]["ledgerResult"
   partial: "estimated: what was made",
 };
 
-/** The kinds of failure that lead to each way, in the order of ERRORS. */
+/** Returns the kinds of failure for each way to retry, in the order of ERRORS. */
 function again(stage: FailurePoint): string {
   const kinds = Object.keys(ERRORS) as ErrorKind[];
   const ways = Map.groupBy(kinds, (kind) => retryModeAfter(stage, kind));
@@ -48,7 +48,7 @@ export const table = (): string =>
     }),
   ].join("\n");
 
-/** The page with this table in place of the one that it has. */
+/** Returns the page with the table replaced. */
 export function written(page: string): string {
   const from = page.indexOf(HEAD);
   if (from < 0) throw new Error("docs/operators.md has no table of retries");

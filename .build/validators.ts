@@ -1,5 +1,5 @@
-// The validators of every schema that comes with Tollgate, one file each, into the folder that is named: `npm run build`
-// puts them where src/config/schema-compiler.ts looks.
+// Precompiles the validators of all schemas that ship with Tollgate, one file each, into the given
+// folder. `npm run build` puts them where src/config/schema-compiler.ts looks for them.
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { _ } from "ajv";
@@ -23,7 +23,7 @@ import { responses } from "../src/protocols/responses/index.ts";
 import { speech } from "../src/protocols/speech/index.ts";
 import { transcriptions } from "../src/protocols/transcriptions/index.ts";
 
-/** Every schema with the rules it is compiled under. */
+/** Returns every schema with the rules that it is compiled with. */
 export async function schemas(): Promise<
   readonly (readonly [schema: object, rules: SchemaRules])[]
 > {
@@ -59,7 +59,7 @@ export async function schemas(): Promise<
   ].filter((each): each is readonly [object, SchemaRules] => typeof each[0] === "object");
 }
 
-/** The text of a `PrecompiledSchema`. */
+/** Returns the source of a `PrecompiledSchema`. */
 export function source(schema: object, rules: SchemaRules): string {
   const ajv = createAjv(rules, { code: { source: true, optimize: true, formats: _`formats` } });
   const body = standalone.default(ajv, ajv.compile(schema));

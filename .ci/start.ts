@@ -1,4 +1,5 @@
-// `npm start` as a newcomer has it: how long until the first request is answered. Prints the time; asserts with a wide margin.
+// Measures `npm start` in a fresh checkout: the time until the first request is served. Prints the
+// time, and asserts a wide margin.
 import { spawn } from "node:child_process";
 import { cpSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -7,7 +8,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 
 const ROOT = new URL("..", import.meta.url).pathname;
 const URL_ = "http://127.0.0.1:8787";
-/** The aim is one second from source; a busy machine gets ten times that. */
+/** Maximum time in milliseconds. The goal is 1 s from source; a busy machine gets 10 times that. */
 const MOST_MS = 10_000;
 
 const dist = process.argv.includes("--dist");

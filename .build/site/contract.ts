@@ -1,11 +1,12 @@
-// The contract's reference, out of its own sources: every export of tollgate/plugin with its comment and its declaration, as they stand there.
+// Generates the contract's reference from its sources: every export of tollgate/plugin with its
+// comment and its declaration.
 import { readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 
 export interface Declared {
   readonly name: string;
   readonly kind: string;
-  /** The comment, as Markdown. */
+  /** The comment as Markdown. */
   readonly words: string;
   readonly code: string;
 }
@@ -19,7 +20,7 @@ export interface Chapter {
 const DECLARATION =
   /(?:^\/\*\*((?:(?!\*\/)[\s\S])*)\*\/\n)?^export (?:declare )?(?:abstract )?(interface|type|const|function|class|async function) (\w+)/gm;
 
-/** A file a chapter, in the order of the index. */
+/** Returns one chapter per file, in the order of the index. */
 export function contract(index: string): readonly Chapter[] {
   const text = readFileSync(index, "utf8");
   return [...text.matchAll(/^export (\*|(?:type )?\{[^}]*\}) from "(\.[^"]+)";/gm)].flatMap(
@@ -60,7 +61,10 @@ const plain = (comment: string): string =>
     .join("\n")
     .trim();
 
-/** Up to the end of its statement; of a function only its head. What a formatter has laid out ends at a line that begins anew. */
+/**
+ * Returns a declaration up to the end of its statement, or only the signature of a function. In
+ * formatted code a statement ends before a line that starts at the margin.
+ */
 function declaration(text: string, from: number): string {
   const lines = text.slice(from).split("\n");
   const end = lines.findIndex(

@@ -1,11 +1,11 @@
-// Pages as HTML: Markdown with anchors, one frame around all of them, links between them as they are between the files.
+// Renders Markdown pages as HTML with anchors, a common frame, and working links between pages.
 import { Marked, type Tokens } from "marked";
 
 export interface SitePage {
-  /** Within the site: "operators.html". */
+  /** Path within the site: "operators.html". */
   readonly url: string;
   readonly title: string;
-  /** Where it stands in the menu. */
+  /** Group in the menu. */
   readonly group: string;
   readonly html: string;
   readonly sections: readonly Section[];
@@ -24,7 +24,10 @@ export const escaped = (text: string): string =>
     .replaceAll(">", "&gt;")
     .replaceAll('"', "&quot;");
 
-/** As the places that show Markdown make them, so that links of the files fit. */
+/**
+ * Returns the anchor of a heading, built as by common Markdown viewers, so that links in the files
+ * work.
+ */
 export const anchor = (title: string): string =>
   title
     .toLowerCase()
@@ -33,7 +36,11 @@ export const anchor = (title: string): string =>
     .trim()
     .replaceAll(/\s/g, "-");
 
-/** `link`: an address in a file as one in the site; undefined: there is no such page. */
+/**
+ * Renders a page.
+ * @param link Converts a link in a file to one in the site. Returns undefined if no such page
+ *   exists.
+ */
 export function rendered(
   of: { readonly url: string; readonly group: string; readonly text: string },
   link: (href: string) => string | undefined,
@@ -69,7 +76,7 @@ export function rendered(
         const cells = (row: readonly Tokens.TableCell[], tag: string) =>
           `<tr>${row
             .map((cell) => {
-              // A heading without words is none.
+              // A cell without text is not a header.
               const at = cell.text.trim() === "" ? "td" : tag;
               return `<${at}>${this.parser.parseInline(cell.tokens)}</${at}>`;
             })
@@ -77,7 +84,7 @@ export function rendered(
         const rows = token.rows.map((row) => cells(row, "td")).join("");
         return `<div class="wide" tabindex="0" role="group" aria-label="Table"><table><thead>${cells(token.header, "th")}</thead><tbody>${rows}</tbody></table></div>\n`;
       },
-      // A page has words, and no markup of its own.
+      // Pages contain only text, so HTML in them is escaped.
       html: ({ text }: Tokens.HTML | Tokens.Tag) => escaped(text),
     },
   });
@@ -86,7 +93,7 @@ export function rendered(
   return { url: of.url, group: of.group, title, html, sections: searchable(of.text, sections) };
 }
 
-/** What stands below each heading, as words. */
+/** Returns the text below each heading, for the search. */
 function searchable(text: string, sections: readonly Section[]): readonly Section[] {
   const parts = text
     .replaceAll(/^```[\s\S]*?^```/gm, (code) => code.replaceAll(/^#/gm, " #"))
@@ -100,7 +107,7 @@ function searchable(text: string, sections: readonly Section[]): readonly Sectio
   }));
 }
 
-/** The whole file. */
+/** Returns the complete HTML file. */
 export function framed(page: SitePage, all: readonly SitePage[]): string {
   const base = "../".repeat(page.url.split("/").length - 1);
   const groups = [...Map.groupBy(all, ({ group }) => group)].map(

@@ -1,10 +1,10 @@
-// Finds words in the pages: the index is a file beside this one, read when somebody begins to search.
+// Searches the pages. The index is a separate file that is loaded when a search begins.
 const field = document.querySelector("#search");
 const found = document.querySelector("#found");
 const base = document.documentElement.dataset.base;
 let index;
 
-/** A script, and no request for data: so it also works from a folder. */
+/** Loads the index as a script, which also works for pages that are opened from a folder. */
 function read() {
   return new Promise((resolve, reject) => {
     const script = document.createElement("script");
@@ -22,7 +22,7 @@ function read() {
   });
 }
 
-/** Every word must be there; a title counts for more than what stands below it. */
+/** Ranks entries that contain every word. A match in the title counts more than one in the text. */
 function rank(entries, words) {
   return entries
     .map((entry) => {

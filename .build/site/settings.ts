@@ -1,6 +1,7 @@
-// The reference of gateway.yaml, out of the schema that editors read: every key with what it takes and what it is for.
+// Generates the reference of gateway.yaml from the schema for editors: every key with its type and
+// description.
 export interface Setting {
-  /** "drain.for", "listen[].port", "providers.<name>.use". */
+  /** "shutdown.announce", "listen[].port", "providers.<name>.use". */
   readonly path: string;
   readonly takes: string;
   readonly words: string;
@@ -23,7 +24,7 @@ interface Schema {
   readonly pattern?: string;
 }
 
-/** The whole of it. */
+/** The whole schema. */
 export interface SettingsSchema {
   readonly properties: Readonly<Record<string, Schema>>;
   readonly definitions: Readonly<Record<string, Schema>>;
@@ -38,7 +39,10 @@ export interface Plugin {
 
 const REFERENCE = "#/definitions/reference";
 
-/** What a value may be, references to variables and files left out: every text may have those. */
+/**
+ * Returns the forms of a value, except for references to variables and files, which every text may
+ * contain.
+ */
 function shapes(schema: Schema): readonly Schema[] {
   if (schema.anyOf) return schema.anyOf.filter(({ $ref }) => $ref !== REFERENCE).flatMap(shapes);
   if (schema.if) return [schema.then, schema.else].flatMap((one) => (one ? shapes(one) : []));
@@ -89,7 +93,7 @@ export function settings(schema: Schema, at = "", depth = 0): Setting[] {
   return [...found.values()];
 }
 
-/** With what it refers to in its place, references to variables and files aside. */
+/** Replaces `$ref` by the definitions, except for references to variables and files. */
 export function resolved(schema: Schema, definitions: Readonly<Record<string, Schema>>): Schema {
   const inner = (one: Schema): Schema => {
     const name = one.$ref?.slice("#/definitions/".length);
@@ -116,7 +120,7 @@ export function resolved(schema: Schema, definitions: Readonly<Record<string, Sc
 const isSchema = (value: unknown): value is Schema =>
   typeof value === "object" && value !== null && !Array.isArray(value);
 
-/** Plugins that come with Tollgate, with their options. */
+/** Returns the plugins that ship with Tollgate, with their options. */
 export function plugins(schema: SettingsSchema): readonly Plugin[] {
   return Object.entries(schema.definitions).flatMap(([name, options]) => {
     const [, kind, plugin] = /^(\w+)\.(.+)\.options$/.exec(name) ?? [];
