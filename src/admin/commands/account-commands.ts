@@ -1,5 +1,6 @@
-// Accounts, as an operator handles them: made, listed, changed, moved, ended. Those of gateway.yaml are listed beside those of the store,
-// and are changed in the file alone. The same commands in a running gateway and on the store itself.
+// Commands to create, list, update, move, and close accounts. Accounts of gateway.yaml are listed
+// with those of the store, but can only be changed in the file. The commands are the same in a
+// running gateway and on the store itself.
 import { MAX_ACCOUNT_DEPTH } from "../../config/sections/account-config.ts";
 import { wallClock } from "../../lib/time/wall-clock.ts";
 import { fail, getFault } from "../../model/error.ts";
@@ -23,20 +24,23 @@ import { withInputChecks } from "../dispatch/command-input.ts";
 import type { KeyRepository } from "../access/key-repository.ts";
 import type { InputOf } from "../schema/command-specs.ts";
 
-/** An account as it is shown. Times are Unix milliseconds. */
+/** An account as commands return it. Times are in Unix milliseconds. */
 export interface ShownAccount extends Omit<TreeAccount, "limits" | "defaults"> {
-  /** Each as in usd=5/month. */
+  /** As texts: "usd=5/month". */
   readonly limits?: readonly string[];
   readonly defaults?: { readonly limits: readonly string[] };
-  /** From the outermost on: "acme/research". */
+  /** Path from the outermost account: "acme/research". */
   readonly path: string;
-  /** broken: what it stands in is not there, so its keys may use nothing. */
+  /**
+   * State of the account. `broken`: its parent does not exist, so all requests of its keys are
+   * rejected.
+   */
   readonly state: "valid" | "closed" | "broken";
-  /** "gateway.yaml:12", of one that stands there; absent: the store has it. */
+  /** Location in gateway.yaml: "gateway.yaml:12". Unset if the account is in the store. */
   readonly definedAt?: string;
-  /** How many keys draw on it directly. */
+  /** Number of keys directly in this account. */
   readonly keyCount: number;
-  /** What its own limits have counted; absent where it has none, or the store cannot tell. */
+  /** Usage of its own limits. Unset if it has none, or if the store does not support it. */
   readonly limitUsage?: readonly ShownLimitUsage[];
 }
 
@@ -135,7 +139,7 @@ class AccountCommands {
     return { account };
   }
 
-  /** What is said takes the place of what was. */
+  /** Merges the input into the account. Members that the input sets replace the previous values. */
   #mergeGrants(input: AccountInput, before: TreeAccount): Omit<TreeAccount, "id" | "version"> {
     const scope = `account:${input.id}`;
     return {
@@ -201,7 +205,10 @@ class AccountCommands {
     );
   }
 
-  /** `writing`: fails where the store keeps none. */
+  /**
+   * Reads the tree.
+   * @param writing Whether to throw if the store keeps no accounts.
+   */
   async #readTree(writing = false): Promise<AccountTree> {
     const stored = await this.#repository.listAccounts();
     if (!stored && writing)
@@ -240,7 +247,7 @@ class AccountCommands {
   }
 }
 
-/** No account stands in itself, and none is deeper than the levels that there are. */
+/** Throws if the account would be nested in itself or too deep. */
 function assertFits({ id, parent }: AccountRecord, tree: AccountTree): void {
   if (parent === undefined) return;
   const above = tree.ancestry(parent);

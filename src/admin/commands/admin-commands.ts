@@ -1,5 +1,5 @@
-// Admin tokens, as an operator handles them, and the sessions that were begun with them. No answer has a digest in it, and only a new
-// token's own text is ever shown, once.
+// Commands for admin tokens and for the sessions that were started with them. No answer contains a
+// digest. Only a new token's secret is shown, once.
 import { wallClock } from "../../lib/time/wall-clock.ts";
 import type { AdminConfig, OidcConfig } from "../../config/gateway-config.ts";
 import { mintKey } from "../../lib/api-key.ts";
@@ -19,17 +19,17 @@ import { withInputChecks } from "../dispatch/command-input.ts";
 
 export interface AdminRepository {
   list(): Promise<readonly KeyRecord[]>;
-  /** Durable when it resolves. */
+  /** Writes a record. Resolves when it is durable. */
   write(record: KeyRecord): Promise<unknown>;
-  /** `admin:` of gateway.yaml. */
+  /** Returns the `admin:` section of gateway.yaml. */
   fileConfig(): Pick<AdminConfig, "tokens" | "oidc"> | undefined;
-  /** An admin is held to one that is there. */
+  /** Reads the account tree. An admin can be limited only to an existing account. */
   readTree(): Promise<AccountTree>;
-  /** Of the gateway that runs. */
+  /** Returns the sessions of the running gateway. */
   sessions?(): Pick<Sessions, "end">;
 }
 
-/** An admin token as it may be shown. Times are Unix milliseconds. */
+/** An admin token as commands return it. Times are in Unix milliseconds. */
 export interface ShownAdmin {
   readonly id: string;
   readonly name: string | undefined;
@@ -69,7 +69,7 @@ export function createAdminCommands(repository: AdminRepository, now: () => numb
     }),
     "admins.revoke": async ({ id: said }) => {
       const meant = (await all()).filter(({ id, name }) => id === said || name === said);
-      // Of one name only one is valid.
+      // Several tokens can have the same name, but only one of them is valid.
       const record = meant.find((each) => shown(each).state !== "revoked") ?? meant.at(-1);
       if (!record)
         return fail("not_found", `There is no admin "${said}".`, { code: "no_such_admin" });
@@ -83,7 +83,10 @@ export function createAdminCommands(repository: AdminRepository, now: () => numb
   });
 }
 
-/** Admins of gateway.yaml: its tokens by name, and what the groups of the identity provider may do. No secret is in it. */
+/**
+ * Returns the admins of gateway.yaml: its tokens by name, and the rights of the identity provider's
+ * groups. Contains no secret.
+ */
 function adminsInFile(file: ReturnType<AdminRepository["fileConfig"]>): {
   readonly tokens: readonly { readonly name: string; readonly role: Role }[];
   readonly oidc: Pick<OidcConfig, "issuer" | "roles"> | null;
@@ -95,13 +98,22 @@ function adminsInFile(file: ReturnType<AdminRepository["fileConfig"]>): {
   };
 }
 
-/** Prefix of the names that people from the identity provider have in the audit log. */
+/**
+ * Prefixes that are reserved for the names of other admins in the audit log, such as users of the
+ * identity provider.
+ */
 const RESERVED_PREFIX = /^(oidc|file|token):/;
 
-/** Names that differ only in case or in the form of their characters look alike in the audit log. */
+/**
+ * Returns a normalized name. Names that differ only in case or in Unicode form look alike in the
+ * audit log.
+ */
 const foldName = (name: string): string => name.normalize("NFKC").toLowerCase();
 
-/** The audit log is kept forever, so a name is given to one token only, even after that token has ended. */
+/**
+ * Throws if a token has ever had this name. The audit log is kept forever, so a name is given to
+ * one token only, even after that token has ended.
+ */
 function assertNameIsFree(
   name: string,
   admins: readonly Pick<KeyRecord, "id" | "name">[],
@@ -122,10 +134,16 @@ function assertNameIsFree(
   if (same) failTaken(`the admin token ${same.id} has it or had it before it ended`);
 }
 
-/** Pages of the log that are read for one answer at most; where they are not enough, `next` goes on. */
+/**
+ * Maximum number of log pages that are read for one answer. If they are not enough, the caller
+ * continues with `next`.
+ */
 const MAX_PAGES = 20;
 
-/** Entries of a time, newest first. Those that are too new are read past; the first that is too old ends the list. */
+/**
+ * Lists the entries of a time range, newest first. Newer entries are skipped, and the first older
+ * one ends the list.
+ */
 async function listAuditRange(
   log: NonNullable<Store["audit"]>,
   options: { [M in keyof InputOf<"audit.list">]: InputOf<"audit.list">[M] | undefined } & {
@@ -146,7 +164,11 @@ async function listAuditRange(
   return { items, ...(after !== undefined && { next: after }) };
 }
 
-/** `log`: of the store that is open. `accessCounter`: of the gateway that runs. */
+/**
+ * Creates the audit commands.
+ * @param log Audit log of the open store.
+ * @param accessCounter Counter of the running gateway.
+ */
 export const createAuditCommands = (
   log: Store["audit"],
   accessCounter?: Pick<AccessCounter, "list">,
@@ -184,7 +206,7 @@ export const createSessionCommands = (sessions: Sessions, url: () => string | un
         group,
         expiresAt: ends,
       });
-      // What stands behind # is sent to no server, so it is in no log.
+      // Browsers do not send the fragment after `#` to the server, so the code is not logged.
       return { url: `${at}/#${code}`, code, expiresAt };
     },
   });

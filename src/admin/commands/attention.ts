@@ -1,4 +1,4 @@
-// What an operator should act on, in one list, the most urgent first.
+// Lists what an operator should act on, most urgent first.
 import { wallClock } from "../../lib/time/wall-clock.ts";
 import type { Limit, LimitUsage } from "../../plugin/store/limit.ts";
 import type { QuarantinedHook } from "../../plugin/gateway-event.ts";
@@ -12,18 +12,18 @@ import { type ShownLimitUsage, toLimitUsage } from "../access/grants.ts";
 import { withInputChecks } from "../dispatch/command-input.ts";
 import type { KeyRepository } from "../access/key-repository.ts";
 
-/** A limit that is used up by 80% or more. */
+/** A limit that is used to 80% or more. */
 interface FullLimit extends Omit<ShownLimitUsage, "scope" | "remaining"> {
-  /** What the limit belongs to, and its ID. */
+  /** Owner of the limit, with its ID. */
   readonly subject: "key" | "account";
   readonly id: string;
   readonly name: string | undefined;
 }
 
-/** One thing to act on. Times are Unix milliseconds. */
+/** An item to act on. Times are in Unix milliseconds. */
 export type AttentionItem = { readonly severity: "bad" | "warn" } & (
   | { readonly kind: "ledger"; readonly reason: string }
-  /** The last reload was refused; the config before stays in use. */
+  /** The last reload was rejected. The previous config stays in use. */
   | {
       readonly kind: "reload";
       readonly at: number;
@@ -36,7 +36,10 @@ export type AttentionItem = { readonly severity: "bad" | "warn" } & (
       "provider" | "credential" | "model" | "reason" | "until" | "rejectsRequests"
     >)
   | ({ readonly kind: "budget" } & FullLimit)
-  /** A model that was used in the last 30 days, or that `models:` names, is or will be withdrawn by its provider. */
+  /**
+   * A model will be or was retired by its provider, and it was used in the last 30 days or is named
+   * under `models:`.
+   */
   | {
       readonly kind: "retirement";
       readonly model: string;
@@ -53,15 +56,15 @@ export type AttentionItem = { readonly severity: "bad" | "warn" } & (
       readonly credential: string;
       readonly reason: string;
     }
-  /** Declared, and not mounted because its `when:` is empty. */
+  /** A provider is configured but not mounted because its `when:` is empty. */
   | { readonly kind: "unmounted"; readonly provider: string; readonly reason: string }
 );
 
 export interface Attention {
   readonly items: readonly AttentionItem[];
-  /** How many more there are. */
+  /** Number of items that are not listed. */
   readonly omitted: number;
-  /** Limits of keys that were not checked: there are too many. */
+  /** Number of limits that were not checked because there are too many. */
   readonly uncheckedLimits: number;
 }
 
@@ -81,13 +84,13 @@ const DAY_MS = 86_400_000;
 const WARN_BEFORE_MS = { certificate: 30 * DAY_MS, model: 60 * DAY_MS };
 const URGENT_BEFORE_MS = { certificate: 7 * DAY_MS, model: 14 * DAY_MS };
 const FULL_SHARE = 0.8;
-/** Limits that are checked, and items in an answer. */
+/** Maximum number of checked limits. `MAX_ITEMS` limits the items of an answer. */
 const MAX_LIMITS = 10_000;
 const MAX_ITEMS = 100;
-/** Of cooldowns, of lists and the like. */
+/** Maximum number of items per type, such as cooldowns or model lists. */
 const MAX_PER_TYPE = 20;
 const MAX_USED_MODELS = 1_000;
-/** Budgets, and which models were used, are looked through no more often. */
+/** How long the full budgets and the used models are cached, in milliseconds. */
 const CACHE_TTL_MS = { budgets: 10_000, used: 300_000 };
 
 type ScopedItem = readonly [item: AttentionItem, path: string | undefined];
@@ -128,11 +131,14 @@ export function createAttentionCommand(options: AttentionOptions) {
   });
 }
 
-/** A provider that is not mounted may be left out on purpose. */
+/**
+ * Returns the sort rank of an item. An unmounted provider is last, because it may be excluded
+ * intentionally.
+ */
 const urgencyOf = ({ severity, kind }: AttentionItem): number =>
   severity === "bad" ? 0 : kind === "unmounted" ? 2 : 1;
 
-/** What a gateway has as a whole, and no account. */
+/** Returns the items that concern the whole gateway and no account. */
 async function listGatewayItems(options: AttentionOptions, now: number): Promise<AttentionItem[]> {
   const [status, readings] = await Promise.all([options.status(), options.stats()]);
   const { lastReload, unmountedProviders, quarantinedHooks, unreachablePlugins, modelLists } =
@@ -206,7 +212,10 @@ function rejectedReloadItem({
   };
 }
 
-/** Limits by day, week, month or in total of keys that are valid and of accounts. The fullest first. */
+/**
+ * Returns the limits per day, week, month, or in total that are nearly used up, fullest first.
+ * Covers valid keys and open accounts.
+ */
 async function listFullLimits(
   { repository, readTree }: AttentionOptions,
   now: number,
@@ -260,7 +269,9 @@ const toFullLimit = (count: LimitUsage, whose: LimitSubject, share: number): Att
   return { kind: "budget", severity: share >= 1 ? "bad" : "warn", ...whose, ...shown };
 };
 
-/** In the last 30 days. A month of counts takes a moment to read. */
+/**
+ * Returns the models that were used in the last 30 days. Reading a month of statistics takes time.
+ */
 function listUsedModels(stats: AttentionOptions["requestStats"], now: number): ReadonlySet<string> {
   const range = { from: now - 30 * DAY_MS, to: now + 1, step: "hour", by: "model" } as const;
   return new Set(
@@ -268,7 +279,10 @@ function listUsedModels(stats: AttentionOptions["requestStats"], now: number): R
   );
 }
 
-/** Sooner ones first. A catalog lists many more that are not used. */
+/**
+ * Returns the models that will be retired, soonest first. Only models in use are listed, because a
+ * catalog contains many more.
+ */
 function listRetirements(
   { current, modelNames }: AttentionOptions,
   now: number,

@@ -1,5 +1,6 @@
-// The order in which candidates are called, from what all processes report about them. The rules are those of the pipeline: a cooldown only
-// orders candidates, and one that its provider refuses is not called.
+// Determines the order in which candidates are called, from the reports of all processes. The rules
+// are those of the pipeline: a cooldown only changes the order, and a candidate that its provider
+// rejects is not called.
 import type { CooldownState } from "../../plugin/gateway-stats.ts";
 import { COOLDOWN_STATES, SCORE_MARGIN, scoreOf } from "../../pipeline/targets/target-status.ts";
 import type { ExplainedCandidate } from "../../runtime/gateway-api.ts";
@@ -11,14 +12,20 @@ type ReportedCooldown = Pick<
 
 export interface CandidatePosition<C, R> {
   readonly candidate: C;
-  /** The cooldown that counts for the key, else one that counts for other keys alone; undefined: none. */
+  /**
+   * The cooldown that applies to the key. Otherwise one that applies only to other keys. Undefined
+   * if there is none.
+   */
   readonly cooldown: R | undefined;
   readonly callOrder: NonNullable<ExplainedCandidate["callOrder"]>;
-  /** Whether `rest` counts for this request: it moves the candidate behind the others. */
+  /** Whether `cooldown` applies to this request and moves the candidate behind the others. */
   readonly isCoolingDown: boolean;
 }
 
-/** `key`: whose request it is. Undefined: a key of which nothing is known, so cooldowns of single keys do not count. */
+/**
+ * Orders the candidates.
+ * @param key Key of the request. If undefined, cooldowns of individual keys do not apply.
+ */
 export function orderCandidates<C, R extends ReportedCooldown>(
   candidates: readonly C[],
   restsOf: (one: C) => readonly R[],

@@ -1,6 +1,7 @@
-// The config, as an operator reads it from afar: what runs and where each value comes from, and what another text would be. A check
-// runs no code that is not mounted already, reads no file that the running config does not read, and looks at no secret: its
-// sentences quote what is wrong, and so a text could be written that quotes one.
+// Commands to read and check the config remotely: the values in use with their sources, and the
+// effect of another text. A check runs no code that is not mounted, reads no file that the running
+// config does not read, and uses no secret. Error messages quote invalid values, so a prepared text
+// could otherwise reveal a secret.
 import { resolve } from "node:path";
 import { type LoadedConfig, loadConfig } from "../../config/load-config.ts";
 import type { ShownValue } from "../../config/shown-values.ts";
@@ -16,51 +17,51 @@ import type { LiveGeneration } from "../../runtime/generation/generation-slot.ts
 import type { ConfigSource } from "../../runtime/reload/read-config.ts";
 import { withInputChecks } from "../dispatch/command-input.ts";
 
-/** The answer of `config.show`. */
+/** Answer of `config.show`. */
 export interface ShownConfig {
-  /** null: what ships with the package. */
+  /** Path of gateway.yaml. Null if the config that ships with the package is used. */
   readonly file: string | null;
   readonly generation: number;
   readonly loadedAt: number;
   readonly shownValues: readonly ShownValue[];
-  /** As YAML that means the same, secrets apart. */
+  /** Equivalent YAML, without secrets. */
   readonly text: string;
 }
 
-/** The answer of `config.check`. */
+/** Answer of `config.check`. */
 export interface CheckedConfig {
   readonly ok: boolean;
   readonly problems: readonly LocatedProblem[];
-  /** Against what runs; secrets are not compared. None where there are errors. */
+  /** Differences from the running config. Secrets are not compared. Empty if there are errors. */
   readonly changes: readonly ConfigChange[];
-  /** Changes beyond those. */
+  /** Number of changes that are not listed. */
   readonly omittedChanges: number;
-  /** Top-level keys that a reload would refuse: they need a restart. */
+  /** Changed top-level keys that a reload rejects because they require a restart. */
   readonly restartKeys: readonly string[];
-  /** Variables that are set, and were not looked at. */
+  /** Variables that are set but whose values were not used. */
   readonly assumedVariables: readonly string[];
 }
 
 export interface ConfigChange {
   readonly path: string;
-  /** Absent: it was not there. */
+  /** Unset if the value is new. */
   readonly before?: ShownValue["value"];
-  /** Absent: it goes. */
+  /** Unset if the value is removed. */
   readonly after?: ShownValue["value"];
 }
 
 const MAX_CHANGES = 2_000;
-/** What `staticKeys` compares, as paths say it. */
+/** Paths that `changedStaticKeys` compares. */
 const RESTART_KEYS = /^(listen|workers|state_dir|store|admin(?!\.tokens))\b/;
 const VARIABLE_REFERENCE = /\$\{env:([A-Za-z_]\w*)/g;
-/** What leaves a provider out stays what it is. */
+/** Values that exclude a provider through `when:`. They are not replaced by a placeholder. */
 const OFF_VALUES = new Set(["", "false", "0"]);
 
 export interface ConfigCommandsOptions extends Pick<
   ConfigSource,
   "configFile" | "overrides" | "loadPlugin"
 > {
-  /** Whether the gateway comes with this plugin. */
+  /** Whether the plugin ships with the gateway. */
   readonly isBuiltin?: (use: string, kind: PluginKind) => boolean;
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly mask: Pick<SecretMask, "maskValue">;
@@ -105,10 +106,13 @@ export function createConfigCommands(options: ConfigCommandsOptions) {
   });
 }
 
-/** At the end of each value in whose place something else is. */
+/** Suffix of each placeholder. */
 const PLACEHOLDER = "which-is-not-looked-at";
 
-/** Those that the text names: as they are where the running config shows them too, and something in their place elsewhere. */
+/**
+ * Returns the values of the variables that the text names. Variables that the running config shows
+ * keep their value. The others get a placeholder.
+ */
 function substituteVariables(
   text: string,
   { namedSources }: LoadedConfig,
@@ -135,7 +139,7 @@ const textsOf = ({ texts, namedSources }: LoadedConfig): ReadonlyMap<string, str
     ]),
   );
 
-/** Code that runs already, or comes with the program. */
+/** Returns a loader that loads only plugins that are mounted or ship with the gateway. */
 function createMountedOnlyLoader(
   config: GatewayConfig,
   { loadPlugin, isBuiltin = () => false }: ConfigCommandsOptions,

@@ -1,4 +1,5 @@
-// What a request for a model would meet in a generation, in words for people and as data for programs.
+// Explains what would happen to a request for a model in a generation, as messages for people and
+// as data for programs.
 import type { GatewayConfig, Timeouts } from "../../config/gateway-config.ts";
 import { fail, getFault } from "../../model/error.ts";
 import type { ModelInfo } from "../../model/facts.ts";
@@ -104,7 +105,10 @@ export async function explainRequest(
   };
 }
 
-/** Whether an entry of `status` is about this candidate: about its model, or about everything that its credential leads to. */
+/**
+ * Whether a cooldown of `status` applies to this candidate: to its model, or to all models of its
+ * credential.
+ */
 const isAboutCandidate =
   ({ provider, credential, model }: HostCandidate) =>
   ({ target }: CooldownStatus): boolean =>
@@ -113,7 +117,7 @@ const isAboutCandidate =
 const toShownCooldown = ({ target: _, ...rest }: CooldownStatus): ExplainedCandidate["cooldown"] =>
   rest;
 
-/** Of a stream, as far as that is known. */
+/** Returns the latency of a streamed request, if known. */
 function latencyOf(
   { provider, credential, model }: HostCandidate,
   latencies: GatewayStatus["latencies"],
@@ -122,7 +126,10 @@ function latencyOf(
   return (its.find(({ stream }) => stream) ?? its[0])?.estimateMs ?? 0;
 }
 
-/** By class of its candidates, streamed and whole; undefined: the route does not hedge, or has no second candidate. */
+/**
+ * Returns the hedge delays by call class of the candidates, streaming and non-streaming. Undefined
+ * if the route does not hedge or has no second candidate.
+ */
 function hedgeDelaysOf({ hedge, candidates }: RouteExplanation): RequestExplanation["hedgeDelays"] {
   if (!hedge || candidates.length < 2) return undefined;
   const found = new Map<string, number>();
@@ -135,7 +142,7 @@ function hedgeDelaysOf({ hedge, candidates }: RouteExplanation): RequestExplanat
   return [...found].map(([of, afterMs]) => ({ class: of, afterMs }));
 }
 
-/** The frontend on which a model of this kind, and best of its own protocol, is asked for. */
+/** Returns a frontend that serves the model's operation, preferably in the model's own protocol. */
 function findFrontendFor(
   { frontends, gen }: BuiltGeneration,
   model: string,
@@ -156,7 +163,7 @@ function findFrontendFor(
   );
 }
 
-/** As they are for a stream. */
+/** Returns the timeouts of a streamed request. */
 function timeoutsOf(
   { connectMs, classes, ...plain }: Timeouts,
   info: ModelInfo | undefined,

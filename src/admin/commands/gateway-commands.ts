@@ -1,4 +1,4 @@
-// What a running gateway does for each command of the table.
+// Implements the commands of a running gateway.
 import { wallClock } from "../../lib/time/wall-clock.ts";
 import type { ListRefresher } from "../../catalog/list-refresher.ts";
 import type { ChangeBroadcast } from "../../runtime/change-broadcast.ts";
@@ -40,19 +40,19 @@ import type { WorkerPool } from "../../runtime/workers/worker-pool.ts";
 interface GatewayCommandsOptions {
   gateway: Gateway;
   services: Services;
-  /** How all processes hear of keys and accounts. */
+  /** Informs all processes about changed keys and accounts. */
   changeBroadcast: ChangeBroadcast;
-  /** The other processes. */
+  /** Returns the other processes. */
   workerPool: () => Pick<WorkerPool, "call" | "statsSources"> | undefined;
   listRefresher: ListRefresher;
-  /** What it was started with. */
+  /** Options that the gateway was started with. */
   options: Pick<ConfigCommandsOptions, "configFile" | "overrides" | "loadPlugin" | "isBuiltin"> & {
     readonly version: string;
   };
   currentGeneration: () => Pick<LiveGeneration, "built" | "config" | "loaded" | "loadedAt">;
 }
 
-/** All of them, behind the one gate. */
+/** Creates the dispatcher of all commands. */
 export const createGatewayDispatcher = (options: GatewayCommandsOptions): CommandDispatcher => {
   const { gateway, services, changeBroadcast, listRefresher, currentGeneration } = options;
   const remembered = services.requestHistory!;
@@ -78,7 +78,7 @@ export const createGatewayDispatcher = (options: GatewayCommandsOptions): Comman
           key === undefined ? undefined : await identityOfKey(repository, key, wallClock());
         return gateway.explain(model, frontend, { identity, privacy });
       },
-      /** Asks for lists of models now, every provider's or one's; answers when all have said something. */
+      /** Refreshes the model lists of one or all providers, and answers when all have responded. */
       "models.refresh": async ({ provider }) => {
         await listRefresher.refreshNow(provider && assertMounted(built().providers, provider));
         return gateway.status();
@@ -157,7 +157,7 @@ export const createGatewayDispatcher = (options: GatewayCommandsOptions): Comman
   });
 };
 
-/** What the list of what needs attention is made from. */
+/** Collects the sources of the attention list. */
 const attentionOptions = (
   { gateway, services, currentGeneration }: GatewayCommandsOptions,
   repository: KeyRepository,
@@ -175,7 +175,7 @@ const attentionOptions = (
 const aliasesOf = ({ models }: GatewayConfig): ReadonlyMap<string, readonly string[]> =>
   new Map([...models].map(([name, { candidates }]) => [name, candidates]));
 
-/** Durable first, and then known in every process. */
+/** Creates the key repository. A write is first made durable, and then sent to every process. */
 const createKeyRepository = (
   { store, ledgerQueue, observerSink }: Pick<Services, "store" | "ledgerQueue" | "observerSink">,
   changes: ChangeBroadcast,

@@ -1,4 +1,5 @@
-// What a key's grants may name: models that are listed, aliases, providers that forward more than they list, frontends.
+// Determines what a key's grants may name: listed models, aliases, providers that forward unlisted
+// models, and frontends.
 import { basename } from "node:path";
 import type { GatewayConfig } from "../../config/gateway-config.ts";
 import { matchesPattern } from "../../catalog/pattern.ts";
@@ -8,7 +9,10 @@ import type { AccountRecord } from "../../plugin/store/account.ts";
 import type { GrantTargets } from "../access/grants.ts";
 import type { KnownNames } from "./ledger-names.ts";
 
-/** `listed`: ids of models, as far as they are known. */
+/**
+ * Creates the grant targets.
+ * @param listed IDs of the known models.
+ */
 export function createGrantTargets(
   config: GatewayConfig,
   loaded: Pick<LoadedConfig, "locate">,
@@ -18,7 +22,7 @@ export function createGrantTargets(
     config;
   const aliases = [...models.keys()];
   const listedProviders = new Set(listed.map((id) => id.slice(0, id.indexOf("/"))));
-  // Of the others any name may be one of theirs.
+  // A provider without a list may have any model.
   const unlistedProviders = [...providers.keys(), ...unmountedProviders.keys()].filter(
     (name) => !listedProviders.has(name),
   );
@@ -35,14 +39,14 @@ export function createGrantTargets(
       return line > 0 ? `${basename(file)}:${line}` : basename(file);
     },
     keyDefaults,
-    // A middleware that serves routes is one by its whole name.
+    // A middleware with routes counts as a frontend under its full name.
     hasFrontend: (name) =>
       frontends.some((f) => f.id === `frontends.${name}` || f.use === name) ||
       middleware.some(({ id }) => id === name),
   };
 }
 
-/** Names that a question about the ledger may have though no row has them yet. */
+/** Returns the names that a ledger query may use even if no row contains them yet. */
 export const knownLedgerNames = (
   { providers, unmountedProviders, frontends, accounts }: GatewayConfig,
   stored: { values(): Iterable<AccountRecord> },

@@ -1,5 +1,6 @@
-// Keys, as an operator handles them: made, listed, changed, ended, replaced. The same commands on the control socket of a running
-// gateway and on the store itself. No answer has a digest in it, and only a new key's own text is ever shown, once.
+// Commands to create, list, update, revoke, and rotate keys. They are the same on the control
+// socket of a running gateway and on the store itself. No answer contains a digest. Only a new
+// key's secret is shown, once.
 import { wallClock } from "../../lib/time/wall-clock.ts";
 import { mintKey } from "../../lib/api-key.ts";
 import { fail } from "../../model/error.ts";
@@ -26,8 +27,10 @@ import { createOpeningRows } from "../access/opening-balance.ts";
 import type { KeyRepository } from "../access/key-repository.ts";
 import type { InputOf } from "../schema/command-specs.ts";
 
-// Finds keys by what an operator calls them.
-/** Finds a key by its ID, or by its name if only one key has it. The newest comes first: a rotated key has two records for a while. */
+/**
+ * Finds a key by its ID, or by its name if only one key has it. The newest record is first, because
+ * a rotated key temporarily has two records.
+ */
 function findKeyVersions(keys: readonly KeyRecord[], id: string): [KeyRecord, ...KeyRecord[]] {
   const named = keys.filter((key) => key.name === id);
   const same = keys.filter((key) => key.id === id);
@@ -43,13 +46,16 @@ function findKeyVersions(keys: readonly KeyRecord[], id: string): [KeyRecord, ..
     : fail("not_found", `There is no key "${id}".`, { code: "no_such_key" });
 }
 
-/** A key as it may be shown. Times are Unix milliseconds. */
+/** A key as commands return it. Times are in Unix milliseconds. */
 export interface ShownKey extends Omit<KeyRecord, "digest" | "limits"> {
-  /** Each as in usd=5/month. */
+  /** As texts: "usd=5/month". */
   readonly limits?: readonly string[];
   readonly state: "valid" | "expired" | "revoked";
   readonly version: number;
-  /** What its limits have counted, and shown alone those of its accounts too; absent where the store cannot tell. */
+  /**
+   * Usage of its limits. If a single key is shown, the limits of its accounts are included. Unset
+   * if the store does not support it.
+   */
   readonly limitUsage?: readonly ShownLimitUsage[];
 }
 
@@ -120,7 +126,7 @@ class KeyCommands {
     return { secret: key.secret, key: this.#toShown(record), warnings };
   }
 
-  /** A key that is there already stays as it is: an import may be done again. */
+  /** Imports keys. An existing key is not changed, so an import can be repeated. */
   async #import({ keys, defaults = false }: InputOf<"keys.import">) {
     const there = new Set((await this.#repository.listKeys()).map(({ digest }) => digest));
     const tree = await this.#readTree();
@@ -145,7 +151,10 @@ class KeyCommands {
     };
   }
 
-  /** Of those that are there, whenever they came: an opening that is done again changes nothing. */
+  /**
+   * Writes the opening balances of all imported keys that exist, whenever they were created.
+   * Writing one again changes nothing.
+   */
   async #writeOpenings(spent: ReadonlyMap<string, bigint>, tree: AccountTree): Promise<void> {
     for (const key of await this.#repository.listKeys()) {
       const spentNano = spent.get(key.digest) ?? 0n;
@@ -178,7 +187,7 @@ class KeyCommands {
     });
     const keys = [
       change(latest, mergeValue(input.expires, latest.expires)),
-      // A secret that was replaced does not live longer than it was to.
+      // A replaced secret must not live longer than planned.
       ...older.map((key) =>
         change(key, input.expires ? Math.min(input.expires, key.expires ?? Infinity) : key.expires),
       ),
@@ -194,7 +203,7 @@ class KeyCommands {
     return { keys: await this.#write(ended, "revoked") };
   }
 
-  /** Rows that it has written say where it stood then. */
+  /** Moves a key to another account. Rows that it has written keep the previous account. */
   async #move({ id, account, version }: InputOf<"keys.move">) {
     assertAccountExists(account, await this.#readTree(), "/account");
     const keys = await this.#getKey(id);
@@ -207,7 +216,10 @@ class KeyCommands {
     };
   }
 
-  /** The same key to the ledger and its limits, under a new secret; the old one lives on for a while. */
+  /**
+   * Replaces the secret of a key. For the ledger and limits it stays the same key. The previous
+   * secret remains valid for the overlap.
+   */
   async #rotate({ id, overlapMs = 0, version }: InputOf<"keys.rotate">) {
     const [latest, ...older] = await this.#getKey(id);
     assertVersion(version, `key "${id}"`, versionOf(latest));
@@ -217,7 +229,7 @@ class KeyCommands {
       });
     const key = mintKey(latest.id);
     const until = this.#now() + overlapMs;
-    // The newest is told by its moment.
+    // The newest record is identified by its creation time.
     const created = Math.max(this.#now(), latest.created + 1);
     const record = nextVersion({ ...latest, digest: key.digest, created });
     await this.#repository.writeKey(record);
@@ -229,7 +241,7 @@ class KeyCommands {
     return { secret: key.secret, key: this.#toShown(record) };
   }
 
-  /** A new one, with what new keys get where it stands. */
+  /** Creates a record, with the default limits of its account. */
   #createRecord(
     input: InputOf<"keys.create">,
     id: string,
@@ -276,7 +288,7 @@ class KeyCommands {
     return findKeyVersions(await this.#repository.listKeys(), id);
   }
 
-  /** A command that says a name then needs the id. */
+  /** A command that uses this name would then need the ID. */
   async #sameNameWarnings({ id, name }: KeyRecord): Promise<string[]> {
     if (name === undefined) return [];
     const same = (await this.#repository.listKeys()).find(
@@ -310,7 +322,9 @@ class KeyCommands {
   }
 }
 
-/** What a client with this key would be. Fails where there is none, or it has ended. */
+/**
+ * Returns the identity of a client with this key. Throws if the key does not exist or has ended.
+ */
 export async function identityOfKey(
   repository: Pick<KeyRepository, "listKeys">,
   said: string,

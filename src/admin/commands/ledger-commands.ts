@@ -1,5 +1,6 @@
-// The ledger, as an operator reads it: sums, rows, and whether they are what was written. The same on the control socket of
-// a running gateway and on the store itself. Rows are never changed: a correction is one more.
+// Commands to read the ledger: sums, rows, and verification. They are the same on the control
+// socket of a running gateway and on the store itself. Rows are never changed. A correction is an
+// additional row.
 import { wallClock } from "../../lib/time/wall-clock.ts";
 import { parseDecimal } from "../../money/decimal.ts";
 import type { Commands } from "../../plugin/plugin.ts";
@@ -27,38 +28,44 @@ import { listSteps, type UsageSeries, usageSeries } from "./usage-series.ts";
 
 export type Dimension = (typeof DIMENSIONS)[number];
 
-/** A sum, with how many of its calls are only estimates. */
+/** A sum, with the number of calls that are only estimated. */
 export interface UsageSum extends LedgerTotal {
   readonly estimated: number;
 }
 
 export interface UsageSums {
   readonly rows: readonly UsageSum[];
-  /** Of all of it: a call with two labels is in two rows, and here once. */
+  /** Total of all calls. A call with two labels is in two rows, but counts once here. */
   readonly total: UsageSum;
-  /** What people call the keys of `rows`, by their ids. */
+  /** Names of the keys in `rows`, by their IDs. */
   readonly keyNames: Readonly<Record<string, string>>;
 }
 
 export interface VerifyResult {
   readonly problems: readonly Problem[];
-  /** Whether the store keeps a chain of hashes at all. */
+  /** Whether the store keeps a hash chain. */
   readonly isVerifiable: boolean;
-  /** The newest hash: an operator who notes it down can tell later whether the ledger was shortened. */
+  /** Newest hash. An operator who stores it can later verify that the ledger was not truncated. */
   readonly head: { readonly seq: number; readonly hash: string } | undefined;
-  /** Whether the hash that was asked about is still in it. */
+  /** Whether the requested hash is still in the ledger. */
   readonly containsHash: boolean | undefined;
-  /** How far back rows go, and for how many older ones sums stand; null: the store does not say. */
+  /**
+   * How far back rows go, and how many older ones were compacted. Null if the store does not report
+   * it.
+   */
   readonly ledgerState: LedgerState | null;
 }
 
-/** Rows of one page. */
+/** Maximum number of rows per page. */
 const MAX_ROWS = 1_000;
 
 type Adjust = Extract<StoreCommand, { do: "adjust" }>;
 
-/** `adjust`: durable when it resolves. */
-/** `around`: names that there are, though nothing may have been used of them. */
+/**
+ * Creates the ledger commands.
+ * @param adjust Writes a correction. Resolves when it is durable.
+ * @param targets Returns names that exist even if the ledger has no rows with them.
+ */
 export function createLedgerCommands(
   store: Store & Commands,
   adjust: (command: Adjust) => Promise<unknown>,
@@ -97,7 +104,7 @@ export function createLedgerCommands(
         after: input.after,
         limit: Math.min(input.limit ?? 100, MAX_ROWS),
       }),
-    /** Its budgets count it too, in the windows that the call began in. */
+    /** The budgets include the correction, in the windows in which the call began. */
     "ledger.adjust": async ({ attempt, usd, reason }) => {
       const costNano = parseDecimal(usd, 9);
       await adjust({ do: "adjust", at: wallClock(), attempt, costNano, reason, actor: "operator" });
@@ -118,7 +125,9 @@ export function createLedgerCommands(
 
 const NO_SUM: UsageSum = { by: {}, calls: 0, usage: {}, costNano: 0n, unpriced: 0, estimated: 0 };
 
-/** Of rows in which each call is once. What lies behind the point are millionths at most. */
+/**
+ * Sums rows in which each call occurs once. Fractions are rounding errors of a millionth at most.
+ */
 function sumRows(rows: readonly UsageSum[]): UsageSum {
   const usage: Record<string, number> = {};
   const all = { ...NO_SUM, usage };
@@ -135,7 +144,7 @@ function sumRows(rows: readonly UsageSum[]): UsageSum {
   return all;
 }
 
-/** A store that does not count estimates is asked for them alone. */
+/** A store that does not count estimates is queried separately for them. */
 async function readSums(
   store: Store,
   query: Parameters<Store["sumEntries"]>[0],

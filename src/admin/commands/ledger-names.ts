@@ -1,5 +1,5 @@
-// Names in a question about the ledger. One that is none is told, with what was probably meant: a report that is empty for a slip of the
-// finger says that nothing was used, and that is not so.
+// Validates names in a ledger query. An unknown name is reported with the most similar known one.
+// An empty report because of a typo would wrongly show that nothing was used.
 import { nearest } from "../../lib/text.ts";
 import { fail } from "../../model/error.ts";
 import type { KeyRecord } from "../../plugin/store/key.ts";
@@ -16,12 +16,13 @@ const NAMED_DIMENSIONS = [
   "outcome",
 ] as const satisfies readonly (keyof LedgerQuery)[];
 
-/** Names that are there whatever the ledger says. */
+/** Names that are valid regardless of the ledger. */
 export type KnownNames = { readonly [D in (typeof NAMED_DIMENSIONS)[number]]?: readonly string[] };
 
 /**
- * Asked when nothing was found: throws when that is because of a name that no row has, and that there is not otherwise. `within`: what is of
- * other accounts is not there for a giver that is held to this one, not even as the nearest name.
+ * Called when a query found nothing. Throws if the query contains a name that no row and no other
+ * source contains. For a principal that is limited to an account, names of other accounts do not
+ * exist, not even as suggestions.
  */
 export async function assertKnownNames(
   query: LedgerQuery,
@@ -31,14 +32,17 @@ export async function assertKnownNames(
 ): Promise<void> {
   for (const dimension of NAMED_DIMENSIONS) {
     const name = query[dimension];
-    // That its account is its own was asked at the gate.
+    // The dispatcher has already verified the principal's account.
     if (name === undefined || (account !== undefined && dimension === "account")) continue;
     const known = [...(targets[dimension] ?? []), ...(await listNames(store, dimension, account))];
     if (!known.includes(name)) failUnknownName(dimension, name, known);
   }
 }
 
-/** Each name as it may be said: an account by its own name too, a model by its provider's. */
+/**
+ * Returns the names in each accepted form: an account also by its own name, and a model also
+ * without its provider.
+ */
 async function listNames(
   store: Store,
   dimension: (typeof NAMED_DIMENSIONS)[number],
@@ -69,7 +73,10 @@ function suggestionFor(name: string, known: Iterable<string>): string {
   return near === undefined ? "" : ` Did you mean "${near}"?`;
 }
 
-/** By its id, or by the name that only one has. A key of which nothing is known here may have rows all the same. */
+/**
+ * Returns the ID of a key that is given by its ID or by a unique name. An unknown key may still
+ * have rows.
+ */
 export async function resolveKeyId(
   said: string | undefined,
   store: Pick<Store, "listKeys" | "listEntries">,
@@ -97,7 +104,7 @@ export async function resolveKeyId(
   );
 }
 
-/** What people call the keys of these sums, by their ids. */
+/** Returns the names of the keys in these sums, by their IDs. */
 export async function keyNamesOf(
   sums: readonly LedgerTotal[],
   store: Store,
@@ -109,7 +116,7 @@ export async function keyNamesOf(
   return names;
 }
 
-/** One by one, page by page. */
+/** Yields all keys, page by page. */
 async function* iterateKeys(store: Pick<Store, "listKeys">): AsyncGenerator<KeyRecord, void> {
   let after: string | undefined;
   do {
@@ -119,7 +126,7 @@ async function* iterateKeys(store: Pick<Store, "listKeys">): AsyncGenerator<KeyR
   } while (after !== undefined);
 }
 
-/** Throws for one that there is not. */
+/** Returns the time zone. Throws if it does not exist. */
 export function parseTimeZone(name: string | undefined): string | undefined {
   if (name === undefined || isTimeZone(name)) return name;
   const zones = Intl.supportedValuesOf("timeZone");

@@ -1,5 +1,6 @@
-// The ledger's life, as an operator leads it: copies, archives, sums in place of rows, a person taken out. The same on the control socket
-// of a running gateway and on the store itself. What the store does without is said by the command that asks for it.
+// Commands for ledger maintenance: backups, archives, compaction, and erasure of personal data.
+// They are the same on the control socket of a running gateway and on the store itself. A command
+// that the store does not support fails with an explanation.
 import { existsSync } from "node:fs";
 import { open, rm, stat } from "node:fs/promises";
 import { isAbsolute } from "node:path";
@@ -23,7 +24,7 @@ export interface ArchiveResult extends ArchiveInfo {
   readonly ms: number;
 }
 
-/** What a prune was, or would be. */
+/** Result of a prune, or its plan. */
 export interface PruneCommandResult {
   readonly plan: PrunePlan;
   readonly result:
@@ -31,7 +32,10 @@ export interface PruneCommandResult {
     | null;
 }
 
-/** `forget`: resolves when no process remembers anything of a key any more. */
+/**
+ * Creates the maintenance commands.
+ * @param invalidateKeys Resolves when no process has a cached key left.
+ */
 export function createMaintenanceCommands(of: BackupRequest, invalidateKeys: () => Promise<void>) {
   const { store, use } = of;
   return withInputChecks({
@@ -54,7 +58,9 @@ export function createMaintenanceCommands(of: BackupRequest, invalidateKeys: () 
   });
 }
 
-/** The gateway's folder is not the one in which the command was given. */
+/**
+ * Throws for a relative path, because the gateway's working directory differs from the caller's.
+ */
 function assertAbsolute(file: string): string {
   return isAbsolute(file)
     ? file
@@ -88,7 +94,7 @@ async function archiveRows(
   }
 }
 
-/** Rows that were written today may be settled yet, and corrected. */
+/** Minimum age of pruned rows, in milliseconds. Newer rows may still be settled or corrected. */
 const MIN_AGE_MS = 86_400_000;
 
 async function pruneRows(

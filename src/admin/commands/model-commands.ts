@@ -1,5 +1,6 @@
-// Models, as an operator asks for them: what there is, and what is known of one, from which source, at what cost, until when. The
-// same on the control socket of a running gateway and on a rehearsal of its file.
+// Commands about models: which ones exist, and the known facts of each with source, cost, and
+// retirement. They are the same on the control socket of a running gateway and on a generation
+// built from its file.
 import { wallClock } from "../../lib/time/wall-clock.ts";
 import { chatOperation } from "../../model/operations/chat-operation.ts";
 import type { OperationSpec } from "../../model/operations/operation-spec.ts";
@@ -20,9 +21,9 @@ import { withInputChecks } from "../dispatch/command-input.ts";
 import type { InputOf } from "../schema/command-specs.ts";
 import type { BuiltGeneration } from "../../runtime/generation/build-generation.ts";
 
-/** One fact, and its source. */
+/** A fact and its source. */
 export interface ExplainedFact {
-  /** "limits.context" */
+  /** Name of the fact: "limits.context". */
   readonly field: string;
   readonly value: Json;
   readonly source: FactSource;
@@ -32,13 +33,16 @@ export interface ExplainedModel {
   readonly id: string;
   readonly provider: string;
   readonly operation: Operation;
-  /** It is refused until a list has it. */
+  /** Whether requests are rejected until a list contains the model. */
   readonly requiresListing: boolean;
-  /** A source says that it exists. A chat model that none lists is forwarded all the same, an image model is refused. */
+  /**
+   * Whether a source lists the model. An unlisted chat model is forwarded anyway, but an unlisted
+   * image model is rejected.
+   */
   readonly listed: boolean;
   readonly facts: readonly ExplainedFact[];
   readonly policy: EffectivePolicy | undefined;
-  /** What a plain request costs, in dollars; null: not known. */
+  /** Cost of a typical request, in US dollars. Null if unknown. */
   readonly example: {
     readonly description: string;
     readonly usage: Usage;
@@ -49,34 +53,37 @@ export interface ExplainedModel {
       readonly usd: string;
     }[];
   };
-  /** Days from now; below zero: it should be gone. */
+  /** Days until the retirement. Negative if the date has passed. */
   readonly retirement: { readonly on: string; readonly days: number } | undefined;
 }
 
-/** The answer of `models.explain`. */
+/** Answer of `models.explain`. */
 export interface ExplainedName {
   readonly name: string;
-  /** One, or those that an alias stands for, in the order in which they are tried. */
+  /** The model, or the candidates of an alias in the order in which they are tried. */
   readonly models: readonly ExplainedModel[];
-  /** For a name that no source lists: the nearest that one does. */
+  /** Most similar listed names, if no source lists this one. */
   readonly suggestions: readonly string[];
 }
 
 const DAY_MS = 86_400_000;
 
-/** A name under `models:` that stands for others. */
+/** A name under `models:` that refers to other models. */
 export interface ModelAlias {
-  /** As gateway.yaml has it; a pattern has stars. */
+  /** Name as in gateway.yaml. A pattern contains `*`. */
   readonly name: string;
-  /** How a candidate is chosen. */
+  /** Strategy that orders the candidates. */
   readonly pick: RoutingStrategy;
-  /** When the next candidate is called as well, as gateway.yaml has it: a duration, or durations by class of call. */
+  /**
+   * Delay before the next candidate is called too, as in gateway.yaml: a duration, or durations by
+   * call class.
+   */
   readonly hedge: string | { readonly [of: string]: string } | undefined;
-  /** In the order in which gateway.yaml has them. */
+  /** Candidates in the order of gateway.yaml. */
   readonly targets: readonly {
     readonly model: string;
     readonly weight: number | undefined;
-    /** Whether its provider is mounted; of another alias, whether it exists. */
+    /** Whether the provider is mounted. For another alias, whether it exists. */
     readonly mounted: boolean;
   }[];
 }
@@ -125,7 +132,7 @@ function listModels(
   return gen.catalog.list({ operation: operation as Operation | undefined, provider, privacy });
 }
 
-/** Fails unless gateway.yaml mounts a provider of this name. */
+/** Throws unless gateway.yaml mounts a provider of this name. */
 export function assertMounted(providers: BuiltGeneration["providers"], name: string): string {
   return providers.has(name)
     ? name
@@ -147,7 +154,7 @@ function explainName(built: BuiltGeneration, name: string, now: number): Explain
   };
 }
 
-/** The models that a name leads to: those that a request for it would meet, whichever frontend it comes to. */
+/** Returns the models that a name resolves to, over all frontends. */
 function resolveModels(
   { gen, frontends, providers }: BuiltGeneration,
   name: string,
@@ -209,7 +216,7 @@ function priceExample(
 
 function listFacts({ info, sources }: CatalogEntry): readonly ExplainedFact[] {
   return Object.entries(sources).map(([field, source]) => {
-    // A set and one fact of it, whose own name may have a dot: "can.state.store".
+    // Name of a group and of a fact in it. The fact's name may contain a dot: "can.state.store".
     const [, set = field, fact] = /^(\w+)\.(.+)$/.exec(field) ?? [];
     const said = (info as unknown as JsonObject)[set] as Json;
     return { field, value: fact === undefined ? said : (said as JsonObject)[fact]!, source };

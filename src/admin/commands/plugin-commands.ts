@@ -1,6 +1,7 @@
-// The commands that plugins bring with them: listed, and run by "<plugin id>/<command>". The same on the control socket of a
-// running gateway and on its files. With workers they run in the primary, which has the store and builds every generation;
-// what each process knows by itself a plugin asks of its peers.
+// Lists and runs the commands of plugins as "<plugin id>/<command>". They are the same on the
+// control socket of a running gateway and on its files. With workers, they run in the primary,
+// which has the store and builds every generation. For data of other processes, a plugin queries
+// its peers.
 import { EMPTY_SCHEMA, type Schema } from "../../config/schema-dialect.ts";
 import {
   type DeclaredNeeds,
@@ -17,7 +18,7 @@ import { validateInput, withInputChecks } from "../dispatch/command-input.ts";
 import type { DispatcherOptions, RegisteredCommand } from "../dispatch/command-dispatcher.ts";
 import type { BuiltGeneration } from "../../runtime/generation/build-generation.ts";
 
-/** A plugin's command, with what its author left out filled in. */
+/** A plugin's command, with defaults for omitted members. */
 export interface ShownCommand extends Required<
   Omit<PluginCommand, "run" | "input" | "output" | "runsBeforeOpen">
 > {
@@ -28,21 +29,21 @@ export interface ShownCommand extends Required<
 
 /** A mounted plugin. */
 export interface ShownPlugin {
-  /** The path in gateway.yaml. */
+  /** Path in gateway.yaml. */
   readonly id: string;
   readonly use: string;
   readonly summary: string;
-  /** What it reaches beyond the public internet and its options. */
+  /** Resources that the plugin accesses beyond the public Internet and its options. */
   readonly needs: ShownNeeds;
   readonly commands: readonly ShownCommand[];
 }
 
-/** As declared, with the operator's options put in. */
+/** Needs as declared, with the operator's options filled in. */
 export interface ShownNeeds extends Pick<DeclaredNeeds, "usesMetadataService" | "env" | "files"> {
   readonly origins: readonly string[];
 }
 
-/** What is mounted now. */
+/** The currently mounted plugins. */
 export interface MountedState {
   readonly config: GatewayConfig;
   readonly built: BuiltGeneration;
@@ -54,7 +55,9 @@ export interface MountedState {
 export const createPluginsCommand = (current: () => MountedState) =>
   withInputChecks({ "plugins.list": async () => ({ plugins: listPlugins(current()) }) });
 
-/** Plugins' own commands, "<plugin id>/<command>": they come and go with what is mounted. */
+/**
+ * Returns the plugins' own commands, "<plugin id>/<command>". They change with the mounted plugins.
+ */
 export const pluginCommandSource = (
   mounts: () => MountedState,
 ): DispatcherOptions["pluginCommands"] => ({
@@ -101,7 +104,7 @@ const toRegisteredCommand = (
   };
 };
 
-/** By exact names; the nearest ones are for the sentence. */
+/** Finds a command by exact names. Similar names are only suggested in the error. */
 export function findCommand(plugins: readonly ShownPlugin[], id: string, name: string) {
   const plugin = findPlugin(plugins, id);
   const names = plugin.commands.map((each) => each.name);
@@ -119,7 +122,7 @@ export function findCommand(plugins: readonly ShownPlugin[], id: string, name: s
 
 export function findPlugin(plugins: readonly ShownPlugin[], id: string): ShownPlugin {
   const ids = plugins.map((each) => each.id);
-  // "usage" is a short way to say "middleware.usage" that could one day mean two.
+  // "usage" is not accepted for "middleware.usage", because the short form could become ambiguous.
   const near = nearest(id, ids) ?? ids.find((each) => each.endsWith(`.${id}`));
   return (
     plugins.find((each) => each.id === id) ??

@@ -1,5 +1,6 @@
-// What becomes of data on the way to a model, as an operator asks: every way, what each level says of it, and why it would do
-// or would not. The same on the control socket of a running gateway and on a rehearsal of its file.
+// Explains the data policy of a model: every candidate, what each level declares, and why the
+// candidate qualifies or not. The command is the same on the control socket of a running gateway
+// and on a generation built from its file.
 import { wallClock } from "../../lib/time/wall-clock.ts";
 import { effectivePolicy, satisfies } from "../../catalog/data-policy.ts";
 import { fail, getFault } from "../../model/error.ts";
@@ -9,7 +10,7 @@ import { effectivePolicyOf, policyLevels } from "../../pipeline/privacy/candidat
 import { withInputChecks } from "../dispatch/command-input.ts";
 import type { BuiltGeneration } from "../../runtime/generation/build-generation.ts";
 
-/** What one level has to say: "provider", "model claude-fable-5*". */
+/** Declaration of one level: "provider", "model claude-fable-5*". */
 export interface PolicyStatement {
   readonly level: string;
   readonly data: Partial<DataPolicy>;
@@ -19,7 +20,7 @@ export interface ExplainedRoute {
   readonly id: string;
   readonly credential: string;
   readonly protocol: string | null;
-  /** Whether what this provider says of itself is believed. */
+  /** Whether the provider's own declaration is trusted. */
   readonly isTrusted: boolean;
   readonly credentialDeclaration:
     | { readonly declared: boolean; readonly note?: string; readonly until?: string }
@@ -29,12 +30,12 @@ export interface ExplainedRoute {
   readonly satisfies: { readonly required: boolean; readonly strict: boolean };
 }
 
-/** The answer of `policy.explain`. */
+/** Answer of `policy.explain`. */
 export interface ExplainedPolicy {
   readonly model: string;
   readonly requestedPrivacy: Privacy;
   readonly routes: readonly ExplainedRoute[];
-  /** Middleware that sends content elsewhere, and so closes every way. */
+  /** Middleware that sends content to other services, which excludes every candidate. */
   readonly blockedBy: readonly string[];
 }
 
@@ -82,7 +83,7 @@ function explainPolicy(
   };
 }
 
-/** Every way that a request for this name could take, whichever frontend it comes to. */
+/** Returns every candidate for this name, over all frontends. */
 function candidatesFor(
   { frontends, gen }: BuiltGeneration,
   model: string,

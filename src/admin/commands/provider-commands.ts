@@ -1,5 +1,5 @@
-// Providers, as an operator asks for them: how each has fared, a small call to see whether it answers, and an end of its rest.
-// Numbers of calls are those that are kept anyway, so that asking costs a provider nothing.
+// Commands about providers: their health, a test call, and the end of a cooldown. Call counts come
+// from existing statistics, so reading them sends nothing to a provider.
 import { wallClock } from "../../lib/time/wall-clock.ts";
 import type { ListStatus } from "../../catalog/list-refresher.ts";
 import { createPricedExample } from "../../money/price-example.ts";
@@ -20,10 +20,10 @@ import { withInputChecks } from "../dispatch/command-input.ts";
 import { assertMounted } from "./model-commands.ts";
 import { type TestCallResult, TestCalls } from "./test-calls.ts";
 
-/** A call that failed, without its words. */
+/** A failed call, without its message. */
 export interface RecentFault extends RequestRecordFault {
   readonly at: number;
-  /** The id of its request. */
+  /** ID of its request. */
   readonly request: string;
   readonly model: string;
   readonly credential: string;
@@ -32,42 +32,42 @@ export interface RecentFault extends RequestRecordFault {
 export interface CredentialHealth {
   readonly name: string;
   readonly weight: number;
-  /** What is known against it: of all its models, or of single ones. */
+  /** Cooldowns of all models or of individual ones. */
   readonly cooldowns: readonly CooldownState[];
-  /** The list of models that it was told; undefined: its provider has none to ask for. */
+  /** State of the live model list. Undefined if the provider has none. */
   readonly modelList: ListStatus | undefined;
 }
 
 export interface ProviderHealth {
   readonly name: string;
-  /** What its endpoints speak; "native" where it is the plugin's own. */
+  /** Protocols of its endpoints. "native" for a plugin's own protocol. */
   readonly protocols: readonly string[];
-  /** How many models of it are known. */
+  /** Number of known models. */
   readonly modelCount: number;
   readonly credentials: readonly CredentialHealth[];
-  /** Its calls of the last hour; undefined: there were none. */
+  /** Calls of the last hour. Undefined if there were none. */
   readonly lastHour: StatsRow | undefined;
-  /** The newest first. */
+  /** Newest first. */
   readonly recentFaults: readonly RecentFault[];
-  /** Its cooldowns, the newest first, 20 at most. */
+  /** Cooldowns, newest first, at most 20. */
   readonly outages: readonly Outage[];
-  /** Connections to its origins, of all processes. */
+  /** Connections to its origins, over all processes. */
   readonly pools: readonly PoolStats[];
 }
 
-/** The answer of `providers.list`. */
+/** Answer of `providers.list`. */
 export interface ProvidersHealth {
   readonly providers: readonly ProviderHealth[];
-  /** Declared, and left out by `when:`. */
+  /** Configured providers that `when:` excludes. */
   readonly unmountedProviders: GatewayStatus["unmountedProviders"];
-  /** From when on calls are counted. */
+  /** Start of the call statistics. */
   readonly countedSince: number;
 }
 
 const HOUR_MS = 3_600_000;
-/** Of one provider. */
+/** Maximum number of faults per provider. */
 const MAX_FAULTS = 5;
-/** Requests that failed, of those that are remembered, of which faults are taken. */
+/** Maximum number of failed requests in the history that are searched for faults. */
 const MAX_FAILED_REQUESTS = 500;
 
 export interface ProviderCommandsOptions {
@@ -108,7 +108,7 @@ export function createProviderCommands(options: ProviderCommandsOptions) {
 
 const NO_MODEL_MESSAGE = "No chat model of it is known. Name one: other calls are not cheap.";
 
-/** One credential of a provider, or all. */
+/** Returns one or all credentials of a provider. */
 function resolveCredentials(
   { providers }: BuiltGeneration,
   provider: string,
@@ -125,7 +125,7 @@ function resolveCredentials(
       );
 }
 
-/** What costs least of what this credential may call; what has no price comes last. */
+/** Returns the cheapest model that the credential may call. Models without a price are last. */
 function findCheapestModel(
   { gen }: BuiltGeneration,
   provider: string,

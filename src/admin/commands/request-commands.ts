@@ -1,6 +1,7 @@
-// Requests that are over, as an operator asks about them: one by its id, the last ones as they come, and counts and times. A
-// command that follows is asked again and again: each answer is a page from where the last one ended, and waits a while where there
-// is nothing new. So nothing is kept for a reader, and one that is slow is overtaken and told so.
+// Commands about finished requests: one by its ID, the latest ones, and statistics. To follow new
+// requests, a client polls: each answer is a page that starts where the previous one ended, and
+// waits briefly if there is nothing new. So no state is kept per reader, and a slow reader receives
+// the number of entries that it missed.
 import { setTimeout as sleep } from "node:timers/promises";
 import { wallClock } from "../../lib/time/wall-clock.ts";
 import { fail } from "../../model/error.ts";
@@ -23,23 +24,25 @@ import { createRequestFilter, isOfAccount, keyOf } from "./request-filter.ts";
 import { createSearchCommand } from "./request-search.ts";
 import type { InputOf } from "../schema/command-specs.ts";
 
-/** As it was told to observers. `keyName`: as the key is called now. */
+/** A request as observers received it. `keyName`: current name of the key. */
 export type ShownRequest =
   | (RequestRecord & { readonly keyName: string | undefined })
   | RejectedRequest;
 
-/** One request that is meant by an id. */
+/** A request that matches an ID. */
 export interface FoundRequest {
   readonly id: string;
-  /** Undefined: it is not remembered any more, and what the ledger says is all. */
+  /**
+   * Undefined if the request is no longer in the history. Only the ledger rows are then available.
+   */
   readonly record: ShownRequest | undefined;
   readonly charges: readonly (ChargedAttempt & { readonly keyName: string | undefined })[];
 }
 
 export interface FoundRequests {
-  /** The newest first; a client may use an id of its own again. */
+  /** Newest first. A client may use its own ID several times. */
   readonly requests: readonly FoundRequest[];
-  /** From when on requests are remembered; undefined: no gateway runs, and only the ledger was asked. */
+  /** Start of the history. Undefined if no gateway runs and only the ledger was read. */
   readonly rememberedSince: number | undefined;
 }
 
@@ -63,37 +66,40 @@ export interface RecentStats {
   readonly frontends: readonly StatsRow[];
 }
 
-/** What was over a moment ago is on its way here: a batch in its process, and one in this. */
+/**
+ * Maximum delay until a finished request arrives here, in milliseconds. It passes one batch in its
+ * process and one in this process.
+ */
 const MAX_DELIVERY_MS = 1_000;
 const MAX_SAME_ID = 20;
 const MAX_PAGE = 500;
 const MAX_WAITING = 64;
 
-/** Requests that are not over. */
+/** Open requests. */
 export interface LiveRequests {
   readonly items: readonly (LiveRequest & { readonly keyName: string | undefined })[];
-  /** How many there are. */
+  /** Number of open requests. */
   readonly total: number;
 }
 
 export interface RequestCommandsOptions {
   readonly store: Pick<Store, "listEntries" | "findPrice" | "listKeys">;
-  /** In the gateway that runs. */
+  /** Set if the gateway runs. */
   readonly running?: {
     readonly history: RequestHistory;
     readonly stats: () => Promise<GatewayStats>;
-    /** Of all processes. */
+    /** Returns the open requests of all processes. */
     readonly inFlightRequests: () => Promise<readonly LiveRequest[]>;
   };
 }
 
-/** What the files alone can say too. */
+/** Creates the command that also works on the files alone. */
 export function createShowCommand({ store, running }: RequestCommandsOptions) {
   const names = new KeyNames(store);
   return withInputChecks({
     "requests.show": async ({ id, account }, giver): Promise<FoundRequests> => {
       const ring = running?.history.recentRequests;
-      // What is asked by its attempt is meant too.
+      // The ID of an attempt also identifies its request.
       const own = ATTEMPT_ID.test(id) ? id.slice(0, id.lastIndexOf(".")) : id;
       const remembered = () =>
         ring?.find(
@@ -130,7 +136,7 @@ export function createShowCommand({ store, running }: RequestCommandsOptions) {
   });
 }
 
-/** Of a request of another account none, as of one that there is not. */
+/** Returns the attempts of a request. A request of another account is treated as nonexistent. */
 async function chargesOf(
   store: RequestCommandsOptions["store"],
   request: string,
@@ -149,7 +155,10 @@ export function createRequestCommands(
   const names = new KeyNames(store);
   let waiting = 0;
 
-  /** Until there is something new for this reader, or the time is over; not for more readers than there may be. */
+  /**
+   * Waits until there is a new request for this reader, or until the time is over. Returns
+   * immediately if too many readers are waiting.
+   */
   async function news(view: () => RingView, after: number | undefined, ms: number): Promise<void> {
     if (ms === 0 || waiting >= MAX_WAITING) return;
     const known = after ?? view().count;
@@ -251,7 +260,7 @@ function toSeriesQuery(
 
 const ATTEMPT_ID = /^[0-9A-Za-z]{12,}\.\d{1,2}$/;
 
-/** It is open, or was closed so lately that the gateway may not have heard of it. */
+/** Whether the request is open, or was settled so recently that its record may not have arrived. */
 const mayBeUndelivered = ({ settledAt }: ChargedAttempt): boolean =>
   settledAt === undefined || wallClock() - settledAt < 2_000;
 

@@ -1,4 +1,4 @@
-// Which of the remembered requests a list is about.
+// Filters the requests of the history.
 import type { RequestRecord } from "../../plugin/observer.ts";
 import { matchesPattern } from "../../catalog/pattern.ts";
 import { type FinishedRequest, isRoutedRequest } from "../../runtime/requests/request-ring.ts";
@@ -16,14 +16,19 @@ const STATUS_OF_OUTCOME = {
   canceled: "canceled",
 } as const satisfies Record<RequestRecord["outcome"], RequestStatus>;
 
-/** Requests that were turned away before a frontend saw them were refused. */
+/**
+ * Returns the status of a request. One that was rejected before it reached a frontend is "refused".
+ */
 export const statusOf = (over: FinishedRequest): RequestStatus =>
   isRoutedRequest(over) ? STATUS_OF_OUTCOME[over.outcome] : "refused";
 
 export const keyOf = (over: FinishedRequest): string | undefined =>
   isRoutedRequest(over) ? over.key : undefined;
 
-/** `account`: only of this account and the accounts below it. What was turned away before a frontend saw it belongs to none. */
+/**
+ * Whether a request belongs to the account or an account below it. A request that was rejected
+ * before it reached a frontend belongs to none.
+ */
 export const isOfAccount = (over: FinishedRequest, account: string | undefined): boolean =>
   account === undefined || (isRoutedRequest(over) && isWithinAccount(over.account, account));
 
@@ -43,7 +48,7 @@ export async function createRequestFilter(
     (model === undefined || (isRoutedRequest(over) && usesModel(over, model)));
 }
 
-/** As it was requested, or as it was served. */
+/** Whether the pattern matches the model as requested or as served. */
 const usesModel = ({ model, calls }: RequestRecord, pattern: string): boolean =>
   matchesPattern(pattern, model) ||
   calls.some((call) => matchesPattern(pattern, `${call.provider}/${call.model}`));

@@ -1,6 +1,7 @@
-// A search for requests over the whole ledger, the newest first. The ledger is read backward in stretches of time that become longer
-// where they are cheap and shorter where they are not, so that one answer reads a bounded number of rows for a bounded time, however
-// large the ledger is and whatever is searched for. Where it stops, the next answer goes on.
+// Searches the whole ledger for requests, newest first. The ledger is read backward in time ranges,
+// which become longer where reading is cheap and shorter where it is not. So one answer reads a
+// bounded number of rows in a bounded time, however large the ledger is and whatever the query is.
+// The next answer continues where the previous one stopped.
 import { wallClock } from "../../lib/time/wall-clock.ts";
 import { fail } from "../../model/error.ts";
 import type { LedgerEntry, LedgerQuery, Store } from "../../plugin/store/store.ts";
@@ -11,7 +12,7 @@ import { withInputChecks } from "../dispatch/command-input.ts";
 import { resolveKeyId } from "./ledger-names.ts";
 import type { RequestStatus } from "./request-filter.ts";
 
-/** One call of a request, as its settle row has it. Corrections are not in it. */
+/** One call of a request, from its settle row, without corrections. */
 export interface SearchedCall extends Pick<
   LedgerEntry,
   "attempt" | "state" | "outcome" | "usage" | "costNano" | "ms"
@@ -22,7 +23,7 @@ export interface SearchedCall extends Pick<
   readonly credential: string;
 }
 
-/** A request, as the ledger has it: the calls of it that match. */
+/** A request with its matching calls, from the ledger. */
 export interface SearchedRequest {
   readonly id: string;
   /** When its last call was settled, in Unix milliseconds. */
@@ -32,19 +33,21 @@ export interface SearchedRequest {
   readonly account: string | undefined;
   readonly labels: LedgerEntry["labels"];
   readonly privacy: LedgerEntry["privacy"];
-  /** As the client wrote it, where the ledger has that; otherwise as it was served. */
+  /**
+   * Model as the client requested it, if the ledger has it. Otherwise the model that was called.
+   */
   readonly model: string;
   readonly frontend: string | undefined;
   readonly stream: boolean | undefined;
-  /** In their order. */
+  /** Calls in order. */
   readonly calls: readonly SearchedCall[];
 }
 
 export interface SearchPage {
   readonly items: readonly SearchedRequest[];
-  /** Where the next page begins. Absent: the whole time was searched. */
+  /** Cursor of the next page. Unset if the whole range was searched. */
   readonly next: string | undefined;
-  /** Everything from this moment on was searched, in Unix milliseconds. */
+  /** Time back to which everything was searched, in Unix milliseconds. */
   readonly searchedBackTo: number;
 }
 
@@ -53,22 +56,25 @@ export interface SearchQuery {
   readonly status: RequestStatus | undefined;
   readonly from: number;
   readonly to: number;
-  /** `next` of the page before. */
+  /** `next` of the previous page. */
   readonly cursor: string | undefined;
-  /** As many requests, and those that are in the same stretch of time as the last of them. */
+  /**
+   * Number of requests after which the page ends. Requests in the same time range as the last one
+   * are included.
+   */
   readonly limit: number;
 }
 
 export interface SearchLimits {
-  /** Milliseconds, as of a stopwatch. */
+  /** Monotonic time, in milliseconds. */
   now(): number;
-  /** After this time no further stretch is read for one answer. */
+  /** Time after which no further range is read for one answer, in milliseconds. */
   readonly budgetMs: number;
-  /** A stretch that takes longer is given up, and a shorter one is read. */
+  /** Time after which a range is aborted, in milliseconds. A shorter range is then read. */
   readonly maxStretchMs: number;
 }
 
-/** A page takes about as long as a person waits for it, whatever the ledger has. */
+/** A page takes as long as a user is willing to wait, whatever the size of the ledger. */
 const DEFAULT_LIMITS: SearchLimits = {
   now: () => performance.now(),
   budgetMs: 150,
@@ -100,7 +106,7 @@ export function createSearchCommand(store: Pick<Store, "listEntries" | "listKeys
 const MINUTE_MS = 60_000;
 const FIRST_STRETCH_MS = 60 * MINUTE_MS;
 const MAX_STRETCH_MS = 400 * 24 * 60 * MINUTE_MS;
-/** Rows of one stretch; a call has at least two. */
+/** Returns the maximum number of rows per range. A call has at least 2 rows. */
 const rowLimitFor = (limit: number): number => Math.min(1_000, 4 * limit);
 
 export async function searchRequests(
@@ -153,8 +159,9 @@ export async function searchRequests(
 }
 
 /**
- * When the oldest row was written. Few rows are older than it, those that were written late: the rest of the time is one stretch. Of one account
- * nothing is read that other accounts have.
+ * Returns the time of the first written row. Few rows have an earlier time, because they were
+ * written late, so the time before is read as one range. With an account filter, this read is
+ * skipped, because it would read rows of other accounts.
  */
 async function oldestTimeOf(
   store: Pick<Store, "listEntries">,
@@ -164,13 +171,13 @@ async function oldestTimeOf(
   return (await store.listEntries({}, { limit: 1 })).items[0]?.at ?? options.to;
 }
 
-/** What the store chooses rows by, and what is chosen among the rows that it returns. */
+/** Splits the query into the store's filters and a filter for the returned rows. */
 function createFilters({ query, status }: SearchQuery): {
   readonly query: SearchQuery["query"];
   readonly fits: (row: LedgerEntry) => boolean;
 } {
   const { model, ...rest } = query;
-  // The store knows a model as it was served, by its whole name.
+  // The store filters models by the full name of the called model.
   const isServedName = model === undefined || (model.includes("/") && !model.includes("*"));
   if (isServedName) return { query, fits: (row) => matchesStatus(row, status) };
   return { query: rest, fits: (row) => matchesStatus(row, status) && usesModel(row, model) };
@@ -182,8 +189,9 @@ const usesModel = ({ clientRequest, target }: LedgerEntry, pattern: string): boo
   );
 
 /**
- * Undefined: there is too much in it, or it takes too long. A stretch of a minute takes as long as it takes. One of a millisecond cannot be made
- * shorter, so it is read a page at a time: `next` is where the next page begins.
+ * Reads a time range. Returns undefined if it has too many rows or takes too long. Ranges of up to
+ * 1 minute have no timeout. A range of 1 ms cannot be shortened, so it is read page by page: `next`
+ * is the cursor of the next page.
  */
 async function readStretch(
   store: Pick<Store, "listEntries">,
@@ -207,8 +215,8 @@ async function readStretch(
 }
 
 /**
- * Where a page begins. `cut`: a stretch was too large, so the rest of the time is not tried at once. `seq`: of the millisecond before `to`, the rows
- * up to this one were read.
+ * Position of a page. `isNarrowed`: a range was too large, so the remaining time is not read as one
+ * range. `seq`: within the millisecond before `to`, the rows up to this one were read.
  */
 interface SearchCursor {
   readonly to: number;
@@ -247,10 +255,13 @@ const matchesStatus = (
   status: RequestStatus | undefined,
 ): boolean => kind === "settle" && (status === undefined || requestStatusOf(outcome) === status);
 
-/** Rows are listed as they were written, which is nearly in the order of their times. */
+/**
+ * Compares rows by time. They are listed in the order of writing, which is nearly the order of
+ * time.
+ */
 const newestFirst = (a: LedgerEntry, b: LedgerEntry): number => b.at - a.at || b.seq - a.seq;
 
-/** The newest first, as the rows are. */
+/** Groups rows into requests, newest first like the rows. */
 function groupByRequest(rows: readonly LedgerEntry[]): SearchedRequest[] {
   const found = Map.groupBy(rows, ({ request }) => request);
   return [...found.values()].map((its) => {

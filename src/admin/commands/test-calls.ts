@@ -1,5 +1,6 @@
-// A small call with one credential, when an operator asks for it. It is a request like any other but for where it comes from: it goes
-// the whole walk, so what it costs is reserved, billed and told to observers, and there is no second way out to a provider.
+// Sends a small call with one credential on behalf of an operator. It passes the whole request
+// pipeline like any other request, so its cost is reserved, billed, and reported to observers. No
+// second path to a provider exists.
 import { createServer, request, type IncomingMessage } from "node:http";
 import { duplexPair } from "node:stream";
 import { nanoToDecimal } from "../../money/format-usd.ts";
@@ -12,7 +13,7 @@ import type { Generation } from "../../pipeline/generation.ts";
 import type { MountedFrontend, MountedRoute } from "../../pipeline/exchange/mounted.ts";
 import { runPipeline } from "../../pipeline/pipeline.ts";
 
-/** What became of one. */
+/** Result of a test call. */
 export type TestCallResult =
   | {
       readonly credential: string;
@@ -24,16 +25,16 @@ export type TestCallResult =
       readonly credential: string;
       readonly ok: boolean;
       readonly model: string;
-      /** The id of its request. */
+      /** ID of its request. */
       readonly request: string;
       readonly status: number;
       readonly ms: number;
-      /** Until its first content. */
+      /** Time to the first token, in milliseconds. */
       readonly firstTokenMs: number | undefined;
       readonly usage: Usage | undefined;
-      /** Dollars; null: its price is not known. */
+      /** Cost in US dollars. Null if the price is unknown. */
       readonly usd: string | null;
-      /** Why it failed. */
+      /** Reason of the failure. */
       readonly reason: string | undefined;
     };
 
@@ -47,17 +48,17 @@ interface RunningTest extends TestTarget {
   outcome: Outcome | undefined;
 }
 
-/** As reports call the frontend and the key of what an operator tests. */
+/** Names of the frontend and the key of test calls in reports. */
 const TEST_FRONTEND = "providers.test";
 const TEST_KEY = "operator";
 const TICKET_HEADER = "x-tollgate-test";
-/** Of the gateway. */
+/** Maximum number of concurrent test calls per gateway. */
 const MAX_CONCURRENT = 4;
-/** An operator waits for it. */
+/** Timeout, in milliseconds. An operator waits for the result. */
 const TIMEOUT_MS = 30_000;
-/** Some models refuse to say less. */
+/** Maximum output tokens. Some models reject a smaller value. */
 const MAX_TOKENS = 16;
-/** Of what an error says. */
+/** Maximum length of an error message, in characters. */
 const MAX_REASON_CHARS = 500;
 
 export class TestCalls {
@@ -101,7 +102,10 @@ export class TestCalls {
     }
   }
 
-  /** Over a connection that is inside this process: the walk is given what it is given by a client. */
+  /**
+   * Sends the request over a connection within this process, so the pipeline receives the same
+   * input as from a client.
+   */
   async #send(gen: Generation, ticket: string, { provider, model }: TestTarget) {
     const [near, far] = duplexPair();
     const route = this.#route;
@@ -122,7 +126,7 @@ export class TestCalls {
           max_completion_tokens: MAX_TOKENS,
         }),
       });
-      // What its settling tells is part of the answer.
+      // The result includes what the settle hook reports.
       await walked.promise;
       return answered;
     } finally {
@@ -173,7 +177,7 @@ async function readText(res: IncomingMessage): Promise<string> {
   return text;
 }
 
-/** An error's own words: what is secret in them was taken out on the way. */
+/** Returns the message of an error. Secrets were removed from it before. */
 function errorMessageIn(text: string): string {
   try {
     const { error } = JSON.parse(text) as { error?: { message?: unknown } };
@@ -184,8 +188,9 @@ function errorMessageIn(text: string): string {
 }
 
 /**
- * Its hooks are the host's own: an operator's call has no limits of a key, and the middleware of clients says nothing of whether a
- * provider answers. Which credential is meant, the route hook says.
+ * Creates the frontend of test calls with its own hooks. An operator's call has no key limits, and
+ * client middleware does not affect whether a provider answers. The route hook selects the
+ * credential.
  */
 function createTestFrontend(
   underWay: (ticket: string) => RunningTest | undefined,
@@ -223,7 +228,7 @@ function createTestFrontend(
     },
     routes: [],
     protocol,
-    // Translated always: each provider's own way to say how much may come is known to its codec alone.
+    // Always translated, because only the codec knows how each provider expresses the output limit.
     server: {
       ...server,
       analyze: (body) => ({ ...server.analyze(body), requiresTranslation: true }),

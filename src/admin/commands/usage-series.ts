@@ -1,13 +1,16 @@
-// What was used and what it cost, hour by hour or day by day: the sums of the ledger in the form that a plot needs.
+// Returns usage and cost per hour or day: ledger sums in the form that a chart needs.
 import { wallClock } from "../../lib/time/wall-clock.ts";
 import { zoneClock } from "../../lib/time/time-zone.ts";
 import { fail } from "../../model/error.ts";
 import { inputTokens, outputTokens } from "../../model/usage.ts";
 import type { LedgerTotal } from "../../plugin/store/store.ts";
 
-/** One line of the plot: a value for each step. */
+/** One line of the chart, with a value for each step. */
 export interface UsageCurve {
-  /** "" of what has no name by this; "(others)" of all that are not among the largest. */
+  /**
+   * Empty for calls without a value in this dimension. "(others)" for all lines that are not among
+   * the largest.
+   */
   readonly name: string;
   readonly calls: readonly number[];
   readonly costNano: readonly bigint[];
@@ -15,15 +18,15 @@ export interface UsageCurve {
 }
 
 export interface UsageSeries {
-  /** Where each step begins, in Unix milliseconds. */
+  /** Start of each step, in Unix milliseconds. */
   readonly times: readonly number[];
-  /** The largest first, by cost and then by calls. */
+  /** Largest first, by cost and then by calls. */
   readonly series: readonly UsageCurve[];
-  /** What people call keys, by their ids. */
+  /** Names of keys, by their IDs. */
   readonly names: Readonly<Record<string, string>>;
 }
 
-/** In one plot. */
+/** Maximum number of steps per chart. */
 const MAX_STEPS = 1_500;
 const OTHERS_NAME = "(others)";
 const HOUR_MS = 3_600_000;
@@ -35,13 +38,13 @@ export interface StepRange {
   readonly zone: string | undefined;
 }
 
-/** Each step's beginning, by its name as sums have it. Fails where there are too many to draw. */
+/** Returns the start of each step, by its name in the sums. Throws if there are too many steps. */
 export function listSteps({ from, to, step, zone }: StepRange): ReadonlyMap<string, number> {
   const clock = zoneClock(zone);
   const end = to ?? wallClock() + 1;
   const begin = from ?? end - (step === "day" ? 30 * 24 : 24) * HOUR_MS;
   const steps = new Map<string, number>();
-  // A quarter of an hour is no longer than any step, and every change of clocks is at one.
+  // 15 minutes is no longer than any step, and every clock change is at a multiple of it.
   const least = step === "day" ? HOUR_MS : HOUR_MS / 4;
   for (let at = begin; at < end; at += least) {
     const name = clock[step](at);
@@ -65,7 +68,11 @@ interface MutableCurve {
   readonly tokens: number[];
 }
 
-/** `by`: what a line is of; `most`: lines, the others as one. */
+/**
+ * Builds the chart.
+ * @param by Dimension of the lines.
+ * @param maxCurves Maximum number of lines. The others are merged into one.
+ */
 export function usageSeries(
   { rows, names }: { rows: readonly LedgerTotal[] } & Pick<UsageSeries, "names">,
   by: string,
