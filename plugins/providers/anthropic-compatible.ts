@@ -1,4 +1,5 @@
-// Any backend that speaks messages and is not Anthropic: a vendor's `/anthropic` endpoint, a local server, another gateway.
+// Any backend other than Anthropic that speaks the messages protocol: a vendor's `/anthropic`
+// endpoint, a local server, or another gateway.
 import { defineProvider, type ProviderClient, type ModelInfo } from "tollgate/plugin";
 import {
   asPositiveCount,
@@ -80,7 +81,8 @@ export default defineProvider({
     endpoints: [
       {
         protocol: messages({
-          // Its proofs are its own: they go back to this provider and to no other.
+          // The backend signs its own reasoning. Its signatures are sent back only to this
+          // provider.
           signer: ctx.id,
           acceptsUnsignedThinking: !o.signed,
           betas: o.betas,
@@ -106,7 +108,10 @@ const withVersion = (base: string): string => {
   return /\/v\d+$/.test(bare) ? bare : `${bare}/v1`;
 };
 
-/** In either of the two shapes that such servers use: only ids are in both. */
+/**
+ * Reads a model list in either of the two formats that such servers use. Only the IDs are common to
+ * both.
+ */
 async function fetchModelList(line: ProviderClient): Promise<ModelInfo[]> {
   const { rows } = await fetchListPage(line, "models?limit=1000", { fields: ["data"] });
   return rows.flatMap((row) => {

@@ -1,4 +1,4 @@
-// Anthropic: messages, token counts, and the live list of models.
+// Anthropic: the messages protocol, token counting, and the live model list.
 import {
   apiKeySchema,
   defineProvider,
@@ -67,15 +67,16 @@ export default defineProvider({
   }),
 });
 
-/** Users know this base address without its version; written out it means the same. */
+/** Adds the API version to a base URL that has none, since users write the URL both ways. */
 const withVersion = (base: string): string => {
   const bare = base.replace(/\/+$/, "");
   return /\/v\d+$/.test(bare) ? bare : `${bare}/v1`;
 };
 
 /**
- * The version that a messages client asked for is the one it is answered in. Its header may bear another vendor's name,
- * and in translated mode no header passes by itself.
+ * Forwards the API version that a messages client requested, so that the response has that version.
+ * The client's header may be named after another vendor, and translated mode forwards no headers by
+ * itself.
  */
 function forwardClientVersion(out: Outgoing, call: Call): void {
   const { exchange } = call;
@@ -99,7 +100,7 @@ function filterBetas(out: Outgoing, allowed: readonly string[]): void {
   out.setHeader("anthropic-beta", kept.length > 0 ? kept.join(",") : undefined);
 }
 
-/** No upstream has more pages of models than this. */
+/** Maximum number of pages of a model list. */
 const MAX_PAGES = 20;
 
 async function fetchModelList(line: ProviderClient, version: string): Promise<ModelInfo[]> {
@@ -147,6 +148,6 @@ function infoOf(row: JsonObject): readonly ModelInfo[] {
   ];
 }
 
-/** A model whose birthday is not known is said to be born with the epoch. */
+/** Anthropic returns the epoch if a model's release date is unknown. */
 const releaseDate = (time: string | undefined): string | undefined =>
   time && !time.startsWith("1970") ? time.slice(0, 10) : undefined;

@@ -1,6 +1,9 @@
 import type { ModelInfo } from "tollgate/plugin";
 
-/** A model that speaks. `price`: a million tokens of text and of sound, as its maker publishes it; absent: it is not known. */
+/**
+ * Creates a speech model. `price` is the vendor's published price per million tokens of text and of
+ * audio. If unset, the price is unknown.
+ */
 export const speechModel = (
   model: string,
   { price, retires }: { price?: { input: string; audio_out: string }; retires?: string },
@@ -18,7 +21,10 @@ export const speechModel = (
   }),
 });
 
-/** A model that writes down what it hears. `usd`: a million seconds, for what one costs has more places than money is read with. */
+/**
+ * Creates a transcription model. `usd` is the price per million seconds, because the price of one
+ * second has more decimals than the gateway supports.
+ */
 export const transcriptionModel = (model: string, usd?: string): ModelInfo => ({
   model,
   operation: "transcript",

@@ -1,5 +1,5 @@
-// Black Forest Labs: a job is submitted, asked after until it is done, and its picture fetched. It has no way to cancel a
-// job: when the client leaves, it is not asked for any more.
+// Black Forest Labs: the provider submits a job, polls it until it is done, and fetches its image.
+// The API cannot cancel a job, so polling just stops when the client disconnects.
 import { setTimeout as sleep } from "node:timers/promises";
 import {
   apiKeySchema,
@@ -93,7 +93,7 @@ async function* run(r: ImageRequest, call: Call, of: ServiceOptions): AsyncGener
       fail("timeout", `The image was not done within ${of.deadlineMs / 1000} s.`, { cause: error });
     throw error;
   } finally {
-    // One job that fails, or a reader that has gone, ends the questions after the others.
+    // If a job fails or the client disconnects, polling of the other jobs stops.
     over.abort();
   }
 }
@@ -115,7 +115,10 @@ async function submitJob(
   return answer.ok ? object : failJob(answer.status, object, answer.headers.get("retry-after"));
 }
 
-/** Asks after a job until it is done. It is paid for already, so a stumble on the way is no reason to give it up. */
+/**
+ * Polls a job until it is done. The job is already paid for, so temporary failures do not end the
+ * polling.
+ */
 async function pollJob(
   job: Job,
   r: ImageRequest,
@@ -138,7 +141,10 @@ async function pollJob(
   }
 }
 
-/** Jobs are asked after where the service says, as long as that is the service: the key goes along. */
+/**
+ * Polling uses the URL that the service returns, but only on the service's own hosts, because the
+ * request contains the API key.
+ */
 function requireOwnOrigin(url: string, base: string): string {
   const to = URL.parse(url);
   const bound =
@@ -151,7 +157,9 @@ function requireOwnOrigin(url: string, base: string): string {
       });
 }
 
-/** Pictures stand elsewhere, at signed addresses, and the key is none of their business. */
+/**
+ * Fetches an image. Images are on other hosts at signed URLs, so the API key is not sent to these.
+ */
 async function fetchImage(
   url: string,
   call: Call,
@@ -184,7 +192,7 @@ function imageUsage(jobs: readonly Job[], pictures: readonly Media[]) {
   };
 }
 
-/** What the jobs themselves say that they cost; unknown when one does not. */
+/** Returns the total cost that the jobs report, or undefined if a job reports none. */
 function totalCost(jobs: readonly Job[]): bigint | undefined {
   if (jobs.some((job) => job.cost === undefined)) return undefined;
   return jobs.reduce((sum, job) => sum + BigInt(Math.round(job.cost! * NANO_PER_CREDIT)), 0n);

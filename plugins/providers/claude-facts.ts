@@ -1,4 +1,4 @@
-// What is known of Claude models, apart from what they cost.
+// Metadata of Claude models, except prices.
 import type { Facts, ModelInfo } from "tollgate/plugin";
 
 const SAMPLING = ["temperature", "top_p", "top_k"];
@@ -25,7 +25,10 @@ const LARGE_LIMITS = [1_000_000, 128_000] as const;
 const OLDER_MODELS = { can: { documents: true, json_schema: true } };
 const NEWER_MODELS = { rejectedFields: SAMPLING };
 
-/** These are served only to organisations that let them keep what they are sent for thirty days. */
+/**
+ * These models are served only to organizations that allow Anthropic to retain their data for 30
+ * days.
+ */
 const RETAINED_MODELS = {
   dataPolicy: { retention: { kind: "days", days: 30 }, requires: "unavailable" },
 } as const;

@@ -1,5 +1,6 @@
-// Answers without a network: what a fresh machine runs, and what tests talk to. The same words and seed give the same
-// answer, counts are counts (tokens.ts says of what), the price is zero and nothing is kept.
+// Demo provider that responds without a network, for first steps and for tests. The same prompt and
+// seed give the same response. Usage is counted as defined in tokens.ts, the price is zero, and
+// nothing is retained.
 import { defineProvider } from "tollgate/plugin";
 import { chat } from "./demo/chat.ts";
 import { completion } from "./demo/completion.ts";

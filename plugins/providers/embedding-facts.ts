@@ -1,13 +1,15 @@
 import type { ModelInfo } from "tollgate/plugin";
 
-/** A model that makes vectors. `usd`: for a million tokens, as its maker publishes it. */
+/** Creates an embedding model. `usd` is the vendor's published price per million tokens. */
 export const embeddingModel = (model: string, usd?: string): ModelInfo => ({
   model,
   operation: "embedding",
   ...(usd !== undefined && { price: { lines: [{ unit: "input", usd, per: 1_000_000 }] } }),
 });
 
-/** A model that ranks. `price`: a search, or a million tokens, as its maker publishes it. */
+/**
+ * Creates a rerank model. `price` is the vendor's published price per search or per million tokens.
+ */
 export const rerankModel = (
   model: string,
   price: { searches: string } | { input: string },
@@ -23,7 +25,7 @@ export const rerankModel = (
   },
 });
 
-/** A model that judges. `usd`: a request, as its maker publishes it. */
+/** Creates a moderation model. `usd` is the vendor's published price per request. */
 export const moderationModel = (model: string, usd?: string): ModelInfo => ({
   model,
   operation: "moderation",

@@ -1,5 +1,6 @@
-// Google's Gemini API: its own protocol, for chats, pictures and vectors, and the live list of models. Its imitation of chat
-// completions is offered too, for clients that want what only that has; the reasons stand in the README beside this.
+// Google's Gemini API: the gemini protocol for chat, images, and embeddings, and the live model
+// list. Google's OpenAI-compatible API is available too, for clients that need its specific
+// features. The README in this folder gives the reasons.
 import {
   apiKeySchema,
   defineProvider,
@@ -55,7 +56,7 @@ export default defineProvider({
         { protocol: geminiImage(), base, auth, servesModel: isImageModel, can: { n: false } },
         { protocol: geminiEmbedding(), base, auth, streaming: "never" as const },
         { protocol: geminiSingleEmbedding(), base, auth, streaming: "never" as const },
-        // One request makes one picture: more of them are as many requests.
+        // A request returns one image, so several images take several requests.
         {
           operation: "image" as const,
           run: generateImages,
@@ -89,19 +90,19 @@ export default defineProvider({
 const EFFORTS = ["none", "minimal", "low", "medium", "high"];
 const IGNORED_FIELDS = ["store", "metadata", "safety_identifier", "prompt_cache_key", "verbosity"];
 
-/** Users know this address without its version; written out it means the same. */
+/** Adds the API version to a base URL that has none, since users write the URL both ways. */
 const withVersion = (base: string): string => {
   const bare = base.replace(/\/+$/, "");
   return /\/v\d\w*$/.test(bare) ? bare : `${bare}/${VERSION}`;
 };
 
-/** The list does not say what a model makes. Their names do. */
+/** The model list does not contain the output type, so the type is derived from the name. */
 const isImageModel = (model: string): boolean => /-image\b|banana/.test(model);
 
-/** Models that neither chat, draw nor embed, though they are asked in the same way. */
+/** Models in the list that do not serve chat, images, or embeddings through this API. */
 const UNSUPPORTED_MODEL = /-tts\b|native-audio|-live\b|embedding|aqa|veo|imagen|lyria/;
 
-/** No upstream has more pages of models than this. */
+/** Maximum number of pages of a model list. */
 const MAX_PAGES = 20;
 
 async function fetchModelList(line: ProviderClient): Promise<ModelInfo[]> {

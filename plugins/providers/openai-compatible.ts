@@ -1,4 +1,5 @@
-// Any backend that speaks OpenAI's chat completions, or responses, images, embeddings and sound beside them, and has no row of its own.
+// Any backend without its own row that speaks OpenAI's chat completions, optionally with responses,
+// images, embeddings, and audio.
 import { defineProvider } from "tollgate/plugin";
 import {
   endpointsOf,

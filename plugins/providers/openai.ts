@@ -1,4 +1,5 @@
-// OpenAI: responses, chat, images, embeddings, moderations and sound under one base. Responses stand first: what has to be translated loses least there.
+// OpenAI: responses, chat, images, embeddings, moderations, and audio under one base URL. Responses
+// come first, because translated requests lose least in that protocol.
 import { fromRow } from "tollgate/protocols/compatible";
 import { embeddingModel, moderationModel } from "./embedding-facts.ts";
 import { transcriptionModel, speechModel } from "./audio-facts.ts";
@@ -37,7 +38,7 @@ export default fromRow({
       webSearch: true,
       reasoning: { control: "effort", defaultEffort: "medium", echo: "never" },
       models: [
-        // These do not reason, and take no word about it.
+        // These models do not reason and reject reasoning parameters.
         {
           of: ["gpt-4*", "chatgpt-4*", "gpt-audio*"],
           reasoning: { control: "none", echo: "never" },
@@ -115,7 +116,7 @@ export default fromRow({
       edits: true,
       responseFormat: "bytes",
       streams: "on_request",
-      // Words of models that are gone, which clients still say.
+      // Quality names of retired models that clients still send.
       qualityNames: { standard: "medium", hd: "high" },
       dropFields: ["style"],
       maxImages: 10,
@@ -123,7 +124,7 @@ export default fromRow({
     },
     embeddings: { task: false },
     moderations: {},
-    // What counts nothing but in events is asked for them.
+    // These models report usage only in event streams, so streams are requested from them.
     speech: { events: ["gpt-*"] },
     transcriptions: {
       formats: [

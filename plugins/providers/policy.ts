@@ -1,15 +1,22 @@
-// What becomes of what people write to each provider that comes with Tollgate: how long it is kept, what is trained on it, what has
-// to be sent or signed for that to be nothing. A row that says zero names its evidence, and all rows end: after `expires`
-// they are unknown again until the evidence is read anew.
+// Data policies of the bundled providers: how long data is retained, whether it is used for
+// training, and which parameter or agreement prevents both. An entry with zero retention names its
+// evidence. All entries expire: after `expires` the policy is unknown until the evidence is
+// reviewed again.
 import type { DataPolicy, PolicyException } from "tollgate/plugin";
 
-/** One file. `dataPolicy` is the provider's own word, `exceptions` are where it does not hold. */
+/**
+ * A policy file. `dataPolicy` is the provider's general policy, and `exceptions` are the cases
+ * where it does not apply.
+ */
 interface PolicyFile {
   dataPolicy: DataPolicy;
   exceptions?: readonly PolicyException[];
 }
 
-/** Every file by its provider; spelt out, for what is not named here is not built. */
+/**
+ * The files by provider. Each import is written out, because the build includes only modules that
+ * are named here.
+ */
 export const POLICIES: { readonly [provider: string]: () => Promise<{ default: unknown }> } = {
   alibaba: () => import("./policy/alibaba.json", { with: { type: "json" } }),
   "alibaba-cn": () => import("./policy/alibaba-cn.json", { with: { type: "json" } }),
@@ -68,7 +75,7 @@ export const POLICIES: { readonly [provider: string]: () => Promise<{ default: u
   zhipu: () => import("./policy/zhipu.json", { with: { type: "json" } }),
 };
 
-/** A provider with its policy, which stands in for whatever the definition says itself. */
+/** Sets the provider's policy. It replaces a policy in the definition. */
 export async function withPolicy<D extends object>(provider: string, definition: D): Promise<D> {
   const shipped = (await POLICIES[provider]?.())?.default as PolicyFile | undefined;
   return shipped

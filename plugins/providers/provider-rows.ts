@@ -1,5 +1,6 @@
-// Providers that are data. The quirks of each are pinned by fixtures; what a row says on second-hand knowledge it names in
-// `unchecked`, and a row whose very address or protocols are such is experimental.
+// Providers that are defined by data. Fixtures verify the quirks of each. A row lists properties
+// that were not verified with the vendor in `unverified`. If its URL or protocols are unverified,
+// the row is experimental.
 import { fromRow, type CompatibleProvider } from "tollgate/protocols/compatible";
 import type { Backend } from "./row-backend.ts";
 import { clouds } from "./row-clouds.ts";

@@ -1,28 +1,29 @@
-// What a row says of a backend beside what its codecs need: how it tells its limits and words its errors. The codecs read
-// every one of these forms from every provider; here they stand for people, for the table in the README, and for the tests,
-// which hold each row against a sample of what it names.
+// Properties of a backend that its codecs do not need: the formats of its rate limit headers and of
+// its errors. The codecs accept all of these formats from every provider. The properties serve
+// readers, the table in the README, and the tests, which check each row against a sample of its
+// formats.
 import type { ProviderRow } from "tollgate/protocols/compatible";
 
-/** Headers that say how much is left, and when there will be more. */
+/** Formats of the headers with the remaining limits and their reset times. */
 export type Limits =
   /** x-ratelimit-{limit,remaining,reset}-{requests,tokens}, with resets like "6m0s" and "20ms". */
   | "openai"
   /** anthropic-ratelimit-*, with resets as dates. */
   | "anthropic"
-  /** By day and by minute, with resets in seconds and fractions of them. */
+  /** Limits per day and per minute, with resets in fractional seconds. */
   | "cerebras"
-  /** x-ratelimit-limit-req-minute, and their like. */
+  /** Headers such as x-ratelimit-limit-req-minute. */
   | "mistral"
-  /** x-ratelimit-reset in seconds; x-tokenlimit-* beside it. */
+  /** x-ratelimit-reset in seconds, and x-tokenlimit-*. */
   | "together"
-  /** Tokens of the prompt and of the answer apart. */
+  /** Separate limits for prompt tokens and output tokens. */
   | "fireworks"
-  /** x-ratelimit-reset as a moment, in milliseconds. */
+  /** x-ratelimit-reset as Unix milliseconds. */
   | "openrouter"
-  /** At most retry-after. */
+  /** No limit headers, except possibly retry-after. */
   | "none";
 
-/** The body around an error's words. */
+/** Formats of error bodies. */
 export type Errors =
   /** {error: {message, type, param, code}} */
   | "openai"
@@ -32,9 +33,9 @@ export type Errors =
   | "flat"
   /** {message} */
   | "message"
-  /** {error: "words"}, with or without a code */
+  /** {error: "message"}, with or without a code */
   | "words"
-  /** {base_resp: {status_code, status_msg}}, with status 200 around it */
+  /** {base_resp: {status_code, status_msg}}, with HTTP status 200 */
   | "base_resp"
   /** {errors: [{code, message}], success: false} */
   | "errors";

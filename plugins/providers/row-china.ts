@@ -1,5 +1,5 @@
-// Labs of mainland China. The international and the mainland host of one maker are different legal entities with
-// different keys, and so different providers.
+// Labs in mainland China. A vendor's international and mainland hosts belong to different legal
+// entities with different keys, so they are separate providers.
 import type { ChatDialect } from "tollgate/protocols/chat-completions";
 import type { Backend } from "./row-backend.ts";
 import { anthropicAt, but, plain } from "./row-dialects.ts";
@@ -49,7 +49,7 @@ const glm: ChatDialect = {
   ],
   rejectFields: ["n", "logprobs"],
   toolChoice: "auto",
-  // Without it, arguments come in one piece at the end.
+  // Without this field, arguments arrive in one piece at the end.
   setFields: { streamedTools: { tool_stream: true } },
   reasoning: { control: "thinking.type", echo: "reasoning_content" },
   models: [
@@ -99,7 +99,7 @@ const abab: ChatDialect = {
     "frequency_penalty",
   ],
   rejectFields: ["n"],
-  // Otherwise the reasoning stands between tags in the text.
+  // Without this field, the reasoning is in the text between tags.
   setFields: { always: { reasoning_split: true } },
   reasoning: { control: "thinking.type", echo: "reasoning_details" },
 };
@@ -217,7 +217,7 @@ export const mainland: readonly Backend[] = [
     stability: "beta",
     base: "https://api.minimax.io/v1",
     models: false,
-    // Its maker recommends the other protocol, so what has to be translated goes there.
+    // The vendor recommends the messages protocol, so translated requests use it.
     protocols: { messages: anthropicAt("../anthropic/v1"), "chat-completions": abab },
   },
   {

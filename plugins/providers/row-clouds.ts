@@ -1,9 +1,9 @@
-// Clouds that serve other people's models.
+// Clouds that serve models of other vendors.
 import type { Backend } from "./row-backend.ts";
 import { but, plain } from "./row-dialects.ts";
 import { transcriptionModel } from "./audio-facts.ts";
 
-/** How templates of open models are told to think. */
+/** Open models receive reasoning options through their chat templates. */
 const template = { control: "chat_template_kwargs" } as const;
 
 export const clouds: readonly Backend[] = [

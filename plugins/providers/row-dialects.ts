@@ -1,7 +1,7 @@
-// What many backends have in common, so that a row says only what is its own.
+// Properties that many backends have in common, so that a row contains only its differences.
 import type { ChatDialect } from "tollgate/protocols/chat-completions";
 
-/** Fields of OpenAI's own that most others answer with an error or do not know. */
+/** OpenAI-specific fields that most other backends reject or do not support. */
 export const OPENAI_ONLY = [
   "store",
   "metadata",
@@ -15,7 +15,7 @@ export const OPENAI_ONLY = [
   "verbosity",
 ] as const;
 
-/** A backend that took the protocol over as it was before its last additions. */
+/** A backend that implements the protocol without its latest additions. */
 export const plain: ChatDialect = {
   maxTokens: "max_tokens",
   developerRole: false,
@@ -24,10 +24,10 @@ export const plain: ChatDialect = {
   dropFields: OPENAI_ONLY,
 };
 
-/** The same, without those fields of the list that this one does know. */
+/** Returns the OpenAI-specific fields except those that the backend supports. */
 export const but = (...known: readonly string[]): readonly string[] =>
   OPENAI_ONLY.filter((field) => !known.includes(field));
 
-/** What a third party's messages endpoint asks of a row. */
+/** Row properties of a third party's messages endpoint. */
 export const anthropicAt = (base: string) =>
   ({ base, header: "x-api-key", thinking: "budget" }) as const;

@@ -1,4 +1,5 @@
-// Hosts of open models whose API is OpenAI's as it was, as far as they document it. Their addresses are known at second hand.
+// Hosts of open models whose documented API is the basic OpenAI API. Their URLs come from secondary
+// sources.
 import type { Backend } from "./row-backend.ts";
 import { plain } from "./row-dialects.ts";
 

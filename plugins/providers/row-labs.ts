@@ -1,11 +1,11 @@
-// Laboratories that make models, and serve them from outside mainland China.
+// Labs outside mainland China that serve their own models.
 import type { ImageDialect } from "tollgate/protocols/images";
 import type { Backend } from "./row-backend.ts";
 import { embeddingModel, moderationModel, rerankModel } from "./embedding-facts.ts";
 import { transcriptionModel } from "./audio-facts.ts";
 import { anthropicAt, but, plain } from "./row-dialects.ts";
 
-/** What xAI draws in. */
+/** Aspect ratios that xAI supports. */
 const XAI_RATIOS = [
   "1:1",
   "16:9",
@@ -22,7 +22,7 @@ const XAI_RATIOS = [
   "9:20",
 ];
 
-/** What only OpenAI reads in a request for a transcript. */
+/** Transcription fields that only OpenAI supports. */
 const NOT_HEARD = [
   "prompt",
   "include",
@@ -33,7 +33,7 @@ const NOT_HEARD = [
   "keywords",
 ];
 
-/** How it is asked for pictures, from words and from others. */
+/** Dialect of xAI's image API, for generation and edits. */
 const XAI_IMAGES: ImageDialect = {
   size: "ratio",
   ratios: XAI_RATIOS,
@@ -67,7 +67,7 @@ export const labs: readonly Backend[] = [
       "chat-completions": {
         ...plain,
         dropFields: [...but(), "stream_options", "logit_bias", "logprobs", "top_logprobs", "user"],
-        // Usage comes with the last chunk, asked for or not.
+        // Usage arrives with the last chunk, whether requested or not.
         streamUsage: "none",
         renameFields: { seed: "random_seed" },
         toolChoice: "any",
@@ -256,7 +256,7 @@ export const labs: readonly Backend[] = [
         },
       },
       "cohere-embed": { base: "../../v2" },
-      // It ranks texts and gives none back; the gateway does.
+      // The API ranks texts but does not return them. The gateway adds them.
       rerank: { base: "../../v2", returnsDocuments: false, textOnly: true, dropFields: ["user"] },
     },
   },

@@ -1,4 +1,5 @@
-// Servers of one's own. What they keep is the operator's to say; what they cost, too (`price: free`).
+// Self-hosted servers. The operator configures their data retention and their price (`price:
+// free`).
 import type { Backend } from "./row-backend.ts";
 import { but, plain } from "./row-dialects.ts";
 
@@ -110,7 +111,7 @@ export const local: readonly Backend[] = [
           },
         ],
       },
-      // Images older than February 2026 answer these two with 404.
+      // Container images older than February 2026 return 404 for messages and responses.
       messages: { thinking: "budget" },
       responses: {},
       completions: {},

@@ -1,9 +1,10 @@
-// Cloud platforms that put several vendors' protocols behind one account. Where they are depends on the account, so
-// `base_url` is required. Models are named by the account's own deployments or profiles, and are not listed here.
+// Cloud platforms that offer the protocols of several vendors in one account. The URL depends on
+// the account, so `base_url` is required. Models have the names of the account's own deployments or
+// profiles, so they are not listed here.
 import type { Backend } from "./row-backend.ts";
 import { but } from "./row-dialects.ts";
 
-/** Claude by region and worldwide, as inference profiles name it. */
+/** Names of Claude inference profiles, regional and global. */
 const CLAUDE = ["", "us.", "eu.", "apac.", "jp.", "au.", "ca.", "in.", "us-gov.", "global."].map(
   (region) => `${region}anthropic.*`,
 );
@@ -47,7 +48,7 @@ export const platforms: readonly Backend[] = [
     unverified: ["limits"],
     models: false,
     auth: { header: "x-api-key" },
-    // It is Claude on every platform: its signatures are one family.
+    // Signatures of Claude are valid on every platform.
     protocols: {
       messages: {
         signer: "messages",

@@ -1,5 +1,5 @@
-// Gateways like this one, with providers behind them. What must be kept secret is passed on, so that the inner one
-// fails closed too.
+// Gateways like this one, with providers behind them. Privacy requirements are forwarded, so the
+// inner gateway fails closed too.
 import type { Backend } from "./row-backend.ts";
 import { plain } from "./row-dialects.ts";
 

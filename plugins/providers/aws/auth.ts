@@ -1,17 +1,20 @@
-// How a request is let in: a bearer token as it is, or a signature by the service's clock. Keys that end are fetched anew, and a
-// clock that is wrong here is set by what the service says it is there.
+// Authentication with a bearer token or a request signature. Expiring keys are refreshed. If the
+// local clock is wrong, signatures use the time of the service's responses.
 import type { AuthRejection, HeadersOut, SignableRequest, TokenAuth } from "tollgate/plugin";
 import { parsed, textOf } from "./json.ts";
 import type { AwsAccount, CredentialCache } from "./aws-credentials.ts";
 import { nameOf } from "./errors.ts";
 import { signRequest } from "./signer.ts";
 
-/** How far the service's clock is from ours, in milliseconds. One for all services: they keep one time. */
+/**
+ * How far the service's clock is ahead of the local clock, in milliseconds. Shared by all services,
+ * which have the same time.
+ */
 export interface ServiceClock {
   aheadMs: number;
 }
 
-/** As a request is let in at one service. */
+/** Returns the authentication for one service. */
 export function awsAuth(
   keys: CredentialCache,
   clock: ServiceClock,
@@ -54,14 +57,18 @@ const wordsOf = ({ body }: AuthRejection): string => {
   return textOf(json?.["message"]) ?? textOf(json?.["Message"]) ?? "";
 };
 
-/** A signature is good for five minutes on either side of the service's time. */
+/**
+ * Errors for a wrong time. A signature is valid for 5 minutes before and after the service's time.
+ */
 const SKEW_ERRORS = /^(?:RequestTimeTooSkewed|RequestExpired|RequestInTheFuture)/;
 const SKEW_TEXT = /signature (?:expired|not yet current)|time ?skew/i;
 
 const isSkewed = (refusal: AuthRejection): boolean =>
   SKEW_ERRORS.test(errorNameIn(refusal)) || SKEW_TEXT.test(wordsOf(refusal));
 
-/** Less than this is no clock that is wrong: the same signature would be refused again. */
+/**
+ * Smaller differences do not count as clock skew, since the same signature would be rejected again.
+ */
 const MIN_SKEW_MS = 5_000;
 
 function adjustClock(clock: ServiceClock, { headers }: AuthRejection): boolean {

@@ -1,9 +1,10 @@
-// Where the keys come from that sign: the operator's own words, the environment, or the chain of AWS's SDK, which knows profiles,
-// single sign-on, roles of pods, containers and machines.
+// Sources of signing keys: the configuration, the environment, or the credential chain of the AWS
+// SDK. The chain supports profiles, single sign-on, and the roles of pods, containers, and
+// machines.
 import { fail } from "tollgate/plugin";
 import type { SigningKeys } from "./signer.ts";
 
-/** One credential, as an operator writes it. */
+/** A credential as configured by the operator. */
 export interface AwsAccount {
   readonly api_key?: string;
   readonly access_key_id?: string;
@@ -49,7 +50,7 @@ export const accountSchema = {
   },
 } as const;
 
-/** The variables that are read. */
+/** Environment variables that are read. */
 export const ENV_VARIABLES = [
   "AWS_BEARER_TOKEN_BEDROCK",
   "AWS_ACCESS_KEY_ID",
@@ -59,7 +60,7 @@ export const ENV_VARIABLES = [
   "AWS_DEFAULT_REGION",
 ] as const;
 
-/** What goes on a request: a bearer token, or keys that sign it. */
+/** Authenticates a request: a bearer token or signing keys. */
 export type AwsCredential = { readonly bearer: string } | SigningKeys;
 
 type CredentialChain = (options?: { forceRefresh?: boolean }) => Promise<{
@@ -68,10 +69,10 @@ type CredentialChain = (options?: { forceRefresh?: boolean }) => Promise<{
   readonly sessionToken?: string;
 }>;
 
-/** Proofs by account. */
+/** Credentials by account. */
 export interface CredentialCache {
   get(account: AwsAccount): AwsCredential | Promise<AwsCredential>;
-  /** Whether there is another one than the service has called over. */
+  /** Renews a rejected credential. Resolves with whether a different one is available. */
   renew(account: AwsAccount): Promise<boolean>;
 }
 
@@ -83,7 +84,7 @@ export function createCredentialCache(env: (name: string) => string | undefined)
     if (known) return known;
     const made = loadChain(profile);
     chains.set(key, made);
-    // A failure is not kept: the next request asks again.
+    // A failure is not cached, so the next request tries again.
     made.catch(() => chains.delete(key));
     return made;
   };

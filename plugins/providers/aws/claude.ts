@@ -1,5 +1,6 @@
-// Claude by InvokeModel: the messages protocol without `model` and `stream`, which stand in the address, with the version in the
-// body, and with its events in binary frames. Equal id, so a messages client's bytes travel as they came.
+// Claude through InvokeModel: the messages protocol without `model` and `stream`, which are in the
+// URL, with the version in the body, and with events in binary frames. The protocol ID is that of
+// the messages protocol, so the bytes of a messages client are forwarded unchanged.
 import type {
   CallContext,
   ClientHalf,
@@ -18,22 +19,24 @@ import { parsed, textOf } from "./json.ts";
 import { modelPath } from "./model-path.ts";
 import { parseAwsError } from "./errors.ts";
 
-/** What Bedrock has taken from the beginning. A client that names a newer date is answered in that. */
+/** The first API version of Bedrock. If a client requests a newer date, that version is used. */
 const VERSION = "bedrock-2023-05-31";
-/** Anthropic's own first version, which all its clients named for years: Bedrock has another name for it. */
+/** Anthropic's first API version, which clients sent for years. Bedrock has another name for it. */
 const FIRST_ANTHROPIC_VERSION = "2023-06-01";
 
 const REVIEWED: FieldAllowlist = [
   ["its version, and what it may try", valueFields("anthropic_version anthropic_beta")],
 ];
 
-/** The name that Anthropic has for a model: profiles, ARNs and ids of the service have it in them. */
+/** Returns Anthropic's name of a model. Profiles, ARNs, and model IDs contain it. */
 export const bareName = (model: string): string =>
   /(?:^|[./])anthropic\.(claude[^/]*)$/.exec(model)?.[1] ?? model;
 
 export const isClaude = (model: string): boolean => bareName(model) !== model;
 
-/** `betas`: which of the beta features that clients ask for are asked of Bedrock. */
+/**
+ * Creates the protocol. `betas`: the client-requested beta features that are forwarded to Bedrock.
+ */
 export function bedrockClaude(betas: readonly string[]): Protocol<"chat"> {
   const own = messages({ ...claude, countsTokens: false });
   const client = own.client as ClientHalf<"chat">;
@@ -64,7 +67,7 @@ export function bedrockClaude(betas: readonly string[]): Protocol<"chat"> {
   };
 }
 
-/** The same call, under the name by which it is known what the model takes. */
+/** Returns the same call with the model's Anthropic name, by which its capabilities are known. */
 export const withAnthropicName = (of: CallContext): CallContext => ({
   actionType: of.actionType,
   action: of.action,
@@ -77,7 +80,7 @@ export const withAnthropicName = (of: CallContext): CallContext => ({
   reportLoss: (field, how, code) => of.reportLoss(field, how, code),
 });
 
-/** What stands in headers elsewhere stands in the body here. */
+/** Moves values that other providers receive as headers into the body. */
 function moveHeadersToBody(out: Outgoing, of: CallContext, betas: readonly string[]): void {
   out.remove("model");
   out.remove("stream");
@@ -99,7 +102,7 @@ function moveHeadersToBody(out: Outgoing, of: CallContext, betas: readonly strin
   for (const name of ["anthropic-version", "anthropic-beta"]) out.setHeader(name);
 }
 
-/** All streams are, but for what says that it is not. */
+/** Streams are framed unless their content type says otherwise. */
 const isFramed = (headers: HeadersIn): boolean =>
   !(headers["content-type"] ?? "").startsWith("text/event-stream");
 
@@ -115,7 +118,10 @@ function unframedPassthrough(inner: PassthroughStream): PassthroughStream {
   };
 }
 
-/** The events in the frames, as the protocol's own stream has them. What one read brought goes on in one piece. */
+/**
+ * Extracts the events from the frames as a server-sent event stream. All events of one read are
+ * passed on together.
+ */
 function createUnframingDecoder(inner: Decoder): Decoder {
   let pieces: Buffer[] = [];
   const frames = createFrameReader((frame) => {
@@ -148,7 +154,8 @@ const LF = 10;
 const CR = 13;
 
 function toSseEvent(json: Buffer): Buffer[] {
-  // Between its members JSON may have line ends, and nowhere else: in an event a space says the same.
+  // JSON contains line ends only between its members, and a server-sent event cannot contain them.
+  // A space has the same meaning.
   if (json.includes(LF) || json.includes(CR))
     for (let i = 0; i < json.length; i++) if (json[i] === LF || json[i] === CR) json[i] = 32;
   const type = TYPE.exec(json.toString("latin1", 0, 64))?.[1];

@@ -1,4 +1,4 @@
-// What the service has that speaks as others do, with events as text: OpenAI's protocols, and Anthropic's.
+// Bedrock's endpoints for OpenAI's and Anthropic's protocols, with events as text.
 import type { Auth, ProtocolEndpoint } from "tollgate/plugin";
 import { chatCompletions } from "tollgate/protocols/chat-completions";
 import { claude, messages } from "tollgate/protocols/messages";
@@ -9,7 +9,7 @@ import { parseAwsError } from "./errors.ts";
 
 type Serves = (model: string) => boolean;
 
-/** Refusals before the protocol is reached are the service's own. */
+/** Errors that occur before the protocol is reached have AWS's own format. */
 const withAwsErrors = <P extends ProtocolEndpoint["protocol"]>(protocol: P): P => {
   const client = protocol.client!;
   return {

@@ -1,5 +1,5 @@
-// Vectors by InvokeModel. Titan embeds one text a call, so a request is as many calls; Cohere's wire is its own, with the count in
-// a header.
+// Embeddings through InvokeModel. Titan embeds one text per call, so a request takes one call per
+// text. Cohere has its own API format, with the token count in a header.
 import {
   fail,
   type Call,
@@ -22,7 +22,10 @@ interface Embedded {
   readonly tokens: number | undefined;
 }
 
-/** Of one that fails the others are no answer: an index that shifts is worse than an error. What was embedded is billed. */
+/**
+ * Embeds texts with Titan. If one text fails, the request fails, because shifted indexes would be
+ * worse than an error. Completed texts are billed.
+ */
 export async function* embedWithTitan(r: EmbeddingRequest, call: Call): AsyncGenerator<ModelEvent> {
   const texts = requireTextInputs(r, call);
   if (r.dtype !== undefined && r.dtype !== "float")
@@ -57,7 +60,7 @@ export async function* embedWithTitan(r: EmbeddingRequest, call: Call): AsyncGen
   yield { type: "finish", reason: "stop" };
 }
 
-/** Without the count of one there is no count of all. */
+/** Returns the total usage, or no usage if a count is missing. */
 function totalUsage(made: readonly Embedded[]): { input?: number } {
   let input = 0;
   for (const { tokens } of made) {
@@ -80,9 +83,9 @@ async function embedText(
   return { vector, tokens: countOf(response["inputTextTokenCount"]) };
 }
 
-/** Cohere's own wire, as Bedrock has it. */
+/** Cohere's API format on Bedrock. */
 export function bedrockCohere(): Protocol<"embedding"> {
-  // Bedrock's requests are made here only: no client speaks its format to the gateway.
+  // Requests in this format are only sent to Bedrock, so the protocol has no server half.
   const { server: _, ...own } = cohereEmbeddings();
   const client = own.client!;
   return {

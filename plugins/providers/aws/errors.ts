@@ -1,9 +1,10 @@
-// What AWS says when it says no: a name in a header or beside an event, and words in `message` or `Message`. The name decides.
+// Parses AWS errors: a name in a header or next to an event, and a text in `message` or `Message`.
+// The name determines the kind.
 import type { ErrorKind, Fault, HeadersIn } from "tollgate/plugin";
 import { parseError } from "tollgate/protocols/codec";
 import { parsed, textOf } from "./json.ts";
 
-/** By the service's own names, in small letters. */
+/** Error kinds by AWS's error names in lowercase. */
 const KIND_BY_NAME = new Map<string, ErrorKind>([
   ["throttlingexception", "rate_limited"],
   ["toomanyrequestsexception", "rate_limited"],
@@ -22,23 +23,26 @@ const KIND_BY_NAME = new Map<string, ErrorKind>([
   ["resourcenotfoundexception", "not_found"],
 ]);
 
-/** Of a model that this account has not been let to use: another credential or provider may have it. */
+/**
+ * Error text for a model that this account has no access to. Another credential or provider may
+ * have access.
+ */
 const NO_MODEL_ACCESS = /access to the model/i;
-/** Of words that a model that draws will not have. */
+/** Error text for a prompt that an image model rejects. */
 const FILTERED = /blocked by our content filters/i;
 const PROFILE_REQUIRED = /on-demand throughput/i;
 
-/** A refusal with a status of its own. */
+/** Parses an error response. */
 export function parseAwsError(status: number, headers: HeadersIn, body: Buffer): Fault {
   const named = nameOf(headers["x-amzn-errortype"]);
   const fault = parseError(status, headers, withMessageField(body));
   return classifyError(named ?? errorTypeIn(body), fault);
 }
 
-/** The same inside a stream that has begun. */
+/** Parses an error within a stream. */
 export function parseAwsStreamError(name: string, payload: Buffer): Fault {
   const fault = parseError(200, {}, withMessageField(payload));
-  // Without a status the words alone would make it a failure of the provider.
+  // Without a status, the text alone would classify the error as a provider failure.
   const kind = /^validation/i.test(name) ? "invalid" : "upstream";
   return classifyError(name, { ...fault, kind, message: messageOf(payload) ?? fault.message });
 }
@@ -59,7 +63,10 @@ function classifyError(name: string | undefined, fault: Fault): Fault {
   return { ...fault, ...code, ...(own && { kind: own }) };
 }
 
-/** "ThrottlingException:http://…" in the header, "com.amazon…#ThrottlingException" in older bodies. */
+/**
+ * Returns the error name from "ThrottlingException:http://…" in the header or
+ * "com.amazon…#ThrottlingException" in older bodies.
+ */
 export function nameOf(value: unknown): string | undefined {
   const text = textOf(Array.isArray(value) ? value[0] : value);
   const name = text?.split(":", 1)[0]!.split("#").at(-1)!.trim();
@@ -77,7 +84,7 @@ function messageOf(body: Buffer): string | undefined {
   );
 }
 
-/** Its words under the name by which all errors are read. */
+/** Returns the body with the error text under the name that the common parser reads. */
 function withMessageField(body: Buffer): Buffer {
   const message = messageOf(body);
   return message === undefined ? body : Buffer.from(JSON.stringify({ message }));

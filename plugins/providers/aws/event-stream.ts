@@ -1,23 +1,24 @@
-// application/vnd.amazon.eventstream: frames of [length][length of headers][checksum] headers payload [checksum], cut in any
-// way. Linear in the bytes, whatever the pieces are: a frame is put together once. No frame is held that is longer than the bound.
+// Reads application/vnd.amazon.eventstream: frames of [length][length of headers][checksum] headers
+// payload [checksum], split at any byte. The cost is linear in the bytes for any chunk size,
+// because each frame is assembled once. Frames longer than the limit are rejected.
 import { crc32 } from "node:zlib";
 import { fail } from "tollgate/plugin";
 
-/** One message, as it came. */
+/** A message as received. */
 export interface EventFrame {
-  /** Its headers that are text, by name. */
+  /** Text headers by name. */
   readonly headers: ReadonlyMap<string, string>;
   readonly payload: Buffer;
 }
 
-/** Takes the bytes of a stream. */
+/** Receives the bytes of a stream. */
 export interface FrameReader {
   push(chunk: Buffer): void;
-  /** Throws where half a frame is left. */
+  /** Throws if the stream ends within a frame. */
   end(): void;
 }
 
-/** The format's own bound on a message; no event of a model comes near it. */
+/** Maximum message size of the format, in bytes. Model events are far smaller. */
 const MAX_FRAME_BYTES = 16 * 1024 * 1024;
 const MAX_HEADER_BYTES = 128 * 1024;
 const PRELUDE = 12;
@@ -26,11 +27,13 @@ const MIN_FRAME_BYTES = PRELUDE + 4;
 const failCorruptFrame = (what: string): never =>
   fail("upstream", `The provider's event stream is broken: ${what}.`, { code: "bad_stream" });
 
-/** Calls `on` for each frame, in order. Both checksums of each are checked. */
+/**
+ * Creates a reader that calls `on` for each frame in order. Verifies both checksums of each frame.
+ */
 export function createFrameReader(on: (frame: EventFrame) => void): FrameReader {
   let held: Buffer[] = [];
   let size = 0;
-  /** Of the frame that has begun; 0 until its prelude is whole. */
+  /** Length of the current frame, or 0 until its prelude is complete. */
   let length = 0;
   const take = (bytes: number): Buffer => {
     const all = held.length === 1 ? held[0]! : Buffer.concat(held, size);
@@ -38,7 +41,9 @@ export function createFrameReader(on: (frame: EventFrame) => void): FrameReader 
     held = size > 0 ? [all.subarray(bytes)] : [];
     return all.subarray(0, bytes);
   };
-  /** Many small pieces are put together here at most once for each frame. */
+  /**
+   * Returns the start of the buffered bytes. Small chunks are joined here at most once per frame.
+   */
   const peek = (): Buffer => {
     if (held[0]!.length < PRELUDE) held = [Buffer.concat(held, size)];
     return held[0]!;
@@ -86,7 +91,7 @@ function frameOf(frame: Buffer): EventFrame {
   return { headers: headersIn(frame.subarray(PRELUDE, from)), payload: frame.subarray(from, end) };
 }
 
-/** How long a value is, by its type; those of two kinds say it themselves. */
+/** Length of a header value by its type. The two undefined types contain their own length. */
 const WIDTHS: readonly (number | undefined)[] = [0, 0, 1, 2, 4, 8, undefined, undefined, 8, 16];
 const TEXT = 7;
 

@@ -1,5 +1,5 @@
-// Pictures by InvokeModel, drawn from words: Amazon's own models have one body, Stability's another. AWS's pages say both, and that
-// what a filter held back is told inside an answer that is a success.
+// Image generation from text through InvokeModel. Amazon's own models and Stability's have
+// different bodies, which AWS documents. A filtered image is reported within a successful response.
 import {
   fail,
   type Call,
@@ -12,9 +12,9 @@ import { requireSupported, ratioOf, sizeOf, sniffImage } from "tollgate/protocol
 import { listOf, objectOf, some, textOf } from "./json.ts";
 import { invokeModel } from "./invoke-model.ts";
 
-/** What Stability's models draw. */
+/** Aspect ratios of Stability's models. */
 const RATIOS = ["16:9", "1:1", "21:9", "2:3", "3:2", "4:5", "5:4", "9:16", "9:21"];
-/** Amazon's two, by the words that clients have for how good. */
+/** Amazon's two quality levels, by the names that clients send. */
 const QUALITIES: Readonly<Record<string, string>> = {
   low: "standard",
   medium: "standard",
@@ -43,7 +43,8 @@ export async function* generateImages(r: ImageRequest, call: Call): AsyncGenerat
   const drawn = listOf(response["images"]).flatMap((one) => textOf(one) ?? []);
   const held = filterReason(response);
   if (drawn.length === 0) failNoImage(held);
-  // One that is held back has no other place: of several, the others are an answer.
+  // If only some images are withheld, the others are returned. A translation warning is the only
+  // way to report the withheld ones.
   if (held !== undefined) call.reportLoss("n", "approximated", "filtered");
   yield { type: "start" };
   for (const [index, base64] of drawn.entries()) {
@@ -107,7 +108,7 @@ function reportForeignFields(r: ImageRequest, call: Call): void {
   for (const field in lost) if (lost[field] !== undefined) call.reportLoss(field, "dropped");
 }
 
-/** Why pictures are missing: Amazon's `error`, Stability's reasons. */
+/** Returns why images are missing, from Amazon's `error` or Stability's reasons. */
 const filterReason = (response: JsonObject): string | undefined =>
   textOf(response["error"]) ?? listOf(response["finish_reasons"]).map(textOf).find(Boolean);
 

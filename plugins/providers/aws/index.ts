@@ -1,5 +1,6 @@
-// AWS: Bedrock by its own protocols. Claude by InvokeModel, every other model that chats by Converse, Titan's and Cohere's vectors,
-// pictures, rankings; and what the service has that speaks as others do, on its runtime and on Mantle.
+// AWS Bedrock. Claude uses InvokeModel, and every other chat model uses Converse. Titan and Cohere
+// embeddings, images, and reranking have their own APIs. OpenAI's and Anthropic's protocols are
+// available on the runtime and on Mantle.
 import { defineProvider, type ProviderClient, type Facts } from "tollgate/plugin";
 import { awsAuth, type ServiceClock } from "./auth.ts";
 import { bedrockClaude } from "./claude.ts";
@@ -12,9 +13,10 @@ import { bedrockRerank } from "./rerank.ts";
 import { bedrockCohere, embedWithTitan } from "./embeddings.ts";
 import { usesApi } from "./model-api.ts";
 
-// Models that must be listed to be asked. Those that rank are named by AWS's page on rerank (docs.aws.amazon.com/bedrock/latest/userguide,
-// rerank-supported); of those that embed, AWS's pages were read for Cohere's third version only: the names of the others, and of those
-// that draw, are as public code has them. What they cost is not said here: no source of AWS's own was read for it.
+// Models that must be listed to be callable. The names of rerank models are from AWS's
+// documentation (docs.aws.amazon.com/bedrock/latest/userguide, rerank-supported). Among embedding
+// models, only Cohere's third version was verified there. The other embedding and image model names
+// are from public code. Prices are omitted, because no AWS source was checked.
 const facts: Facts = {
   asOf: "2026-11-23",
   models: [

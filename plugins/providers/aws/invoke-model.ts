@@ -1,4 +1,5 @@
-// One call of InvokeModel by a kind of work that has a wire of its own: a body there, a body back.
+// Calls InvokeModel once, for operations with their own API format: sends a body and returns the
+// response body.
 import { fail, type Call, type JsonObject } from "tollgate/plugin";
 import { parsed } from "./json.ts";
 import { modelPath } from "./model-path.ts";

@@ -1,4 +1,4 @@
-// Which of the service's protocols a model is asked in: its name says so, or the operator does.
+// Selects the API for a model by the model's name or by the operator's patterns.
 import { isClaude } from "./claude.ts";
 import { isAmazonImageModel, isStability } from "./images.ts";
 
@@ -13,16 +13,18 @@ export type ModelApi =
   | "mantle"
   | "mantle claude";
 
-/** Patterns of models, as the operator wrote them. */
+/** Model patterns as configured by the operator. */
 export interface ApiPatterns {
   readonly claude: readonly string[];
   readonly openai: readonly string[];
   readonly mantle: readonly string[];
-  /** A guardrail stands before every chat: then Claude is asked in Converse too, which has a word for it. */
+  /**
+   * Whether a guardrail applies to chat. Claude then uses Converse too, which supports guardrails.
+   */
   readonly hasGuardrail: boolean;
 }
 
-/** For each way, whether a model goes by it: each goes by one. */
+/** Returns a predicate that selects the models of an API. Each model belongs to exactly one API. */
 export const usesApi =
   (patterns: ApiPatterns) =>
   (way: ModelApi) =>

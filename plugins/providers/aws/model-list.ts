@@ -1,4 +1,5 @@
-// What the account may call: foundation models, and the profiles through which most of them are asked.
+// Lists the models that the account can call: foundation models, and the inference profiles through
+// which most of them are called.
 import {
   fail,
   type JsonObject,
@@ -9,7 +10,7 @@ import {
 import { listOf, objectOf, parsed, textOf } from "./json.ts";
 import { parseAwsError } from "./errors.ts";
 
-/** No account has more pages of profiles than this. */
+/** Maximum number of pages of profiles. */
 const MAX_PAGES = 20;
 
 export async function fetchModelList(line: ProviderClient, control: string): Promise<ModelInfo[]> {
@@ -43,7 +44,7 @@ function operationOf(row: JsonObject): Operation | undefined {
   return makes.includes("TEXT") ? "chat" : undefined;
 }
 
-/** A profile makes what the models behind it make. */
+/** Returns the models of a profile. A profile has the operation of the models behind it. */
 function toProfileModels(row: JsonObject, kinds: ReadonlyMap<string, Operation>): ModelInfo[] {
   const model = textOf(row["inferenceProfileId"]);
   const behind = textOf(objectOf(listOf(row["models"])[0])?.["modelArn"])

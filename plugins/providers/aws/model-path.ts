@@ -1,4 +1,5 @@
-// Where a model is asked. Its name is one step of the address, whatever is in it: ARNs have slashes and colons.
+// Builds the URL path of a model. The name is one encoded segment, because ARNs contain slashes and
+// colons.
 import { fail } from "tollgate/plugin";
 
 export function modelPath(model: string, verb: string): string {

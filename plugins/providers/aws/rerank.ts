@@ -1,4 +1,5 @@
-// Rankings by the agent runtime. Nothing is counted in its answer: what is billed is the number of documents.
+// Reranking through the agent runtime. Its response contains no usage, and the number of documents
+// is billed.
 import {
   fail,
   rerankOperation,
@@ -12,7 +13,7 @@ import { valueFields } from "tollgate/protocols/references";
 import { listOf, objectOf, parsed, textOf } from "./json.ts";
 import { parseAwsError } from "./errors.ts";
 
-/** `arnOf`: the full name of a model, which is what this service wants. */
+/** Creates the protocol. `arnOf` returns a model's ARN, which this service requires. */
 export const bedrockRerank = (arnOf: (model: string) => string): Protocol<"rerank"> => ({
   id: "bedrock-rerank",
   operationSpec: rerankOperation,

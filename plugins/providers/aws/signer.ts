@@ -1,24 +1,24 @@
-// Signature Version 4: a request is signed with a key that is derived for the day, the region and the service. Pure: the clock
-// is the caller's.
+// Signature Version 4: signs a request with a key derived for the day, region, and service. The
+// function is pure: the caller provides the time.
 import { createHash, createHmac } from "node:crypto";
 
-/** What signs: a pair of keys, and the token of those that end. */
+/** A pair of access keys, and a session token if the keys are temporary. */
 export interface SigningKeys {
   readonly id: string;
   readonly secret: string;
   readonly token?: string | undefined;
 }
 
-/** A request, and the service that it is signed for. */
+/** A request to sign, and the service to sign it for. */
 export interface SigningRequest {
   readonly method: string;
   readonly url: URL;
-  /** The body's media type, where there is a body. */
+  /** Content type of the body, if there is a body. */
   readonly type: string | undefined;
   readonly body: Buffer | null;
   readonly region: string;
   readonly service: string;
-  /** Unix milliseconds, as the service's clock has them. */
+  /** Time of the service's clock in Unix milliseconds. */
   readonly now: number;
 }
 
@@ -26,14 +26,14 @@ const sha256 = (data: string | Buffer): string => createHash("sha256").update(da
 const hmac = (key: string | Buffer, data: string): Buffer =>
   createHmac("sha256", key).update(data).digest();
 
-/** Everything but letters, digits and `-_.~`: the signature leaves no room for another spelling. */
+/** Percent-encodes everything except letters, digits, and `-_.~`, as the signature requires. */
 const encoded = (text: string): string =>
   encodeURIComponent(text).replace(
     /[!'()*]/g,
     (c) => `%${c.charCodeAt(0).toString(16).toUpperCase()}`,
   );
 
-/** The headers that sign it. */
+/** Returns the headers with the signature. */
 export function signRequest(keys: SigningKeys, of: SigningRequest): Record<string, string> {
   const stamp = new Date(of.now).toISOString().replace(/[-:]|\.\d{3}/g, "");
   const day = stamp.slice(0, 8);
@@ -69,7 +69,10 @@ export function signRequest(keys: SigningKeys, of: SigningRequest): Record<strin
   };
 }
 
-/** As it stands on the wire, and each step encoded once more: a colon is `%3A` there and `%253A` here. */
+/**
+ * Encodes each segment of the URL's path once more: a colon is `%3A` in the URL and `%253A` in the
+ * signature.
+ */
 const pathOf = ({ pathname }: URL): string => pathname.split("/").map(encoded).join("/");
 
 function queryOf({ searchParams }: URL): string {

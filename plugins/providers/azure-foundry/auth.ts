@@ -1,5 +1,5 @@
-// How a request is let in: a key, or a token of Entra ID that a client secret, a federated workload, the machine's own identity, or
-// Azure's own library gives.
+// Authentication with a key or an Entra ID token. The token comes from a client secret, a federated
+// workload, a managed identity, or the Azure Identity library.
 import { createHash } from "node:crypto";
 import {
   AccountTokens,
@@ -12,7 +12,7 @@ import {
 import { tokenFromAzureIdentity } from "./azure-identity.ts";
 import { requestToken, type TokenRequest } from "./token-request.ts";
 
-/** One credential, as an operator writes it. */
+/** A credential as configured by the operator. */
 export interface AzureAccount {
   readonly api_key?: string;
   readonly tenant_id?: string;
@@ -51,7 +51,7 @@ export const accountSchema = {
   },
 } as const;
 
-/** The variables that are read. */
+/** Environment variables that are read. */
 export const ENV_VARIABLES = [
   "AZURE_TENANT_ID",
   "AZURE_CLIENT_ID",
@@ -59,16 +59,16 @@ export const ENV_VARIABLES = [
   "IDENTITY_HEADER",
 ] as const;
 
-/** Where the machine gives its identity. */
+/** Address of the machine's identity service. */
 const IMDS_TOKEN_URL = "http://169.254.169.254/metadata/identity/oauth2/token";
 
-/** What a surface lets in: the header of a key, and the audience of a token. */
+/** Authentication of an endpoint: the header for a key, and the scope of a token. */
 export interface SurfaceAuth {
   readonly header: string;
   readonly scope: string;
 }
 
-/** Where Entra ID is asked, and with which file a federated workload asks. */
+/** URL of Entra ID, and the token file of a federated workload. */
 export interface EntraEndpoints {
   readonly loginUrl: string;
   readonly file: string;
@@ -131,7 +131,7 @@ async function tokenRequestFor(
   };
   if (account.from === "workload") {
     form["client_assertion_type"] = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
-    // It is written anew every hour.
+    // The file is read for each token, because it is rewritten every hour.
     form["client_assertion"] = (await readFile(file)).toString().trim();
   } else if (account.client_secret === undefined)
     return fail("upstream_auth", "The credential has no client_secret.", { code: "no_credential" });
@@ -140,7 +140,10 @@ async function tokenRequestFor(
   return { url, form };
 }
 
-/** A platform's own address where there is one, else the machine's. */
+/**
+ * Creates the token request of a managed identity. Uses the platform's own endpoint if there is
+ * one, otherwise the machine's.
+ */
 function managedIdentityRequest(
   env: Context["env"],
   scope: string,

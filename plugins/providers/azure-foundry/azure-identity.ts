@@ -1,7 +1,8 @@
-// What Azure's own library finds: sign-ins of its tools, certificates, all that is not asked for here.
+// Gets a token from the Azure Identity library, which supports CLI sign-ins, certificates, and
+// other sources that this package does not implement.
 import { fail, type MintedToken } from "tollgate/plugin";
 
-/** Of the library, what is asked here: it is not there unless the operator wants it. */
+/** The used part of the library. The library is optional. */
 interface AzureIdentityModule {
   readonly DefaultAzureCredential: new () => {
     getToken(

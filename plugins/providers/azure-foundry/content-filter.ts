@@ -1,8 +1,8 @@
-// What Azure's content filter says: a refusal names the categories that it was for.
+// Adds details of Azure's content filter to errors: the categories that caused a rejection.
 import type { ClientHalf, Fault, JsonObject, Operation, Protocol } from "tollgate/plugin";
 import { asObject } from "tollgate/protocols/compatible";
 
-/** The same protocol, whose refusals tell of the filter. */
+/** Returns the protocol with filter details in its errors. */
 export function withContentFilterDetails<K extends Operation>(protocol: Protocol<K>): Protocol<K> {
   const client = protocol.client as ClientHalf<K>;
   return {
@@ -15,7 +15,7 @@ export function withContentFilterDetails<K extends Operation>(protocol: Protocol
   };
 }
 
-/** The categories that were met, under the names that Azure has for them. */
+/** Adds the names of the matched categories, as Azure names them. */
 function addFilterCategories(fault: Fault, body: Buffer): Fault {
   const inner = innerErrorIn(body);
   if (!inner || inner["code"] !== "ResponsibleAIPolicyViolation") return fault;

@@ -1,5 +1,5 @@
-// The surfaces of a resource: v1, where a deployment is named in the body; deployments, where it stands in the address beside a
-// version; and Anthropic's.
+// The endpoints of a resource: v1, with the deployment in the body; deployments, with the
+// deployment in the path and an API version in the query; and Anthropic's.
 import type { Auth, CallContext, ProtocolEndpoint } from "tollgate/plugin";
 import { fail } from "tollgate/plugin";
 import { chatCompletions } from "tollgate/protocols/chat-completions";
@@ -11,7 +11,7 @@ import { withContentFilterDetails } from "./content-filter.ts";
 
 type Serves = (model: string) => boolean;
 
-/** `version`: of the deployments' surface; without one all is asked at v1. */
+/** `version`: API version for the deployments endpoint. If unset, all requests use v1. */
 export function openAiEndpoints(
   resource: string,
   auth: Auth<AzureAccount>,
@@ -34,7 +34,7 @@ export function openAiEndpoints(
       protocol: withContentFilterDetails(chatCompletions()),
       paths: { generate: at("chat/completions") },
     },
-    // Where deployments stand in addresses, responses do not.
+    // The responses API has no deployment in its path, even on the deployments endpoint.
     {
       ...own,
       protocol: withContentFilterDetails(responses()),
@@ -61,7 +61,7 @@ export const anthropicEndpoint = (
   headers: { "anthropic-version": "2023-06-01" },
 });
 
-/** A deployment's name is one step of the address, whatever is in it. */
+/** Encodes a deployment name as one path segment. */
 function encodeDeployment(model: string): string {
   if (model === "" || model === "." || model === "..")
     fail("not_found", `There is no deployment ${model}.`, {

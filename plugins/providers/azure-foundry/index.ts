@@ -1,4 +1,5 @@
-// Azure AI Foundry, once Azure OpenAI: what a resource has deployed, in OpenAI's protocols, and Claude in Anthropic's.
+// Azure AI Foundry, formerly Azure OpenAI: the deployments of a resource through OpenAI's
+// protocols, and Claude through Anthropic's.
 import { defineProvider } from "tollgate/plugin";
 import { accountSchema, foundryAuth, ENV_VARIABLES } from "./auth.ts";
 import { anthropicEndpoint, openAiEndpoints } from "./endpoints.ts";

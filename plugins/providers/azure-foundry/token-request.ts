@@ -1,7 +1,7 @@
-// One question for a token, and what its answer says.
+// Sends a token request and reads its response.
 import { fail, type Context, type MintedToken } from "tollgate/plugin";
 
-/** With a form it is posted, without one it is got. */
+/** A token request. It is a POST with a form, or a GET without one. */
 export interface TokenRequest {
   readonly url: string;
   readonly form?: Readonly<Record<string, string>>;
@@ -35,7 +35,10 @@ export async function requestToken(
   });
 }
 
-/** As a number, as a text, or as the moment at which it ends: three services, three words. */
+/**
+ * Reads the token's lifetime. The three services send it as a number, as a string, or as an expiry
+ * time.
+ */
 function parseExpiresIn(said: { readonly [name: string]: unknown }): number {
   const left = Number(said["expires_in"] ?? Number.NaN);
   if (Number.isFinite(left)) return left;

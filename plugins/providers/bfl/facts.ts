@@ -1,12 +1,15 @@
-// What is known of Black Forest Labs' models. It has no list to ask for, so these are the ones that exist; an operator
-// adds others under the provider's `facts:`.
+// Metadata of Black Forest Labs' models. The API has no model list, so the existing models are
+// listed here. Operators can add others under the provider's `facts:`.
 import type { Facts, ModelInfo } from "tollgate/plugin";
 
-/** One image a job; more are as many jobs, and this many may run for one request. */
+/** Maximum number of parallel jobs per request. A job makes one image. */
 export const MAX_JOBS = 4;
 const FORMATS = ["png", "jpeg"];
 
-/** Only the prices that the vendor's own page states; the others are told with each job, and unpriced here. */
+/**
+ * Creates a model. Only prices from the vendor's own page are included. Other models are unpriced
+ * here, because each job reports its cost.
+ */
 const model = (name: string, words: string, usd?: string): ModelInfo => ({
   model: name,
   operation: "image",
@@ -31,12 +34,15 @@ export const facts: Facts = {
   ],
 };
 
-/** These take a shape instead of a size. */
+/** Whether the model takes an aspect ratio instead of a size. */
 export const takesAspectRatio = (name: string): boolean => /ultra|kontext/.test(name);
 
-/** Pictures that one job may be given. */
+/** Maximum number of input images of a job. */
 export const MAX_INPUT_IMAGES = 10;
 
-/** The field for pictures that are to be changed; the one that fills a mask has one of its own. Undefined: it takes none. */
+/**
+ * Returns the field for input images, or undefined if the model takes none. The model that fills a
+ * mask has its own field.
+ */
 export const inputImageField = (name: string): string | undefined =>
   name.endsWith("-fill") ? "image" : /^flux-2|kontext/.test(name) ? "input_image" : undefined;

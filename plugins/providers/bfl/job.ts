@@ -1,4 +1,4 @@
-// The request that starts a job, and what the service says while it runs.
+// Encodes the request that starts a job, and decodes its status.
 import {
   fail,
   type Call,
@@ -10,7 +10,7 @@ import {
 import { ratioOf, sizeOf } from "tollgate/protocols/images";
 import { inputImageField, MAX_INPUT_IMAGES, takesAspectRatio } from "./facts.ts";
 
-/** With these a request could have its result sent elsewhere. */
+/** Dropped, because they could send the result to another destination. */
 const WEBHOOK_FIELDS = ["webhook_url", "webhook_secret"];
 
 export function encodeJob(r: ImageRequest, call: Call): JsonObject {
@@ -34,7 +34,7 @@ export function encodeJob(r: ImageRequest, call: Call): JsonObject {
   };
 }
 
-/** Pictures to be changed, in the fields that these models have for them: bytes as base64, addresses as they are. */
+/** Encodes input images in the model's fields: bytes as base64, and URLs unchanged. */
 function inputImageFields({ inputImages, mask }: ImageRequest, call: Call): Record<string, string> {
   if (inputImages.length === 0 && !mask) return {};
   const field = inputImageField(call.model);
@@ -71,7 +71,7 @@ function encodeMedia(media: Media): string {
   return "base64" in media ? media.base64 : media.bytes.toString("base64");
 }
 
-/** Fields of the service's own, as the client wrote them. */
+/** Returns the service's own fields as the client sent them. */
 function passthroughFields(rest: JsonObject, call: Call): Record<string, Json | undefined> {
   const fields: Record<string, Json | undefined> = {};
   for (const [field, value] of Object.entries(rest))
@@ -83,7 +83,7 @@ function passthroughFields(rest: JsonObject, call: Call): Record<string, Json | 
 export interface Job {
   id: string;
   pollingUrl: string;
-  /** Credits; one is a cent. */
+  /** Cost in credits. A credit is 0.01 US dollars. */
   cost: number | undefined;
   megapixels: number | undefined;
 }
@@ -100,7 +100,7 @@ export function parseJob(response: JsonObject): Job {
 const counted = (value: Json | undefined): number | undefined =>
   typeof value === "number" && Number.isFinite(value) && value >= 0 ? value : undefined;
 
-/** The address of the picture once it is there; undefined while it is being made. */
+/** Returns the URL of the finished image, or undefined while the job is running. */
 export function parseResultUrl(response: JsonObject): string | undefined {
   const status = String(response["status"] ?? response["state"] ?? "");
   const result = response["result"] as JsonObject | null | undefined;
@@ -129,7 +129,7 @@ export function parseResultUrl(response: JsonObject): string | undefined {
   }
 }
 
-/** An answer that is not a success, in the service's words. */
+/** Throws the error of an unsuccessful response, with the service's message. */
 export function failJob(status: number, response: JsonObject, retryAfter: string | null): never {
   const message =
     wordsOf(response["detail"]) ?? wordsOf(response["message"]) ?? `It answered ${status}.`;

@@ -1,4 +1,4 @@
-// A plan spoken: word by word, within the limits of the request, counted as it goes.
+// Sends a planned response word by word within the limits of the request, and counts its usage.
 import { setImmediate as turn, setTimeout as sleep } from "node:timers/promises";
 import {
   fail,
@@ -15,7 +15,7 @@ import { planResponse, type ResponsePlan } from "./response-plan.ts";
 import { countTokens, truncateToTokens, splitWords } from "./tokens.ts";
 
 export const CONTEXT = 200_000;
-/** Words that are said in one go: then other requests have a turn. */
+/** Number of words to send before other requests get a turn. */
 const WORDS_PER_TURN = 100;
 
 export async function* chat(
@@ -34,7 +34,7 @@ export async function* chat(
     let pieces = splitWords(spoken.take(part.counted));
     if (part.hidden) continue;
     if (planned.failure) pieces = pieces.slice(0, planned.failure.afterWords);
-    // What was cut off before its first word was never begun.
+    // A block that is cut off before its first word is omitted.
     if (pieces.length === 0 && spoken.full && part.counted !== "") break;
     const index = spoken.blocks++;
     yield { type: "open", index, block: part.block };
@@ -54,7 +54,7 @@ export async function* chat(
 
 interface Part {
   block: OpenBlock;
-  /** Every word that the block is made of, the name of a call included. */
+  /** All text of the block for counting, including the name of a tool call. */
   counted: string;
   hidden?: boolean;
 }
@@ -70,7 +70,7 @@ function* parts({ reasoning, hidden, text, call }: ResponsePlan, r: ChatRequest)
   }
 }
 
-/** The name was said when the block was opened. */
+/** Returns the arguments only, because the name was sent when the block was opened. */
 function afterName(pieces: readonly string[], name: string): readonly string[] {
   const args = pieces.join("").slice(name.length + 1);
   return splitWords(args);
@@ -86,7 +86,7 @@ class ResponseBudget {
     this.#left = most;
   }
 
-  /** As much of it as there is room for. */
+  /** Returns as much of the text as fits into the budget. */
   take(text: string): string {
     const fitting = countTokens(text) > this.#left ? truncateToTokens(text, this.#left) : text;
     this.full ||= fitting !== text;
@@ -111,7 +111,7 @@ class ResponseBudget {
   }
 }
 
-/** Up to the first of the stop sequences, which is not said itself. */
+/** Cuts the text at the first stop sequence, which is not included. */
 function cutAtStopSequence(
   text: string,
   { output }: ChatRequest,

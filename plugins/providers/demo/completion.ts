@@ -7,7 +7,7 @@ import { countTokens, truncateToTokens, splitWords } from "./tokens.ts";
 const USUAL = 16;
 const MOST = 4_096;
 
-/** Words that could follow; the same prompt and seed, the same words. Where they shall lead to something they end in a full stop. */
+/** Returns generated words. The prompt, suffix, and seed determine the text. */
 export async function* completion(r: CompletionRequest, call: Call): AsyncGenerator<ModelEvent> {
   const [prompt] = r.prompts;
   if (call.model !== "complete")

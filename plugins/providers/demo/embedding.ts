@@ -11,13 +11,16 @@ import { countTokens } from "./tokens.ts";
 
 const DEFAULT_DIMENSIONS = 256;
 const MAX_DIMENSIONS = 4_096;
-/** As many as the models have that it stands for. */
+/** Context length of the real models that the demo imitates. */
 export const MAX_INPUT_TOKENS = 8_192;
 const MAX_INPUTS = 2_048;
-/** Texts that are embedded in one go: then other requests have a turn. */
+/** Number of texts to embed before other requests get a turn. */
 const INPUTS_PER_TURN = 16;
 
-/** A text and a task in, the same vector out, of length one. Texts that share words are near each other. */
+/**
+ * Returns vectors of length 1. The same text and task give the same vector, and texts with common
+ * words have similar vectors.
+ */
 export async function* embedding(r: EmbeddingRequest, call: Call): AsyncGenerator<ModelEvent> {
   if (call.model !== "embed")
     fail("not_found", `There is no demo/${call.model} that embeds. There is demo/embed.`, {
@@ -56,7 +59,7 @@ function refuse({ inputs, dtype = "float" }: EmbeddingRequest, width: number): v
     fail("invalid", `demo/embed takes at most ${MAX_INPUTS} inputs at a time.`, { param: "input" });
 }
 
-/** Of how many numbers each word moves. */
+/** Number of vector elements that each word changes. */
 const NUMBERS_PER_WORD = 16;
 
 function vector(
@@ -65,7 +68,7 @@ function vector(
   width: number,
 ): readonly number[] {
   const numbers = Array.from<number>({ length: width }).fill(0);
-  // A vector of length one has a direction, whatever was said.
+  // Ensures that the vector is never zero, so that it can be scaled to length 1.
   numbers[0] = 0.01;
   for (const word of words) {
     const next = createSeededRandom("embedding", word, task ?? null);

@@ -8,7 +8,7 @@ const FREE: Price = {
   tiers: { "*": [] },
 };
 
-/** Nothing is sent anywhere and nothing is written down: what was said is gone with the request. */
+/** The demo sends and stores nothing. All data is gone when the request ends. */
 export const POLICY: DataPolicy = {
   retention: { kind: "zero" },
   trains: "no",

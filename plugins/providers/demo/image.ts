@@ -4,7 +4,7 @@ import { digestOf } from "./seeded-random.ts";
 import { createScene } from "./landscape.ts";
 import { png } from "./png.ts";
 
-/** Pictures that came along, as their digest: other ones make another picture. */
+/** Returns the digest of an input image, so that other input gives another image. */
 function bytesOf(media: Media): string {
   if ("url" in media || "fileId" in media)
     return fail("unsupported", "demo/image is offline: send the image itself.", {
@@ -14,11 +14,11 @@ function bytesOf(media: Media): string {
 }
 
 const USUAL = { width: 512, height: 512 };
-/** Cells of unfinished pictures, coarse to fine. */
+/** Cell sizes of partial images, from coarse to fine. */
 const PARTIAL = [64, 32, 16];
 const CELLS: Readonly<Record<string, number>> = { low: 8, medium: 2, standard: 2, auto: 2 };
 
-/** Words and seed in, the same picture out, bit for bit. */
+/** Returns images. The same prompt and seed give the same image, bit for bit. */
 export async function* image(r: ImageRequest, call: Call): AsyncGenerator<ModelEvent> {
   if (call.model !== "image")
     fail("not_found", `There is no demo/${call.model} that draws. There is demo/image.`, {

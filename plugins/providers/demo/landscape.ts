@@ -1,15 +1,18 @@
-// A landscape out of a seed: sky, sun, and hills one behind the other. Every pixel is a function of its place, so a
-// coarse picture is the same one seen through larger cells.
+// Generates a landscape from a seed: sky, sun, and hills in layers. Every pixel depends only on its
+// position, so a coarse image is the same landscape with larger cells.
 import { createSeededRandom } from "./seeded-random.ts";
 
 export type Colour = readonly [red: number, green: number, blue: number];
-/** A column first, then a place in it: x and y from 0 to 1, y downwards. Sky may be seen through. */
+/**
+ * A function from a column to a function from a row to a color. x and y are from 0 to 1, and y
+ * points down. `sky` pixels may be transparent.
+ */
 export type Scene = (x: number) => (y: number) => { colour: Colour; sky: boolean };
 
 const LAYERS = 4;
 const SUN: Colour = [255, 244, 214];
 
-/** `aspect`: width by height, so that the sun is round. */
+/** Creates a scene. `aspect` is width divided by height, so that the sun is round. */
 export function createScene(aspect: number, ...seed: readonly unknown[]): Scene {
   const next = createSeededRandom("scene", ...seed);
   const hue = next();
@@ -49,7 +52,7 @@ const mix = (a: Colour, b: Colour, share: number): Colour => {
   return [a[0] + (b[0] - a[0]) * t, a[1] + (b[1] - a[1]) * t, a[2] + (b[2] - a[2]) * t];
 };
 
-/** Hue, saturation and lightness from 0 to 1; the hue goes round. */
+/** Converts hue, saturation, and lightness from 0 to 1. The hue wraps around. */
 function colour(hue: number, saturation: number, lightness: number): Colour {
   const a = saturation * Math.min(lightness, 1 - lightness);
   const channel = (n: number): number => {

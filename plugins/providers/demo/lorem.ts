@@ -7,13 +7,13 @@ const WORDS =
 export const DEFAULT_WORDS = 50;
 export const MAX_WORDS = 100_000;
 
-/** How many words were asked for: the last number in what was said. */
+/** Returns the number of words that the text requests: its last number. */
 export function requestedWords(text: string): number {
   const numbers = text.match(/\d{1,9}/g);
   return numbers ? Math.min(Number(numbers[numbers.length - 1]), MAX_WORDS) : DEFAULT_WORDS;
 }
 
-/** So many words, in sentences of four to eleven. */
+/** Returns a number of words in sentences of 4 to 11 words. */
 export function lorem(n: number, ...seed: readonly unknown[]): string {
   const next = createSeededRandom("lorem", ...seed);
   const sentences: string[] = [];

@@ -9,7 +9,7 @@ import { digestOf } from "./seeded-random.ts";
 
 const CATEGORIES = ["harassment", "hate", "self-harm", "sexual", "violence"] as const;
 
-/** Flags what names a category in so many words: "violence", and nothing else. */
+/** Flags text that contains the name of a category, such as "violence". */
 export async function* moderation(r: ModerationRequest, call: Call): AsyncGenerator<ModelEvent> {
   if (call.model !== "moderate")
     fail("not_found", `There is no demo/${call.model} that moderates. There is demo/moderate.`, {
@@ -23,7 +23,10 @@ export async function* moderation(r: ModerationRequest, call: Call): AsyncGenera
   yield { type: "finish", reason: "stop" };
 }
 
-/** Parts of one message have one verdict; texts one each. */
+/**
+ * Returns the texts to check. The parts of one message are checked together, and separate texts
+ * individually.
+ */
 function textsIn(input: Json): readonly string[] {
   if (typeof input === "string") return [input];
   const all = input as readonly Json[];

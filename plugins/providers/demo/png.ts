@@ -1,4 +1,5 @@
-// A scene as a PNG file. Rows are made a band at a time, so that a large picture does not keep other requests waiting.
+// Encodes a scene as PNG. Rows are rendered in bands, so that a large image does not block other
+// requests.
 import { setImmediate as turn } from "node:timers/promises";
 import { promisify } from "node:util";
 import { crc32, deflate } from "node:zlib";
@@ -10,7 +11,7 @@ const BAND = 64;
 export interface Canvas {
   width: number;
   height: number;
-  /** Side of the squares of one colour: 1 is as fine as it gets. */
+  /** Side length of a single-color square in pixels. 1 is the finest. */
   cell: number;
   transparent: boolean;
 }
@@ -42,7 +43,7 @@ export async function png(
   const head = Buffer.alloc(13);
   head.writeUInt32BE(width, 0);
   head.writeUInt32BE(height, 4);
-  // Eight bits a channel; colour, with or without transparency.
+  // 8 bits per channel, RGB or RGBA.
   head.set([8, transparent ? 6 : 2, 0, 0, 0], 8);
   return Buffer.concat([
     Buffer.from([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a]),

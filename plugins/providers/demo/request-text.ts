@@ -1,8 +1,8 @@
-// What a request says to a model that only reads words.
+// The text of a request, for models that read only text.
 import type { Block, ChatRequest } from "tollgate/plugin";
 import { countTokens } from "./tokens.ts";
 
-/** The words of a block; what has none is named in brackets. */
+/** Returns the text of a block. A block without text becomes its type in brackets. */
 export function blockText(block: Block): string {
   switch (block.type) {
     case "text":
@@ -21,7 +21,7 @@ export function blockText(block: Block): string {
   }
 }
 
-/** What a person said last. */
+/** Returns the last text of the user. */
 export function lastUserText({ turns }: ChatRequest): string {
   const last = turns.findLast(
     ({ role, blocks }) => role === "user" && blocks.some((b) => b.type !== "result"),
@@ -32,7 +32,7 @@ export function lastUserText({ turns }: ChatRequest): string {
     .join("\n");
 }
 
-/** The tool results that are not answered yet. */
+/** Returns the tool results since the last assistant turn. */
 export function pendingToolResults({
   turns,
 }: ChatRequest): readonly Extract<Block, { type: "result" }>[] {
@@ -42,7 +42,7 @@ export function pendingToolResults({
     .flatMap((turn) => turn.blocks.filter((b) => b.type === "result"));
 }
 
-/** Everything that was read: instructions, every turn, and the tools as they were declared. */
+/** Returns the number of input tokens: instructions, all turns, and tool declarations. */
 export function countInputTokens({ instructions, turns, tools }: ChatRequest): number {
   const blocks = [...instructions, ...turns.flatMap((turn) => turn.blocks)];
   return (

@@ -2,7 +2,10 @@ import { fail, type Call, type ModelEvent, type RerankRequest } from "tollgate/p
 import { digestOf } from "./seeded-random.ts";
 import { countTokens } from "./tokens.ts";
 
-/** The more of the query's words a document has, the nearer it is; of those alike the shorter one. */
+/**
+ * Ranks documents by the number of query words that they contain. If documents contain equally
+ * many, the shorter one comes first.
+ */
 export async function* rerank(r: RerankRequest, call: Call): AsyncGenerator<ModelEvent> {
   if (call.model !== "rerank")
     fail("not_found", `There is no demo/${call.model} that ranks. There is demo/rerank.`, {
@@ -32,7 +35,7 @@ const textOf = (document: RerankRequest["documents"][number]): string =>
 const wordsIn = (text: string): readonly string[] =>
   text.toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? [];
 
-/** Between 0 and 1. */
+/** Returns a score from 0 to 1. */
 function near(wanted: ReadonlySet<string>, text: string): number {
   const words = new Set(wordsIn(text));
   let shared = 0;

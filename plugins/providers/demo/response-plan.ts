@@ -1,4 +1,4 @@
-// What each model would say to a request, before limits are applied. Nothing here depends on when or where it runs.
+// Plans each model's response before limits are applied. The plan does not depend on time or place.
 import { fail, type ChatRequest, type Tool } from "tollgate/plugin";
 import { digestOf } from "./seeded-random.ts";
 import { parseFailure, type SimulatedFailure } from "./simulated-failure.ts";
@@ -8,7 +8,7 @@ import { schemaExample } from "./schema-example.ts";
 
 export interface ResponsePlan {
   reasoning?: string;
-  /** Reasoning that is done and counted, and not shown. */
+  /** Whether the reasoning is counted but not sent. */
   hidden?: boolean;
   text?: string;
   call?: { id: string; name: string; tool: "function" | "custom"; args: string };
@@ -56,7 +56,7 @@ const echo = (r: ChatRequest): string => lastUserText(r) || "You said nothing.";
 const digits = (textContent: string): number => [...textContent].length;
 const seedOf = (r: ChatRequest): number | string => r.sampling.seed ?? lastUserText(r);
 
-/** demo/tools calls where it may; every model where it must. */
+/** Returns a tool call if one is allowed (demo/tools) or required (all models). */
 function call(model: Model, r: ChatRequest): ResponsePlan | undefined {
   const { toolChoice: choice = "auto" } = r;
   const must = choice === "required" || (typeof choice === "object" && choice.must);
@@ -89,7 +89,7 @@ function answered(r: ChatRequest): string | undefined {
     .join("\n");
 }
 
-/** A request for JSON gets JSON. */
+/** Formats the text as JSON if the request asks for JSON. */
 function formatted(textContent: string, { output: { format } }: ChatRequest): string {
   if (format?.type === "schema") return JSON.stringify(schemaExample(format.schema));
   return format?.type === "json" ? JSON.stringify({ text: textContent }) : textContent;

@@ -1,4 +1,5 @@
-// The smallest value that a JSON Schema accepts, as far as one can be had without guessing: patterns are not solved.
+// Creates the smallest value that a JSON Schema accepts, as far as possible without guessing.
+// Patterns are not supported.
 import type { Json, JsonObject } from "tollgate/plugin";
 
 const MAX_DEPTH = 12;
@@ -45,7 +46,9 @@ function value(of: Json | undefined, root: JsonObject, depth: number): Json {
   }
 }
 
-/** References followed, `allOf` put together, and of alternatives the first. */
+/**
+ * Returns the schema with references resolved, `allOf` merged, and the first alternative chosen.
+ */
 function whole(schema: JsonObject, root: JsonObject, depth: number): JsonObject {
   if (depth > MAX_DEPTH) return {};
   const { $ref, allOf, anyOf, oneOf, ...own } = schema;
@@ -69,7 +72,10 @@ function both(a: JsonObject, b: JsonObject): JsonObject {
   };
 }
 
-/** "#/$defs/name", inside the same schema; anything else says nothing. */
+/**
+ * Resolves a reference within the schema, such as "#/$defs/name". Other references give an empty
+ * schema.
+ */
 function referred(ref: string, root: JsonObject): Json {
   if (!ref.startsWith("#")) return {};
   let at: Json = root;
@@ -98,7 +104,7 @@ function object(schema: JsonObject, root: JsonObject, depth: number): JsonObject
   const made: Record<string, Json> = {};
   for (const name of list(schema["required"]))
     if (typeof name === "string")
-      // A member called __proto__ is a member, not a prototype.
+      // Defines `__proto__` as a normal property instead of setting the prototype.
       Object.defineProperty(made, name, {
         value: value(Object.hasOwn(properties, name) ? properties[name] : {}, root, depth + 1),
         enumerable: true,

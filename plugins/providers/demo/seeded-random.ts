@@ -1,11 +1,11 @@
-// Chance that can be repeated: the same words and seed give the same numbers.
+// Repeatable pseudo-random numbers: the same values give the same numbers.
 import { createHash } from "node:crypto";
 
-/** Hex that stands for these values and no others. */
+/** Returns a hex digest of the values. */
 export const digestOf = (...of: readonly unknown[]): string =>
   createHash("sha256").update(JSON.stringify(of)).digest("hex");
 
-/** Numbers in [0, 1). */
+/** Creates a generator of numbers in [0, 1). */
 export function createSeededRandom(...of: readonly unknown[]): () => number {
   let state = Number.parseInt(digestOf(...of).slice(0, 8), 16);
   return () => {

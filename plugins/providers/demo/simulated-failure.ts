@@ -2,14 +2,17 @@ import { ERRORS, fail, type ErrorKind } from "tollgate/plugin";
 
 export interface SimulatedFailure {
   kind: ErrorKind;
-  /** Words that are said before it fails. */
+  /** Number of words to send before the failure. */
   afterWords: number;
   retryAfterMs: number | undefined;
 }
 
 const KINDS = Object.keys(ERRORS) as ErrorKind[];
 
-/** "rate_limited", "overloaded after 5", "rate_limited retry 30": the kind, the words before it, seconds to wait. */
+/**
+ * Parses a failure such as "rate_limited", "overloaded after 5", or "rate_limited retry 30": the
+ * error kind, the words to send first, and the retry delay in seconds.
+ */
 export function parseFailure(text: string): SimulatedFailure {
   const kind = KINDS.find((k) => new RegExp(`\\b${k}\\b`).test(text));
   if (!kind)

@@ -3,15 +3,16 @@ import { fail, type Call, type ModelEvent, type SpeechRequest } from "tollgate/p
 import { digestOf } from "./seeded-random.ts";
 
 const RATE = 8_000;
-/** Samples of one letter: a twentieth of a second. */
+/** Number of samples per letter: 1/20 s. */
 const LETTER = RATE / 20;
 const BITS = 16;
 const LONGEST = 4_096;
 const FORMATS = ["wav", "pcm", "mp3"];
 
 /**
- * A tone for each letter, the higher the later it stands in the alphabet. A WAV file says its words in a comment, which is where
- * demo/transcribe finds them. MP3 is what clients ask for in silence, and silence is what they get: as long as the words are.
+ * Returns a tone for each letter, with a pitch that rises through the alphabet. A WAV file contains
+ * the text in a comment, where demo/transcribe finds it. MP3, the default format, is silence of the
+ * same duration.
  */
 export async function* speech(r: SpeechRequest, call: Call): AsyncGenerator<ModelEvent> {
   if (call.model !== "speech")
@@ -55,7 +56,7 @@ function tone(letter: string): Buffer {
   return bytes;
 }
 
-/** RIFF: the form of the samples, a comment, and how many there are. */
+/** Returns the RIFF header: sample format, comment, and data size. */
 function headOf(words: string, size: number): Buffer {
   const form = Buffer.alloc(16);
   form.writeUInt16LE(1, 0);
@@ -84,11 +85,11 @@ function sized(name: string, size: number): Buffer {
   return head;
 }
 
-/** Chunks begin at even places. */
+/** Creates a chunk, padded to an even length. */
 const chunk = (name: string, content: Buffer): Buffer =>
   Buffer.concat([sized(name, content.length), content, Buffer.alloc(content.length % 2)]);
 
-/** Frames of MPEG 2, layer 3, at 8 kilobits and 16 kHz: 36 bytes for 576 samples, none of which is heard. */
+/** Returns silent frames of MPEG-2 Layer III at 8 kbit/s and 16 kHz: 36 bytes per 576 samples. */
 function silence(seconds: number): Buffer {
   const frame = Buffer.alloc(36);
   frame.writeUInt32BE(0xfff318c4);

@@ -1,14 +1,18 @@
-// How the demo counts: a token is up to four letters or digits in a row, or any other single visible character. Simple
-// enough to check by hand, and close to what real models count for English.
+// Token counting of the demo: a token is up to four consecutive letters or digits, or any other
+// single visible character. This is easy to check by hand and close to real models' counts for
+// English.
 
 const TOKEN = /[\p{L}\p{N}]{1,4}|[^\s\p{L}\p{N}]/gu;
 
 export const countTokens = (text: string): number => text.match(TOKEN)?.length ?? 0;
 
-/** Words with the space before them, so that they join to the text again; counting them is counting the text. */
+/**
+ * Splits text into words with their leading whitespace. Joined they give the text again, and their
+ * counts add up to the text's count.
+ */
 export const splitWords = (text: string): readonly string[] => text.match(/\s*\S+|\s+$/g) ?? [];
 
-/** The longest beginning of at most so many tokens. */
+/** Returns the longest prefix with at most `most` tokens. */
 export function truncateToTokens(text: string, most: number): string {
   if (most <= 0) return "";
   let n = 0;

@@ -10,10 +10,15 @@ import {
 import { digestOf } from "./seeded-random.ts";
 import { splitWords } from "./tokens.ts";
 
-/** Where a file does not say how long it is: as long as speech of a phone's quality. */
+/**
+ * Bytes per second to assume if a file does not contain its duration. Corresponds to
+ * telephone-quality speech.
+ */
 const BYTES_A_SECOND = 4_000;
 
-/** The words that demo/speech has left in its file; of any other sound how long it is. */
+/**
+ * Transcribes a file of demo/speech from its comment. For other audio, the text is its duration.
+ */
 export async function* transcript(r: TranscriptRequest, call: Call): AsyncGenerator<ModelEvent> {
   if (call.model !== "transcribe")
     fail("not_found", `There is no demo/${call.model} that hears. There is demo/transcribe.`, {
@@ -41,7 +46,7 @@ export async function* transcript(r: TranscriptRequest, call: Call): AsyncGenera
   yield { type: "finish", reason: "stop" };
 }
 
-/** All of it is one segment, and each word takes as long as any other. */
+/** Returns one segment for the whole text, and words of equal duration. */
 function passages(
   said: readonly string[],
   seconds: number,
@@ -62,7 +67,7 @@ function passages(
 }
 
 const COMMENT = Buffer.from("ICMT");
-/** It stands in front of the sound. */
+/** Number of bytes to search for the comment, which precedes the audio data. */
 const HEAD = 64 * 1024;
 
 function commentIn(file: Buffer): string | undefined {

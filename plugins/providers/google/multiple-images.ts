@@ -1,4 +1,5 @@
-// Several pictures for one request: a model that draws makes one at a time, so it is asked as often as pictures are wanted.
+// Generates several images for one request. Image models make one image per call, so there is one
+// call per image.
 import {
   fail,
   UNITS,
@@ -10,7 +11,7 @@ import {
 } from "tollgate/plugin";
 import { geminiImage } from "tollgate/protocols/gemini";
 
-/** As many as one request of the images protocol may ask for. */
+/** Maximum number of images of a request in the images protocol. */
 const MAX_IMAGES = 10;
 const CONCURRENCY = 4;
 
@@ -36,14 +37,14 @@ export async function* generateImages(r: ImageRequest, call: Call): AsyncGenerat
       try {
         done.push(await generateImage(one, call, signal));
       } catch (error) {
-        // Of a picture that is not to be had the others are no answer.
+        // If one image fails, the whole request fails.
         problem ??= { error };
         over.abort();
       }
   };
   await Promise.all(Array.from({ length: Math.min(CONCURRENCY, r.n) }, draw));
   if (done.length > 0) yield { type: "start" };
-  // What was made is billed, whatever became of the rest.
+  // Completed images are billed even if the request fails.
   if (problem && done.length > 0) yield { type: "usage", usage: addUsage(done) };
   if (problem) throw problem.error;
   const pictures = done.flatMap(({ media }) => media);

@@ -1,4 +1,5 @@
-// How a request is let in: a key, or a token that a service account, the machine's own account or the operator gives.
+// Authentication with a key or a token. The token comes from a service account, application default
+// credentials, or the configuration.
 import { createHash } from "node:crypto";
 import {
   AccountTokens,
@@ -9,7 +10,7 @@ import {
 } from "tollgate/plugin";
 import { createAssertion, parseServiceAccount } from "./service-account.ts";
 
-/** One credential, as an operator writes it. */
+/** A credential as configured by the operator. */
 export interface VertexAccount {
   readonly service_account?: string;
   readonly access_token?: string;
@@ -49,7 +50,7 @@ export const accountSchema = {
 
 const SCOPE = "https://www.googleapis.com/auth/cloud-platform";
 
-/** `tokenUrl`: where service accounts get their tokens. */
+/** Returns the authentication. `tokenUrl` is the token endpoint for service accounts. */
 export function vertexAuth(
   ctx: Pick<Context, "fetch" | "shared">,
   tokenUrl: string,
@@ -88,7 +89,10 @@ export function vertexAuth(
   };
 }
 
-/** An assertion is good for an hour by the clock of its reader: one that is refused for its time is made anew by that clock, once. */
+/**
+ * Requests a token. An assertion is valid for 1 hour on the clock of the token endpoint. If it is
+ * rejected because of its time, one more assertion is created with that clock.
+ */
 async function requestToken(
   fetch: Context["fetch"],
   url: string,
@@ -132,7 +136,9 @@ const wordsOf = (said: { readonly [name: string]: unknown } | null): string => {
   return typeof words === "string" ? ` (${words.slice(0, 200)})` : "";
 };
 
-/** The library keeps and renews what it finds; it is asked again when that is called over. */
+/**
+ * Gets a token from the library, which caches and renews it. Called again when a token is rejected.
+ */
 async function tokenFromAdc(): Promise<MintedToken> {
   let library: typeof import("google-auth-library");
   try {

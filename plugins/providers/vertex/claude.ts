@@ -1,12 +1,13 @@
-// Claude on Vertex: the messages protocol, with the model in the address and the version in the body. Its stream is Anthropic's own.
+// Claude on Vertex: the messages protocol, with the model in the URL and the version in the body.
+// Streams are the same as Anthropic's.
 import type { CallContext, ClientHalf, Outgoing, Protocol } from "tollgate/plugin";
 import { valueFields } from "tollgate/protocols/references";
 import { claude, messages } from "tollgate/protocols/messages";
 import { bareName, modelUrl } from "./locations.ts";
 
-/** What Vertex has taken from the beginning. A client that names a newer date is answered in that. */
+/** The first API version of Vertex. If a client requests a newer date, that version is used. */
 const VERSION = "vertex-2023-10-16";
-/** Anthropic's own first version, which all its clients named for years: Vertex has another name for it. */
+/** Anthropic's first API version, which clients sent for years. Vertex has another name for it. */
 const FIRST_ANTHROPIC_VERSION = "2023-06-01";
 
 export function vertexClaude(): Protocol<"chat"> {
@@ -32,7 +33,7 @@ export function vertexClaude(): Protocol<"chat"> {
   };
 }
 
-/** The same call, under the name by which it is known what the model takes. */
+/** Returns the same call with the model's Anthropic name, by which its capabilities are known. */
 const withAnthropicName = (of: CallContext): CallContext => ({
   actionType: of.actionType,
   action: of.action,
@@ -46,7 +47,7 @@ const withAnthropicName = (of: CallContext): CallContext => ({
 });
 
 function moveHeadersToBody(out: Outgoing, of: CallContext): void {
-  // A count is asked at one address for all models, which are named in its body.
+  // Token counting has one URL for all models, and the model is in the body.
   if (of.actionType === "count") out.set("model", bareName(of.model));
   else out.remove("model");
   const versionHeader = out.headers["anthropic-version"];

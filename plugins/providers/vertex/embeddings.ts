@@ -1,5 +1,6 @@
-// Vectors by `predict`, as Vertex has them for all its models that embed text: a list of texts in, a vector and its count of tokens
-// for each. Gemini's own model takes one text a request.
+// Embeddings through `predict`, for all text embedding models on Vertex. A request contains a list
+// of texts, and the response contains a vector and a token count for each. Gemini's own model takes
+// one text per request.
 import {
   embeddingOperation,
   fail,
@@ -40,7 +41,7 @@ export const vertexEmbeddings = (): Protocol<"embedding"> => ({
     knowsField: () => true,
     createDecoder: failNotStreamed,
     decodeResponse: whole,
-    // Errors are the same all over this API.
+    // Errors have the same format in the whole API.
     decodeFault: gemini().client!.decodeFault,
   },
 });
@@ -53,7 +54,7 @@ function request(r: EmbeddingRequest, of: CallContext): Body {
   if (texts.length > 1 && bareName(of.model).startsWith("gemini-"))
     fail("unsupported", `${of.model} takes one text a request.`, { param: "input" });
   const task = embeddingTaskName(r, of);
-  // What is too long loses its end here, or is refused.
+  // The API either cuts the end of a long text or rejects the text.
   if (r.truncate === "start") of.reportLoss("truncate", "approximated");
   const autoTruncate = r.truncate === undefined ? undefined : r.truncate !== "none";
   const parameters = some({ outputDimensionality: r.dimensions, autoTruncate });
@@ -84,7 +85,7 @@ function whole(body: Buffer, emit: (event: ModelEvent) => void): void {
   });
 }
 
-/** Without the count of one there is no count of all. */
+/** Returns the total usage, or no usage if a count is missing. */
 function sumOf(counts: readonly unknown[]): { input?: number } {
   let input = 0;
   for (const count of counts) {

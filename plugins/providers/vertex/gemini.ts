@@ -1,4 +1,4 @@
-// Gemini on Vertex: the gemini protocol, where a model stands below its publisher.
+// Gemini on Vertex: the gemini protocol, with models under their publisher in the URL.
 import {
   type CallContext,
   type ClientHalf,
@@ -34,7 +34,10 @@ export function vertexGemini(): Protocol<"chat"> {
   };
 }
 
-/** What is counted stands at the top here, and with no more than is counted. */
+/**
+ * Converts a token count request. Vertex expects the fields at the top level, and only those that
+ * are counted.
+ */
 function adaptCountRequest(out: Outgoing): void {
   const inner = out.get("generateContentRequest") as JsonObject | undefined;
   if (inner === undefined) return;
@@ -43,7 +46,7 @@ function adaptCountRequest(out: Outgoing): void {
     if (inner[field] !== undefined) out.set(field, inner[field]);
 }
 
-/** Words of Google's other API, which this one answers with an error. */
+/** Drops a field of Google's other API that Vertex rejects. */
 function dropField(out: Outgoing, of: CallContext, field: string): void {
   if (out.get(field) === undefined) return;
   out.remove(field);

@@ -1,4 +1,5 @@
-// Google Cloud's Vertex AI: Gemini, Claude, and other publishers' models by the endpoint that speaks chat completions.
+// Google Cloud's Vertex AI: Gemini, Claude, and models of other publishers through the chat
+// completions endpoint.
 import { defineProvider, type Facts } from "tollgate/plugin";
 import { chatCompletions } from "tollgate/protocols/chat-completions";
 import { accountSchema, vertexAuth } from "./auth.ts";
@@ -7,8 +8,9 @@ import { vertexGemini } from "./gemini.ts";
 import { isEmbeddingModel, hostOf, isClaude, isGemini, isPartner } from "./locations.ts";
 import { vertexEmbeddings } from "./embeddings.ts";
 
-// Models that must be listed to be asked: those that embed text, as Google's page of the text embeddings API names them
-// (cloud.google.com/vertex-ai/generative-ai/docs/model-reference/text-embeddings-api). What they cost is not said here.
+// Models that must be listed to be callable: the text embedding models in Google's documentation
+// (cloud.google.com/vertex-ai/generative-ai/docs/model-reference/text-embeddings-api). Prices are
+// omitted.
 const facts: Facts = {
   asOf: "2026-11-24",
   models: [
@@ -70,7 +72,7 @@ export default defineProvider({
     const auth = vertexAuth(ctx, token_url);
     const host = `${(base_url ?? hostOf(location)).replace(/\/+$/, "")}/${version}`;
     const placed = `${host}/projects/${project}/locations/${location}`;
-    // Without a project there is an express key, which opens Gemini alone.
+    // Without a project only an express key works, which can call only Gemini.
     if (project === undefined)
       return { endpoints: [{ protocol: vertexGemini(), base: host, auth, servesModel: isGemini }] };
     return {

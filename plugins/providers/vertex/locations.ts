@@ -1,7 +1,7 @@
-// Where Vertex listens, and where each model stands there.
+// URLs of Vertex locations and models.
 import { fail } from "tollgate/plugin";
 
-/** The host of a location. Continents and the globe have hosts of their own. */
+/** Returns the host of a location. Multi-regions and the global location have their own hosts. */
 export function hostOf(location: string): string {
   if (location === "global") return "https://aiplatform.googleapis.com";
   if (location === "us" || location === "eu")
@@ -9,7 +9,7 @@ export function hostOf(location: string): string {
   return `https://${location}-aiplatform.googleapis.com`;
 }
 
-/** A model of a publisher: its name is one step, whatever is in it. */
+/** Returns the URL path of a publisher's model. The model name is one encoded segment. */
 export function modelUrl(publisher: string, model: string, verb: string): string {
   const name = bareName(model);
   if (name === "" || name === "." || name === "..")
@@ -18,13 +18,15 @@ export function modelUrl(publisher: string, model: string, verb: string): string
 }
 
 const PUBLISHER_PREFIX = /^publishers\/(?:google|anthropic)\/models\//;
-/** "publishers/google/models/x" is x. */
+/** Returns the name without its publisher prefix: "publishers/google/models/x" is "x". */
 export const bareName = (model: string): string => model.replace(PUBLISHER_PREFIX, "");
 
 export const isClaude = (model: string): boolean => bareName(model).startsWith("claude-");
-/** Models of other publishers are named with theirs: "meta/llama-…". */
+/**
+ * Whether the model is from another publisher. Such names contain the publisher: "meta/llama-…".
+ */
 export const isPartner = (model: string): boolean => bareName(model).includes("/");
-/** Models that embed text say it in their names. */
+/** Whether the name is that of a text embedding model. */
 export const isEmbeddingModel = (model: string): boolean =>
   /^(?:text(?:-multilingual)?-embedding-|gemini-embedding-)/.test(bareName(model));
 export const isGemini = (model: string): boolean =>

@@ -1,8 +1,9 @@
-// A service account, as Google hands it out, and the assertion by which it asks for a token. Signed here: RS256 is a word of node:crypto.
+// A Google service account, and the assertion with which it requests a token. The assertion is
+// signed here, because node:crypto supports RS256.
 import { createPrivateKey, createSign, type KeyObject } from "node:crypto";
 import { fail } from "tollgate/plugin";
 
-/** Of the file that Google gives, what a token is asked with. */
+/** The parts of a service account's key file that a token request needs. */
 export interface ServiceAccount {
   readonly email: string;
   readonly key: KeyObject;
@@ -12,7 +13,7 @@ export interface ServiceAccount {
 const SCOPE = "https://www.googleapis.com/auth/cloud-platform";
 const HOUR_S = 3600;
 
-/** Its JSON, read. What is wrong with it is said without a word of it. */
+/** Parses the key file. Error messages never contain parts of it. */
 export function parseServiceAccount(json: string): ServiceAccount {
   let parsedJson: { readonly [name: string]: unknown };
   try {
@@ -39,7 +40,10 @@ export function parseServiceAccount(json: string): ServiceAccount {
 const base64url = (value: object): string =>
   Buffer.from(JSON.stringify(value)).toString("base64url");
 
-/** `audience`: the address that gives tokens. `nowMs`: as its clock has it. */
+/**
+ * Creates an assertion. `audience` is the URL of the token endpoint, and `nowMs` is the time of its
+ * clock.
+ */
 export function createAssertion(account: ServiceAccount, audience: string, nowMs: number): string {
   const iat = Math.floor(nowMs / 1000);
   const head = {

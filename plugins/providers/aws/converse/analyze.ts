@@ -1,9 +1,9 @@
-// One look at a body as it leaves: what it may cost, and what it names.
+// Analyzes an outgoing body for its possible cost and its references.
 import type { Body, JsonObject, RequestFacts } from "tollgate/plugin";
 import { referencedFeatures, findReferences } from "tollgate/protocols/references";
 import { countOf, listOf, objectOf, textOf } from "../json.ts";
 
-/** Members of a block that are more than words. */
+/** Block members with content other than text, and the feature that each requires. */
 const MEDIA = { image: "vision", video: undefined, audio: "audio", document: "documents" } as const;
 
 export function analyze(body: Body): RequestFacts {

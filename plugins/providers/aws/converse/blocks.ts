@@ -1,5 +1,6 @@
-// Canonical blocks in the words of Converse. What it has no word for is refused where the model would see something else than
-// the client wrote, and declared as lost where it would only be less well informed.
+// Encodes canonical blocks for Converse. Content that Converse cannot represent is rejected if the
+// model would receive something else than the client sent. If the model only receives less
+// information, a translation warning is reported.
 import {
   fail,
   type Block,
@@ -21,7 +22,7 @@ import {
 
 type Role = "user" | "assistant";
 
-/** The blocks of one turn, each with the mark of the cache that stands behind it. */
+/** Encodes the blocks of a turn, each followed by its cache point. */
 export function blocksTo(
   blocks: readonly Block[],
   role: Role,
@@ -34,14 +35,14 @@ export function blocksTo(
   });
 }
 
-/** Instructions, which are words alone. */
+/** Encodes instructions, which can only be text. */
 export const systemTo = (blocks: readonly Block[], of: CallContext): JsonObject[] =>
   blocks.flatMap((block) => {
     if (block.type !== "text") return failUnsupported("An instruction that is not text", "system");
     return block.text.trim() === "" ? [] : [{ text: block.text }, ...cacheTo(block, of)];
   });
 
-/** How long a mark asks to live is rounded to what there is. */
+/** Encodes a cache point. Its lifetime is rounded to a supported value. */
 export function cacheTo({ cache }: Pick<Block, "cache">, of: CallContext): JsonObject[] {
   if (!isObject(cache)) return [];
   const { ttl } = cache;
@@ -54,7 +55,7 @@ function blockTo(block: Block, role: Role, at: string, of: CallContext): JsonObj
   switch (block.type) {
     case "text":
       if (block.citations?.length) of.reportLoss("citations", "dropped");
-      // Words of nothing but space are an error here, and say nothing anywhere.
+      // Converse rejects text that contains only whitespace, so the block is omitted.
       return block.text.trim() === "" ? undefined : { text: block.text };
     case "refusal":
       of.reportLoss(`${at}.refusal`, "approximated", "refusal_as_text");
@@ -80,7 +81,7 @@ function blockTo(block: Block, role: Role, at: string, of: CallContext): JsonObj
   }
 }
 
-/** Only what this wire's models signed goes back to them. */
+/** Returns reasoning only if a Converse model signed it. */
 function reasoningTo({
   proof,
   text,
@@ -92,7 +93,9 @@ function reasoningTo({
   return { reasoningContent: { reasoningText: { text: thoughtContent, signature: proof.data } } };
 }
 
-/** Bytes, or an address in the operator's own storage. Nothing is fetched here. */
+/**
+ * Encodes media from its bytes. URLs and file IDs are rejected, because nothing is fetched here.
+ */
 function mediaTo(
   media: Media,
   formats: ReadonlyMap<string, string>,
@@ -109,7 +112,7 @@ function mediaTo(
   return { format, source: { bytes } };
 }
 
-/** What a document says of itself, beside its bytes. */
+/** A document: its media and its description. */
 interface Document {
   readonly media: Media;
   readonly title?: Opt<string>;
@@ -126,14 +129,17 @@ function documentTo(block: Document, at: string): JsonObject {
   };
 }
 
-/** A name is letters, digits and a few marks here, and there must be one. */
+/**
+ * Returns a valid document name. A name is required and may contain only letters, digits, spaces,
+ * and the characters `-()[]`.
+ */
 const titleTo = (title: string | undefined): string =>
   (title ?? "")
     .slice(0, 200)
     .replace(/[^a-zA-Z0-9\-()[\]]+/g, " ")
     .trim() || "document";
 
-/** The longest name and id that the service takes. */
+/** Maximum length of names and IDs. */
 const LONGEST = 64;
 export const nameTo = (name: string): string => fitName(name, LONGEST);
 
@@ -158,7 +164,7 @@ function resultTo(
     .filter((inner) => inner !== undefined);
   return {
     toolUseId: nameTo(block.callId),
-    // A result without content is an error here; a tool that says nothing has said so.
+    // Converse rejects a result without content, so an empty result gets a placeholder text.
     content: content.length > 0 ? content : [{ text: "(no output)" }],
     ...(block.isError && { status: "error" }),
   };

@@ -1,4 +1,4 @@
-// The terms of Converse: its name, why an answer ended, what media it knows.
+// Constants of Converse: its ID, finish reasons, and media formats.
 import { fail, type FinishReason } from "tollgate/plugin";
 
 export const ID = "converse";
@@ -13,7 +13,9 @@ const FINISH_REASONS = new Map<string, FinishReason>([
   ["guardrail_intervened", "filtered"],
 ]);
 
-/** A reason that is newer than us keeps its name. What the model broke is no answer. */
+/**
+ * Parses a stop reason. Unknown reasons keep their name. If the model failed, an error is thrown.
+ */
 export function parseFinishReason(stop: string): { reason: FinishReason; detail?: string } {
   if (stop.startsWith("malformed_"))
     return fail("upstream", `The model's answer is broken: ${stop}.`, { code: stop });
@@ -22,7 +24,7 @@ export function parseFinishReason(stop: string): { reason: FinishReason; detail?
   return stop === "guardrail_intervened" ? { reason, detail: stop } : { reason };
 }
 
-/** By media type, in the words of this wire. */
+/** Converse's format names by media type. */
 export const IMAGE_FORMATS = new Map([
   ["image/png", "png"],
   ["image/jpeg", "jpeg"],

@@ -1,4 +1,5 @@
-// Converse, Bedrock's own protocol for all models that chat. A client half: clients speak to AWS in it, and none to a gateway.
+// Converse, Bedrock's protocol for all chat models. Only the client half exists, since clients use
+// Converse only with AWS itself.
 import { chatOperation, fail, type Outgoing, type Protocol } from "tollgate/plugin";
 import { modelPath } from "../model-path.ts";
 import { parseAwsError } from "../errors.ts";
@@ -10,7 +11,7 @@ import { createDecoder } from "./stream.ts";
 import { analyze } from "./analyze.ts";
 import { ID } from "./constants.ts";
 
-// A whole answer of Converse.
+// Decodes a complete Converse response.
 function decodeResponse(body: Buffer, reading: ConverseReader): void {
   const answer = parsed(body);
   const content = objectOf(objectOf(answer?.["output"])?.["message"])?.["content"];
@@ -26,7 +27,7 @@ function decodeResponse(body: Buffer, reading: ConverseReader): void {
   reading.end();
 }
 
-/** What the operator has set before every answer, at AWS. */
+/** A guardrail that the operator configured at AWS and that applies to every response. */
 export interface Guardrail {
   readonly id: string;
   readonly version: string;
@@ -42,7 +43,7 @@ export const converse = (guardrail?: Guardrail): Protocol<"chat"> => ({
       count: (of) => modelPath(of.model, "count-tokens"),
     },
     encodeRequest,
-    // What another protocol's codec did not know means nothing here.
+    // Fields that another protocol's codec does not know have no meaning here.
     knowsField: () => true,
     analyze,
     createDecoder: (emit, _of, headers) =>

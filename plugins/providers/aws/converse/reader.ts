@@ -1,5 +1,5 @@
-// An answer of Converse, read piece by piece: the events of a stream and the blocks of a whole answer go through the same doors,
-// so they come out as the same canonical events.
+// Reads a Converse response. Stream events and the blocks of a complete response use the same
+// methods, so both give the same canonical events.
 import {
   fail,
   type Json,
@@ -12,7 +12,8 @@ import {
 import { listOf, objectOf, textOf, countOf, some } from "../json.ts";
 import { parseFinishReason, ID } from "./constants.ts";
 
-// Token counts. What was read from a cache or written to one stands beside the input, as canonical units have it.
+// Reads token counts. As in canonical units, tokens read from and written to a cache are not part
+// of the input.
 function usageOf(report: JsonObject): Usage {
   const written = countOf(report["cacheWriteInputTokens"]);
   let hour = 0;
@@ -47,7 +48,7 @@ export class ConverseReader {
   #stop: string | undefined;
   #finished = false;
 
-  /** `id`: what the service calls this answer. */
+  /** `id`: the service's ID of the response. */
   constructor(emit: (event: ModelEvent) => void, id: string | undefined) {
     this.#emit = emit;
     this.#id = id;
@@ -59,7 +60,7 @@ export class ConverseReader {
     this.#emit({ type: "start", ...(this.#id !== undefined && { id: this.#id }) });
   }
 
-  /** `contentBlockStart`: only what has more to say than its words begins so. */
+  /** Handles `contentBlockStart`. Only tool calls and images have such an event. */
   begin(at: unknown, start: JsonObject): void {
     const call = objectOf(start["toolUse"]);
     if (call) return this.#call(at, call);
@@ -83,7 +84,7 @@ export class ConverseReader {
     if (image) this.#show(this.#blockOfType(at, "image"), image);
   }
 
-  /** `contentBlockStop`. */
+  /** Handles `contentBlockStop`. */
   close(at: unknown): void {
     const block = this.#open.get(at);
     if (!block) return;
@@ -98,7 +99,7 @@ export class ConverseReader {
     this.#emit({ type: "close", index });
   }
 
-  /** A block of a whole answer. */
+  /** Handles a block of a complete response. */
   block(at: number, block: JsonObject): void {
     const call = objectOf(block["toolUse"]);
     const cited = objectOf(block["citationsContent"]);
@@ -127,7 +128,7 @@ export class ConverseReader {
     this.#stop = reason;
   }
 
-  /** `metadata`, which comes after the end was named. */
+  /** Handles `metadata`, which follows the stop reason. */
   count(metadata: JsonObject): void {
     const usage = objectOf(metadata["usage"]);
     if (!usage) return;
@@ -135,7 +136,7 @@ export class ConverseReader {
     this.#emit({ type: "usage", usage: usageOf(usage), ...(tier !== undefined && { tier }) });
   }
 
-  /** The bytes are over. */
+  /** Called at the end of the stream. */
   end(): void {
     if (this.#finished) return;
     const stop =
@@ -169,7 +170,7 @@ export class ConverseReader {
         });
   }
 
-  /** The block at this place, begun if it is not there; one of another kind ends. */
+  /** Returns the block at this position, and opens it if needed. Closes a block of another type. */
   #blockOfType(at: unknown, type: "text" | "reasoning" | "image"): OpenConverseBlock {
     const block = this.#open.get(at);
     return block?.type === type ? block : this.#begin(at, { type });

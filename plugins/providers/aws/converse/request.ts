@@ -1,4 +1,4 @@
-// A request in the words of Converse. The model stands in the address, and whether it is a stream too.
+// Encodes a request for Converse. The model and whether to stream are part of the URL.
 import {
   fail,
   type Body,
@@ -41,7 +41,7 @@ export function encodeRequest(asked: ChatRequest, of: CallContext): Body {
 const nonEmptyOrUndefined = <T>(list: readonly T[]): readonly T[] | undefined =>
   list.length > 0 ? list : undefined;
 
-/** What changes the answer's very shape. */
+/** Rejects options that would change the shape of the response. */
 function rejectUnsupported(r: ChatRequest): void {
   if ((r.sampling.n ?? 1) > 1) failUnsupported("n > 1", "n", "unsupported_value");
   if (r.sampling.logprobs !== undefined)
@@ -59,7 +59,7 @@ function rejectUnsupported(r: ChatRequest): void {
 
 const isEmpty = (of: object | undefined): boolean => !of || Object.keys(of).length === 0;
 
-/** Tuning that this wire has no word for, and what only another protocol knows. */
+/** Reports sampling parameters that Converse does not support and fields of other protocols. */
 function reportForeignFields(r: ChatRequest, of: CallContext): void {
   const { presence, frequency, seed, topK, logitBias } = r.sampling;
   const lost: Record<string, unknown> = {
@@ -86,7 +86,7 @@ interface ConverseMessage {
   readonly content: JsonObject[];
 }
 
-/** Turns of one side that follow each other are one message here. */
+/** Encodes turns as messages. Consecutive turns of one role become one message. */
 function messagesTo(r: ChatRequest, of: CallContext): readonly JsonObject[] {
   const messages: ConverseMessage[] = [];
   const say = (role: ConverseMessage["role"], content: JsonObject[]) => {

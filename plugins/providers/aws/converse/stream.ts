@@ -1,5 +1,5 @@
-// A stream of Converse: binary frames, each an event or an exception. The counts come after the end was named, so the answer is
-// finished when the bytes are over.
+// Decodes a Converse stream: binary frames that contain events or exceptions. Usage follows the
+// stop reason, so the response is finished only at the end of the stream.
 import { fail, type Decoder, type JsonObject } from "tollgate/plugin";
 import { createFrameReader, type EventFrame } from "../event-stream.ts";
 import { objectOf, parsed, textOf } from "../json.ts";
@@ -37,7 +37,7 @@ function event(frame: EventFrame, reading: ConverseReader): void {
   }
 }
 
-/** What an event is called. An exception is thrown as what it says. */
+/** Returns the name of an event. Throws if the frame is an exception. */
 export function nameIn({ headers, payload }: EventFrame): string | undefined {
   const type = headers.get(":message-type");
   if (type === "event") return headers.get(":event-type");

@@ -1,8 +1,9 @@
-// How much to think. This wire knows an effort; how many tokens that is, is the model's own.
+// Encodes the reasoning effort. Converse takes an effort and no token budget, which the model
+// chooses.
 import type { CallContext, ChatRequest, JsonObject } from "tollgate/plugin";
 import { effortForBudget, nearestEffort } from "tollgate/protocols/codec";
 
-/** From low to high. */
+/** Efforts from low to high. */
 const EFFORTS = ["low", "medium", "high", "xhigh", "max"];
 
 export function effortTo({ reasoning }: ChatRequest, of: CallContext): JsonObject {

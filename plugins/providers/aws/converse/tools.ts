@@ -1,4 +1,4 @@
-// Tools, and which of them the model may call.
+// Encodes tools and the tool choice.
 import type { CallContext, ChatRequest, Json, JsonObject, Tool } from "tollgate/plugin";
 import { declareTool, rejectTool } from "tollgate/protocols/codec";
 import { some } from "../json.ts";
@@ -9,7 +9,7 @@ const NOTHING: JsonObject = { type: "object", properties: {} };
 export function toolConfigTo(r: ChatRequest, of: CallContext): JsonObject | undefined {
   const called = calledIn(r);
   const none = r.toolChoice === "none";
-  // A conversation that has calls in it is an error without the tools that were called.
+  // Converse rejects a conversation that contains tool calls but does not declare the called tools.
   const declared = none && called.size === 0 ? [] : toolsTo(r, of);
   if (none && declared.length > 0) of.reportLoss("tool_choice", "approximated", "tool_choice_none");
   if (r.parallelToolCalls === false && declared.length > 0)
@@ -32,7 +32,8 @@ const calledIn = ({ turns }: ChatRequest): Set<string> =>
 
 function toolsTo(r: ChatRequest, of: CallContext): Json[] {
   const choice = typeof r.toolChoice === "object" ? r.toolChoice : undefined;
-  // One that must be called is named; a choice among some only by leaving the others out.
+  // A single required tool can be named. A choice among several is possible only by omitting the
+  // others.
   const among =
     choice && !(choice.must && choice.names.length === 1) ? new Set(choice.names) : undefined;
   if (among) of.reportLoss("tool_choice", "approximated", "tools_filtered");

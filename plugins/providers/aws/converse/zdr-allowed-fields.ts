@@ -1,4 +1,5 @@
-// What of a request may leave under Service-ZDR: all that this codec writes, as AWS documents it.
+// Request fields that may be sent under Service-ZDR: all fields that this codec writes, as AWS
+// documents them.
 import type { FieldAllowlist, AllowedFields } from "tollgate/plugin";
 import { freeTextFields, valueFields } from "tollgate/protocols/references";
 
