@@ -19,7 +19,7 @@ export interface RouteExplanation {
   readonly candidates: readonly {
     candidate: HostCandidate;
     translatedBecause: string | undefined;
-    /** Why it stands where it does. */
+    /** Why the candidate has its position in the order. */
     orderReason: string | undefined;
   }[];
   readonly excluded: readonly {
@@ -31,13 +31,16 @@ export interface RouteExplanation {
   readonly notes: readonly string[];
 }
 
-/** Whose request it would be, and how private. */
+/** The client on whose behalf the route is explained. */
 export interface HypotheticalClient {
   readonly identity?: Identity | undefined;
   readonly privacy?: Privacy | undefined;
 }
 
-/** What a plain request for a model would meet: the route station itself, on a request that no client sent. */
+/**
+ * Explains how a plain request for a model would be routed. It runs the route stage on a
+ * hypothetical request.
+ */
 export async function explainRoute(
   gen: Generation,
   frontend: MountedFrontend,
@@ -56,7 +59,7 @@ export async function explainRoute(
     );
     const { output, images } = work.priceExamples[0].usage;
     const survey = { features: [], references: [], maxOutput: output, n: images };
-    // The likeliest order: no luck for any of them.
+    // A fixed random value gives the most likely order.
     const hypothetical = { random: () => 0.5, estimateLatency };
     const plan = await route({
       gen,
@@ -112,7 +115,7 @@ export async function explainRoute(
   }
 }
 
-/** As the host would have it admitted; fails as that would. */
+/** Admits the hypothetical client as the host would. Throws the same errors. */
 function admitHypothetical(
   { accounts }: Generation,
   frontend: MountedFrontend,
@@ -127,7 +130,10 @@ function admitHypothetical(
   return { identity, privacy: stricterPrivacy(privacy, identity.privacy ?? "off") };
 }
 
-/** The smallest request for a model, as hooks see it. A hook may tighten its privacy; nothing else that a hook does to it counts. */
+/**
+ * Creates the smallest request for a model, as hooks see it. A hook may make its privacy stricter.
+ * Everything else that a hook changes is ignored.
+ */
 function createHypotheticalExchange(
   frontend: MountedFrontend,
   model: string,

@@ -1,7 +1,10 @@
-// The walk: one request's whole life. Stations are files and functions; no station imports another, only pipeline.ts knows the order.
-// May import: plugin (types), protocols' interface, model, money, catalog, lib. May not: config values, loader, gateway.
+// The request pipeline handles one request from its first byte to its settled bill. Stages are
+// files and functions. Only pipeline.ts contains their order, and no stage imports another. The
+// pipeline may import `plugin` (types), the interface of `protocols`, `model`, `money`, `catalog`,
+// and `lib`. It may not import config values, the loader, or the gateway.
 //
-// This file is what a generation offers the walk: everything here is built once per config and never changes.
+// This file defines what a config generation provides to the pipeline. Everything here is built
+// once per config and never changes.
 import type { GatewayConfig } from "../config/gateway-config.ts";
 import type { RequestRecord } from "../plugin/observer.ts";
 import type { ProviderClient } from "../plugin/call.ts";
@@ -26,53 +29,54 @@ import type { Exchange } from "../plugin/exchange.ts";
 import type { HostCandidate, MountedRoute } from "./exchange/mounted.ts";
 
 /**
- * A request as the walk tells of it, on its way to observers: with its client's whole address, and without the process, which
- * each observer's own record has as that observer may have them.
+ * The record of a request on its way to observers. It contains the client's whole address and no
+ * process. Each observer's own copy of the record contains both as far as that observer may see
+ * them.
  */
 export type ObservedRequest = { -readonly [M in keyof RequestRecord]: RequestRecord[M] };
 
 export interface Generation {
   readonly number: number;
   readonly log: Logger;
-  /** For lines of the log that would come again and again. */
+  /** Logs lines that would otherwise repeat often. */
   readonly logThrottle: Pick<LogThrottle, "log">;
   readonly isStrict: boolean;
-  /** What answers say of the way that they came; undefined: nothing. */
+  /** Headers with which responses describe how they were served. Undefined: none. */
   readonly responseHeaders: ReadonlySet<ResponseHeaderName> | undefined;
   readonly maxBodyBytes: number;
-  /** Values in the JSON of one body. */
+  /** Maximum number of values in the JSON of one body. */
   readonly maxJsonValues: number;
-  /** Bytes of one answer that is held or written anew. */
+  /** Maximum size in bytes of one response that is buffered or rewritten. */
   readonly maxResponseBytes: number;
   readonly slowRequestMs: number;
-  /** How long a client may take nothing of its answer. */
+  /** How long a client may stop reading its response, in milliseconds. */
   readonly writeTimeoutMs: number;
   readonly resolver: CandidateResolver;
   readonly catalog: Catalog;
   readonly accounts: Accounts;
   readonly ledger: Ledger;
   readonly targetHealth: TargetHealth;
-  /** How often one request is tried: of one target, and in all. */
+  /** Maximum attempts of one request, per target and in total. */
   readonly retries: GatewayConfig["retries"];
-  /** Hears of every call to a model that has a date to go. */
+  /** Records each call to a model that has a retirement date. */
   readonly retiringModels: { recordUse(model: string, retires: string): void };
-  /** What a key usually gets out of a model: what an expected hold sets aside. */
+  /** Typical output per key and model, from which an expected reservation is calculated. */
   readonly outputHistory: OutputHistory;
   readonly timerWheel: TimerWheel;
-  /** The route at which a plugin asks on behalf of a request. */
+  /** Returns the route for a subrequest that a plugin makes. */
   findRoute(path: string): MountedRoute | undefined;
-  /** Where observers hear of a request that is over; undefined: there are none. */
+  /** Passes a finished request to the observers. Undefined if there are none. */
   readonly reportRequest: ((heard: ObservedRequest) => void) | undefined;
-  /** How many bytes may be held and how many requests may be inside at once, in the whole process. */
+  /** Limits the bytes that the whole process holds at the same time. */
   readonly memoryBudget: MemoryBudget;
   readonly admissionQueue: AdmissionQueue;
   readonly concurrencyCounter: ConcurrencyCounter;
-  /** Requests with an Idempotency-Key, of the whole gateway. */
+  /** Requests with an Idempotency-Key, across the whole gateway. */
   readonly idempotency: IdempotencyRegistry;
   readonly imageFiles: ImageFiles;
   /**
-   * A call's own way to its candidate, for code that sends by itself. `prepare` has the last word on what leaves, and `trace` gives
-   * the headers that the candidate's own origins are sent besides.
+   * Creates the `fetch` of a call for code that sends requests itself. `prepare` runs last, before
+   * a request leaves. `trace` returns additional headers for the candidate's own origins.
    */
   createFetch(
     candidate: HostCandidate,
@@ -82,10 +86,13 @@ export interface Generation {
       trace(): HeadersOut;
     },
   ): ProviderClient["fetch"];
-  /** Registered secret values out of a text that an upstream wrote. */
+  /** Replaces registered secret values in a text that a provider wrote. */
   mask(text: string): string;
-  /** The same in every string of it. */
+  /** Replaces registered secret values in every string of a JSON value. */
   maskJson(value: Json): Json;
-  /** An exchange holds its generation from head to settle; the last one to leave a retired generation ends it. */
+  /**
+   * Keeps the generation alive for an exchange, and returns the function that releases it. When the
+   * last exchange releases a retired generation, the generation is disposed of.
+   */
   retain(x: Exchange): () => void;
 }

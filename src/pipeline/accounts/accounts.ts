@@ -1,5 +1,6 @@
-// Where a key stands among the accounts: a request looks it up by one name. What comes of an account and all that it stands in is made
-// once, and anew when an account of the store is another one.
+// Resolves the account that a key belongs to. A request looks the account up by one name. The
+// result for an account and its ancestors is cached, and the cache is cleared when an account of
+// the store changes.
 import type { AccountRecord } from "../../plugin/store/account.ts";
 import type { Privacy } from "../../model/facts.ts";
 import { fail } from "../../model/error.ts";
@@ -7,7 +8,7 @@ import type { Identity } from "../../plugin/identity.ts";
 import type { Limit } from "../../plugin/store/limit.ts";
 import { intersectPatterns } from "../../catalog/pattern.ts";
 
-/** Fails where a key may not ask at a frontend. */
+/** Throws if the key's restrictions do not allow the frontend. */
 export function assertFrontendAllowed(
   { frontends }: Pick<Identity, "frontends">,
   frontend: string,
@@ -22,40 +23,43 @@ type Restrictions = Pick<Identity, "models" | "frontends" | "privacy" | "labels"
 
 const PRIVACY_ORDER: readonly (Privacy | undefined)[] = ["off", "required", "strict"];
 
-/** Of none, none. */
+/** Returns the stricter of two privacy levels. If both are undefined, returns undefined. */
 export const stricterPrivacy = <P extends Privacy | undefined>(a: P, b: P): P =>
   PRIVACY_ORDER.indexOf(b) > PRIVACY_ORDER.indexOf(a) ? b : a;
 
-/** An account, as gateway.yaml or the store has it. */
+/** An account as defined in gateway.yaml or in the store. */
 export type AccountDefinition = Restrictions &
   Pick<AccountRecord, "id" | "parent" | "limits" | "discloseLimits" | "closedAt">;
 
-/** Those of the store. `changes` grows whenever one of them is another one. */
+/** The accounts of the store. `version` increases whenever one of them changes. */
 export interface StoredAccounts {
   get(id: string): AccountDefinition | undefined;
   readonly version: number;
 }
 
-/** An account with all that it stands in. */
+/** An account merged with all of its ancestors. */
 export interface ResolvedAccount {
-  /** From the outermost on: "acme/research". */
+  /** Account IDs from the outermost account to this one, such as "acme/research". */
   readonly path: string;
-  /** Of all of them: each holds for each call. */
+  /** Limits of the account and all of its ancestors. Each limit applies to each call. */
   readonly limits: readonly Limit[];
-  /** Scopes of limits of which clients are told no numbers. */
+  /** Scopes of limits whose numbers are hidden from clients. */
   readonly hiddenScopes: ReadonlySet<string>;
   readonly restrictions: Restrictions;
 }
 
 const NO_STORED_ACCOUNTS: StoredAccounts = { get: () => undefined, version: 0 };
 
-/** Accounts of gateway.yaml, which stand before those of the store: a name that both have means the file's. */
+/** Looks up accounts of gateway.yaml and of the store. If both define a name, gateway.yaml wins. */
 export class Accounts {
   readonly #configured: ReadonlyMap<string, AccountDefinition>;
   readonly #stored: StoredAccounts;
   #storedVersion = 0;
   #resolved = new Map<string, ResolvedAccount>();
-  /** By what a plugin or the store says of a key, which is the same object for as long as it is remembered. */
+  /**
+   * Restricted identities, by the identity that a plugin or the store returned. That object stays
+   * the same for as long as the key is cached.
+   */
   #identities = new WeakMap<Identity, Identity>();
 
   constructor(
@@ -67,7 +71,10 @@ export class Accounts {
     this.#storedVersion = stored.version;
   }
 
-  /** A key of an account that is not there may use nothing: its limits are not known. */
+  /**
+   * Returns the account with its ancestors. Throws if the account does not exist: its limits are
+   * unknown, so its keys may use nothing.
+   */
   resolve(id: string): ResolvedAccount {
     if (this.#stored.version !== this.#storedVersion) {
       this.#storedVersion = this.#stored.version;
@@ -81,7 +88,10 @@ export class Accounts {
     return made;
   }
 
-  /** From the outermost on. Throws what a key of it is refused with. */
+  /**
+   * Returns the account and its ancestors, the outermost first. Throws the error with which a key
+   * of the account is rejected.
+   */
   ancestry(id: string): readonly AccountDefinition[] {
     const chain: AccountDefinition[] = [];
     for (let at: string | undefined = id; at !== undefined;) {
@@ -90,7 +100,7 @@ export class Accounts {
       if (!account) return rejectAccount("unknown_account", id, at, "is not there");
       if (account.closedAt !== undefined)
         return rejectAccount("account_closed", id, at, "is closed");
-      // Two gateways that move accounts at once, each under the other's.
+      // A cycle can appear when two gateways move two accounts under each other at the same time.
       if (chain.includes(account))
         return rejectAccount("account_cycle", id, at, "stands in itself");
       chain.unshift(account);
@@ -99,7 +109,7 @@ export class Accounts {
     return chain;
   }
 
-  /** The key as its account lets it be. */
+  /** Returns the key's identity, narrowed by the restrictions of its account. */
   restrict(who: Identity, { restrictions }: ResolvedAccount): Identity {
     const known = this.#identities.get(who);
     if (known) return known;
@@ -109,10 +119,13 @@ export class Accounts {
   }
 }
 
-/** An account that tells clients nothing is not even named. */
+/**
+ * Message for a limit of an account that hides its limits from clients. It does not name the
+ * account.
+ */
 export const HIDDEN_LIMIT_MESSAGE = "A limit that this key shares with others is reached";
 
-/** Of these limits, those of which a client may be told numbers. */
+/** Returns the limits whose numbers clients may see. */
 export const visibleLimits = <L extends Pick<Limit, "scope">>(
   limits: readonly L[],
   branch: ResolvedAccount | undefined,
@@ -121,7 +134,10 @@ export const visibleLimits = <L extends Pick<Limit, "scope">>(
     ? limits.filter(({ scope }) => !branch.hiddenScopes.has(scope))
     : limits;
 
-/** What the client of a key may be told of: the key's own, and those of its accounts that tell. */
+/**
+ * Returns the limits that the client of a key may see: the key's own, and those of its accounts
+ * that disclose limits.
+ */
 export const clientVisibleLimits = (
   who: Identity | undefined,
   branch: ResolvedAccount | undefined,
@@ -152,7 +168,10 @@ function resolveAncestry(chain: readonly AccountDefinition[]): ResolvedAccount {
   };
 }
 
-/** Nothing is wider than the outer one allows. Of a label that both have, the inner one's value counts. */
+/**
+ * Combines two sets of restrictions. The result allows nothing that the outer set forbids. If both
+ * set a label, the inner value wins.
+ */
 export function intersectRestrictions<T extends Restrictions>(inner: T, outer: Restrictions): T {
   return {
     ...inner,
@@ -163,7 +182,7 @@ export function intersectRestrictions<T extends Restrictions>(inner: T, outer: R
   };
 }
 
-/** Undefined allows everything. */
+/** Returns the common entries of two lists. An undefined list allows everything. */
 function intersectLists(
   inner: readonly string[] | undefined,
   outer: readonly string[] | undefined,

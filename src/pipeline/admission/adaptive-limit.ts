@@ -1,21 +1,32 @@
-// How many calls may be under way at once. The measure is what this process itself adds to a call: the time from its last hook
-// until its row is durable and it is about to be sent. While that is as short as ever the limit is out of the way; when it grows,
-// fewer calls at once are served faster. How long providers take does not count: a thousand slow streams are no load.
+// Adapts the number of concurrent calls to the delay that this process adds to a call. The delay is
+// the time from the call's last hook until its row is durable and the call is about to be sent.
+// While the delay is as short as usual, the limit does not restrict. When the delay grows, serving
+// fewer calls concurrently is faster. Provider latency does not count: a thousand slow streams are
+// no load.
 
 const WINDOW_MS = 100;
-/** A machine that is busy with other things delays calls by so much, and is no reason to refuse any. */
+/**
+ * Delay in milliseconds that is never a reason to reject calls: other work on the machine can cause
+ * it.
+ */
 const TOLERATED_DELAY_MS = 250;
-/** So many times as long as usual is too long. */
+/** A mean delay of more than this multiple of the baseline counts as slow. */
 const SLOW_FACTOR = 3;
-/** Slow for so long: what comes all at once is slow too, and is through by then. */
+/**
+ * How long the delay must stay high before the limit decreases, in milliseconds. A short burst is
+ * slow too, but it is over by then.
+ */
 const SUSTAINED_MS = 1_000;
-/** What is usual may grow: by a third in a minute. */
+/** Growth of the baseline per window of `WINDOW_MS`: about a third per minute. */
 const BASELINE_GROWTH = 1.0005;
 const DECREASE_FACTOR = 0.8;
 const INCREASE_FACTOR = 1.2;
-/** While there is room it goes back slowly: what was found out may hold for the next flood too. */
+/**
+ * Growth of a limit that is not reached. It recovers slowly, because the lower value may also apply
+ * to the next burst.
+ */
 const RECOVERY_FACTOR = 1.02;
-/** In every process so many calls are possible. */
+/** Smallest limit in calls: every process can serve this many. */
 export const MIN_LIMIT = 64;
 
 export class AdaptiveLimit {
@@ -25,7 +36,7 @@ export class AdaptiveLimit {
   #sum = 0;
   #count = 0;
   #windowStart: number;
-  /** Since when each window was slow. */
+  /** Time of the first window in an uninterrupted run of slow windows. */
   #slowSince: number | undefined;
 
   constructor(most: number, now: number) {
@@ -37,20 +48,22 @@ export class AdaptiveLimit {
     return this.#limit;
   }
 
-  /** Another highest one, from now on. */
+  /** Changes the upper bound of the limit. */
   setMax(most: number): void {
     const was = this.#max;
     this.#max = most;
     this.#limit = this.#limit === was ? most : Math.min(this.#limit, most);
   }
 
-  /** One call took so long here. */
+  /** Records the delay that this process added to one call. */
   recordDuration(ms: number): void {
     this.#sum += ms;
     this.#count++;
   }
 
-  /** Looks at the window that is over, if it is. `strained`: the process is late with all that it does. */
+  /**
+   * Evaluates the current window if it is over. `isLagging`: whether the whole process runs late.
+   */
   update(now: number, running: number, isLagging: boolean): void {
     if (now - this.#windowStart < WINDOW_MS) return;
     this.#windowStart = now;

@@ -1,45 +1,61 @@
-// Which requests are let in when there are more than can be served: as many at once as the limit says, some more for a short
-// while, and the rest is refused before its body is read. While the queue comes and goes it is served in its order. One that stands
-// is overload: then the newest goes first, for its client still waits, and the others are refused within milliseconds instead of
-// in the end. It lasts until none was refused for a while: that refusals emptied the queue says nothing. A key that has less than
-// its share goes before one that has more, and waits longer.
+// Decides which requests are admitted when there are more than the process can serve. It admits as
+// many concurrent requests as the limit allows, queues some more for a short time, and rejects the
+// rest before their bodies are read. While the queue empties regularly, it is served in order
+// (FIFO). A queue that does not empty is overload: then the newest request goes first (LIFO),
+// because its client still waits. The others are rejected within milliseconds instead of at the end
+// of their wait. Overload ends when no request was rejected for a while: a queue that rejections
+// emptied proves nothing. A key that uses less than its share is served before a key that uses
+// more, and its requests may wait longer.
 import { createFault } from "../../model/error.ts";
 import { attributeFault } from "../faults/fault-source.ts";
 import { AdaptiveLimit } from "./adaptive-limit.ts";
 import type { LoadMonitor } from "./load-monitor.ts";
 
-/** The code of every refusal here. */
+/** Error code of every rejection by this queue. */
 export const OVERLOADED_CODE = "gateway_overloaded";
 
-/** In overload: a slot that is about to be free is worth so long a wait, */
+/**
+ * Longest wait during overload, in milliseconds, for requests of a key that exceeds its fair share.
+ */
 const OVERLOAD_WAIT_MS = 2;
-/** to so many of a key for each slot there is. Those that wait longer or are more are refused, the oldest first. */
+/**
+ * Queued requests per key during overload, as a share of the limit. A key above its fair share
+ * loses its oldest requests beyond this number.
+ */
 const OVERLOAD_QUEUE_SHARE = 1 / 32;
-/** A timer that is later than this: the process did not run. */
+/**
+ * Delay of a timer, in milliseconds, beyond which the process is considered to have been suspended.
+ */
 const STALL_MS = 20;
-/** The queue has half of what is served, and this at least. */
+/**
+ * Minimum queue capacity. The queue holds half of the current limit, or this number if that is
+ * more.
+ */
 const MIN_QUEUE_LENGTH = 64;
-/** A flood of refusals is one line in so long. */
+/**
+ * Minimum time between two rejection reports, in milliseconds: a flood of rejections is one log
+ * line.
+ */
 const REPORT_INTERVAL_MS = 10_000;
 const RETRY_AFTER_MS = { least: 1_000, more: 2_000 };
 
 export interface AdmissionLimits {
-  /** Calls at once. */
+  /** Maximum number of concurrent calls. */
   readonly maxConcurrent: number;
-  /** How long a request may wait for its turn. */
+  /** Maximum time that a request may wait in the queue, in milliseconds. */
   readonly maxQueueWaitMs: number;
 }
 
-/** What an operator is told of refusals. */
+/** A summary of rejections for the operator's log. */
 export interface RejectionReport {
-  /** Since the last word of it. */
+  /** Number of rejections since the last report. */
   readonly rejected: number;
   readonly running: number;
   readonly waiting: number;
   readonly limit: number;
 }
 
-/** What one key has here. It stands in the map while it has anything. */
+/** Running and queued requests of one key. The entry exists while it has any. */
 interface KeyQueue {
   readonly key: string;
   running: number;
@@ -61,13 +77,16 @@ export class AdmissionQueue {
   #maxWaitMs: number;
   #running = 0;
   #waiting = 0;
-  /** When the queue was empty last. */
+  /** When the queue was last empty. */
   #lastEmptyAt: number;
-  /** Overload lasts until then. */
+  /** When overload ends. */
   #overloadUntil = -Infinity;
   #timer: NodeJS.Timeout | undefined;
   #timerDueAt = 0;
-  /** Time in which the process did not run, though something waited here: it was not the queue that took it. */
+  /**
+   * Total time in milliseconds in which the process did not run although requests waited. It is
+   * subtracted from the clock, because the queue did not cause that delay.
+   */
   #stalledMs = 0;
   #rejected = 0;
   #reportedAt = -Infinity;
@@ -86,13 +105,13 @@ export class AdmissionQueue {
     this.#maxWaitMs = maxQueueWaitMs;
   }
 
-  /** Other limits, from now on. */
+  /** Replaces the limits. */
   setLimits({ maxConcurrent, maxQueueWaitMs }: AdmissionLimits): void {
     this.#limit.setMax(maxConcurrent);
     this.#maxWaitMs = maxQueueWaitMs;
   }
 
-  /** How long a request may wait for its turn. */
+  /** The maximum time that a request may wait in the queue, in milliseconds. */
   get maxWaitMs(): number {
     return this.#maxWaitMs;
   }
@@ -106,18 +125,21 @@ export class AdmissionQueue {
     return this.#limit.current;
   }
 
-  /** What a call cost this process before it was sent. */
+  /** Records the delay that this process added to a call before the call was sent. */
   recordOverhead(ms: number): void {
     this.#limit.recordDuration(ms);
   }
 
-  /** Before anything is asked of a request: while the process can take nothing more it is refused. */
+  /** Throws if the process can take no more work. Called before anything of a request is read. */
   assertNotOverloaded(): void {
     this.#load.start();
     if (this.#load.isOverloaded && this.#running > 0) throw this.#createRejection(this.#now());
   }
 
-  /** Throws where it is one too many. A promise: it waits for its turn, and may be refused. */
+  /**
+   * Admits a request of the key. Returns a promise if the request must wait; the promise rejects if
+   * the request is rejected later. Throws if the queue is full.
+   */
   acquire(key: string): Promise<void> | undefined {
     const share = this.#keyQueue(key);
     if (this.#waiting === 0) {
@@ -170,19 +192,25 @@ export class AdmissionQueue {
     return admitted;
   }
 
-  /** The queue has not been empty for as long as one may wait in it, or was so a moment ago: there is too much. */
+  /**
+   * Whether the queue is overloaded: it has not been empty for the maximum wait, or a rejection
+   * under overload was less than the maximum wait ago.
+   */
   #isOverloaded(now: number): boolean {
     return (
       now < this.#overloadUntil || (this.#waiting > 0 && now - this.#lastEmptyAt > this.#maxWaitMs)
     );
   }
 
-  /** More than its part of what there is. */
+  /** Whether the key uses more than an equal share of the limit. */
   #isOverFairShare(share: KeyQueue): boolean {
     return loadOf(share) > this.#limit.current / this.#keys.size;
   }
 
-  /** The key with the most here gives up its oldest place to one that has less. */
+  /**
+   * Rejects the oldest queued request of the key with the most requests, to make room for a key
+   * with fewer. Returns false if no key has more.
+   */
   #evictFor(share: KeyQueue): boolean {
     let greediest: KeyQueue | undefined;
     for (const each of this.#keys.values())
@@ -213,7 +241,7 @@ export class AdmissionQueue {
     return createOverloadError();
   }
 
-  /** The limit is looked at, and whatever there is room for goes in. */
+  /** Updates the limit and admits queued requests while there is capacity. */
   #admitWaiting(now: number): void {
     this.#limit.update(now, this.#running, this.#load.isLagging);
     if (this.#waiting === 0) {
@@ -235,7 +263,7 @@ export class AdmissionQueue {
     waiter.admit();
   }
 
-  /** Those that have waited long enough. */
+  /** Admits queued requests, and rejects those that have waited too long. */
   #onTimer(): void {
     this.#timer = undefined;
     const late = this.#now() - this.#timerDueAt;
@@ -260,7 +288,10 @@ export class AdmissionQueue {
 
 const loadOf = ({ running, waiting }: KeyQueue): number => running + waiting.length;
 
-/** At a time of its own for each client: those that were refused together do not come back together. */
+/**
+ * Creates the rejection. `retryAfterMs` is random, so that clients that were rejected together do
+ * not return together.
+ */
 function createOverloadError(): Error {
   const retryAfterMs = Math.round(RETRY_AFTER_MS.least + Math.random() * RETRY_AFTER_MS.more);
   const words = "The gateway has more to do than it can.";

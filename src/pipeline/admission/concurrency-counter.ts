@@ -1,10 +1,10 @@
-// Requests at once, counted from the head on and in this process alone. A limit of the store counts only when a call is
-// reserved, and by then the body has been read.
+// Counts concurrent requests in this process, from the moment their headers are read. Limits of the
+// store apply only when a call is reserved, and by then the body has been read.
 
 export class ConcurrencyCounter {
   readonly #counts = new Map<string, number>();
 
-  /** False: as many as may be are inside already. */
+  /** Takes one slot of the scope. Returns false if `max` slots are taken. */
   tryAcquire(scope: string, max: number): boolean {
     const count = this.#counts.get(scope) ?? 0;
     if (count >= max) return false;

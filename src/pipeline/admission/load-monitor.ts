@@ -1,23 +1,30 @@
-// How late this process is with all that it does, and how full its memory: when either is too much no new call is taken, whatever
-// the limit says. Late is what its own work has delayed: where a machine gives its time to others, or slept, refusing a client
-// would make nothing faster.
+// Measures how late this process runs and how full its heap is. If either exceeds its limit, no new
+// call is admitted, regardless of the concurrency limit. Only lateness that the process's own work
+// caused counts: if the machine was busy with other processes or was suspended, rejecting clients
+// would not help.
 import { getHeapSpaceStatistics, getHeapStatistics } from "node:v8";
 
 const TICK_MS = 100;
-/** What one late tick says is little; a second of them says a lot. */
+/** Weight of a new measurement. One late tick means little; late ticks for a second mean a lot. */
 const SMOOTHING = 0.3;
-/** So late on average: fewer calls at once. */
+/** Average lateness in milliseconds beyond which fewer calls run concurrently. */
 const LAGGING_MS = 250;
-/** And so late: none. */
+/** Average lateness in milliseconds beyond which no call is admitted. */
 const OVERLOADED_MS = 1_000;
-/** Of the heap that what lives longer may have: V8 ends the process when that is full, however much room is left for what is young. */
+/**
+ * Share of the heap limit for the old generation beyond which no call is admitted. V8 ends the
+ * process when the old generation is full, even if the young generation has space left.
+ */
 const MAX_HEAP_SHARE = 0.95;
-/** V8's limit has room in it for what is young: three semi-spaces, of 32 MiB each where no operator says otherwise. */
+/**
+ * Part of V8's heap limit that the young generation takes: three semi-spaces of 32 MiB each, unless
+ * the operator configured another size.
+ */
 const YOUNG_GENERATION_BYTES = 96 * 2 ** 20;
-/** After so many ticks without a call nothing is measured. */
+/** Number of ticks without a call after which measuring stops. */
 const IDLE_TICKS = 100;
 
-/** In milliseconds: of the monotonic clock, and what this thread has worked. */
+/** Clocks in milliseconds: the monotonic clock, and the CPU time of this thread. */
 interface LoadClock {
   now(): number;
   cpuMs(): number;
@@ -44,7 +51,7 @@ export class LoadMonitor implements Disposable {
     this.#clock = clock;
   }
 
-  /** A call is here: from now on it is measured. */
+  /** Starts measuring. Called for each call. */
   start(): void {
     this.#idleTicks = 0;
     if (this.#timer) return;
@@ -54,12 +61,12 @@ export class LoadMonitor implements Disposable {
     this.#timer.unref();
   }
 
-  /** The process is late. */
+  /** Whether the process runs late. */
   get isLagging(): boolean {
     return this.#averageLagMs > LAGGING_MS;
   }
 
-  /** So late, or so full, that it can take nothing. */
+  /** Whether the process is so late, or its heap so full, that it can take no more calls. */
   get isOverloaded(): boolean {
     return this.#averageLagMs > OVERLOADED_MS || this.#isHeapFull;
   }
@@ -83,7 +90,7 @@ export class LoadMonitor implements Disposable {
   }
 }
 
-/** What has outlived its youth, in bytes. */
+/** Returns the size in bytes of all objects outside the young generation. */
 function oldGenerationBytes(): number {
   let sum = 0;
   for (const { space_name: name, space_used_size: used } of getHeapSpaceStatistics())

@@ -1,13 +1,19 @@
-// What a process may hold at once: bytes of bodies and of answers that are held whole. Asked before anything is read, so
-// that many large requests are refused one by one, and do not end the process for all clients.
+// Limits the bytes of bodies and buffered responses that a process holds at the same time. Memory
+// is reserved before anything is read, so that many large requests are rejected one by one instead
+// of crashing the process for all clients.
 
-/** Below this a key's own share is not looked at: a small request costs one addition. */
+/**
+ * Size in bytes below which a request does not count against its key's share: a small request costs
+ * one addition.
+ */
 const SMALL_BYTES = 64 * 1024;
 
 export class MemoryBudget {
   #maxBytes: number;
   #usedBytes = 0;
-  /** Bytes by key, of requests that are not small. It holds numbers alone, so it keeps no request in memory. */
+  /**
+   * Bytes of large requests, by key. The map holds only numbers, so it keeps no request in memory.
+   */
   readonly #bytesByKey = new Map<string, number>();
 
   constructor(most: number) {
@@ -18,21 +24,22 @@ export class MemoryBudget {
     return this.#usedBytes;
   }
 
-  /** Another limit, from now on. */
+  /** Replaces the limit. */
   setLimit(most: number): void {
     this.#maxBytes = most;
   }
 
   /**
-   * For a request that holds `held` already. False: there is no room, in all or in this key's half of it, and nothing was
-   * taken. A key's only request may be larger than its half.
+   * Reserves bytes for a request that already holds `held` bytes. Returns false, and reserves
+   * nothing, if the process's limit or the key's half of it would be exceeded. If a key has only
+   * one request, that request may exceed the half.
    */
   tryReserve(key: string, bytes: number, held: number): boolean {
     if (this.#usedBytes + bytes > this.#maxBytes) return false;
     const more = countedBytes(held + bytes) - countedBytes(held);
     if (more > 0) {
       const others = (this.#bytesByKey.get(key) ?? 0) - countedBytes(held);
-      // A key without other requests keeps no other key out.
+      // A key without other requests does not lock out other keys.
       if (others > 0 && others + held + bytes > this.#maxBytes / 2) return false;
       this.#bytesByKey.set(key, others + held + bytes);
     }
@@ -40,7 +47,7 @@ export class MemoryBudget {
     return true;
   }
 
-  /** Gives back all that one request holds. */
+  /** Releases all bytes that one request holds. */
   release(key: string, held: number): void {
     this.#usedBytes -= held;
     if (countedBytes(held) === 0) return;

@@ -1,5 +1,5 @@
-// What one request takes up of its process while it is here: a turn, a place among those of its key, and bytes. All are free
-// again whichever way it ends.
+// Holds everything that one request occupies in its process: an admission slot, concurrency slots
+// of its key, and bytes of memory. All are released no matter how the request ends.
 import { createFault } from "../../model/error.ts";
 import { createBoundExceeded } from "../../model/bound-exceeded.ts";
 import { HIDDEN_LIMIT_MESSAGE } from "../accounts/accounts.ts";
@@ -8,11 +8,14 @@ import type { AdmissionQueue } from "./admission-queue.ts";
 import type { MemoryBudget } from "./memory-budget.ts";
 import type { ConcurrencyCounter } from "./concurrency-counter.ts";
 
-/** Reading a body and reserving a call take less than this. */
+/**
+ * Retry delay sent to the client, in milliseconds. Reading a body and reserving a call take less
+ * than this.
+ */
 const RETRY_AFTER_MS = 1_000;
 const RETRY_SOON = { retryAfterMs: RETRY_AFTER_MS } as const;
 
-/** How many bytes may be held and how many requests may be inside at once, in the whole process. */
+/** The limits of the whole process: bytes, admitted requests, and concurrent requests per scope. */
 interface ProcessLimits {
   readonly admissionQueue: AdmissionQueue;
   readonly memoryBudget: MemoryBudget;
@@ -32,17 +35,23 @@ export class RequestPermit {
     this.#limits = bounds;
   }
 
-  /** What was held before the key was known counts for no key. */
+  /**
+   * Sets the key that the reserved bytes count for. Bytes reserved before the key was known count
+   * for no key.
+   */
   setKey(key: string): void {
     if (this.#reservedBytes === 0) this.#key = key;
   }
 
-  /** Before anything is asked of it. Throws where the process can take nothing. */
+  /** Throws if the process can take no more work. Called before anything of the request is read. */
   assertNotOverloaded(): void {
     this.#limits.admissionQueue.assertNotOverloaded();
   }
 
-  /** Its turn, now or when the promise resolves. Throws, or rejects, where there are too many. */
+  /**
+   * Waits for admission. Returns a promise if the request must wait. Throws or rejects if there are
+   * too many requests.
+   */
   acquire(): Promise<void> | undefined {
     const queued = this.#limits.admissionQueue.acquire(this.#key);
     if (queued) return queued.then(() => void (this.#isAdmitted = true));
@@ -50,7 +59,7 @@ export class RequestPermit {
     return undefined;
   }
 
-  /** How many bytes it holds. */
+  /** The number of bytes that the request has reserved. */
   get reservedBytes(): number {
     return this.#reservedBytes;
   }
@@ -71,21 +80,27 @@ export class RequestPermit {
     (this.#slots ??= []).push(scope);
   }
 
-  /** Gives its places back: its call is counted by the ledger now, or it is over. */
+  /**
+   * Releases the concurrency slots. Called when the ledger counts the call, or when the request
+   * ends.
+   */
   releaseSlots(): void {
     if (!this.#slots) return;
     for (const scope of this.#slots) this.#limits.concurrencyCounter.release(scope);
     this.#slots = undefined;
   }
 
-  /** Asks for room before the bytes are there. */
+  /** Reserves memory before the bytes arrive. */
   reserveMemory(bytes: number): void {
     if (!this.#limits.memoryBudget.tryReserve(this.#key, bytes, this.#reservedBytes))
       throw attributeFault(createBoundExceeded("inFlight", undefined, RETRY_SOON), "gateway");
     this.#reservedBytes += bytes;
   }
 
-  /** Its walk is over. What it holds is free when its answer has left too. */
+  /**
+   * Called when the request's pipeline ends. Memory is released when the response has also been
+   * sent.
+   */
   onPipelineEnd(): void {
     this.releaseSlots();
     if (this.#isAdmitted) this.#limits.admissionQueue.release(this.#key);

@@ -1,11 +1,12 @@
-// One coarse timer for all open calls: a timer or a signal per request costs more than the request's own work.
+// Runs one coarse timer for all open calls: a timer or a signal per request costs more than the
+// request's own work.
 
 export interface TimerEntry {
-  /** Where it stands in the watchdog's list; -1: nowhere. */
+  /** Index in the timer wheel's list, or -1 if the entry is not in the list. */
   timerIndex: number;
-  /** Called once a tick while watched. `now` is the monotonic clock in milliseconds. */
+  /** Called on each tick. `now` is the monotonic clock in milliseconds. */
   onTick(now: number): void;
-  /** What became of a tick that threw; it is not watched any longer. */
+  /** Called with the error that `onTick` threw. The entry has been removed. */
   onError?(problem: unknown): void;
 }
 
@@ -13,12 +14,16 @@ const TICK_MS = 250;
 
 export class TimerWheel implements Disposable {
   /**
-   * Each knows its own place, and the last takes the place of one that leaves. A Set would hold every request in memory
-   * until a full collection: its tables, made anew after every so many changes, hang together.
+   * Entries, each of which stores its own index. When an entry is removed, the last entry takes its
+   * index. A Set would hold every request in memory until a full collection, because the hash
+   * tables that it replaces as it changes refer to each other.
    */
   readonly #entries: TimerEntry[] = [];
   #timer: NodeJS.Timeout | undefined;
-  /** The monotonic clock, as of the last tick: good enough for deadlines, free to read. */
+  /**
+   * The monotonic clock as of the last tick, in milliseconds. It is precise enough for deadlines,
+   * and reading it is free.
+   */
   now = performance.now();
 
   add(entry: TimerEntry): void {
@@ -30,7 +35,10 @@ export class TimerWheel implements Disposable {
     this.#timer.unref();
   }
 
-  /** From the end: the place of one that leaves meanwhile is taken by one that has had its turn. */
+  /**
+   * Calls every entry, from last to first. If an entry is removed meanwhile, the entry that takes
+   * its index has already been called.
+   */
   #tickAll(): void {
     this.now = performance.now();
     for (let i = this.#entries.length - 1; i >= 0; i--) {
@@ -42,7 +50,7 @@ export class TimerWheel implements Disposable {
     this.#timer = undefined;
   }
 
-  /** One timer serves all, so a throw of one must not stop the others. */
+  /** Calls one entry. One timer serves all entries, so an error in one must not stop the others. */
   #tick(w: TimerEntry): void {
     try {
       w.onTick(this.now);

@@ -1,5 +1,6 @@
-// A form as a body: text parts are strings, files are spans of the bytes that came. Names in brackets are what they are in
-// JSON, so that what looks at bodies finds `images[][file_id]` where it finds `images: [{ file_id }]`.
+// Decodes a multipart form into a body. Text parts become strings, and files become spans of the
+// received bytes. Names in brackets become the equivalent JSON structure, so that code that
+// inspects bodies finds `images[][file_id]` where it finds `images: [{ file_id }]`.
 import { createHash } from "node:crypto";
 import { isUtf8 } from "node:buffer";
 import { BOUNDS, boundMessage } from "../../lib/bounds.ts";
@@ -8,12 +9,12 @@ import type { Body, FilePart, JsonObject } from "../../model/values.ts";
 import { parseHeaderValue } from "./multipart-headers.ts";
 import { parseMultipart, type MultipartFlaw, type MultipartPart } from "./multipart-parser.ts";
 
-/** Where a form's fields stand in its bytes. */
+/** Positions of a form's fields in its bytes. */
 export interface MultipartLayout {
   readonly boundary: string;
-  /** By top-level field, in the client's order. */
+  /** Parts by top-level field, in the client's order. */
   readonly partsByField: ReadonlyMap<string, readonly MultipartPart[]>;
-  /** Where its last boundary begins. */
+  /** Offset of the closing boundary. */
   readonly end: number;
 }
 
@@ -21,13 +22,18 @@ export type MultipartBody =
   | {
       readonly body: Body;
       readonly layout: MultipartLayout;
-      /** Some name has capitals or letters beyond ASCII: a parser that folds case could take it for another. */
+      /**
+       * Whether a name contains capital letters or letters beyond ASCII. A case-insensitive parser
+       * could confuse such a name with another one.
+       */
       readonly hasCaseVariants: boolean;
       readonly flaw?: undefined;
     }
   | { readonly flaw: MultipartFlaw };
 
-/** A file as it came. Its text is short, and never the same as that of a file with other bytes. */
+/**
+ * A file as received. Its JSON form is a short text that differs for files with different bytes.
+ */
 class ReceivedFile implements FilePart {
   readonly filename: string;
   readonly mime: string;
@@ -53,7 +59,7 @@ const createFlaw = (code: string, message: string): { readonly flaw: MultipartFl
   flaw: { code, message },
 });
 
-/** The body that a form spells, or why it spells none. */
+/** Decodes a form into a body, or returns the flaw that prevents it. */
 export function parseMultipartBody(raw: Buffer, boundary: string): MultipartBody {
   const found = parseMultipart(raw, boundary);
   if (found.flaw) return found;
@@ -63,7 +69,7 @@ export function parseMultipartBody(raw: Buffer, boundary: string): MultipartBody
   for (const part of found.parts) {
     hasCaseVariants ||= UPPERCASE_OR_NON_ASCII.test(part.name);
     const [top, ...nested] = parseFieldPath(part.name);
-    // The form itself is the first of them, as the braces around a JSON text are.
+    // The form itself is the first level, like the outer braces of a JSON text.
     if (nested.length >= BOUNDS.depth.max)
       return createFlaw(BOUNDS.depth.error[1], boundMessage("depth"));
     for (const name of [top!, ...nested])
@@ -100,7 +106,10 @@ const MAX_SHOWN_NAME = 100;
 const quoteName = (name: string): string =>
   JSON.stringify(name.length > MAX_SHOWN_NAME ? `${name.slice(0, MAX_SHOWN_NAME)}…` : name);
 
-/** `a[b][]` is a, then b, then one more of a list. What is written otherwise is a name as it stands. */
+/**
+ * Splits a field name into a path: `a[b][]` is the member `b` of `a`, then a new element of its
+ * list. A name in any other form is used unchanged.
+ */
 export function parseFieldPath(name: string): readonly string[] {
   const open = name.indexOf("[");
   if (open <= 0 || !/^(?:\[[^[\]]*\])+$/.test(name.slice(open))) return [name];
@@ -123,7 +132,8 @@ function decodePart(
 }
 
 /**
- * False: something else stands there already. An object in a list is filled until a name comes that it has.
+ * Inserts a value at the path. Returns false if the place is already taken. Members are added to
+ * the last object of a list until a name occurs that this object already has.
  */
 function insertAt(
   into: JsonMembers | unknown[],

@@ -1,4 +1,5 @@
-// Edits of a client's form, spliced into its own bytes: its boundary stays, and so does every part that no edit names.
+// Splices edits into the bytes of a client's form. The boundary and every part that no edit names
+// stay unchanged.
 import { fail } from "../../model/error.ts";
 import type { Field, Opt } from "../../model/values.ts";
 import type { MultipartLayout } from "./multipart-body.ts";
@@ -31,7 +32,10 @@ export function applyMultipartEdits(
   return Buffer.concat(all);
 }
 
-/** One value takes another's place; whatever else a field becomes is written where its first part stood. */
+/**
+ * Collects the splices for one field. A single value replaces the existing part. Any other value is
+ * written at the position of the field's first part.
+ */
 function collectSplices(
   field: string,
   value: Opt<Field>,
@@ -59,7 +63,7 @@ const isText = ({ name, filename }: MultipartPart, field: string): boolean =>
 const isScalar = (value: Opt<Field>): boolean =>
   value !== undefined && value !== null && typeof value !== "object";
 
-/** A boundary inside of a part would be the end of it. */
+/** Throws if a part contains the boundary, which would end the part early. */
 function assertNoBoundary({ headers, content }: EncodedPart, boundary: string): void {
   const mark = `--${boundary}`;
   if (headers.includes(mark) || content.includes(mark))

@@ -1,15 +1,22 @@
-// The heads of forms and of their parts, read one way only: what two readers could take for two things is refused.
+// Parses the headers of forms and of their parts strictly. A header that two parsers could read
+// differently is rejected.
 
-/** `; name="value"`, as they follow a type. Quoted values keep their escapes. */
+/**
+ * Matches one parameter such as `; name="value"` after a media type. Quoted values keep their
+ * escapes.
+ */
 const PARAMETER = /[ \t]*;[ \t]*([\w!#$&^.+*-]+)=(?:"((?:[^"\\\r\n]|\\[^\r\n])*)"|([^\s;"\\]+))/y;
 
 interface ParsedHeader {
-  /** In lower case. */
+  /** In lowercase. */
   readonly type: string;
   readonly parameters: ReadonlyMap<string, string>;
 }
 
-/** A header such as `form-data; name="model"`. Undefined: it is not written well, or says one thing twice. */
+/**
+ * Parses a header such as `form-data; name="model"`. Returns undefined if it is malformed or
+ * repeats a parameter.
+ */
 export function parseHeaderValue(header: string): ParsedHeader | undefined {
   const end = header.indexOf(";");
   const type = (end < 0 ? header : header.slice(0, end)).trim().toLowerCase();
@@ -32,12 +39,12 @@ const BOUNDARY = /^[\w'()+,\-./:=? ]{0,69}[\w'()+,\-./:=?]$/;
 export const isMultipart = (contentType: string): boolean =>
   /^multipart\/form-data[ \t]*(?:;|$)/i.test(contentType);
 
-/** Undefined where there is none that a form could have. */
+/** Returns the boundary of a content type, or undefined if it has no valid boundary. */
 export function boundaryOf(contentType: string): string | undefined {
   const boundary = parseHeaderValue(contentType)?.parameters.get("boundary");
   return boundary !== undefined && BOUNDARY.test(boundary) ? boundary : undefined;
 }
 
-/** How a form with this boundary is announced. */
+/** Returns the content type for a form with this boundary. */
 export const multipartContentType = (boundary: string): string =>
   `multipart/form-data; boundary=${/^[\w'+\-.]+$/.test(boundary) ? boundary : `"${boundary}"`}`;

@@ -1,24 +1,24 @@
-// Where the parts of a form stand in its bytes. Nothing is copied. The boundary is a line of its own and stands nowhere else:
-// a reader that is less strict than this one finds the same parts.
+// Finds the parts of a form in its bytes, without copying them. A boundary must be a line of its
+// own and may occur nowhere else, so that a less strict parser finds the same parts.
 import { isUtf8 } from "node:buffer";
 import { BOUNDS, boundMessage, type BoundName } from "../../lib/bounds.ts";
 import { parseHeaderValue } from "./multipart-headers.ts";
 
 export interface MultipartPart {
-  /** Escapes undone once: `images[][file_id]`. */
+  /** The name with one level of escapes decoded, such as `images[][file_id]`. */
   readonly name: string;
-  /** A part that has one is a file. */
+  /** The file name. A part that has one is a file. */
   readonly filename: string | undefined;
   readonly mime: string | undefined;
-  /** From its boundary to the next one. */
+  /** Offset of the part's boundary. The part extends to the next boundary. */
   readonly start: number;
   readonly end: number;
-  /** Its content. */
+  /** Offset of the part's content. */
   readonly contentStart: number;
   readonly contentEnd: number;
 }
 
-/** Why a form cannot be trusted to mean one thing. */
+/** The reason why a form is ambiguous or malformed. */
 export interface MultipartFlaw {
   readonly code: string;
   readonly message: string;
@@ -48,7 +48,7 @@ const BOUNDARY_IN_PART = "The boundary of the form stands inside of one of its p
 export function parseMultipart(raw: Buffer, boundary: string): MultipartParts {
   const mark = Buffer.from(`--${boundary}`, "latin1");
   const parts: MultipartPart[] = [];
-  // Some clients begin with the line break of a boundary that is not there.
+  // Some clients send a line break before the first boundary.
   let start = startsWithAt(raw, 0, CRLF) ? CRLF.length : 0;
   if (!startsWithAt(raw, start, mark))
     return createFlaw(raw.indexOf(mark) < 0 ? TRUNCATED : "The form begins with something else.");
@@ -83,10 +83,10 @@ function parsePart(
   head: number,
   next: number,
 ): MultipartPart | { readonly flaw: MultipartFlaw } {
-  // The line break before a boundary is the boundary's.
+  // The line break before a boundary belongs to the boundary.
   const to = next - CRLF.length;
   if (to < head || !startsWithAt(raw, to, CRLF)) return createFlaw(BOUNDARY_IN_PART);
-  // A head that is empty ends where it begins.
+  // An empty header block ends where it begins.
   const length = raw
     .subarray(head - CRLF.length, Math.min(to, head + MAX_HEADER_BYTES))
     .indexOf(HEADERS_END);
@@ -104,7 +104,10 @@ function parsePart(
 
 type PartHeaders = Pick<MultipartPart, "name" | "filename" | "mime">;
 
-/** Each line once; what would have the content decoded before it is read is refused. */
+/**
+ * Parses the headers of a part. Returns undefined if a header is malformed or repeated, or if the
+ * content would have to be decoded first.
+ */
 function parsePartHeaders(text: string): PartHeaders | undefined {
   let disposition: ReturnType<typeof parseHeaderValue>;
   let mime: string | undefined;
@@ -131,13 +134,13 @@ function parsePartHeaders(text: string): PartHeaders | undefined {
   return { name: unescapeName(name), filename: filename && unescapeName(filename), mime };
 }
 
-/** The three that browsers escape, and the quote as other clients do. */
+/** Decodes the three escapes that browsers use, and the escaped quote that other clients use. */
 const unescapeName = (text: string): string =>
   text.replaceAll(/%22|%0D|%0A|\\"/gi, (escape) =>
     escape === "%0D" || escape === "%0d" ? "\r" : escape === "%0A" || escape === "%0a" ? "\n" : '"',
   );
 
-/** `UTF-8''na%C3%AFve.wav` */
+/** Decodes an extended value such as `UTF-8''na%C3%AFve.wav`. */
 function decodeExtendedValue(text: string): string | undefined {
   const [, encoded] = /^utf-8'[\w-]*'(.*)$/i.exec(text) ?? [];
   try {

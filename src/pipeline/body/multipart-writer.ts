@@ -1,4 +1,5 @@
-// A body as a form: what a codec made, and what takes the place of a client's own parts.
+// Encodes a body as a multipart form: bodies that a codec produced, and parts that replace a
+// client's own parts.
 import { randomBytes } from "node:crypto";
 import { fail } from "../../model/error.ts";
 import {
@@ -10,7 +11,7 @@ import {
   type Opt,
 } from "../../model/values.ts";
 
-/** What stands between two boundaries. */
+/** The headers and content of one part, without its boundary. */
 export interface EncodedPart {
   readonly headers: Buffer;
   readonly content: Buffer;
@@ -21,20 +22,23 @@ const LINE = Buffer.from("\r\n");
 
 export const createBoundary = (): string => `tollgate-${randomBytes(16).toString("hex")}`;
 
-/** All of a body. */
+/** Encodes a whole body as `multipart/form-data`. */
 export function encodeMultipart(body: Body, boundary: string): Buffer {
   const parts: EncodedPart[] = [];
   for (const field in body) encodeField(field, body[field], parts);
   return Buffer.concat([...joinParts(parts, boundary), Buffer.from(`--${boundary}--\r\n`)]);
 }
 
-/** Each behind a boundary of its own. */
+/** Joins parts, each preceded by its boundary. */
 export function joinParts(parts: readonly EncodedPart[], boundary: string): Buffer[] {
   const line = Buffer.from(`--${boundary}\r\n`);
   return parts.flatMap(({ headers, content }) => [line, headers, content, LINE]);
 }
 
-/** As clients write it: members in brackets, a list's elements one by one. What says nothing is not written. */
+/**
+ * Encodes a field the way clients do: members in brackets, and one part per list element. Undefined
+ * and null values are omitted.
+ */
 export function encodeField(name: string, value: Opt<Field>, into: EncodedPart[]): void {
   if (value === undefined || value === null) return;
   if (isFilePart(value))
@@ -61,7 +65,7 @@ function encodePartHeaders(name: string, file?: FilePart): Buffer {
   let head = `Content-Disposition: form-data; name="${escapeName(name)}"`;
   if (file) {
     const mime = MIME.test(file.mime) ? file.mime : "application/octet-stream";
-    // The last one would take its quote with it.
+    // A trailing backslash would escape the closing quote.
     const filename = escapeName(file.filename).replace(/\\$/, "%5C");
     head += `; filename="${filename}"\r\nContent-Type: ${mime}`;
   }

@@ -1,4 +1,4 @@
-// What a body says: one meaning only, or it is refused.
+// Parses request bodies. A body with more than one possible meaning is rejected.
 import { isAscii, isUtf8 } from "node:buffer";
 import { scan, Scanner, type Scan, type Span } from "../../lib/json/json-scanner.ts";
 import { fail } from "../../model/error.ts";
@@ -8,20 +8,20 @@ import { LARGE_BODY_BYTES, yieldToEventLoop } from "../../lib/yield.ts";
 import { parseMultipartBody, type MultipartLayout } from "./multipart-body.ts";
 import { boundaryOf, isMultipart } from "./multipart-headers.ts";
 
-/** What a look over a large body does at once. */
+/** Bytes scanned before other work gets a turn. */
 const SCAN_STEP_BYTES = 4 * 1024 * 1024;
 
 export interface ParsedBody {
   body: Body;
-  /** Where the members of a JSON text stand. */
+  /** Positions of the members in the JSON text. */
   spans: ReadonlyMap<string, Span> | null;
-  /** Where the fields of a form stand. */
+  /** Positions of the fields in the form. */
   multipart: MultipartLayout | undefined;
-  /** Some name could be another one to a parser that folds case. */
+  /** Whether a case-insensitive parser could confuse a name with another one. */
   hasCaseVariants: boolean;
 }
 
-/** Of a method that has none. */
+/** The parsed body of a request whose method has no body. */
 export const NO_BODY: ParsedBody = {
   body: {},
   spans: null,
@@ -31,7 +31,10 @@ export const NO_BODY: ParsedBody = {
 
 const rejectBody = (message: string, code: string): never => fail("invalid", message, { code });
 
-/** A large one in several turns: the others do not wait for all of it. `type`: as the client announced it. */
+/**
+ * Parses a body. A large body is parsed in several event loop turns, so that other requests do not
+ * wait for all of it. `type`: the content type that the client sent.
+ */
 export function parseBody(
   raw: Buffer,
   type: string,
@@ -64,7 +67,7 @@ async function parseInSteps(
   return parsedBody;
 }
 
-/** What is too much is not parsed. */
+/** Throws if the scan found that the text exceeds a bound. Such a text is not parsed. */
 function assertWithinBounds(seen: Scan, values: number): Scan {
   const bound = seen.flaw?.bound;
   if (bound) failBoundExceeded(bound, bound === "jsonValues" ? values : undefined);

@@ -1,4 +1,5 @@
-// The bytes of a body: what may come, how much of it, and room for it before it is read.
+// Reads the bytes of a body: checks the content type and the size, and reserves memory before
+// reading.
 import type { IncomingMessage } from "node:http";
 import { fail, createFault } from "../../model/error.ts";
 import { failBoundExceeded } from "../../model/bound-exceeded.ts";
@@ -6,22 +7,31 @@ import type { BodyForm } from "../../plugin/frontend.ts";
 import type { HostExchange } from "../exchange/exchange.ts";
 import { isMultipart } from "./multipart-headers.ts";
 
-/** A body of unknown length gets its room in pieces of this. */
+/** Step in bytes by which memory is reserved for a body of unknown length. */
 const RESERVATION_STEP = 64 * 1024;
-/** From here on pieces go into one block as they come, and are let go of at once. A smaller body is joined at its end, which costs less. */
+/**
+ * Body size in bytes from which chunks are copied into one block as they arrive and are freed
+ * immediately. A smaller body is joined at its end, which costs less.
+ */
 const SINGLE_BLOCK_BYTES = 256 * 1024;
-/** A block is made when this part of it has come: a client that announces much and sends little takes little. */
+/**
+ * The block is allocated when one part in this many has arrived, so that a client that announces a
+ * large body and sends little occupies little memory.
+ */
 const BLOCK_AFTER_SHARE = 8;
 
 export const isBodiless = (method: string): boolean =>
   method === "GET" || method === "DELETE" || method === "HEAD";
 export const NO_BYTES = Buffer.alloc(0);
 
-/** What was announced may be taken, and there is room for it. "bytes": whatever is announced. "none": none is read. */
+/**
+ * Checks the announced body and reserves memory for it. "bytes": any content type is accepted.
+ * "none": no body is read.
+ */
 export function prepareToReadBody(x: HostExchange, form: BodyForm | "bytes" | "none"): void {
   const { isDisconnected, req, res } = x["~"];
   if (form !== "bytes" && form !== "none") assertContentType(req, form);
-  // A client that left while it was admitted sends no more events.
+  // If a client disconnected while its request was admitted, no more events follow.
   if (isDisconnected || req.destroyed) fail("canceled", "The client went away.");
   if (form !== "none") reserveBodyMemory(x);
   if (req.headers.expect !== undefined) res.writeContinue();
@@ -47,7 +57,7 @@ function assertContentType(req: IncomingMessage, form: BodyForm): void {
   );
 }
 
-/** Before a byte of it is read: what its head says that it will be. */
+/** Reserves memory for the announced length, before a byte of the body is read. */
 function reserveBodyMemory(x: HostExchange): void {
   const { gen, req } = x["~"];
   const announcedBytes = Number(req.headers["content-length"] ?? 0);
@@ -57,7 +67,7 @@ function reserveBodyMemory(x: HostExchange): void {
   );
 }
 
-/** The body's bytes. Too many are refused as soon as that is known. */
+/** Reads the body. Rejects as soon as the body exceeds the bound. */
 export function readBody(x: HostExchange): Promise<Buffer> {
   const state = x["~"];
   const { gen, req } = state;
@@ -90,7 +100,7 @@ export function readBody(x: HostExchange): Promise<Buffer> {
       for (const came of chunks.splice(0)) end = copyToBlock(came, end);
     });
     const onAborted = () => {
-      // Fires after a whole body too; making an error is dear.
+      // This also fires after a complete body, and creating an error is expensive.
       if (req.complete && req.readableEnded) return;
       chunks.length = 0;
       reject(createFault("canceled", "The request ended before its body did."));
@@ -103,7 +113,10 @@ export function readBody(x: HostExchange): Promise<Buffer> {
   });
 }
 
-/** Its memory is free at once. V8 else counts all that came since its last full collection, and makes one for every 64 MB. */
+/**
+ * Frees a chunk's memory immediately. Otherwise V8 counts everything that arrived since its last
+ * full collection, and runs a full collection for every 64 MB.
+ */
 function freeChunk(chunk: Buffer): void {
   if (chunk.byteLength === chunk.buffer.byteLength) (chunk.buffer as ArrayBuffer).transfer(0);
 }

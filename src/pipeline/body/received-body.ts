@@ -6,26 +6,29 @@ import type { RequestFacts } from "../../plugin/request-facts.ts";
 import type { CallTarget } from "../../plugin/store/store.ts";
 import type { MultipartLayout } from "./multipart-body.ts";
 
-/** What the body turned out to be. */
+/** The body of a request and everything that was derived from it. */
 export interface ReceivedBody {
   raw: Buffer;
-  /** Of all that upstream may read: what the client sent, and what the frontend put in for it. */
+  /**
+   * Size in bytes of everything that the provider may read: the client's body, and the content that
+   * the frontend added.
+   */
   inputBytes: number;
-  /** Where the members of a JSON text stand. */
+  /** Positions of the members in the JSON text. */
   spans: ReadonlyMap<string, Span> | null;
-  /** Where the fields of a form stand. */
+  /** Positions of the fields in the form. */
   multipart: MultipartLayout | undefined;
   body: Body;
   facts: RequestFacts;
   model: string;
-  /** Set when a route's `read` names the candidate that must answer. */
+  /** The target that must serve the request. Set when a route's `read` names it. */
   pinnedTarget: Pick<CallTarget, "provider" | "model" | "credential"> | undefined;
   stream: boolean;
   actionType: ActionType;
   action: string;
-  /** As the client sent it: what `raw` says. */
+  /** The body as the client sent it, equal to `raw`. */
   originalBody: Body;
-  /** What the frontend's read put in place of the client's own fields; `body` has them. */
+  /** Fields with which the frontend's `read` replaced the client's own. `body` contains them. */
   edits: Body | undefined;
   record: RouteInput["record"];
 }
