@@ -70,7 +70,7 @@ export interface GatewayConfig {
     readonly inFlightBytes: number;
     /** Maximum number of JSON values in one body. */
     readonly jsonValues: number;
-    /** Maximum size in bytes of a response that is buffered or encoded for the client. */
+    /** Maximum size in bytes of a buffered or translated response, without its images. */
     readonly responseBytes: number;
     readonly connections: number;
     readonly connectionsPerAddress: number;

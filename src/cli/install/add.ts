@@ -87,7 +87,7 @@ const describePlugin = (name: string, path: string, one: DescribedPlugin): strin
         ]),
   ].join("\n");
 
-/** Asks for confirmation. Fails if stdin is not a terminal and --yes is not given. */
+/** Asks for confirmation. Without --yes, fails if stdin is not a terminal or --json is given. */
 async function confirmInstall(yes: boolean, json: boolean): Promise<void> {
   if (yes) return;
   if (!process.stdin.isTTY || json)

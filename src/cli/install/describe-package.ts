@@ -42,7 +42,7 @@ export interface DescribedPackage {
 /**
  * Describes a package.
  * @param folder Folder where the package is installed.
- * @param within Folder that the process may read in addition.
+ * @param within Folder whose node_modules the process may read in addition.
  */
 export async function describePackage(folder: string, within: string): Promise<DescribedPackage> {
   const paths = listExports(readManifest(folder)).map(({ path, file }): [string, string] => [

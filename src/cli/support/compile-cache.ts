@@ -13,8 +13,8 @@ export function setUpCompileCache(
 }
 
 /**
- * Creates the folder if it is missing. Returns false if it cannot be created, which only costs the
- * cache.
+ * Returns whether the folder belongs to this user alone. Creates it if it is missing. If that fails,
+ * there is no cache, which only makes starts slower.
  */
 export function isOwnedFolder(folder: string): boolean {
   try {
