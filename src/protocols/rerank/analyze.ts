@@ -1,4 +1,4 @@
-// One look at a body of this protocol, in both modes: what it may cost, and what a model must be able to do.
+// Analyzes a request in both modes: its possible cost and the features that the model needs.
 import { estimateRerankUsage } from "../../model/operations/rerank-operation.ts";
 import type { Body } from "../../model/values.ts";
 import type { RequestFacts } from "../../plugin/request-facts.ts";
@@ -17,6 +17,9 @@ export function analyze(body: Body): RequestFacts {
   };
 }
 
-/** What is neither a text nor an object is refused as a request; here it is one short document. */
+/**
+ * Returns the documents. Validation rejects an entry that is neither a string nor an object. Here
+ * such an entry counts as an empty document.
+ */
 const documentsIn = (body: Body) =>
   asList(body["documents"]).map((one) => (typeof one === "string" || isObject(one) ? one : ""));

@@ -1,10 +1,10 @@
-// The words of this wire: its name, and the fields that it knows.
+// The protocol's name and the fields that it knows.
 import { isMultiplierField } from "../requested-amounts.ts";
 
 export const ID = "rerank";
 export const VOYAGE_ID = "voyage-rerank";
 
-/** In the common vocabulary, under another name or the same. */
+/** Fields that the common form can express, under the same or another name. */
 export const COMMON_FIELDS: readonly string[] = [
   "model",
   "query",

@@ -1,10 +1,17 @@
-// What differs between hosts that speak this wire. Data, so that a provider can be a row. Everything absent is what Cohere has.
+// Differences between backends that use this protocol. A dialect is plain data, so a provider can
+// be defined without code. Default for every field: the behavior of Cohere.
 
 export interface RerankDialect {
-  /** It reads `return_documents`. Absent: it does. Documents go back to the client all the same: it sent them. */
+  /**
+   * Whether the backend accepts `return_documents`. Default: true. The client receives the
+   * documents in both cases, because its own request contains them.
+   */
   returnsDocuments?: boolean;
-  /** Documents are texts alone. Absent: objects travel as they are. */
+  /** Whether documents can be text only. Default: objects are sent unchanged. */
   textOnly?: boolean;
-  /** Top-level fields that are answered with an error; dropped, and the client is told. */
+  /**
+   * Top-level fields that the backend rejects with an error. The gateway drops them and warns the
+   * client.
+   */
   dropFields?: readonly string[];
 }

@@ -1,6 +1,7 @@
-// The rerank protocol, `POST /v2/rerank` and `/v1/rerank`: Cohere's, Jina's, and that of the servers that took it over; and
-// Voyage's, which differs in a few words. Frontends use their server halves, providers their client halves. Pure: no I/O, no
-// clock, nothing remembered between two methods. May import: model, plugin (types), and the tools its neighbours lend.
+// The rerank protocol, `POST /v2/rerank` and `/v1/rerank`, as used by Cohere, Jina, and compatible
+// servers. Also Voyage's variant, which differs in some names. Frontends use the server halves,
+// providers the client halves. Pure: no I/O, no clock, and no state between two method calls. May
+// import: model, plugin (types), and the shared tools of other protocols.
 import type { JSONSchema } from "json-schema-to-ts";
 import schema from "../../../schemas/rerank.request.json" with { type: "json" };
 import { rerankOperation } from "../../model/operations/rerank-operation.ts";
@@ -57,7 +58,7 @@ export const rerank = (dialect: RerankDialect = {}): Protocol<"rerank"> => ({
   },
 });
 
-/** Voyage's words for the same. Always written anew: its answers are short. */
+/** Voyage's variant of the protocol. Responses are always encoded again, because they are short. */
 export const voyageRerank = (): Protocol<"rerank"> => ({
   id: VOYAGE_ID,
   operationSpec: rerankOperation,

@@ -1,11 +1,11 @@
-// What was ranked, and how it is told: sorted by score, the first of equals first. A ranking that names a document which is not
-// there, or one twice, is no answer.
+// Checks and sorts rankings. Results are sorted by score, and equal scores by index. A ranking is
+// invalid if it contains an unknown document or the same document twice.
 import { fail } from "../../model/error.ts";
 import type { RankedDocument } from "../../model/request.ts";
 import type { Body, Json, JsonObject, Opt } from "../../model/values.ts";
 import { asBoolean, isObject, asList, asNumber, asObject, omitUndefined } from "../json-values.ts";
 
-/** What a client is owed. */
+/** The results that the client expects. */
 export interface RankingExpectation {
   readonly documents: readonly Json[];
   readonly topN: number;
@@ -17,13 +17,13 @@ export function readRankingExpectation(body: Body): RankingExpectation {
   const most = asNumber(body["top_n"]) ?? asNumber(body["top_k"]);
   return {
     documents,
-    // More than there are is no error.
+    // A `top_n` above the number of documents is allowed.
     topN: Math.min(most ?? documents.length, documents.length),
     returnDocuments: asBoolean(body["return_documents"]) ?? false,
   };
 }
 
-/** A row of a host's answer. */
+/** Parses one row of a backend's response. */
 export function parseRankedDocument(row: unknown): RankedDocument {
   const item = asObject(row);
   const index = asNumber(item?.["index"]);
@@ -35,7 +35,10 @@ export function parseRankedDocument(row: unknown): RankedDocument {
   return { index, score };
 }
 
-/** Throws what makes a ranking no answer to this request. */
+/**
+ * Returns the sorted ranking, cut to `topN`. Throws if the ranking is not a valid response to this
+ * request.
+ */
 export function validateRanking(
   rankings: readonly RankedDocument[],
   wish: RankingExpectation,
@@ -55,6 +58,6 @@ export function validateRanking(
   return rankings.toSorted((a, b) => b.score - a.score || a.index - b.index).slice(0, wish.topN);
 }
 
-/** As clients read a document: an object with its text. */
+/** Returns a document in the form that clients read: an object with a `text` member. */
 export const toDocumentObject = (document: Opt<Json>): JsonObject =>
   isObject(document) ? document : omitUndefined({ text: document });

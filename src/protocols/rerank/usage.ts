@@ -1,4 +1,4 @@
-// What a ranking is billed by: searches where the host counts them, else tokens.
+// Usage of a ranking: search units if the backend reports them, else tokens.
 import type { Usage } from "../../model/usage.ts";
 import type { JsonObject } from "../../model/values.ts";
 import { asCount, asNumber, asObject, omitUndefinedOrNothing } from "../json-values.ts";
@@ -15,11 +15,11 @@ export function usageOf({ meta, usage }: JsonObject): Usage {
   return input === undefined ? {} : { input };
 }
 
-/** The units that Cohere's clients read. */
+/** Returns the units that Cohere's clients read. */
 export const metaTo = ({ searches, input }: Usage): JsonObject => ({
   api_version: { version: "2" },
   billed_units: omitUndefinedOrNothing({ search_units: searches, input_tokens: input }) ?? {},
 });
 
-/** The tokens that Jina's and Voyage's do. */
+/** Returns the token count that the clients of Jina and Voyage read. */
 export const tokensTo = ({ input = 0 }: Usage): JsonObject => ({ total_tokens: input });

@@ -1,5 +1,6 @@
-// Passthrough mode: a host's bytes pass when they are what the client asked for, in order. A host that returns no documents, or
-// more of them than were wanted, has its ranking written anew, with all else that it said.
+// Passthrough mode: forwards a backend's bytes if they are sorted and contain what the client
+// requested. If documents are missing, unwanted, or too many, the ranking is encoded again and all
+// other members are kept.
 import type { Fault } from "../../../model/error.ts";
 import type { Json, JsonObject } from "../../../model/values.ts";
 import type {
@@ -27,7 +28,7 @@ export function createPassthrough(sink: PassthroughSink, to: ResponseContext): P
       const seen = usageOf(answer);
       const id = asText(answer["id"]);
       if (id !== undefined) sink.reportStart(id);
-      // What was read is billed, though its ranking may be no answer.
+      // The input is billed even if the ranking turns out to be invalid.
       sink.reportUsage({ type: "usage", usage: seen });
       const wish = readRankingExpectation(to.body);
       const due = validateRanking(rows, wish);
@@ -57,7 +58,7 @@ export function createPassthrough(sink: PassthroughSink, to: ResponseContext): P
   };
 }
 
-/** With documents where they were asked for, and without them where they were not. */
+/** Whether the results contain documents exactly if the client requested them. */
 const hasRequestedDocuments = (
   results: Json | undefined,
   { returnDocuments }: RankingExpectation,

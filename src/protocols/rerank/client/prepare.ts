@@ -1,4 +1,4 @@
-// The dialect, in both modes.
+// Applies the dialect in both modes.
 import type { Outgoing } from "../../../plugin/outgoing.ts";
 import type { CallContext } from "../../../plugin/protocol.ts";
 import { asList } from "../../json-values.ts";
@@ -11,7 +11,8 @@ export function prepare(out: Outgoing, of: CallContext, dialect: RerankDialect):
     out.remove("top_k");
     if (most !== null && out.get("top_n") === undefined) out.set("top_n", most);
   }
-  // Its clients say it always, and nothing here reads it but true.
+  // Voyage's clients always send `truncation`. Backends of this protocol have no such field and
+  // always truncate.
   if (out.get("truncation") !== undefined) out.remove("truncation");
   if (dialect.returnsDocuments === false && out.get("return_documents") !== undefined)
     out.remove("return_documents");

@@ -1,11 +1,11 @@
-// A request in this wire's words.
+// Encodes a request in this protocol.
 import { fail } from "../../../model/error.ts";
 import type { RerankRequest } from "../../../model/request.ts";
 import type { Body } from "../../../model/values.ts";
 import type { CallContext } from "../../../plugin/protocol.ts";
 import { omitUndefined, asText } from "../../json-values.ts";
 
-/** As Cohere and those after it have it. */
+/** Encodes a request for Cohere and compatible backends. */
 export function encodeRequest(
   r: RerankRequest,
   of: Pick<CallContext, "model" | "reportLoss">,
@@ -22,7 +22,10 @@ export function encodeRequest(
   });
 }
 
-/** As Voyage has it: texts, and one switch for those that are too long. */
+/**
+ * Encodes a request for Voyage, which ranks text only and has one switch for truncating long
+ * documents.
+ */
 export function encodeVoyageRequest(
   r: RerankRequest,
   of: Pick<CallContext, "model" | "reportLoss">,

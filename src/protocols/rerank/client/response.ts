@@ -1,4 +1,4 @@
-// A host's ranking, as events: one item a document.
+// Decodes a backend's ranking into events, one item per document.
 import { fail } from "../../../model/error.ts";
 import type { ModelEvent } from "../../../model/event.ts";
 import type { JsonObject } from "../../../model/values.ts";
@@ -15,7 +15,7 @@ export function decodeResponse(body: Buffer, emit: (event: ModelEvent) => void):
   emit({ type: "finish", reason: "stop" });
 }
 
-/** Under either of the two names that are in use. */
+/** Parses a ranking. Backends call the list `results` or `data`. */
 export function parseRankings(body: Buffer) {
   const answer = parseObject(body.toString("utf8"));
   const results = answer?.["results"] ?? answer?.["data"];

@@ -1,2 +1,2 @@
-// A host that answers with a stream all the same has not understood what it was asked.
+// Rejects a streaming response. The request was not for a stream, so the backend misunderstood it.
 export { failNotStreamed } from "../../embeddings/index.ts";

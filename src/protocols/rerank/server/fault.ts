@@ -1,5 +1,5 @@
-// The gateway's errors, as all readers of this wire find them: Cohere's look for `message`, others for OpenAI's `error`, Voyage's
-// for `detail`.
+// Encodes errors for all readers of this protocol. Cohere's clients read `message`, Voyage's read
+// `detail`, and others read OpenAI's `error`.
 import type { Fault } from "../../../model/error.ts";
 import type { JsonObject } from "../../../model/values.ts";
 import type { ErrorResponse } from "../../../plugin/protocol.ts";

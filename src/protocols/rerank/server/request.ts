@@ -1,4 +1,4 @@
-// A client's words in the common vocabulary.
+// Decodes a client's request into the common form.
 import type { RerankRequest } from "../../../model/request.ts";
 import type { Body, Json } from "../../../model/values.ts";
 import { asBoolean, asList, asNumber, omitUndefined, asText } from "../../json-values.ts";

@@ -1,4 +1,5 @@
-// An answer that Cohere's clients read, and Jina's: what the one looks for does not disturb the other.
+// Encodes a response that clients of both Cohere and Jina can read. The members for one do not
+// disturb the other.
 import type { ModelResponse } from "../../../model/event.ts";
 import type { RankedDocument } from "../../../model/request.ts";
 import type { JsonObject } from "../../../model/values.ts";
@@ -16,7 +17,7 @@ export const encodeResponse = (answer: ModelResponse, to: To): JsonObject => ({
   usage: tokensTo(answer.usage),
 });
 
-/** The same in Voyage's words. */
+/** Encodes a response for Voyage's clients. */
 export const encodeVoyageResponse = (answer: ModelResponse, to: To): JsonObject => ({
   object: "list",
   data: rowsTo(answer, to).map(({ document, ...row }) =>

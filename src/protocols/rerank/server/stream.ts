@@ -1,4 +1,4 @@
-// A ranking comes in one piece.
+// Rankings are never streamed.
 import { fail } from "../../../model/error.ts";
 
 export const failStreamed = (): never =>
