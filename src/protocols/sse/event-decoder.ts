@@ -4,15 +4,17 @@ import { MAX_EVENT_BYTES, createEventSplitter } from "./event-splitter.ts";
 import { parseEvent } from "./parse-event.ts";
 
 export interface EventLimits {
-  /** Bytes of one line; 1 MiB unless told. */
+  /** Maximum size of one line, in bytes. Default: 1 MiB. */
   maxLineBytes?: number;
-  /** Bytes of one event; 4 MiB unless told. */
+  /** Maximum size of one event, in bytes. Default: 4 MiB. */
   maxEventBytes?: number;
 }
 
 /**
- * Events as text: the name ("" when the event has none) and its data lines joined. Lines end in LF, CRLF or CR, even
- * where a chunk splits them; UTF-8 that is wrong, or an event above the caps, is an upstream fault.
+ * Decodes a stream of events into text. Each event has a name, "" if unset, and its joined data
+ * lines. Lines end in LF, CRLF, or CR, even if a chunk boundary splits the line ending.
+ *
+ * Throws an upstream error if the UTF-8 is invalid or an event exceeds the limits.
  */
 export function createEventDecoder(
   on: (event: string, data: string) => void,

@@ -1,10 +1,14 @@
-// What relays of events have in common: what a chunk has let pass leaves with that chunk, also where the rest of it is refused.
+// Shared base of streams that forward events. Events that a chunk has released are written with
+// that chunk, even if the rest of the chunk is rejected.
 import type { Fault } from "../../model/error.ts";
 import type { PassthroughStream } from "../../plugin/protocol.ts";
 import type { WriteBatch } from "./json-bytes.ts";
 import type { EventSplitter } from "./event-splitter.ts";
 
-/** A relay over what `frames` and `gather` do: a codec says what an event means, and what the end does. */
+/**
+ * Forwards a stream with an event splitter and a write batch. The codec defines what each event
+ * means and what happens at the end.
+ */
 export class EventPassthrough implements PassthroughStream {
   readonly #events: EventSplitter;
   readonly #out: WriteBatch;
@@ -12,7 +16,11 @@ export class EventPassthrough implements PassthroughStream {
   readonly #end: () => void;
   readonly writeFault: (fault: Fault) => void;
 
-  /** `over`: the answer has ended, and nothing of the gateway's may follow. `end`: the provider has; called once, unless it is over. */
+  /**
+   * Creates the stream. `over` returns whether the response has ended, after which the gateway may
+   * write nothing. `end` is called once when the provider's stream ends, unless the response is
+   * over.
+   */
   constructor(of: {
     readonly events: EventSplitter;
     readonly out: WriteBatch;

@@ -7,48 +7,63 @@ const LF = 10;
 const CR = 13;
 const BLANK = Buffer.from("\n\n");
 
-/** An event is small; what is larger is an attack or a mistake. */
+/**
+ * Maximum size of one event, in bytes. Events are small, so a larger one is an attack or a mistake.
+ */
 export const MAX_EVENT_BYTES = BOUNDS.event.max;
 
 export interface EventSplitter {
   push(chunk: Buffer): void;
-  /** Hands over a last event whose blank line is missing, when it is plainly whole; forgets half an event. */
+  /**
+   * Ends the stream. Emits a last event without its blank line if the event is evidently complete.
+   * Discards an incomplete event.
+   */
   end(): void;
-  /** No event is half read. */
+  /** Whether no event is partly read. */
   readonly isBetweenEvents: boolean;
-  /** The next byte begins an event, whatever it is: a relay that knows whole events by their bytes may take them out before `push`. */
+  /**
+   * Whether the next byte begins an event, whatever that byte is. A relay that recognizes whole
+   * events by their bytes can consume them before `push`.
+   */
   readonly isAtEventStart: boolean;
-  /** Said while one event is taken: those behind it were known by their bytes and taken with it, up to here. */
+  /**
+   * Skips events up to `to`. Called while one event is handled, if the events after it were
+   * recognized by their bytes and consumed with it.
+   */
   skipTo(to: number): void;
 }
 
 type OnEventBytes = (b: Buffer, from: number, to: number) => void;
 
 /**
- * Splits a stream into whole events, blank line included. An event inside one chunk is a range of that chunk, never a
- * copy; one that is split over chunks is joined once. The ranges, one after the other, are the stream, less its byte
- * order mark. Comments and stray blank lines are ranges too: a relay passes them on.
+ * Splits a stream into whole events, including the blank line. An event inside one chunk is a range
+ * of that chunk and is not copied. An event that spans chunks is joined once. Concatenated, the
+ * ranges are the stream without its byte order mark. Comments and stray blank lines are ranges too,
+ * and a relay forwards them.
  *
- * Lines end in LF, CRLF or CR. A CR that ends a chunk ends its line at once, so that no event waits for a LF that may
- * never come; if it does come, it is a blank line of its own.
+ * Lines end in LF, CRLF, or CR. A CR at the end of a chunk ends its line immediately, so no event
+ * waits for an LF that may never come. If the LF follows, it is a blank line of its own.
  */
 export const createEventSplitter = (
   on: OnEventBytes,
   cap: number = MAX_EVENT_BYTES,
 ): EventSplitter => new ByteEventSplitter(on, cap);
 
-/** One object, since a thousand streams in turn find nothing of theirs in the processor's caches. */
+/**
+ * All state is in one object, because with 1,000 concurrent streams each stream's data has left the
+ * CPU caches by its next chunk.
+ */
 class ByteEventSplitter implements EventSplitter {
   readonly #on: OnEventBytes;
   readonly #cap: number;
-  /** The pieces of an event that has not ended yet. */
+  /** Parts of an event that has not ended yet. */
   #pieces: Buffer[] = [];
   #size = 0;
-  /** Nothing of the current line has been seen. */
+  /** Whether no byte of the current line has been seen. */
   #lineStart = true;
   #afterCr = false;
   #first = true;
-  /** Where the next event begins. */
+  /** Offset at which the next event begins. */
   #next = 0;
 
   constructor(on: OnEventBytes, cap: number) {
@@ -68,7 +83,7 @@ class ByteEventSplitter implements EventSplitter {
     this.#next = to;
   }
 
-  // Codecs hand `push` and `end` on as they are, without the object.
+  // Bound to the instance, because codecs pass `push` and `end` on without the object.
   readonly push = (b: Buffer): void => {
     const n = b.length;
     if (n === 0) return;
@@ -79,11 +94,12 @@ class ByteEventSplitter implements EventSplitter {
       if (this.#size === 0) this.#emit(b, 0, (from = 1));
     }
     this.#afterCr = b[n - 1] === CR;
-    // Most streams have no CR at all: one native search tells.
+    // Most streams contain no CR. One native search finds out.
     let cr = b.indexOf(CR, i);
     let lf = b.indexOf(LF, i);
     while (i < n) {
-      // Each is looked for again only when it has been passed: a stream may have but one of them.
+      // Search again only after the last match was passed. A stream may contain only one of the two
+      // characters.
       if (lf >= 0 && lf < i) lf = b.indexOf(LF, i);
       if (cr >= 0 && cr < i) cr = b.indexOf(CR, i);
       const end = cr >= 0 && (lf < 0 || cr < lf) ? cr : lf;
@@ -142,8 +158,11 @@ const startsWithBom = (b: Buffer, i: number): boolean =>
   b[i] === 0xef && b[i + 1] === 0xbb && b[i + 2] === 0xbf;
 
 /**
- * Upstreams do forget the last blank line, or the last newline; connections do break. A JSON text that parses is not
- * the beginning of another one, and neither is `[DONE]`; any other text is whole when its line was ended.
+ * Returns whether a last event without its blank line is complete. Providers sometimes omit the
+ * last blank line or newline, and connections break.
+ *
+ * A JSON text that parses cannot be the beginning of a longer one, and neither can `[DONE]`. Any
+ * other text is complete if its line was ended.
  */
 function isCompleteEvent(data: string, lineEnded: boolean): boolean {
   if (data === "[DONE]") return true;

@@ -1,20 +1,21 @@
-// A stream repeats itself: event after event, everything is the same but a few words. An event that was looked into becomes a
-// template with holes where its words stood; an event that fits says nothing that was not told already, and is passed on
-// without a further look.
+// Recognizes repeated events by their bytes. In most streams, consecutive events differ only in a
+// few values. A parsed event becomes a template with holes in place of those values. An event that
+// fits a template carries no new information, so it is forwarded without parsing.
 //
-// Why that is safe: outside the holes the bytes are equal, and a hole is filled by exactly one JSON string, from the quote
-// that opens it to the quote that closes it, or by the digits of one number. So both texts have the same tokens in the same places, but for the words. No
-// line feed stands in a hole: among lines that end in nothing else, an event that fits ends where its template does.
+// This is safe because the bytes outside the holes are equal. Each hole contains exactly one JSON
+// string, from opening to closing quote, or the digits of one number. So both texts have the same
+// tokens in the same places, except for the values. A hole contains no line feed. In a stream whose
+// lines end in LF only, an event that fits therefore ends where its template ends.
 import { unpooledConcat } from "../../lib/unpooled-buffer.ts";
 import { endOfString, type Range } from "./json-bytes.ts";
 
-/** Members whose values change from event to event and mean nothing to a relay. */
+/** Members whose values change between events and do not matter to a relay. */
 export interface TemplateFields {
-  /** Strings of the answer. */
+  /** String members that contain response text. */
   readonly responseText: ReadonlySet<string>;
-  /** Strings that are not the answer's own, or say again what another one says. */
+  /** String members that are not response text, or that repeat text of another member. */
   readonly otherText: ReadonlySet<string>;
-  /** Whole numbers. */
+  /** Members with integer values. */
   readonly numbers: ReadonlySet<string>;
 }
 
@@ -24,27 +25,40 @@ const OTHER_TEXT = 1;
 const NUMBER = 2;
 
 /**
- * What stands between the holes, one after the other in one piece of memory: of a thousand streams, none finds its own in
- * the processor's caches. Each segment ends in what opens a hole, a quote or what stands before a number, and begins with what closes it.
+ * A template: the segments between the holes, stored in one buffer. They are contiguous because
+ * with 1,000 concurrent streams each stream's data has left the CPU caches by its next chunk. Each
+ * segment ends with the byte before a hole, such as an opening quote, and begins with the byte
+ * after a hole.
  */
 interface Template {
   readonly bytes: Buffer;
   readonly ends: readonly number[];
-  /** Of the hole before each segment: what fills it. */
+  /** For each segment, the type of the hole before it. */
   readonly kinds: readonly number[];
-  /** Which segment names the model, and where in it; -1 where none does. */
+  /**
+   * Index of the segment that contains the model name, or -1 if there is none. `from` and `to` are
+   * offsets in that segment.
+   */
   readonly modelSegment: number;
   readonly from: number;
   readonly to: number;
 }
 
-/** Text, reasoning and calls in turn need no more. */
+/**
+ * Maximum number of templates per stream. Alternating text, reasoning, and tool calls need no more.
+ */
 const MAX_TEMPLATES = 4;
-/** A stream in which no event is like another is not worth the trying. */
+/**
+ * Number of consecutive misses after which learning stops, because the events of the stream do not
+ * repeat.
+ */
 const MAX_MISSES = 12;
 
 export class EventTemplates {
-  /** Of the event that was last found: one past its end, where its model's name stands, bytes of words in it. */
+  /**
+   * Results of the last match: the offset after the event, the range of the model name, and the
+   * number of bytes of response text.
+   */
   end = 0;
   nameFrom = 0;
   nameTo = 0;
@@ -59,7 +73,7 @@ export class EventTemplates {
     this.#holes = holes;
   }
 
-  /** Whether one knows the event that begins here. */
+  /** Returns whether a template fits the event that begins at `at`. */
   find(b: Buffer, at: number): boolean {
     const known = this.#known;
     for (let i = 0; i < known.length; i++) {
@@ -72,7 +86,10 @@ export class EventTemplates {
     return false;
   }
 
-  /** Whether lines may end in CR in a piece, which is searched once: then an event may end before its template does. */
+  /**
+   * Returns whether a chunk contains a CR. Each chunk is searched once. If it does, an event may
+   * end before its template does.
+   */
   hasCr(b: Buffer): boolean {
     if (this.#scanned !== b) {
       this.#scanned = b;
@@ -81,19 +98,24 @@ export class EventTemplates {
     return this.#cr;
   }
 
-  /** A piece is over. */
+  /** Called at the end of a chunk. */
   endChunk(): void {
     this.#scanned = undefined;
   }
 
-  /** Of counts and of ends the last one holds: after another, or at another tier, one that was told before is news. */
+  /**
+   * Forgets all templates. Of usage counts and finish events, the last one is valid. So after a
+   * different one, or one with another service tier, an event that was seen before is news.
+   */
   forget(): void {
     this.#known = [];
   }
 
   /**
-   * `json`: where its object begins; `words`: bytes of text in it, as the relay counts them: what is counted otherwise here is
-   * not learned. `model`: where the model's value stands, on a wire whose every event names it.
+   * Learns a template from an event. `json` is the offset of its object. `words` is the number of
+   * bytes of text in it, as the relay counts them. An event with a different count here is not
+   * learned. `model` is the range of the model name, for protocols in which every event contains
+   * it.
    */
   learn(event: Buffer, json: number, words: number | undefined, model?: Range): void {
     if (this.#misses > MAX_MISSES) return;
@@ -133,10 +155,13 @@ export class EventTemplates {
   }
 }
 
-/** So many bytes are looked at one by one: a native call costs as much as a hundred of them. */
+/**
+ * Number of bytes that are compared one by one. A native call costs as much as about 100 of these
+ * comparisons.
+ */
 const BYTEWISE_LIMIT = 96;
 
-/** Whether [at, end) of `b` are the bytes of `other` at `from`. */
+/** Whether `b[at, end)` equals the bytes of `other` at `from`. */
 function equalRange(b: Buffer, at: number, end: number, other: Buffer, from: number): boolean {
   if (end > b.length) return false;
   if (end - at > BYTEWISE_LIMIT) return b.compare(other, from, from + end - at, at, end) === 0;
@@ -144,7 +169,10 @@ function equalRange(b: Buffer, at: number, end: number, other: Buffer, from: num
   return true;
 }
 
-/** The quote that ends a hole; -1 when the string does not end, or an event may end in it: a blank line is two line feeds. */
+/**
+ * Returns the offset of the quote that ends a hole. Returns -1 if the string does not end, or if it
+ * contains a line feed, because an event ends with two line feeds.
+ */
 function endOfText(b: Buffer, hole: number): number {
   const near = Math.min(hole + BYTEWISE_LIMIT, b.length);
   for (let i = hole; i < near; i++) {
@@ -158,10 +186,13 @@ function endOfText(b: Buffer, hole: number): number {
   return end === b.length || (lf >= 0 && lf < end) ? -1 : end;
 }
 
-/** So many digits are a number in every reader. */
+/** Maximum number of digits that every JSON reader parses exactly. */
 const MAX_DIGITS = 15;
 
-/** One past a number's last digit; -1 when there is none, or it is none that every reader reads. */
+/**
+ * Returns the offset after a number's last digit. Returns -1 if there is no number, or not one that
+ * every JSON reader accepts.
+ */
 function endOfNumber(b: Buffer, hole: number): number {
   let i = hole;
   while (b[i]! >= 48 && b[i]! <= 57) i++;
@@ -194,7 +225,7 @@ interface TemplateHole extends Range {
   readonly kind: number;
 }
 
-/** The insides of the strings that change, and the numbers. */
+/** Yields the holes of an event: the contents of variable strings, and variable numbers. */
 function* findHoles(
   b: Buffer,
   json: number,

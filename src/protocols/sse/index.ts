@@ -1,6 +1,7 @@
-// tollgate/protocols/sse: server-sent events, for codecs. `sse` gives events as text, for translated mode; `frames`
-// gives them as ranges of the bytes that came, for relays; `lines` is for streams of JSON in lines; the byte tools let a relay look at JSON without parsing it.
-// Pure: no I/O, no clock. May import: lib, model, plugin (types).
+// Server-sent events, for codecs. `createEventDecoder` returns events as text, for translated mode.
+// `createEventSplitter` returns them as byte ranges, for passthrough mode. `createLineDecoder`
+// reads streams of JSON lines. The byte functions let a relay inspect JSON without parsing it.
+// Pure: no I/O and no clock. May import: lib, model, plugin (types).
 export { createEventDecoder, type EventLimits } from "./event-decoder.ts";
 export { MAX_EVENT_BYTES, createEventSplitter, type EventSplitter } from "./event-splitter.ts";
 export { EventPassthrough } from "./event-passthrough.ts";

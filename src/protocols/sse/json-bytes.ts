@@ -1,15 +1,16 @@
-// Looking at JSON inside an event without parsing it.
+// Inspects JSON inside an event without parsing it.
 //
-// Why a search cannot be fooled by the same text inside a string: in JSON a quote inside a string is written `\"`, so
-// the bytes `"name"` followed by a colon can only be a member's key, unless that key itself ends in an escaped quote
-// and `name`; the byte before the match tells. Where the key stands is another matter: `keyAt` finds it at any depth,
-// `valueAt` at one exact place.
+// The same text inside a string cannot mislead the search. Inside a JSON string a quote is written
+// `\"`, so the bytes `"name"` followed by a colon can only be a member's key. The one exception is
+// a key that ends in an escaped quote and `name`, and the byte before the match reveals it. The
+// search does not prove the depth of a key: `findKey` matches at any depth, and `findValue` matches
+// at one exact path.
 import { endOfString } from "../../lib/json/json-strings.ts";
 import { unpooledConcat, unpooledFromText } from "../../lib/unpooled-buffer.ts";
 
 export { endOfString };
 
-/** [from, to) of a buffer. */
+/** The range `[from, to)` of a buffer. */
 export interface Range {
   from: number;
   to: number;
@@ -20,10 +21,13 @@ const BACKSLASH = 92;
 const COLON = 58;
 const COMMA = 44;
 
-/** What `keyAt` looks for: the key as it stands on the wire, quotes included. */
+/** Returns a key as `findKey` searches for it: the JSON string, including its quotes. */
 export const encodeKey = (key: string): Buffer => unpooledFromText(JSON.stringify(key));
 
-/** Where the value of a key begins, at whatever depth the key first stands at or after `from`; -1 when there is none. */
+/**
+ * Returns the offset of the value of the first matching key at or after `from`, at any depth.
+ * Returns -1 if there is none.
+ */
 export function findKey(b: Buffer, key: Buffer, from = 0): number {
   for (let i = b.indexOf(key, from); i >= 0; i = b.indexOf(key, i + 1)) {
     let j = skipSpace(b, i + key.length);
@@ -34,7 +38,10 @@ export function findKey(b: Buffer, key: Buffer, from = 0): number {
   return -1;
 }
 
-/** The value at a path of keys inside the object that begins at `from`, and nowhere else: same-named keys at other depths are passed over. */
+/**
+ * Returns the range of the value at a path of keys in the object at `from`. Keys with the same name
+ * at other depths are ignored.
+ */
 export function findValue(b: Buffer, path: readonly Buffer[], from: number): Range | undefined {
   let i = from;
   for (const key of path) {
@@ -45,7 +52,7 @@ export function findValue(b: Buffer, path: readonly Buffer[], from: number): Ran
   return to < 0 ? undefined : { from: i, to };
 }
 
-/** Where the value of one member of the object at `i` begins; -1 when it has none. */
+/** Returns the offset of the value of one member of the object at `i`, or -1 if there is none. */
 function findMember(b: Buffer, key: Buffer, i: number): number {
   if (b[i] !== 123) return -1;
   i = skipSpace(b, i + 1);
@@ -66,7 +73,7 @@ function findMember(b: Buffer, key: Buffer, i: number): number {
   return -1;
 }
 
-/** One past the value that begins at `i`; -1 when it does not end. */
+/** Returns the offset after the value that begins at `i`, or -1 if the value does not end. */
 export function endOfValue(b: Buffer, i: number): number {
   const c = b[i];
   if (c === QUOTE) {
@@ -74,7 +81,7 @@ export function endOfValue(b: Buffer, i: number): number {
     return end > b.length ? -1 : end;
   }
   if (c !== 123 && c !== 91) {
-    // A number or a word ends where something else begins.
+    // A number or literal ends at whitespace, a comma, or a closing bracket.
     let j = i;
     while (j < b.length && b[j]! > 32 && b[j] !== COMMA && b[j] !== 125 && b[j] !== 93) j++;
     return j > i ? j : -1;
@@ -97,8 +104,8 @@ function skipSpace(b: Buffer, i: number): number {
 const LF_DATA = Buffer.from("\ndata:");
 
 /**
- * Where an event's data stands, when it is one line (every model API writes it so); undefined when there is none, or
- * when it has to be put together, which `eventOf` does.
+ * Returns the range of an event's data if the data is one line, as all model APIs write it. Returns
+ * undefined if there is no data or if its lines have to be joined, which `parseEventText` does.
  */
 export function findEventData(event: Buffer): Range | undefined {
   const cr = event.indexOf(13);
@@ -111,20 +118,21 @@ export function findEventData(event: Buffer): Range | undefined {
   if (event[from] === 32) from++;
   let to = event.indexOf(10, from);
   if (to < 0) to = event.length;
-  // Mostly nothing but the blank line is left.
+  // Usually only the blank line is left.
   if (event.length - to > 4 && event.indexOf(LF_DATA, to) >= 0) return undefined;
   if (event[to - 1] === 13) to--;
   return { from, to };
 }
 
-/** "data:" */
+/** Whether the buffer begins with `data:`. */
 const isData = (b: Buffer): boolean =>
   b[0] === 100 && b[1] === 97 && b[2] === 116 && b[3] === 97 && b[4] === COLON;
 
 /**
- * Replaces the string value at a path, event after event. Streams repeat themselves: id, creation time and model stand
- * first and stay the same, so the place found once is found again by comparing the bytes before it, which no text
- * inside a string can fake. Where they differ, the path is walked.
+ * Returns a function that replaces the string value at a path in each event. In most streams the
+ * ID, creation time, and model come first and do not change. So the position is found once and then
+ * confirmed by comparing the bytes before it, which text inside a string cannot imitate. If the
+ * bytes differ, the path is searched again.
  */
 export function createStringReplacer(
   path: readonly string[],
@@ -154,10 +162,13 @@ export function createStringReplacer(
   };
 }
 
-/** Pieces on their way to one write: a socket is asked once a turn, not once a piece. */
+/**
+ * Collects buffers for one write, so that the socket is written once per chunk and not once per
+ * buffer.
+ */
 export interface WriteBatch {
   add(piece: Buffer): void;
-  /** Ranges that follow one another in the same bytes leave as the one range they came as. */
+  /** Adds a range. Adjacent ranges of the same buffer are written as one range. */
   addRange(b: Buffer, from: number, to: number): void;
   flush(): void;
 }
@@ -169,7 +180,7 @@ class BufferedWriteBatch implements WriteBatch {
   readonly #write: (b: Buffer) => void;
   #pieces: Buffer[] = [];
   #size = 0;
-  /** A range that may still grow. */
+  /** The buffer of a range that can still grow. */
   #openRange: Buffer | undefined;
   #from = 0;
   #to = 0;
@@ -219,7 +230,10 @@ class BufferedWriteBatch implements WriteBatch {
 
 const MODEL_KEY = encodeKey("model");
 
-/** A whole answer as it came, with the name that the client knows its model by. */
+/**
+ * Writes a whole response unchanged except for the model name, which becomes the one that the
+ * client uses.
+ */
 export function replaceModelName(body: Buffer, model: string, write: (b: Buffer) => void): void {
   const name = findValue(body, [MODEL_KEY], body.indexOf(123));
   if (!name || body[name.from] !== QUOTE) return write(body);

@@ -7,8 +7,11 @@ import type { Decoder } from "../../plugin/protocol.ts";
 const LF = 10;
 
 /**
- * Lines as text, for streams of JSON in lines: each without its end, blank ones left out, whatever the cut of the bytes. The
- * last one needs no end. UTF-8 that is wrong, or a line of more than `cap` bytes, is an upstream fault.
+ * Decodes a stream into lines of text, for streams of JSON lines. Lines are passed without their
+ * line ending, and blank lines are skipped. Chunk boundaries can be anywhere, and the last line
+ * needs no line ending.
+ *
+ * Throws an upstream error if the UTF-8 is invalid or a line is longer than `maxLineBytes`.
  */
 export function createLineDecoder(
   on: (line: string) => void,

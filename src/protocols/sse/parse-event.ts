@@ -3,8 +3,9 @@ import { fail } from "../../model/error.ts";
 import { failBoundExceeded } from "../../model/bound-exceeded.ts";
 
 /**
- * Reads one event's bytes, as `frames` gives them. An event without data says nothing, as the standard has it; `id` and
- * `retry` concern browsers.
+ * Parses the bytes of one event, as `createEventSplitter` returns them. An event without data is
+ * ignored, as the SSE standard requires. The `id` and `retry` fields only concern browsers and are
+ * ignored.
  */
 export function parseEvent(
   b: Buffer,
@@ -14,7 +15,8 @@ export function parseEvent(
   on: (event: string, data: string) => void,
 ): void {
   let text = b.toString("utf8", from, to);
-  // The replacement character stands where bytes were wrong, or where upstream really wrote it.
+  // The replacement character appears if bytes were invalid, or if the provider sent that
+  // character.
   if (text.includes("\ufffd") && !isUtf8(b.subarray(from, to)))
     fail("upstream", "The upstream's stream is not valid UTF-8.", { code: "invalid_utf8" });
   if (text.includes("\r")) text = text.replace(/\r\n?/g, "\n");
@@ -35,14 +37,21 @@ export function parseEvent(
   if (data !== undefined && data !== "") on(event, data);
 }
 
-/** What follows a field's name: a colon and perhaps one space; nothing at all is an empty value; else it was another field. */
+/**
+ * Returns the value after a field's name: a colon, an optional space, and the value. A name alone
+ * has an empty value. Returns undefined if the text continues the name, because that is another
+ * field.
+ */
 function fieldValue(text: string, i: number, end: number): string | undefined {
   if (i === end) return "";
   if (text[i] !== ":") return undefined;
   return text.slice(text[i + 1] === " " ? i + 2 : i + 1, end);
 }
 
-/** The text of one event's bytes, for a relay that meets one it cannot read in place. */
+/**
+ * Parses the bytes of one event into text. Relays use it for an event that they cannot read in
+ * place.
+ */
 export function parseEventText(event: Buffer): { event: string; data: string } | undefined {
   let found: { event: string; data: string } | undefined;
   parseEvent(event, 0, event.length, Infinity, (name, data) => {
