@@ -1,4 +1,4 @@
-// One look at a body of this protocol, in both modes: what it may cost, and what it names.
+// Analyzes a request in both modes: its possible cost and its references.
 import { estimateSpeechUsage } from "../../model/operations/speech-operation.ts";
 import type { Body } from "../../model/values.ts";
 import type { RequestFacts } from "../../plugin/request-facts.ts";
@@ -19,7 +19,7 @@ export function analyze(body: Body): RequestFacts {
   };
 }
 
-/** Fields that no host speaks. */
+/** Fields whose text no backend speaks. */
 const NON_SPOKEN_FIELDS: ReadonlySet<string> = new Set([
   "model",
   "voice",
@@ -29,7 +29,7 @@ const NON_SPOKEN_FIELDS: ReadonlySet<string> = new Set([
   STREAM_FORMAT,
 ]);
 
-/** Whatever a host may speak, or bill, beside the input. */
+/** Returns the text outside `input` that a backend may speak or bill. */
 const textIn = (fields: Body): string =>
   Object.entries(fields)
     .filter(([field]) => !NON_SPOKEN_FIELDS.has(field))

@@ -1,13 +1,13 @@
-// The words of this wire: its name, the fields that it knows, and what its sounds are.
+// The protocol's name, the fields that it knows, and the media types of its audio.
 import type { Body } from "../../model/values.ts";
 import { ownEntry } from "../own-entry.ts";
 
 export const ID = "speech";
 
-/** Whether sound comes as it is or in events is between a client and this wire. */
+/** Field that selects raw audio or events. Only this protocol has it. */
 export const STREAM_FORMAT = "stream_format";
 
-/** In the common vocabulary, under another name or the same. */
+/** Fields that the common form can express, under the same or another name. */
 export const COMMON_FIELDS: readonly string[] = [
   "model",
   "input",
@@ -34,7 +34,7 @@ export const EVENT_STREAM = "text/event-stream; charset=utf-8";
 
 export const wantsEvents = (body: Body): boolean => body[STREAM_FORMAT] === "sse";
 
-/** What the client is told of what it gets, where no upstream says it. */
+/** Returns the media type of the response, for use if the provider sends none. */
 export const mimeOf = (body: Body): string =>
   wantsEvents(body)
     ? EVENT_STREAM

@@ -1,11 +1,16 @@
-// What differs between hosts that speak this wire. Data, so that a provider can be a row. Everything absent is what OpenAI has.
+// Differences between backends that use this protocol. A dialect is plain data, so a provider can
+// be defined without code. Default for every field: the behavior of OpenAI.
 
 export interface SpeechDialect {
   /**
-   * Models that can answer in events, and count nothing elsewhere; one `*` in each stands for anything. They are asked for events
-   * whatever the client wants, and the others never. Absent: not known, and the client's own wish travels.
+   * Models that can respond with events and report usage only there. One `*` in a pattern matches
+   * any text. The gateway always requests events from these models and never from others. If unset,
+   * support is unknown and the client's own choice is forwarded.
    */
   events?: readonly string[];
-  /** Top-level fields that are answered with an error; dropped, and the client is told. */
+  /**
+   * Top-level fields that the backend rejects with an error. The gateway drops them and warns the
+   * client.
+   */
   dropFields?: readonly string[];
 }

@@ -1,6 +1,7 @@
-// The speech protocol, `POST /v1/audio/speech`: OpenAI's, and that of the hosts that are compatible with it. JSON comes in, and sound
-// goes out as it comes. Frontends use its server half, providers its client half. Pure: no I/O, no clock, nothing remembered
-// between two methods. May import: model, plugin (types), and the tools its neighbours lend.
+// The speech protocol, `POST /v1/audio/speech`, as used by OpenAI and compatible backends. The
+// request is JSON, and the response is audio that is streamed as it arrives. Frontends use its
+// server half, providers its client half. Pure: no I/O, no clock, and no state between two method
+// calls. May import: model, plugin (types), and the shared tools of other protocols.
 import type { JSONSchema } from "json-schema-to-ts";
 import schema from "../../../schemas/speech.request.json" with { type: "json" };
 import { speechOperation } from "../../model/operations/speech-operation.ts";
@@ -39,7 +40,7 @@ export const speech = (dialect: SpeechDialect = {}): Protocol<"speech"> => ({
     encodeFault,
     encodeHeaders: encodeRateLimitHeaders,
     ping: "",
-    // Half of a sound that ends well would be taken for all of it.
+    // Truncated audio that ends cleanly would look complete to the client.
     closeOnError: true,
   },
   client: {

@@ -1,9 +1,9 @@
-// Counts of what was read and of the sound that was made.
+// Usage of speech: input tokens and audio output tokens.
 import type { Usage } from "../../model/usage.ts";
 import type { JsonObject, Opt } from "../../model/values.ts";
 import { asCount } from "../json-values.ts";
 
-/** Nothing where nothing was counted. */
+/** Returns the usage, or an empty object if nothing was reported. */
 export function usageOf(report: Opt<JsonObject>): Usage {
   const input = asCount(report?.["input_tokens"]);
   const sound = asCount(report?.["output_tokens"]);

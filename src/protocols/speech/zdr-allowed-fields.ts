@@ -1,5 +1,5 @@
-// What of a request may leave under Service-ZDR: read in OpenAI's documentation. A voice that was made to order is kept, and is named
-// by an object: it stays here.
+// Request fields that may be sent under `Service-ZDR`, reviewed against OpenAI's documentation. A
+// custom voice is stored by the provider and is named by an object, so it is not allowed.
 import type { FieldAllowlist } from "../../plugin/index.ts";
 import { valueFields } from "../references/index.ts";
 

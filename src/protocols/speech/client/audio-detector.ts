@@ -1,15 +1,16 @@
-// Sound is told from words by its bytes, whatever it is called: hosts answer with an error under a 200, as `audio/mpeg`.
+// Distinguishes audio from text by its bytes and ignores the declared type. Some backends send an
+// error with status 200 and the type `audio/mpeg`.
 import { isUtf8 } from "node:buffer";
 import { fail } from "../../../model/error.ts";
 import { throwParsedError } from "../../failure/parse-error.ts";
 import { asObject, parseObject } from "../../json-values.ts";
 
-/** No error is longer. */
+/** Maximum size of an error text, in bytes. No known error is longer. */
 const MAX_TEXT_BYTES = 64 * 1024;
 
 const isSpace = (byte: number): boolean => byte === 32 || (byte >= 9 && byte <= 13);
 const isControl = (byte: number): boolean => byte < 32 && !isSpace(byte);
-/** As JSON begins, and a page. */
+/** Whether a byte begins JSON or an HTML page. */
 const isTextStart = (byte: number): boolean => byte === 0x7b || byte === 0x3c;
 
 interface AudioDetector {
@@ -18,8 +19,9 @@ interface AudioDetector {
 }
 
 /**
- * Hands on sound as it comes. What begins as JSON or a page does is kept back until a byte that stands in no text: sound has one
- * within a few bytes, words have none to their end.
+ * Forwards audio as it arrives. A response that begins like JSON or HTML is held back until a byte
+ * that no text contains. Audio has such a byte within its first few bytes, and text has none up to
+ * its end.
  */
 export function createAudioDetector(pass: (sound: Buffer) => void): AudioDetector {
   let held: Buffer[] | undefined = [];

@@ -1,4 +1,4 @@
-// What an upstream's answer is: sound as it comes, or events that hold it.
+// Parses a provider's response, which is raw audio or events that contain audio.
 import { fail } from "../../../model/error.ts";
 import type { HeadersIn } from "../../../model/values.ts";
 import { throwParsedError } from "../../failure/parse-error.ts";
@@ -13,11 +13,14 @@ export const isEvents = (headers: HeadersIn): boolean =>
 export const failTruncated = (): never =>
   fail("upstream", "The provider ended before its finish.", { code: "truncated" });
 
-/** Nothing that can be heard came. */
+/** Throws because the response contained no audio. */
 export const failNoAudio = (): never =>
   fail("upstream", "The provider answered without sound.", { code: "bad_answer" });
 
-/** One event: a piece of sound, the end with its counts, or what is newer than us. An error is thrown as what it says. */
+/**
+ * Parses one event: a piece of audio, or the end with its usage. Unknown events return an empty
+ * object. Throws if the event is an error.
+ */
 export function parseAudioEvent(data: string): { sound?: string; over?: Usage } {
   const event = parseObject(data);
   if (!event)

@@ -1,5 +1,6 @@
-// Passthrough mode: sound passes as it came, and so do events where the client wants them. Where one came and the other is wanted,
-// it is turned on the way. The last piece waits for the bill: without it the sound is not whole.
+// Passthrough mode: forwards audio or events unchanged if the client requested that form, and
+// converts them otherwise. The last piece is held back until usage is settled. Without it the audio
+// is incomplete.
 import { fail } from "../../../model/error.ts";
 import type { ModelEvent } from "../../../model/event.ts";
 import type { Usage } from "../../../model/usage.ts";
@@ -59,7 +60,7 @@ function passAudio(
       sink.reportFinish("stop");
       return sink.write(last);
     },
-    // Sound has no words for it.
+    // An audio stream cannot express an error.
     writeFault() {},
   };
 }

@@ -1,4 +1,5 @@
-// The dialect, in both modes. A model that counts in events alone is asked for them: the client gets sound all the same.
+// Applies the dialect in both modes. If a model reports usage only in events, the gateway requests
+// events and still sends the client the form that it requested.
 import type { Outgoing } from "../../../plugin/outgoing.ts";
 import type { CallContext } from "../../../plugin/protocol.ts";
 import { matchesGlob } from "../../../lib/glob.ts";

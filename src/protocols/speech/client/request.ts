@@ -1,4 +1,4 @@
-// A request in this wire's words.
+// Encodes a request in this protocol.
 import type { SpeechRequest } from "../../../model/operations/audio-requests.ts";
 import type { Body } from "../../../model/values.ts";
 import type { CallContext } from "../../../plugin/protocol.ts";

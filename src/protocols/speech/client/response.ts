@@ -1,4 +1,4 @@
-// A host's answer in one piece: an error under a 200, or what else would have been streamed.
+// Decodes a non-streaming response: an error with status 200, or the content of a stream.
 import { bodyFormOf } from "../../../lib/media-type.ts";
 import { fail } from "../../../model/error.ts";
 import type { ModelEvent } from "../../../model/event.ts";

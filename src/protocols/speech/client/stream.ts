@@ -1,4 +1,4 @@
-// A host's sound, as events: one item a piece.
+// Decodes a backend's audio into events, one item per piece.
 import { BOUNDS } from "../../../lib/bounds.ts";
 import { fail } from "../../../model/error.ts";
 import type { ModelEvent } from "../../../model/event.ts";
@@ -10,7 +10,10 @@ import { createAudioDetector } from "./audio-detector.ts";
 
 type Emit = (event: ModelEvent) => void;
 
-/** Pieces of one size, however they came: what is made of them does not depend on how the bytes were cut. */
+/**
+ * Size of one piece of audio, in bytes. Pieces have a fixed size, so that the output does not
+ * depend on how the network split the bytes.
+ */
 const CHUNK_BYTES = 4096;
 
 export const createDecoder = (
@@ -47,7 +50,7 @@ function createAudioEventDecoder(emit: Emit): Decoder {
   };
 }
 
-/** Where its end is, only the connection knows. */
+/** Decodes raw audio. Only the end of the connection marks the end of the audio. */
 function createAudioDecoder(emit: Emit, headers: HeadersIn): Decoder {
   if (/^text\//i.test(headers["content-type"] ?? ""))
     fail("upstream", "The provider answered with words where sound was asked for.", {

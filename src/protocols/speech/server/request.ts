@@ -1,4 +1,4 @@
-// A client's words in the common vocabulary.
+// Decodes a client's request into the common form.
 import type { SpeechRequest } from "../../../model/operations/audio-requests.ts";
 import type { Body } from "../../../model/values.ts";
 import { asNumber, asObject, omitUndefined, asText } from "../../json-values.ts";
@@ -10,7 +10,7 @@ export function decodeRequest(body: Body): SpeechRequest {
   return omitUndefined({
     operation: "speech" as const,
     model: asText(body["model"]) ?? "",
-    // It is read as it comes, whether or not a client says so.
+    // Clients read audio as it arrives, whether or not they request a stream.
     stream: true,
     input: asText(body["input"]) ?? "",
     voice: asText(body["voice"]) ?? asObject(body["voice"]),

@@ -1,4 +1,4 @@
-// The same in one piece: what would have been streamed.
+// Encodes a non-streaming response: the content of the stream in one buffer.
 import type { ModelResponse } from "../../../model/event.ts";
 import type { AudioChunk } from "../../../model/operations/audio-requests.ts";
 import type { ResponseContext } from "../../../plugin/protocol.ts";

@@ -1,4 +1,5 @@
-// Sound as it comes, or in events for clients that want those. The last piece waits for the bill: without it the sound is not whole.
+// Encodes audio as it arrives, or events if the client requests them. The last piece is held back
+// until usage is settled. Without it the audio is incomplete.
 import type { AudioChunk } from "../../../model/operations/audio-requests.ts";
 import type { Usage } from "../../../model/usage.ts";
 import type { JsonObject } from "../../../model/values.ts";
@@ -21,7 +22,7 @@ function createAudioEncoder(write: Write): Encoder {
         last = (event.item as AudioChunk).bytes;
       } else if (event.type === "finish" && last) write(last);
     },
-    // Sound has no words for it: the connection is all that can say it.
+    // An audio stream cannot express an error. Only closing the connection signals it.
     writeFault() {},
   };
 }
