@@ -1,4 +1,4 @@
-// One look at a body of this protocol, in both modes: what it may cost, and what it names.
+// Analyzes a request in both modes: its possible cost and its references.
 import { estimateAudioUsage } from "../../model/operations/transcript-operation.ts";
 import { isFilePart, type Body } from "../../model/values.ts";
 import type { RequestFacts } from "../../plugin/request-facts.ts";
@@ -21,7 +21,7 @@ export function analyze(body: Body): RequestFacts {
   };
 }
 
-/** Whatever a model may be made to read beside the sound. */
+/** Returns the text that a model may read in addition to the audio. */
 const textIn = (fields: object): string =>
   Object.values(fields)
     .map((value) => (typeof value === "string" ? value : JSON.stringify(value)))

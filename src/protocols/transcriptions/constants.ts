@@ -1,4 +1,4 @@
-// The words of this wire: its name, the fields that it knows, and the forms of its answers.
+// The protocol's name, the fields that it knows, and its response formats.
 import type { Body } from "../../model/values.ts";
 import { asText } from "../json-values.ts";
 
@@ -7,7 +7,7 @@ export const ID = "transcriptions";
 export const RESPONSE_FORMAT = "response_format";
 export const TIMESTAMP_GRANULARITIES = "timestamp_granularities";
 
-/** In the common vocabulary, under another name or the same. */
+/** Fields that the common form can express, under the same or another name. */
 export const COMMON_FIELDS: readonly string[] = [
   "model",
   "file",
@@ -19,7 +19,7 @@ export const COMMON_FIELDS: readonly string[] = [
   "stream",
 ];
 
-/** Documented here and nowhere else: they go back to this wire only. */
+/** Fields that only this protocol documents. They are sent only to providers of this protocol. */
 export const PROTOCOL_FIELDS: readonly string[] = [
   "include",
   "chunking_strategy",
@@ -32,7 +32,7 @@ export const PROTOCOL_FIELDS: readonly string[] = [
 export const knowsField = (field: string): boolean =>
   COMMON_FIELDS.includes(field) || PROTOCOL_FIELDS.includes(field);
 
-/** The form that a client wants. */
+/** Returns the response format that the client requests. Default: `json`. */
 export const formatIn = (body: Body): string => asText(body[RESPONSE_FORMAT]) ?? "json";
 
 const PLAIN: ReadonlySet<string> = new Set(["text", "srt", "vtt"]);

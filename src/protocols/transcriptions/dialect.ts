@@ -1,14 +1,21 @@
-// What differs between hosts that speak this wire. Data, so that a provider can be a row. Everything absent is what OpenAI has.
+// Differences between backends that use this protocol. A dialect is plain data, so a provider can
+// be defined without code. Default for every field: the behavior of OpenAI.
 
 export interface TranscriptDialect {
   /**
-   * The forms of an answer that its models know, the first line that fits a model; one `*` in each of `of` stands for anything. A
-   * client gets the form that it asked for where one of them holds what that needs. false: they have one form, JSON with
-   * segments, and no field for it. Absent: not known, and the client's own wish travels.
+   * Response formats that each model supports. The first entry that matches the model applies, and
+   * one `*` in a pattern of `of` matches any text. A client receives its requested format if a
+   * supported one contains the necessary data.
+   *
+   * `false`: all models respond with JSON that has segments, and there is no format field. If
+   * unset, support is unknown and the client's own choice is forwarded.
    */
   formats?: readonly { of: readonly string[]; formats: readonly string[] }[] | false;
-  /** It translates, too. Absent: it does. */
+  /** Whether the backend supports translation. Default: true. */
   translates?: boolean;
-  /** Top-level fields that are answered with an error; dropped, and the client is told. */
+  /**
+   * Top-level fields that the backend rejects with an error. The gateway drops them and warns the
+   * client.
+   */
   dropFields?: readonly string[];
 }

@@ -1,7 +1,8 @@
-// The transcription protocol, `POST /v1/audio/transcriptions` and `…/translations`: OpenAI's, and that of the hosts that are compatible
-// with it. A form with a file comes in; JSON, plain words, captions or events go out. Frontends use its server half, providers
-// its client half. Pure: no I/O, no clock, nothing remembered between two methods. May import: model, plugin (types), and the
-// tools its neighbours lend.
+// The transcription protocol, `POST /v1/audio/transcriptions` and `…/translations`, as used by
+// OpenAI and compatible backends. The request is a form with a file. The response is JSON, plain
+// text, captions, or events. Frontends use its server half, providers its client half. Pure: no
+// I/O, no clock, and no state between two method calls. May import: model, plugin (types), and the
+// shared tools of other protocols.
 import type { JSONSchema } from "json-schema-to-ts";
 import schema from "../../../schemas/transcriptions.request.json" with { type: "json" };
 import { transcriptOperation } from "../../model/operations/transcript-operation.ts";

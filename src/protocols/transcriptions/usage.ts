@@ -1,9 +1,12 @@
-// Counts: of tokens, or of seconds. Hosts say either in one of several ways.
+// Usage of transcriptions, in tokens or seconds. Backends report each in several ways.
 import type { Usage } from "../../model/usage.ts";
 import type { JsonObject, Opt } from "../../model/values.ts";
 import { asCount, asNumber, asObject } from "../json-values.ts";
 
-/** Nothing where nothing was counted. What is billed by the second is not billed by tokens that stand beside it. */
+/**
+ * Returns the usage, or an empty object if nothing was reported. If seconds are reported, they are
+ * billed and the tokens in the same report are ignored.
+ */
 export function usageOf(report: Opt<JsonObject>): Usage {
   const seconds = asNumber(report?.["seconds"]) ?? asNumber(report?.["prompt_audio_seconds"]);
   if (seconds !== undefined) return { seconds };
@@ -14,7 +17,7 @@ export function usageOf(report: Opt<JsonObject>): Usage {
   const words = asCount(details?.["text_tokens"]) ?? 0;
   return {
     input: words,
-    // All that is not said to be words was heard.
+    // All input tokens that are not reported as text are audio.
     audio_in: Math.max(0, read - words),
     ...(output !== undefined && { output }),
   };

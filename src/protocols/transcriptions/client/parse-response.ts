@@ -1,4 +1,4 @@
-// What an upstream's answer says: in JSON of several forms, or in plain words.
+// Parses a provider's response: JSON in several forms, or plain text.
 import { fail } from "../../../model/error.ts";
 import type { ModelEvent } from "../../../model/event.ts";
 import type { TranscriptItem } from "../../../model/operations/audio-requests.ts";
@@ -30,7 +30,10 @@ export interface Transcript {
   readonly logprobs?: readonly Json[];
 }
 
-/** Captions and plain words are a text of their own; what is called JSON and is none, or begins so and was cut off, is no answer. */
+/**
+ * Parses a response body. Captions and plain text are accepted as they are. Throws if a body is
+ * declared as JSON but is not, or if it begins like JSON and is truncated.
+ */
 export function parseTranscriptBody(
   body: Buffer,
   headers: HeadersIn,
@@ -46,7 +49,7 @@ export function parseTranscriptBody(
   return { text: words, items: [], usage: {}, json: false };
 }
 
-/** Plain words, as some hosts write them: a text of JSON. */
+/** Returns the text of a JSON string, which is how some backends send plain text. */
 function unquoteText(body: string): string {
   try {
     return asText(JSON.parse(body)) ?? failNoText();
@@ -71,7 +74,10 @@ export function parseTranscript(response: JsonObject): Transcript {
   };
 }
 
-/** A host that says how long it is and counts nothing bills that. */
+/**
+ * Returns the usage. If a backend reports only the duration, the duration is billed, rounded up to
+ * whole seconds.
+ */
 function countsOf(response: JsonObject): Usage {
   const usage = usageOf(asObject(response["usage"]));
   const duration =
@@ -81,7 +87,7 @@ function countsOf(response: JsonObject): Usage {
     : { seconds: Math.ceil(duration) };
 }
 
-/** What holds for all of it. */
+/** Members that describe the whole transcript. */
 const ABOUT = ["task", "language", "duration", "languages"] as const;
 
 function parseItems(response: JsonObject): TranscriptItem[] {
@@ -100,7 +106,7 @@ function parseItems(response: JsonObject): TranscriptItem[] {
         ? []
         : [{ type: "word", start, end, text: word }];
     }),
-    // Last, since a stream says it at its end.
+    // Last, because a stream reports it at its end.
     ...(Object.keys(about).length > 0 ? [{ type: "transcript" as const, raw: about }] : []),
   ];
 }
@@ -117,7 +123,7 @@ export function segmentOf({
   return { type: "segment", start: from, end: to, text: spoken, raw: said };
 }
 
-/** Counts, and the end. */
+/** Emits the usage and the finish event. */
 export function emitEnd(emit: (event: ModelEvent) => void, usage: Usage): void {
   if (Object.keys(usage).length > 0) emit({ type: "usage", usage });
   emit({ type: "finish", reason: "stop" });

@@ -1,4 +1,5 @@
-// Passthrough mode: a host's bytes pass when they are in the form that the client asked for; otherwise they are written anew.
+// Passthrough mode: forwards a backend's bytes if they have the format that the client requested,
+// and encodes them again otherwise.
 import { collectResponse } from "../../../model/response-collector.ts";
 import type { ModelEvent } from "../../../model/event.ts";
 import type { HeadersIn } from "../../../model/values.ts";
@@ -22,7 +23,10 @@ import { parseTranscriptBody, parseTranscript, failTruncated } from "./parse-res
 import { parseTranscriptEvent, createDecoder } from "./stream.ts";
 import { emitTranscript } from "./response.ts";
 
-/** `foreign`: the host has forms of its own, which clients do not read. */
+/**
+ * Creates the stream. `foreign` means that the backend has its own JSON format, which clients do
+ * not understand.
+ */
 export function createPassthrough(
   sink: PassthroughSink,
   to: ResponseContext,
@@ -56,7 +60,8 @@ function passResponse(
       const events: ModelEvent[] = [];
       emitTranscript(said, (event) => void events.push(event));
       const answer = collectResponse(events);
-      // An answer that the client's form cannot hold is none: so it is written first.
+      // Encoded before usage is settled, because encoding fails if the requested format cannot
+      // express the response.
       const anew = written(answer, to);
       sink.setContentType(plain ? TEXT : "application/json");
       const usage = { ...said.usage, ...sink.reportFinish("stop") };

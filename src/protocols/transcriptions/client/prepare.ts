@@ -1,4 +1,5 @@
-// The dialect, in both modes: a form that a model does not know is made here of one that it knows and that holds what is needed.
+// Applies the dialect in both modes. If a model does not support the requested format, the gateway
+// requests a supported one with the necessary data and converts the response.
 import { fail } from "../../../model/error.ts";
 import type { Outgoing } from "../../../plugin/outgoing.ts";
 import type { CallContext } from "../../../plugin/protocol.ts";
@@ -8,7 +9,7 @@ import type { TranscriptDialect } from "../dialect.ts";
 import { timesIn } from "../server/request.ts";
 import { RESPONSE_FORMAT, isTextFormat, TIMESTAMP_GRANULARITIES } from "../constants.ts";
 
-/** What holds all that a form needs. */
+/** For each format, the formats that contain all data it needs. */
 const FORMAT_SOURCES: { readonly [format: string]: readonly string[] } = {
   text: ["json", "verbose_json"],
   srt: ["verbose_json", "diarized_json"],
@@ -52,11 +53,17 @@ function adaptFormat(
   if (sent !== wanted) out.set(RESPONSE_FORMAT, sent);
 }
 
-/** A text brings no counts: where seconds are not what is billed, they are asked for. */
+/**
+ * Whether JSON is requested in place of text to get usage counts. Plain text carries no counts, so
+ * this is necessary unless the price is per second.
+ */
 const countsInJson = ({ info: { price } }: CallContext): boolean =>
   price !== undefined && !price.lines.some(({ unit }) => unit === "seconds");
 
-/** When it was said is told to those that ask for it. */
+/**
+ * Requests timestamps if the client's format needs them. Such backends return timestamps only on
+ * request.
+ */
 function adaptGranularities(out: Outgoing, wanted: string): void {
   if (out.get(RESPONSE_FORMAT) !== undefined) out.remove(RESPONSE_FORMAT);
   const timed = isTextFormat(wanted) ? wanted !== "text" : wanted !== "json";

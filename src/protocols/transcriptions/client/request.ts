@@ -1,5 +1,5 @@
-// A request in this wire's words. Times for captions, and counts for a text, come in JSON: that is asked for, and the form that the
-// client wants is written here.
+// Encodes a request in this protocol. Only JSON contains the timestamps for captions and the usage
+// counts for text. So the gateway requests JSON and writes the format that the client requested.
 import type { TranscriptRequest } from "../../../model/operations/audio-requests.ts";
 import type { Body } from "../../../model/values.ts";
 import type { CallContext } from "../../../plugin/protocol.ts";

@@ -1,4 +1,4 @@
-// A host's answer in one piece, as events.
+// Decodes a non-streaming response into events.
 import type { ModelEvent } from "../../../model/event.ts";
 import type { HeadersIn } from "../../../model/values.ts";
 import type { CallContext } from "../../../plugin/protocol.ts";

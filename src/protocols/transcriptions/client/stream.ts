@@ -1,4 +1,5 @@
-// A host's stream, as events: one block of text, and its passages. Hosts that do not stream answer in one piece all the same.
+// Decodes a backend's stream into events: one text block and its segments. Backends without
+// streaming return one whole response, which is decoded too.
 import type { ModelEvent } from "../../../model/event.ts";
 import type { TranscriptItem } from "../../../model/operations/audio-requests.ts";
 import type { HeadersIn, JsonObject } from "../../../model/values.ts";
@@ -31,7 +32,10 @@ function createResponseDecoder(emit: Emit, headers: HeadersIn): Decoder {
   };
 }
 
-/** What one event says, by the end of its name: vendors begin it with words of their own. */
+/**
+ * A parsed stream event. Its type is recognized by the end of the event name, because vendors use
+ * different prefixes.
+ */
 export type TranscriptEvent =
   | { readonly what: "delta"; readonly words: string; readonly said: JsonObject }
   | { readonly what: "segment" | "done" | "other"; readonly said: JsonObject };

@@ -1,4 +1,4 @@
-// Transcripts as films have them: numbered pieces, each with the time at which it is shown.
+// Formats transcripts as captions: numbered segments with the times at which they are shown.
 import type { TranscriptItem } from "../../../model/operations/audio-requests.ts";
 
 type Segment = Extract<TranscriptItem, { type: "segment" }>;
@@ -19,7 +19,7 @@ export const vtt = (segments: readonly Segment[]): string =>
     )
     .join("")}`;
 
-/** A blank line would end it, and an arrow begin another. */
+/** Removes blank lines, which would end a caption, and arrows, which would begin a new one. */
 const captionText = (text: string): string =>
   text
     .trim()

@@ -1,4 +1,4 @@
-// A client's words in the common vocabulary. In a form all is text.
+// Decodes a client's request into the common form. All form fields are text.
 import { fail } from "../../../model/error.ts";
 import type { TranscriptRequest } from "../../../model/operations/audio-requests.ts";
 import { isFilePart, type Body, type Json } from "../../../model/values.ts";

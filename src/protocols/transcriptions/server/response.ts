@@ -1,4 +1,4 @@
-// An answer in one piece, in the form that the client asked for.
+// Encodes a non-streaming response in the format that the client requested.
 import { fail } from "../../../model/error.ts";
 import type { ModelResponse } from "../../../model/event.ts";
 import type { Json, JsonObject } from "../../../model/values.ts";
@@ -53,7 +53,10 @@ function logprobsOf({ blocks }: ModelResponse): readonly Json[] | undefined {
   return all.length > 0 ? all : undefined;
 }
 
-/** A host that was asked for captions and gave a text gave captions. */
+/**
+ * Returns captions. If captions were requested from a backend and it returned text, that text is
+ * the captions.
+ */
 function captions(
   text: string,
   { segments }: TranscriptItems,

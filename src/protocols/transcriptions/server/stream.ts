@@ -1,4 +1,5 @@
-// An answer in events: words as they are heard, and all of them once more at the end, with the counts.
+// Encodes a response as events: text as it is transcribed, then the whole text at the end with the
+// usage.
 import type { ModelEvent } from "../../../model/event.ts";
 import type { TranscriptItem } from "../../../model/operations/audio-requests.ts";
 import type { Usage } from "../../../model/usage.ts";

@@ -1,4 +1,5 @@
-// What is known of a transcript beside its words, as this wire says it. Its readers want every member of a segment that OpenAI's have.
+// Encodes the segments, words, and metadata of a transcript. Clients expect every member that
+// OpenAI's segments have.
 import type { TranscriptItem } from "../../../model/operations/audio-requests.ts";
 import type { Json, JsonObject, Opt } from "../../../model/values.ts";
 
@@ -22,7 +23,10 @@ export function groupItems(items: Opt<readonly unknown[]>): TranscriptItems {
   return { summary: about, segments, words };
 }
 
-/** What was not measured: a host that only says when each was said is believed that it was. */
+/**
+ * Values for measurements that a backend did not report. They mark a segment as certain to be
+ * speech.
+ */
 const DEFAULT_SEGMENT_FIELDS: JsonObject = {
   seek: 0,
   tokens: [],
@@ -44,7 +48,7 @@ export const toVerboseSegment = (
   text,
 });
 
-/** The speaker is a letter, where the host did not say. */
+/** Returns a segment with its speaker. Default speaker: `A`. */
 export const toDiarizedSegment = (segment: Segment, index: number): JsonObject => ({
   speaker: "A",
   ...toTimedSegment(segment, index),
