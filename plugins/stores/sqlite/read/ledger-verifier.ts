@@ -1,5 +1,5 @@
-// Whether everything that is told by the entries alone is what they tell: the sums, the list of open calls, and the
-// lookups, which are how an entry is found. Entry by entry, in their order.
+// Verifies all data that is derived from the entries: the meters, the list of open calls, the
+// lookup tables, and the rollups. It processes the entries in order.
 import type { DatabaseSync } from "node:sqlite";
 import type { Problem } from "tollgate/plugin";
 import {
@@ -31,7 +31,7 @@ interface OpenCallAmounts {
   readonly meterAmounts: readonly MeterAmount[];
 }
 
-/** Hands every commit to `add`, in order; then `problems` has what is wrong. */
+/** Call `add` for every commit in order, then call `problems` for the result. */
 export class LedgerVerifier {
   readonly #db: DatabaseSync;
   readonly #lookups: LookupVerifier;
@@ -45,7 +45,10 @@ export class LedgerVerifier {
   #checkpointNote: ChainNote["compacted"];
   #latest = 0;
 
-  /** `samples`: sums that were made of entries before. */
+  /**
+   * Creates a verifier.
+   * @param samples Rollups that were computed earlier, for comparison with the entries.
+   */
   constructor(db: DatabaseSync, samples?: Samples) {
     this.#db = db;
     this.#rows = createRowLookup(db);
@@ -54,12 +57,12 @@ export class LedgerVerifier {
     const base = readCheckpoint(db);
     this.#auditLog = new AuditLogVerifier(db, base);
     if (base) this.#startFromCheckpoint(base);
-    // Sums from before a prune are made anew by themselves.
+    // Rollups from before a compaction are rebuilt anyway, so they are not verified.
     if (samples?.compactedUpTo === (base?.last ?? 0))
       this.#rollups = new RollupVerifier(samples, this.#addProblem);
   }
 
-  /** What the rows that are gone have left. */
+  /** Loads the state that the compacted rows left in the checkpoint. */
   #startFromCheckpoint({ meters, erasures, lastAt }: Checkpoint): void {
     this.#latest = lastAt;
     for (const [id, sum] of meters) this.#spent.set(id, BigInt(sum));
@@ -131,7 +134,8 @@ export class LedgerVerifier {
     const spent = this.#spent;
     for (const found of this.#db.prepare("SELECT id, level FROM meter").iterate()) {
       const meter = createMeter(String(found["id"]));
-      // A window long over may have been forgotten, and begun again by a clock that was set back.
+      // The meter of a window that ended long ago may have been dropped, then restarted when the
+      // clock was set back.
       if (!isCalendarPeriod(meter.per) || meter.end + WINDOW_GRACE_MS < this.#latest) continue;
       const [level, sum] = [BigInt(String(found["level"])), spent.get(meter.id) ?? 0n];
       spent.delete(meter.id);
@@ -141,7 +145,7 @@ export class LedgerVerifier {
           `Counted ${level}, but the entries sum up to ${sum}.`,
         );
     }
-    // A window that is not over is not forgotten by itself.
+    // The meter of a current window is never dropped.
     const now = Math.max(this.#latest, Date.now());
     for (const [id, sum] of spent)
       if (sum !== 0n && createMeter(id).end + WINDOW_GRACE_MS >= now)

@@ -1,4 +1,4 @@
-// Whether each entry is found where the lookups say that it is, and the lookups say no more than that.
+// Verifies that the lookup tables find every entry, and that they contain no other rows.
 import type { DatabaseSync, StatementSync } from "node:sqlite";
 import { rowQualifier, type LedgerRow } from "tollgate/store";
 import { chapterOf } from "../data/key-index.ts";
@@ -21,11 +21,11 @@ export class LookupVerifier {
   readonly #closedCall: StatementSync;
   readonly #adjustment: StatementSync;
   readonly #keyIndex: StatementSync;
-  /** Links in their order, beside the commits in theirs: one for each. */
+  /** Chain links in order. They are read in parallel with the commits, one link per commit. */
   readonly #links: Iterator<SegmentTimes, unknown>;
-  /** Rows that each table has to have. */
+  /** Expected number of rows in each table. */
   readonly #rowCounts = { call: 0, closed_call: 0, adjustment: 0, key_index: 0 };
-  /** Rows up to here are gone, and what is said of them may be there still. */
+  /** The last compacted entry. Lookup rows of compacted entries may still exist. */
   readonly #compactedUpTo: number;
   #chapter = -1;
   #indexedKeys = new Set<string>();
@@ -45,7 +45,7 @@ export class LookupVerifier {
       .iterate() as unknown as Iterator<SegmentTimes, unknown>;
   }
 
-  /** Its times, and the keys that its chapter mentions. */
+  /** Verifies the time range of a commit, and the keys indexed for its chapter. */
   verifyCommit({ first, rows: text }: StoredBatch, rows: readonly LedgerRow[]): void {
     const noted = parseNote(text);
     const at = noted ? [noted.at] : rows.map((row) => row.at);
@@ -57,7 +57,7 @@ export class LookupVerifier {
       this.#indexedKeys = new Set();
     }
     for (const row of rows) {
-      // As the file holds it: half a character is the same one as any other.
+      // As the file stores it: every unpaired surrogate becomes the same replacement character.
       const key = row.key.toWellFormed();
       if (this.#indexedKeys.has(key)) continue;
       this.#indexedKeys.add(key);
@@ -81,7 +81,10 @@ export class LookupVerifier {
       this.#addProblem(`/call/${attempt}`, "Its reserve is not found.");
   }
 
-  /** `seq`: of its reserve. */
+  /**
+   * Verifies that the settle of a call is found.
+   * @param seq Sequence number of the reserve.
+   */
   verifySettle({ attempt }: LedgerRow, seq: number, first: number): void {
     this.#rowCounts.closed_call++;
     if (!this.#closedCall.get(seq, first))
@@ -114,7 +117,10 @@ export class LookupVerifier {
       this.#addProblem(`/${table}`, `There are ${there}, but the entries tell of ${n}.`);
   }
 
-  /** The chapter that a prune has cut in two: it may mention keys of its first half alone. */
+  /**
+   * The chapter that the compaction cut in two. It may index keys that occur only in its deleted
+   * part.
+   */
   get #partialChapter(): number {
     return this.#compactedUpTo === 0 ? -1 : chapterOf(this.#compactedUpTo + 1);
   }

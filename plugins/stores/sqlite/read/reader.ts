@@ -1,5 +1,5 @@
-// Reads for reports, on a connection and in a thread of its own, so that none of them ever keeps a commit waiting. Long
-// readings give way to short ones every few milliseconds.
+// Reads for reports. The reader has its own connection and thread, so a report never delays a
+// commit. Long reads yield to short ones every few milliseconds.
 import { DatabaseSync, type StatementSync } from "node:sqlite";
 import { setImmediate } from "node:timers/promises";
 import type {
@@ -46,7 +46,7 @@ import { MAX_UNSUMMARIZED, type Samples, Rollups, canUseRollups } from "../sums/
 import { quarterStart } from "../sums/rollup-file.ts";
 import { createLabelResolver, type LabelResolver } from "../data/salted-text.ts";
 
-/** Rows, or commits, read in one go. */
+/** Number of rows to read before yielding. */
 const ROWS_PER_STRIDE = 2_000;
 
 export class Reader {
@@ -118,22 +118,22 @@ export class Reader {
       );
     const since = left?.after ?? 0;
     const { upTo, quarters } = left?.unsummarized ?? { upTo: end, quarters: undefined };
-    // Of a few entries, looking for times would take longer than reading them.
+    // For a few entries, a search by time would take longer than reading them all.
     const rest =
       upTo - since > MAX_UNSUMMARIZED ? asked : { ...asked, from: undefined, to: undefined };
     if (quarters?.size !== 0)
       await forEachBatch(this.#batches.matching(rest, since + 1), still, (stored) => {
         if (stored.first > upTo) return undefined;
-        // Where nothing came after them, the last one of the sums is found.
+        // The search can return the batch that contains `since` if nothing follows it.
         return stored.first > since ? add(stored, quarters) : 0;
       });
-    // Sums were put in the place of rows meanwhile.
+    // A compaction has replaced rows meanwhile, so the totals are computed again.
     if (readCompactedUpTo(this.#compactedUpTo) !== pruned) return this.sumEntries(asked, still);
     void this.#rollups.update();
     return sums.totals();
   }
 
-  /** Of each commit what sums know of a row. */
+  /** Adds settled rows to the totals. Decodes only the fields that rollups need. */
   #addSettledTo({ totals, resolveLabels }: TotalsTarget, asked: TotalsQuery): AddBatch {
     const { from = -Infinity, to = Infinity } = asked;
     return (stored, of) =>
@@ -145,7 +145,7 @@ export class Reader {
       });
   }
 
-  /** The whole rows, for what is asked of one call, or of open ones. */
+  /** Adds whole rows to the totals, for queries about a single call or about open calls. */
   #addRowsTo({ totals, resolveLabels }: TotalsTarget, asked: TotalsQuery): AddBatch {
     return (stored, of) => {
       const rows = decodeRows(stored);
@@ -158,12 +158,12 @@ export class Reader {
     };
   }
 
-  /** What was written since the last time is summed up, if there is something to it. */
+  /** Updates the rollups with new entries, if there are at least `least`. */
   updateRollups(least?: number): Promise<void> {
     return this.#rollups.update(least);
   }
 
-  /** What sums tell, and what they do not. */
+  /** Returns the totals that the rollups provide, and the gap that must be read from entries. */
   async #readRollups(
     asked: TotalsQuery,
     speak: (of: RowDimensions) => RowDimensions,
@@ -221,7 +221,7 @@ export class Reader {
     this.#db.close();
   }
 
-  /** Its labels as they were told, but for what is gone. */
+  /** Replaces label hashes by their texts. Erased texts become `erased`. */
   #resolveLabels(row: LedgerRow): void {
     row.labels = this.#labelResolver.resolve(row.labels);
   }
@@ -235,7 +235,7 @@ export class Reader {
   }
 }
 
-/** The newest hash of the store that the ledger was moved from. */
+/** Returns the newest hash of the store that this ledger was imported from. */
 function importedFrom(db: DatabaseSync): string | undefined {
   const row = db
     .prepare(
@@ -245,10 +245,17 @@ function importedFrom(db: DatabaseSync): string | undefined {
   return (row && parseNote(String(row["rows"]))?.note.imported?.head) ?? undefined;
 }
 
-/** Adds a commit, of some quarters of an hour if they are said, and says how many rows it has. */
+/**
+ * Adds a commit to totals, optionally restricted to some quarters of an hour. Returns the number of
+ * rows in the commit.
+ */
 type AddBatch = (stored: StoredBatch, of: ReadonlySet<number> | undefined) => number;
 
-/** Others may go first now and then; not wanted any more, it ends. `add`: how many rows were read; undefined: that is all. */
+/**
+ * Calls `add` for each batch and yields to other work regularly. Stops when the caller no longer
+ * waits.
+ * @param add Returns the number of rows read, or undefined to stop.
+ */
 async function forEachBatch(
   batches: Iterable<StoredBatch | typeof YIELD>,
   still: ReadToken | undefined,
@@ -268,8 +275,10 @@ async function forEachBatch(
 }
 
 /**
- * On one snapshot, however long it takes, while the gateway goes on writing. `samples` are older than it. Says of the sums apart whether
- * they are to be made anew.
+ * Verifies the ledger on one snapshot while the gateway continues to write. The `samples` are older
+ * than the snapshot.
+ * @returns The problems, and whether the rollups are correct. If `sums` is false, rebuild the
+ *   rollups.
  */
 export async function verifyLedger(
   file: string,
@@ -285,7 +294,7 @@ export async function verifyLedger(
       if (++steps % 500 === 0) await setImmediate();
     }
     problems.push(...verifyRecordChain(db));
-    // Sums over entries that were changed would say nothing more.
+    // If entries were changed, comparing them with rollups is pointless.
     if (problems.length > 0) return { problems, sums: true };
     const audit = new LedgerVerifier(db, samples);
     const batches = db.prepare(

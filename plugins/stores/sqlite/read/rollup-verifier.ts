@@ -1,4 +1,5 @@
-// Whether sums are those of their entries: of some days, hours and quarters all of it, and of all days together what they come to.
+// Compares rollups with their entries: the sampled days, hours, and quarters in full, and the grand
+// total over all days.
 import {
   RunningTotal,
   createRollup,
@@ -16,7 +17,7 @@ const spanStart = (at: number, span: number): number => Math.floor(at / span) * 
 export class RollupVerifier {
   readonly #samples: Samples;
   readonly #addProblem: AddProblem;
-  /** What the entries of each sampled stretch come to. */
+  /** Rollups computed from the entries of each sampled time span. */
   readonly #computedRollups = new Map<string, Rollup>();
   readonly #grandTotal = new RunningTotal();
 

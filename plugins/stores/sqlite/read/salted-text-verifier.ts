@@ -1,4 +1,4 @@
-// Whether every hash that rows say stands for a text, or for one that was erased and is said to be.
+// Verifies that every hash in the rows has a text, or a text whose erasure is recorded in a note.
 import type { DatabaseSync, StatementSync } from "node:sqlite";
 import type { LedgerRow } from "tollgate/store";
 import type { AddProblem } from "./lookup-verifier.ts";
@@ -7,7 +7,7 @@ import { hashSalted } from "../data/salted-text.ts";
 
 type ErasedCount = NonNullable<ChainNote["erased"]>;
 
-/** Hashes that are known to be there, at a time. */
+/** Maximum number of hashes that are remembered as present. */
 const MAX_KNOWN_HASHES = 100_000;
 
 export class SaltedTextVerifier {
@@ -25,7 +25,7 @@ export class SaltedTextVerifier {
     );
   }
 
-  /** A note says so. */
+  /** Adds an erasure that a note records. */
   addErasure(seq: number, count: ErasedCount): void {
     this.#erased.set(seq, count);
   }
@@ -47,7 +47,7 @@ export class SaltedTextVerifier {
       .prepare("SELECT hash, salt, text, erased_at_seq FROM salted_text")
       .iterate()) {
       const its = String(row["hash"]);
-      // No row says it any more.
+      // Cleared after compaction because no remaining row uses it.
       if (row["erased_at_seq"] === 0) continue;
       if (row["erased_at_seq"] !== null) {
         const seq = Number(row["erased_at_seq"]);

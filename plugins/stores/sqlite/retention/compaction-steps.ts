@@ -1,18 +1,19 @@
-// Rows go: the writer's part, a step at a time between batches. First sums are laid ready, then one commit puts them in the place of rows;
-// from that commit on the rows are gone for every reader, and what is left of them on the disk is swept in steps of its own. Cut
-// off at any moment, the next run goes on.
+// The writer's part of a compaction: short steps between batches. First, rollups are staged. Then
+// one commit replaces the rows by a checkpoint. From that commit on, readers no longer see the
+// rows, and later steps delete them from disk. If a run is interrupted at any point, the next run
+// continues.
 import type { DatabaseSync } from "node:sqlite";
 import { readCheckpoint, hashText, type Checkpoint } from "../data/checkpoint.ts";
 import type { RetainedReserve, CompactionResult, CheckpointRollup } from "./compaction.ts";
 import type { Leftovers } from "./leftovers.ts";
 import type { LedgerSession } from "../write/ledger-session.ts";
 
-/** How long a step works before it commits, in milliseconds. The commit comes on top of it. */
+/** How long a step works before it commits, in milliseconds. The commit takes additional time. */
 const STEP_MS = 10;
-/** Pages that are given back at a time. */
+/** Number of pages freed at a time. */
 const PAGES_PER_STEP = 64;
 
-/** What a run before this one has laid ready, and not used. */
+/** Deletes rollups that an earlier run staged and did not use. */
 export function discardStaged(session: LedgerSession): void {
   session.runStep((db) => {
     db.prepare(
@@ -30,7 +31,11 @@ export function stageRollups(session: LedgerSession, sums: readonly CheckpointRo
   });
 }
 
-/** False: the ledger has gone on in a way that it does not know of. It is worked out anew. */
+/**
+ * Replaces rows by a checkpoint.
+ * @returns False if the ledger changed in a way that invalidates the checkpoint. The caller then
+ *   builds it again.
+ */
 export function applyCheckpoint(
   session: LedgerSession,
   folded: Omit<CompactionResult, "rollups">,
@@ -53,7 +58,10 @@ export function applyCheckpoint(
   });
 }
 
-/** A call of these rows was corrected, and its reserve is not kept for that. */
+/**
+ * Returns whether a compacted call was corrected since the checkpoint was built and its reserve is
+ * not retained.
+ */
 function wasCorrectedSince(
   db: DatabaseSync,
   { head, last, retainedReserves }: Omit<CompactionResult, "rollups">,
@@ -89,16 +97,16 @@ function retainReserves(db: DatabaseSync, carried: readonly RetainedReserve[]): 
   }
 }
 
-/** What one step has done. */
+/** The result of one step. */
 export interface StepResult {
-  /** Entries that are gone from the disk. */
+  /** Number of entries deleted from disk. */
   readonly rows: number;
   readonly ms: number;
-  /** Whether there is more of it. */
+  /** Whether more work remains. */
   readonly hasMore: boolean;
 }
 
-/** Commits that sums stand for, from the oldest on. */
+/** Deletes compacted commits, oldest first. */
 export function deleteCompacted(session: LedgerSession): StepResult {
   return runTimed(() =>
     session.runStep((db) => {
@@ -141,7 +149,10 @@ const prepareDeletes = (db: DatabaseSync) => ({
   segment: db.prepare("DELETE FROM segment WHERE id = (SELECT min(id) FROM segment) AND last <= ?"),
 });
 
-/** Text that only rows said that are gone is taken out; its place stays, for what is moved is copied. */
+/**
+ * Clears texts that only compacted rows used. The table rows stay, because SQLite copies what it
+ * moves.
+ */
 export function clearLeftovers(
   session: LedgerSession,
   { keyChapters, textHashes }: Leftovers,
@@ -163,7 +174,7 @@ export function clearLeftovers(
         word.run(its, edge);
         spoken.run(its, edge);
       }
-      // What was said with them is said anew, in words that are there.
+      // Later uses of these texts must store them again.
       if (textHashes.length > 0) journal.forgetTexts();
       return { rows: 0, hasMore: false };
     }),
@@ -172,7 +183,7 @@ export function clearLeftovers(
   return done;
 }
 
-/** Gives some of the room back. */
+/** Returns some free pages to the file system. */
 export function freePages({ db }: LedgerSession): StepResult {
   return runTimed(() => {
     const free = () => Number(db.prepare("PRAGMA freelist_count").get()?.["freelist_count"]);

@@ -1,5 +1,5 @@
-// What stands for rows once they are gone, worked out beside the writer: which commits may go, what their rows come to, what budgets had
-// counted by then, and which of their reserves are spoken of later.
+// Builds the checkpoint of a compaction outside the writer. It determines the commits to compact,
+// their totals, the usage of budgets at that point, and the reserves that later rows refer to.
 import type { DatabaseSync } from "node:sqlite";
 import type { PrunePlan } from "tollgate/plugin";
 import {
@@ -32,30 +32,30 @@ import {
   type StoredBatch,
 } from "../data/stored-batch.ts";
 
-/** Entries that are taken together at most. */
+/** Maximum number of entries per checkpoint. */
 const MAX_ENTRIES = 1_000_000;
-/** Entries that go in a second, about. */
+/** Approximate compaction speed, in entries per second. */
 const ENTRIES_PER_SECOND = 50_000;
 
-/** A reserve that is kept apart, as its table has it. */
+/** A retained reserve as its table stores it. */
 export interface RetainedReserve {
   readonly seq: number;
   readonly attempt: string;
-  /** Its settle is gone too. */
+  /** Whether the settle was compacted too. */
   readonly isSettled: 0 | 1;
   readonly instance: string;
   readonly terms: string;
   readonly rows: string;
 }
 
-/** One of the sums, as its table has it. */
+/** A checkpoint rollup as its table stores it. */
 export type CheckpointRollup = readonly [n: number, quarter: number, text: string, hash: string];
 
-/** What the writer puts in the place of rows. */
+/** The data with which the writer replaces rows. */
 export interface CompactionResult {
-  /** The base that this follows on. */
+  /** Last entry of the previous checkpoint, or 0. */
   readonly after: number;
-  /** The newest entry when it was worked out. */
+  /** The newest entry when the checkpoint was built. */
   readonly head: number;
   readonly last: number;
   readonly text: string;
@@ -71,7 +71,10 @@ interface CompactionRange {
   readonly maxAt: number;
 }
 
-/** The last commit of those that may go; undefined: none may. `most`: entries. */
+/**
+ * Returns the range of commits that can be compacted, or undefined if there is none.
+ * @param most Number of entries after which the range ends.
+ */
 function findCompactionRange(
   db: DatabaseSync,
   before: number,
@@ -96,7 +99,7 @@ function findCompactionRange(
   return cut;
 }
 
-/** No entry before it is of an open call. */
+/** Returns a sequence number such that no open call begins before it. */
 function oldestOpenCall(db: DatabaseSync): number {
   const low = db.prepare("SELECT oldest_open FROM segment ORDER BY id DESC LIMIT 1").get()?.[
     "oldest_open"
@@ -124,7 +127,9 @@ export function planCompaction(db: DatabaseSync, before: number): PrunePlan {
   };
 }
 
-/** The last commit of the beginning that is older than that, whatever is open. */
+/**
+ * Returns the last commit of the leading run of commits older than `before`. Ignores open calls.
+ */
 function lastCommitBefore(db: DatabaseSync, before: number): number | undefined {
   const base = readCheckpoint(db)?.segment ?? 0;
   const young = db
@@ -135,7 +140,7 @@ function lastCommitBefore(db: DatabaseSync, before: number): number | undefined 
   return last > base ? last : undefined;
 }
 
-/** Undefined: no commit may go. */
+/** Builds a checkpoint. Returns undefined if no commit can be compacted. */
 export function buildCheckpoint(
   db: DatabaseSync,
   before: number,
@@ -251,7 +256,10 @@ class CheckpointBuilder {
       this.#windowLevels.set(id, (this.#windowLevels.get(id) ?? 0n) + amount);
   }
 
-  /** Windows that are over by then are forgotten by themselves. */
+  /**
+   * Returns the usage of calendar windows. Windows that have ended by then are omitted, because
+   * their meters are dropped anyway.
+   */
   #meters(till: number): [string, string][] {
     const live = [...this.#windowLevels].filter(
       ([id, sum]) => sum !== 0n && createMeter(id).end + WINDOW_GRACE_MS >= till,
@@ -259,7 +267,7 @@ class CheckpointBuilder {
     return live.map(([id, sum]) => [id, String(sum)]);
   }
 
-  /** Reserves of calls that were over by then, and corrected later. */
+  /** Yields the reserves of compacted calls that later rows correct. */
   *#correctedReserves(last: number): Generator<RetainedReserve, void> {
     const later = this.#db.prepare("SELECT DISTINCT attempt FROM adjustment WHERE seq > ?");
     for (const { attempt } of later.all(last)) {
@@ -288,7 +296,7 @@ class CheckpointBuilder {
 }
 
 const TERMS_INDEX = 5;
-/** One row of a commit, as a commit of its own. */
+/** Extracts one row of a commit as a commit with one row. */
 function toRetainedReserve(
   attempt: string,
   stored: StoredBatch,

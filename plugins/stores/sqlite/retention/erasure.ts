@@ -1,5 +1,6 @@
-// Text is taken out for good: from the table of words, from the records of keys, and from what the disk still has of both. Rows keep
-// their hashes, and a note in the chain says how many of them stand for nothing any more.
+// Permanently erases text: from the table of texts, from key and account records, and from the
+// remains on disk. Rows keep their hashes. A note in the chain records how many hashes no longer
+// have a text.
 import type { DatabaseSync } from "node:sqlite";
 import type { AccountRecord, ErasureRequest, KeyRecord } from "tollgate/plugin";
 import { fromJson } from "tollgate/store";
@@ -14,10 +15,10 @@ import {
   type NamedRecord,
 } from "../data/salted-text.ts";
 
-/** Words of one step. */
+/** Number of texts per step. */
 export const TEXTS_PER_STEP = 500;
 
-/** Some of those that are there still, behind one of them. */
+/** A page of texts that still exist. `after` is the position for the next page. */
 export interface FoundTexts {
   readonly hashes: readonly string[];
   readonly after: number;
@@ -47,7 +48,7 @@ interface SaltedText {
   readonly text: string;
 }
 
-/** What of these was there. */
+/** Erases texts and returns the hashes of those that existed. */
 export function erase(session: LedgerSession, hashes: readonly string[], at: number): string[] {
   const { db } = session;
   db.exec("PRAGMA secure_delete = ON");
@@ -90,7 +91,7 @@ function eraseTexts(
 
 type TextsByOwner = ReadonlyMap<string, ReadonlySet<string>>;
 
-/** By whose they are. */
+/** Groups texts by the ID of their owner. */
 function groupByOwner(words: readonly SaltedText[]): TextsByOwner {
   const of = new Map<string, Set<string>>();
   for (const { key, name, text } of words) {
@@ -100,7 +101,9 @@ function groupByOwner(words: readonly SaltedText[]): TextsByOwner {
   return of;
 }
 
-/** Records of accounts that say one of them, without it: a change like any other. */
+/**
+ * Yields redacted account records. The change increments the record version, like any other change.
+ */
 function* redactedAccounts(db: DatabaseSync, of: TextsByOwner): Generator<AccountRecord, void> {
   for (const row of db.prepare("SELECT record FROM account").all()) {
     const record = fromJson<AccountRecord>(String(row["record"]));
@@ -109,7 +112,7 @@ function* redactedAccounts(db: DatabaseSync, of: TextsByOwner): Generator<Accoun
   }
 }
 
-/** Records of keys that say one of them, without it. */
+/** Yields redacted key records. */
 function* redactedKeys(db: DatabaseSync, of: TextsByOwner): Generator<KeyRecord, void> {
   for (const row of db.prepare("SELECT record FROM key").all()) {
     const record = fromJson<KeyRecord>(String(row["record"]));
@@ -118,7 +121,7 @@ function* redactedKeys(db: DatabaseSync, of: TextsByOwner): Generator<KeyRecord,
   }
 }
 
-/** Whether there was anything to take out. */
+/** Redacts a record in place. Returns whether anything was redacted. */
 function redactRecord(record: NamedRecord, said: ReadonlySet<string>): boolean {
   let changed = false;
   if (record.name !== undefined && said.has(`${KEY_NAME_LABEL} ${toJsonText(record.name)}`)) {
@@ -135,7 +138,10 @@ function redactRecord(record: NamedRecord, said: ReadonlySet<string>): boolean {
   return changed;
 }
 
-/** The log of writes still has the pages as they were. A reader that holds on to it keeps it until the next time. */
+/**
+ * Truncates the WAL, which still contains the old pages. If a reader holds the WAL, truncation is
+ * left to the next time.
+ */
 function truncateWal(db: DatabaseSync): void {
   if (db.isTransaction) db.exec("COMMIT");
   db.exec("PRAGMA busy_timeout = 0");

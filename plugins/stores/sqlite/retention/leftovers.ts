@@ -1,25 +1,26 @@
-// What only rows said that are gone: in which chapters a key has entries, and what labels said. Looked for beside the writer.
+// Finds data that only compacted rows used: key index rows and label texts. Runs outside the
+// writer.
 import type { DatabaseSync } from "node:sqlite";
 import { chapterOf } from "../data/key-index.ts";
 import { COMPACTED_UP_TO_SQL, readCompactedUpTo } from "../data/checkpoint.ts";
 
-/** Of one step. */
+/** Number of rows of each type per step. */
 const LEFTOVERS_PER_STEP = 300;
 
 export interface Leftovers {
   readonly keyChapters: readonly (readonly [key: string, chapter: number])[];
   readonly textHashes: readonly string[];
 }
-/** The last ones that were found. */
+/** Position of the last leftovers found. */
 export interface LeftoversCursor {
   readonly key: string;
   readonly chapter: number;
   readonly textId: number;
 }
 export interface FoundLeftovers extends Leftovers {
-  /** Chapters before it are gone. */
+  /** All earlier chapters are compacted. */
   readonly firstChapter: number;
-  /** Undefined: there is no more. */
+  /** Undefined if there are no more leftovers. */
   readonly after: LeftoversCursor | undefined;
 }
 

@@ -1,9 +1,13 @@
-// Summing up gives way to calls that wait for a commit: it waits for a second in which little is written, and not for ever.
+// Schedules rollup updates for a second with few writes, so that they do not delay commits. The
+// delay is bounded.
 
-/** Commands that are worth it; and after which it is time, whatever there is to do. */
+/**
+ * Number of commands that justify an update, and the number after which the update runs even under
+ * load.
+ */
 const MIN_COMMANDS = 32_768;
 const MAX_COMMANDS = 524_288;
-/** So many in a second are little. */
+/** A second with at most this many commands counts as idle. */
 const IDLE_COMMANDS_PER_SECOND = 4_096;
 
 export class IdleWindow {
@@ -11,7 +15,10 @@ export class IdleWindow {
   #pendingCommands = 0;
   #timer: NodeJS.Timeout | undefined;
 
-  /** `sum`: without it reports take longer, and that is all. */
+  /**
+   * Creates a scheduler.
+   * @param sum Updates the rollups. If it fails, reports only take longer.
+   */
   constructor(sum: () => Promise<void>) {
     this.#onIdle = sum;
   }

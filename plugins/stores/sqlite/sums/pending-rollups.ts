@@ -1,4 +1,4 @@
-// What rows come to, by quarters of an hour, hours and days, added up in memory before it is written.
+// Accumulates rollups by quarter, hour, and day in memory before they are written.
 import {
   createRollup,
   ROLLUP_LEVELS,
@@ -21,14 +21,20 @@ import {
   type RollupPosition,
 } from "./rollup-file.ts";
 
-/** Entries that are added up before they are written, and groups of them. */
+/** Maximum number of entries, and of groups, to accumulate before writing. */
 const MAX_ENTRIES = 65_536;
 const MAX_PENDING_GROUPS = 20_000;
-/** Groups of one sum at most. One of so many is hardly less than its entries. */
+/** Maximum number of groups per rollup. A larger rollup is hardly smaller than its entries. */
 const MAX_GROUPS_PER_ROLLUP = 4_096;
-/** Of a stretch that is over: as many entries a group at least, or reading those is as fast. */
+/**
+ * Minimum entries per group for a finished time span. Below this ratio, reading the entries is as
+ * fast.
+ */
 const MIN_ENTRIES_PER_GROUP = 1.5;
-/** What tells less is made of what tells more, in this order; all of it of what tells all. */
+/**
+ * Coarser levels and the finer level that each is derived from, in order. All of them derive from
+ * the level `labels`.
+ */
 const DERIVED_LEVELS: readonly (readonly [RollupLevel, of: RollupLevel])[] = [
   ["tags", "labels"],
   ["holders", "tags"],
@@ -36,14 +42,14 @@ const DERIVED_LEVELS: readonly (readonly [RollupLevel, of: RollupLevel])[] = [
   ["calls", "keys"],
 ];
 
-/** Of a quarter of an hour what is kept of it, and what its hour has. */
+/** The rollup that is kept for a quarter of an hour, and the rollup of its hour. */
 interface QuarterRollups {
   readonly quarter: number;
   readonly callsRollup: Rollup;
   readonly fullRollup: Rollup;
 }
 
-/** What is added up and not yet written. */
+/** Rollups that are accumulated but not yet written. */
 export class PendingRollups {
   upTo: RollupPosition | undefined;
   readonly after: RollupPosition;
@@ -55,7 +61,10 @@ export class PendingRollups {
   #rows = 0;
   #groups = 0;
 
-  /** `only`: rows of these hours, in place of all. */
+  /**
+   * Creates an accumulator.
+   * @param only Hours whose rows are added. If unset, all rows are added.
+   */
   constructor(facts: DimensionCache, after: RollupPosition, only?: ReadonlySet<number>) {
     this.#dimensions = facts;
     this.#only = only;
@@ -77,7 +86,7 @@ export class PendingRollups {
     this.upTo = { seq: end, segment: id, hash, at, compactedUpTo: this.after.compactedUpTo };
   }
 
-  /** Its rows; when the last of them was. */
+  /** Adds the rows of a batch. Returns the time of the last row. */
   addRows(stored: StoredBatch): number | undefined {
     const chapter = chapterOf(stored.first);
     let at: number | undefined;
@@ -105,7 +114,7 @@ export class PendingRollups {
     const touched = new Map<string, Rollup>();
     for (const [depth, span, start, sums] of this.all())
       touched.set(`${depth} ${span} ${start}`, sums);
-    // What was still growing the last time may be over now.
+    // Spans that were unfinished at the last write may be finished now.
     if (after.seq > 0)
       for (const depth of ROLLUP_LEVELS)
         for (const span of SPANS_MS) {
@@ -116,7 +125,7 @@ export class PendingRollups {
     file.write(after, mergeStored(file, touched, upTo.at), places as [number, number][], upTo);
   }
 
-  /** Of a quarter without keys and labels; of longer stretches at every depth. */
+  /** Yields all rollups. Quarters have only the level `calls`. Hours and days have all levels. */
   *all(): Generator<readonly [RollupLevel, span: number, start: number, Rollup]> {
     for (const [start, { callsRollup }] of this.#quarters)
       yield [callsRollup.level, QUARTER_HOUR_MS, start, callsRollup];
@@ -149,7 +158,7 @@ export class PendingRollups {
   }
 }
 
-/** Of stretches of that length. */
+/** Merges rollups into spans of the given length. */
 function mergeBySpan(sums: ReadonlyMap<number, Rollup>, span: number): Map<number, Rollup> {
   const longer = new Map<number, Rollup>();
   for (const [at, some] of sums) {
@@ -161,7 +170,10 @@ function mergeBySpan(sums: ReadonlyMap<number, Rollup>, span: number): Map<numbe
   return longer;
 }
 
-/** Undefined: it would be hardly less than its entries. `over`: nothing comes to it any more. */
+/**
+ * Serializes a rollup. Returns undefined if it would be hardly smaller than its entries.
+ * @param over Whether the time span is finished.
+ */
 export function serializeRollup(sums: Rollup, over: boolean): string | undefined {
   const most = over
     ? Math.min(MAX_GROUPS_PER_ROLLUP, sums.rows / MIN_ENTRIES_PER_GROUP)

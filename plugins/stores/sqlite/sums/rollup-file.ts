@@ -1,5 +1,6 @@
-// Sums of days, hours and quarters of an hour, in a file beside the ledger: what was written is summed up once. All of it is told by the
-// entries, so the file may be lost at any time. It has a lock of its own, and no commit of the ledger waits for it.
+// Stores rollups by day, hour, and quarter in a file next to the ledger, so that reports do not
+// read all entries. Rollups are derived from the entries, so the file can be deleted at any time.
+// It has its own lock, and ledger commits never wait for it.
 import { closeSync, openSync, rmSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
 import type { RollupLevel } from "tollgate/store";
@@ -10,29 +11,41 @@ export const QUARTER_HOUR_MS = 900_000;
 export const quarterStart = (at: number): number =>
   Math.floor(at / QUARTER_HOUR_MS) * QUARTER_HOUR_MS;
 export const hourStart = (at: number): number => Math.floor(at / HOUR_MS) * HOUR_MS;
-/** From the longest on; each is a multiple of the next one. The shortest is kept at the depth `calls` alone. */
+/**
+ * Span lengths, longest first. Each is a multiple of the next. Quarters are stored only at the
+ * level `calls`.
+ */
 export const SPANS_MS = [DAY_MS, HOUR_MS, QUARTER_HOUR_MS] as const;
 export const LONG_SPANS_MS = [DAY_MS, HOUR_MS] as const;
 
-/** Up to here, and with it, all entries are in the sums: the ledger's link there. */
+/**
+ * The ledger position of the rollups. They contain all entries up to and including this one.
+ * `segment` and `hash` are its chain link.
+ */
 export interface RollupPosition {
   readonly seq: number;
   readonly segment: number;
   readonly hash: string;
-  /** When the last one of them was. */
+  /** Time of the last entry. */
   readonly at: number;
-  /** Entries up to here were pruned: they are in none of them. */
+  /** Entries up to this one were compacted and are in no rollup. */
   readonly compactedUpTo: number;
 }
 const NO_POSITION: RollupPosition = { seq: 0, segment: 0, hash: "", at: 0, compactedUpTo: 0 };
 
-/** One sum. `sums` undefined: too many groups; what it came to is read from its entries. */
+/**
+ * The rollup of one time span. If `rollup` is undefined, it has too many groups, and the entries
+ * must be read.
+ */
 export interface SpanRollup {
   readonly start: number;
   readonly rollup: string | undefined;
 }
 
-/** What is said of a stretch once some of its rows are gone; nothing: none is left. */
+/**
+ * The remainder of a time span after some of its rows were compacted. If `left` is undefined, no
+ * rows remain.
+ */
 export type TrimmedSpan = readonly [
   RollupLevel,
   span: number,
@@ -40,13 +53,13 @@ export type TrimmedSpan = readonly [
   left: { readonly sums: string | undefined } | undefined,
 ];
 
-/** Another form of the file is another number, and the file is made anew. */
+/** Version of the file format. A file with another version is rebuilt. */
 const FILE_VERSION = 4;
 
 /**
- * rollup           what the rows of a stretch of time came to, at each level
- * quarter_chapter  in which chapters of the ledger the rows of a quarter of an hour are
- * position         which entries are in them
+ * rollup           totals of the rows in a time span, at each level
+ * quarter_chapter  the chapters of the ledger that contain the rows of a quarter of an hour
+ * position         the ledger position up to which entries are included
  */
 const SCHEMA = `
   CREATE TABLE rollup (
@@ -61,7 +74,7 @@ export class RollupFile {
   readonly #db: DatabaseSync;
   readonly #statements;
 
-  /** What is there and is no such file is thrown away. */
+  /** Opens the file. A file that is damaged or has another format is deleted and recreated. */
   constructor(path: string) {
     try {
       this.#db = openFile(path);
@@ -99,14 +112,17 @@ export class RollupFile {
     return (this.#statements.said.get() as RollupPosition | undefined) ?? NO_POSITION;
   }
 
-  /** Those that begin from `start` on and before `end`, in order. Where nothing was used, there is none. */
+  /**
+   * Returns rollups whose span starts at or after `start` and before `end`, in order. Spans without
+   * usage have no rollup.
+   */
   rollupsBetween(depth: RollupLevel, span: number, start: number, end: number): SpanRollup[] {
     return this.#statements.during
       .all(depth, span, start, end)
       .map((row) => ({ start: Number(row["start"]), rollup: optionalText(row["rollup"]) }));
   }
 
-  /** Undefined: none. */
+  /** Returns a rollup, or undefined if there is none. */
   getRollup(
     depth: RollupLevel,
     span: number,
@@ -120,12 +136,15 @@ export class RollupFile {
     return this.#statements.chapters.all(quarter).map(({ chapter }) => Number(chapter));
   }
 
-  /** Those of rows that are in this chapter or in an earlier one. */
+  /** Returns the quarters with rows in this chapter or an earlier one. */
   quartersUpTo(chapter: number): number[] {
     return this.#statements.quarters.all(chapter).map(({ quarter }) => Number(quarter));
   }
 
-  /** All of it at once, or nothing: also when they are not behind `after` any more. */
+  /**
+   * Writes rollups and the new position in one transaction.
+   * @throws If the current position is no longer `after`.
+   */
   write(
     after: RollupPosition,
     sums: Iterable<readonly [RollupLevel, span: number, start: number, sums: string | undefined]>,
@@ -139,7 +158,10 @@ export class RollupFile {
     });
   }
 
-  /** After rows were pruned up to an entry: what is left of the stretches that had some. `edge`: the first chapter of which rows are left. */
+  /**
+   * Updates the affected time spans after rows were compacted up to entry `pruned`. `after` is the
+   * position that the file must have. `edge` is the first chapter with remaining rows.
+   */
   trim(
     after: RollupPosition,
     { pruned, edge, sums }: { pruned: number; edge: number; sums: Iterable<TrimmedSpan> },
@@ -169,7 +191,7 @@ export class RollupFile {
     }
   }
 
-  /** As if nothing had been summed up yet. */
+  /** Deletes all rollups and resets the position. */
   clear(): void {
     this.#db.exec(
       "BEGIN IMMEDIATE; DELETE FROM rollup; DELETE FROM quarter_chapter; DELETE FROM position; COMMIT",
@@ -185,11 +207,11 @@ const optionalText = (value: unknown): string | undefined =>
   typeof value === "string" ? value : undefined;
 
 function openFile(path: string): DatabaseSync {
-  // Before SQLite makes it, so that no other user may read it.
+  // Creates the file before SQLite does, so that other users cannot read it.
   closeSync(openSync(path, "a", 0o600));
   const db = new DatabaseSync(path, { timeout: 1_000 });
   try {
-    // A power cut may take the last sums with it, and they are made again.
+    // A power failure may lose the last rollups. They are then computed again.
     db.exec("PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL");
     const { user_version: version } = db.prepare("PRAGMA user_version").get() as {
       user_version: number;

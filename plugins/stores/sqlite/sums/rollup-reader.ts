@@ -1,5 +1,6 @@
-// What of a report is told by sums that were made before, and what is left to be read: stretches that the report cuts, or that hold too
-// many groups to be summed up, and what came after the sums.
+// Answers the part of a report that existing rollups cover, and determines the gap. The gap
+// consists of spans that the report cuts, spans with too many groups for a rollup, and entries
+// after the rollups.
 import { setImmediate } from "node:timers/promises";
 import {
   type RollupLevel,
@@ -13,39 +14,42 @@ import { CHAPTER_ENTRIES } from "../data/key-index.ts";
 import type { ReadToken } from "../data/batch-reader.ts";
 import { LONG_SPANS_MS, QUARTER_HOUR_MS, SPANS_MS, type RollupFile } from "./rollup-file.ts";
 
-/** What of it a report took. */
+/** The part of the entries after the rollups that was added from memory. */
 export interface UnsummarizedCoverage {
-  /** The last entry in it. */
+  /** The last covered entry. */
   readonly upTo: number;
-  /** Rows of these quarters of an hour are to be read: what is asked for cuts them. */
+  /** Quarters of an hour whose rows must be read, because the query cuts them. */
   readonly quarters: ReadonlySet<number>;
 }
 
-/** How long it goes on before it gives way, in milliseconds. */
+/** Maximum run time before yielding, in milliseconds. */
 const STRIDE_MS = 8;
 
-/** No row is later than a Date can say. */
+/** Upper bound for row times. It exceeds the largest value of a `Date`. */
 const MAX_TIME_MS = 9e15;
 
-/** What is not in the sums that were taken. */
+/** The rows that the rollups do not cover. */
 export interface RollupGap {
-  /** Every row after this entry. */
+  /** All rows after this entry. */
   readonly after: number;
-  /** Up to that entry, rows of these quarters of an hour. */
+  /** Quarters of an hour whose rows up to entry `after` must be read. */
   readonly quarters: ReadonlySet<number>;
-  /** Where those begin: chapters, in order. */
+  /** Entry ranges of the chapters that contain these quarters, in order. */
   readonly chapters: readonly (readonly [first: number, end: number])[];
-  /** What came after that entry, as far as it was taken as well. */
+  /** The part after entry `after` that was added from memory. */
   readonly unsummarized?: UnsummarizedCoverage | undefined;
 }
 
-/** Totals, and what the hashes of labels stand for. */
+/** Totals to add to, and the resolver for label hashes. */
 export interface TotalsTarget {
   readonly totals: Totals;
   readonly resolveLabels: (of: RowDimensions) => RowDimensions;
 }
 
-/** Adds what is known to the totals. Nothing is written to the file meanwhile. */
+/**
+ * Adds matching rollups to the totals.
+ * @throws If the file was written meanwhile.
+ */
 export async function addRollupsTo(
   file: RollupFile,
   depth: RollupLevel,
@@ -70,7 +74,10 @@ export async function addRollupsTo(
   return { after, quarters, chapters: chapterRanges(file, quarters) };
 }
 
-/** Whether a stretch lies whole in what is asked for, and in one group of its time. */
+/**
+ * Creates a filter that returns whether a time span is entirely inside the query range and inside
+ * one time group.
+ */
 export function createSpanFilter({ by, zone, from = -Infinity, to = Infinity }: TotalsQuery) {
   const clock = zoneClock(zone);
   const unit = by.includes("hour") ? "hour" : by.includes("day") ? "day" : undefined;
@@ -80,7 +87,10 @@ export function createSpanFilter({ by, zone, from = -Infinity, to = Infinity }: 
     (unit === undefined || clock.isWithin(unit, start, start + span));
 }
 
-/** The longest stretches that lie whole in what is asked for, and in one group of its time; and quarters that are to be read. */
+/**
+ * Yields the longest spans that are inside the query range and inside one time group, and the
+ * quarters whose rows must be read.
+ */
 function* coveringRollups(file: RollupFile, depth: RollupLevel, asked: TotalsQuery) {
   const { from = -Infinity, to = Infinity } = asked;
   const isWhole = createSpanFilter(asked);
@@ -89,7 +99,7 @@ function* coveringRollups(file: RollupFile, depth: RollupLevel, asked: TotalsQue
   function* of(level: number, begin: number, end: number): Generator<CoveredSpan, void> {
     const span = spans[level]!;
     for (const { start, rollup } of file.rollupsBetween(depth, span, begin, end)) {
-      // Of the first day there may be hours that nothing is asked of.
+      // The first day can contain hours outside the query range.
       if (start + span <= from || start >= to) continue;
       if (rollup !== undefined && isWhole(start, span)) yield { start, rollup };
       else if (level + 1 < spans.length) yield* of(level + 1, start, start + span);
@@ -108,11 +118,11 @@ function* coveringRollups(file: RollupFile, depth: RollupLevel, asked: TotalsQue
 
 interface CoveredSpan {
   readonly start: number;
-  /** Undefined: to be read. */
+  /** Undefined if the rows must be read. */
   readonly rollup: string | undefined;
 }
 
-/** Chapters that follow on one another are one stretch. */
+/** Returns the entry ranges of the chapters. Consecutive chapters are merged into one range. */
 function chapterRanges(file: RollupFile, quarters: ReadonlySet<number>): [number, number][] {
   const chapters = new Set<number>();
   for (const quarter of quarters)

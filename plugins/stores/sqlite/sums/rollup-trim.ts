@@ -1,5 +1,6 @@
-// Rows that are in the sums were pruned, and what stands for them is told apart. Stretches of time that had some of them are made anew
-// from what is left there, which mostly is one hour; all others stay as they are.
+// Rebuilds rollups after a compaction. Checkpoint rollups cover the compacted rows, so rollups with
+// these rows are recomputed from the remaining rows. Usually this affects one hour. All other
+// rollups are unchanged.
 import {
   createRollup,
   ROLLUP_LEVELS,
@@ -22,7 +23,10 @@ import {
   type RollupPosition,
 } from "./rollup-file.ts";
 
-/** Hours with rows on both sides, and groups in them. Where times are more at odds, all is summed up anew. */
+/**
+ * Maximum number of hours with both compacted and remaining rows, and of groups in them. Above
+ * these limits, all rollups are rebuilt.
+ */
 const MAX_HOURS = 48;
 const MAX_GROUPS = 100_000;
 
@@ -30,14 +34,17 @@ export class RollupTrim {
   readonly #file: RollupFile;
   readonly #position: RollupPosition;
   readonly #compactedUpTo: number;
-  /** Hours in which rows were that are gone. */
+  /** Hours that had compacted rows. */
   readonly #affectedHours: ReadonlySet<number>;
   readonly #pending: PendingRollups;
   readonly #mixedHours: number;
-  /** Where the rows are that are left in those hours. */
+  /** Entry ranges that contain the remaining rows of these hours. */
   readonly remainingRanges: readonly (readonly [first: number, end: number])[];
 
-  /** `pruned`: up to that entry. */
+  /**
+   * Creates a trim.
+   * @param pruned The last compacted entry.
+   */
   constructor(file: RollupFile, facts: DimensionCache, pruned: number) {
     const edge = chapterOf(pruned + 1);
     this.#file = file;
@@ -114,7 +121,10 @@ export class RollupTrim {
       }
   }
 
-  /** Of its hours. "many": of one of them there is no sum. */
+  /**
+   * Merges the rollups of the hours of a day. Returns "many" if an hour has too many groups for a
+   * rollup.
+   */
   #mergeDay(
     depth: RollupLevel,
     day: number,

@@ -1,5 +1,5 @@
-// Adds up what has been written since the last time: commit by commit, off the writer's way, a little at a time. Rows whose time is past
-// go where they belong, so nothing has to be late.
+// Adds new entries to the rollups, commit by commit, outside the writer and in short strides. A row
+// with an earlier time is added to the span of that time, so rows can arrive in any order.
 import type { DatabaseSync, StatementSync } from "node:sqlite";
 import { setImmediate, setTimeout as sleep } from "node:timers/promises";
 import { DimensionCache } from "../data/dimension-cache.ts";
@@ -14,9 +14,9 @@ import { BATCH_COLUMNS, type StoredBatch } from "../data/stored-batch.ts";
 import type { RollupFile } from "./rollup-file.ts";
 import { RollupTrim } from "./rollup-trim.ts";
 
-/** New entries that are worth a change of the file; fewer are read each time they are asked for. */
+/** Minimum number of new entries for an update of the file. Fewer are read by each report. */
 const MIN_NEW_ENTRIES = 4_096;
-/** How long it goes on before it gives way, in milliseconds. */
+/** Maximum run time before yielding, in milliseconds. */
 const STRIDE_MS = 4;
 
 export class RollupUpdater {
@@ -41,19 +41,25 @@ export class RollupUpdater {
     this.#compactedUpTo = ledger.prepare(COMPACTED_UP_TO_SQL);
   }
 
-  /** Entries that are not in the sums yet. */
+  /** Returns the number of entries that are not in the rollups yet. */
   behind(): number {
     const since = Math.max(this.#file.position.seq, readCompactedUpTo(this.#compactedUpTo));
     return Number(this.#newestEntry.get()?.["last"] ?? 0) - since;
   }
 
-  /** Rows that are in the sums were pruned since: of no use before it is run. */
+  /**
+   * Whether rows in the rollups were compacted since. The rollups are unusable until the next run.
+   */
   get needsTrim(): boolean {
     const { position } = this.#file;
     return position.seq > 0 && position.compactedUpTo !== readCompactedUpTo(this.#compactedUpTo);
   }
 
-  /** Once for all that ask. `hurry`: a report waits for it. `least`: fewer entries are not worth it. */
+  /**
+   * Updates the rollups. Concurrent calls share one run.
+   * @param hurry Whether a report waits for the result.
+   * @param least Minimum number of new entries. With fewer, nothing is written.
+   */
   run(hurry: boolean, least = MIN_NEW_ENTRIES): Promise<void> {
     this.#isUrgent ||= hurry;
     return (this.#running ??= this.#run(least).finally(() => {
@@ -62,7 +68,7 @@ export class RollupUpdater {
     }));
   }
 
-  /** Nothing is written while they are read; give it back. */
+  /** Blocks writes to the rollups until the result is disposed. */
   acquireReadLock(): Disposable {
     this.#readers++;
     return { [Symbol.dispose]: () => void this.#readers-- };
@@ -95,7 +101,7 @@ export class RollupUpdater {
     }
   }
 
-  /** What the rows that are gone were in is made anew of what is left there. */
+  /** Recomputes the rollups that contained compacted rows from the remaining rows. */
   async #trim(): Promise<void> {
     const pruned = readCompactedUpTo(this.#compactedUpTo);
     const trimming = new RollupTrim(this.#file, this.#dimensions, pruned);
@@ -111,7 +117,10 @@ export class RollupUpdater {
     if (!this.#isStopped) trimming.write();
   }
 
-  /** Others go first now and then. With nothing waiting it takes half of a processor at most. */
+  /**
+   * Yields to other work when the stride is over. Unless a report waits, the update uses at most
+   * 50% of one CPU.
+   */
   async #yieldToOthers(began: number): Promise<number> {
     const took = performance.now() - began;
     if (took < STRIDE_MS) return began;
@@ -119,7 +128,7 @@ export class RollupUpdater {
     return performance.now();
   }
 
-  /** Until nothing reads the sums. */
+  /** Waits until nothing reads the rollups. */
   async #waitForReaders(): Promise<void> {
     while (this.#readers > 0) await sleep(1);
   }

@@ -1,4 +1,5 @@
-// The sums beside the ledger, as its reader has them. They are never needed: what is wrong with their file costs time and nothing else.
+// Access to the rollups for the reader. Rollups are optional: if the file has a problem, reports
+// only take longer.
 import type { DatabaseSync } from "node:sqlite";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { LedgerQuery } from "tollgate/plugin";
@@ -10,14 +11,17 @@ import { RollupUpdater } from "./rollup-updater.ts";
 import { SPANS_MS, RollupFile } from "./rollup-file.ts";
 import { Unsummarized } from "./unsummarized.ts";
 
-/** Entries after the sums that are kept in memory; a report that reaches farther waits until they are summed up. */
+/**
+ * Maximum number of entries after the rollups that are summed in memory. A report over more entries
+ * waits for an update of the rollups.
+ */
 export const MAX_UNSUMMARIZED = 32_768;
-/** A report that waits for sums asks so often whether it is still wanted, in milliseconds. */
+/** How often a report that waits for rollups checks whether it is canceled, in milliseconds. */
 const CANCEL_POLL_MS = 20;
-/** Sums of each length that are looked at, and the newest one. */
+/** Maximum number of random rollups to verify per span length, in addition to the newest one. */
 const SAMPLES = 8;
 
-/** One sum as it stands in the file. */
+/** A rollup as the file stores it. */
 export interface Sample {
   readonly level: RollupLevel;
   readonly span: number;
@@ -25,14 +29,14 @@ export interface Sample {
   readonly rollup: string;
 }
 
-/** What is compared with the entries. */
+/** Rollups to compare with the entries. */
 export interface Samples {
-  /** The last entry in them. */
+  /** The last entry in the rollups. */
   readonly upTo: number;
-  /** Those up to this one are in none of them. */
+  /** Entries up to this one are in no rollup. */
   readonly compactedUpTo: number;
   readonly rollups: readonly Sample[];
-  /** Of every day, without keys and labels; undefined: it is not summed up. */
+  /** The rollup of each day at the level `calls`. Undefined if the day has no rollup. */
   readonly days: ReadonlyMap<number, string | undefined>;
 }
 
@@ -48,7 +52,11 @@ export class Rollups {
     this.#unsummarized = new Unsummarized(ledger);
   }
 
-  /** Adds to the totals what is known. Undefined, or thrown: nothing of them is of use. `reach`: how many entries the times are in. */
+  /**
+   * Adds the rollups to the totals. If the result is undefined or the call throws, the totals are
+   * unusable.
+   * @param reach Estimates the number of entries in the time range.
+   */
   async addTo(
     asked: TotalsQuery,
     target: TotalsTarget,
@@ -72,7 +80,7 @@ export class Rollups {
         target,
         still,
       );
-      // Others may have summed it up since.
+      // Another call may have updated the rollups since.
       if (position.seq !== taken.after || summing.behind() > MAX_UNSUMMARIZED) return taken;
       return {
         ...taken,
@@ -89,17 +97,20 @@ export class Rollups {
     }
   }
 
-  /** Sums up what is new, if it is `least` entries; resolves then. */
+  /**
+   * Updates the rollups if there are at least `least` new entries. Resolves when the update is
+   * done.
+   */
   async update(least?: number): Promise<void> {
     try {
       await this.#openCurrent()?.summing.run(false, least);
     } catch {
-      // A full disk, mostly: entries can be read without sums.
+      // Usually a full disk. Reports can read entries without rollups.
       this.#discardFile();
     }
   }
 
-  /** Some of them, as of one moment. */
+  /** Returns a random sample of rollups as of one moment. */
   samples(): Samples | undefined {
     const open = this.#openCurrent();
     if (!open || open.summing.needsTrim) return undefined;
@@ -124,7 +135,7 @@ export class Rollups {
     };
   }
 
-  /** They were wrong. */
+  /** Deletes all rollups and starts to compute them again. Called when they were wrong. */
   rebuild(): void {
     this.#openCurrent()?.file.clear();
     void this.update();
@@ -149,7 +160,8 @@ export class Rollups {
         const file = new RollupFile(this.#path);
         this.#open = { file, summing: new RollupUpdater(this.#ledger, file) };
       }
-      // Another ledger, one that a power cut has shortened, or one of which all is gone that they tell.
+      // The file belongs to another ledger, to one that a power failure has shortened, or all its
+      // entries were compacted.
       if (!this.#matchesLedger(this.#open.file)) this.#open.file.clear();
       return this.#open;
     } catch {
@@ -158,7 +170,10 @@ export class Rollups {
     }
   }
 
-  /** Rows that are in the sums may be gone since: what came of them is told apart. */
+  /**
+   * Returns the last compacted entry. Rows in the rollups may have been compacted since, and the
+   * checkpoint rollups cover them.
+   */
   #readCompactedUpTo(): number {
     return readCompactedUpTo(this.#ledger.prepare(COMPACTED_UP_TO_SQL));
   }
@@ -177,17 +192,17 @@ export class Rollups {
     try {
       this.close();
     } catch {
-      // It is the handle that is broken.
+      // The handle itself is broken.
     }
     this.#open = undefined;
   }
 }
 
-/** Sums tell nothing of one call, nor of open ones. */
+/** Whether rollups can answer a query. They contain no data on single calls or open calls. */
 export const canUseRollups = ({ attempt, upstreamId, state }: LedgerQuery): boolean =>
   attempt === undefined && upstreamId === undefined && state !== "open";
 
-/** The newest one, and others by chance. */
+/** Picks the newest rollup and some random ones. */
 function pickSamples(starts: readonly number[]): Set<number> {
   const chosen = new Set(starts.slice(-1));
   for (let i = 0; i < SAMPLES && starts.length > 0; i++)

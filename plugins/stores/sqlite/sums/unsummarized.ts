@@ -1,5 +1,5 @@
-// What came after the sums' file, summed up in memory, commit by commit: pages that ask every few seconds have each entry read once. It is
-// begun anew when the file has taken it in.
+// Sums the entries after the rollup file in memory, commit by commit. Dashboards that query every
+// few seconds then read each entry once. It is reset when the file includes these entries.
 import type { DatabaseSync, StatementSync } from "node:sqlite";
 import { setImmediate } from "node:timers/promises";
 import { createRollup, type Rollup, type TotalsQuery } from "tollgate/store";
@@ -13,14 +13,14 @@ import { forEachSettledRow } from "../data/stored-batch.ts";
 import { type TotalsTarget, type UnsummarizedCoverage, createSpanFilter } from "./rollup-reader.ts";
 import { QUARTER_HOUR_MS, quarterStart, type RollupPosition } from "./rollup-file.ts";
 
-/** How long it goes on before it gives way, in milliseconds. */
+/** Maximum run time before yielding, in milliseconds. */
 const STRIDE_MS = 4;
 
 export class Unsummarized {
   readonly #nextBatches: StatementSync;
   readonly #dimensions = new DimensionCache();
   #quarters = new Map<number, Rollup>();
-  /** The last entry that is not in it. */
+  /** The last entry before the summed ones. */
   #afterSeq = -1;
   #lastSeq = 0;
   #segment = 0;
@@ -30,14 +30,18 @@ export class Unsummarized {
     this.#nextBatches = prepareChainedAfter(ledger);
   }
 
-  /** Adds what a report may have of it; undefined: it is of other sums by now. `gone`: entries up to this one were pruned. */
+  /**
+   * Adds the covered part of a report to the totals. Returns undefined if the sums now follow
+   * another rollup position.
+   * @param gone The last compacted entry.
+   */
   async addTo(
     upTo: RollupPosition,
     gone: number,
     asked: TotalsQuery,
     { totals: target, resolveLabels }: TotalsTarget,
   ): Promise<UnsummarizedCoverage | undefined> {
-    // All that ask meanwhile wait for one reading, so it ends for none of them alone.
+    // Concurrent reports share one read, so canceling one of them does not stop it.
     await (this.#running ??= this.#catchUp(upTo, gone).finally(() => (this.#running = undefined)));
     if (this.#afterSeq !== Math.max(upTo.seq, gone)) return undefined;
     const { from = -Infinity, to = Infinity } = asked;
