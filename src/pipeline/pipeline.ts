@@ -1,4 +1,4 @@
-// A request's whole life.
+// Runs the stages of a request in their order.
 //
 //     head → admit → receive → route → dispatch → present          settle wraps all, exactly once
 import type { IncomingMessage, ServerResponse } from "node:http";
@@ -31,7 +31,9 @@ import { serve } from "./stages/serve.ts";
 import { rejectSafely, settle } from "./stages/settle.ts";
 import { isPromise } from "../lib/is-promise.ts";
 
-/** What was asked, as the rewrite hooks would have it: once, before routing. Only their presence costs a decoding. */
+/**
+ * Runs the rewrite hooks once, before routing. The body is decoded only if there are rewrite hooks.
+ */
 function rewrite(x: HostExchange): Promise<void> | undefined {
   const hooks = x["~"].frontend.hookChain.rewrite;
   return hooks.length > 0 && x.actionType !== "relay" ? runRewriteHooks(x) : undefined;
@@ -44,8 +46,9 @@ async function runRewriteHooks(x: HostExchange): Promise<void> {
 }
 
 /**
- * What will be asked, shown to the inspect hooks: once, after the last word on it. They refuse, or change nothing. A promise only where
- * one of them waits, and mostly that one's own. `from`: the hook that is next.
+ * Runs the inspect hooks once, on the final version of the request. They may reject it but not
+ * change it. Returns a promise only if a hook waits, and usually returns that hook's own promise.
+ * `from`: index of the next hook.
  */
 function inspect(x: HostExchange, from = 0): Promise<void> | undefined {
   const { frontend, rewrittenRequest } = x["~"];
@@ -84,7 +87,7 @@ export function runPipeline(
   return runToSettlement(x, mounted);
 }
 
-/** For a plugin, on behalf of the request that it is asked about. */
+/** Runs a subrequest for a plugin, on behalf of the request that the plugin is handling. */
 export async function runSubrequest(
   pluginId: string,
   { path, body }: Subrequest,
@@ -147,11 +150,15 @@ async function runToSettlement(x: HostExchange, mounted: MountedRoute): Promise<
   }
 }
 
-/** Where nothing has to be waited for, nothing is: each wait is a turn of the queue and a promise. */
+/**
+ * Runs the stages up to the response. It awaits only stages that return a promise, because each
+ * `await` costs a promise and a microtask.
+ */
 async function runStages(x: HostExchange, { route: routeDefinition }: MountedRoute): Promise<void> {
   if ("handle" in routeDefinition) return serve(x, routeDefinition, admit);
   const { permit, subrequestOrigin } = x["~"];
-  // One that is made for another has that one's turn: waiting for one of its own, both could wait for ever.
+  // A subrequest uses its parent's admission slot. If it waited for a slot of its own, parent and
+  // subrequest could deadlock.
   if (subrequestOrigin) inheritFromParent(x, subrequestOrigin);
   else permit.assertNotOverloaded();
   const admitting = subrequestOrigin ? undefined : admit(x);

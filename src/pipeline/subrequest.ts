@@ -1,4 +1,5 @@
-// A request that a plugin makes on behalf of another one: the same walk, the same key, its own rows. Only its connection is none.
+// A request that a plugin makes on behalf of another request. It uses the same pipeline and the
+// same key, and has its own ledger rows. Only its connection is simulated.
 import { Readable, Writable } from "node:stream";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { fail, createFault } from "../model/error.ts";
@@ -12,18 +13,21 @@ import type { HookChain, CompiledHook, EventFilter } from "./hooks/hook-chain.ts
 import type { HostExchange } from "./exchange/exchange.ts";
 import type { MountedFrontend, MountedRoute } from "./exchange/mounted.ts";
 
-/** A judge that asks a judge, and no further. */
+/** Maximum depth of nested subrequests, such as a judge that calls a judge. */
 export const MAX_SUBREQUEST_DEPTH = 4;
 
-/** The connection of such a request: its body is there, and its answer stays. */
+/**
+ * The simulated connection of a subrequest. Its body is already present, and its response is
+ * buffered.
+ */
 export interface SubrequestConnection {
   readonly req: IncomingMessage;
   readonly res: ServerResponse;
-  /** When the answer has ended: its bytes; undefined where it was cut. */
+  /** Resolves when the response ends: to its bytes, or to undefined if it was truncated. */
   readonly responseBody: Promise<Buffer | undefined>;
 }
 
-/** How long a client says that it waits: of that, what is left. */
+/** Header with the client's timeout in seconds. A subrequest gets the remaining time. */
 const CLIENT_TIMEOUT_HEADER = "x-stainless-timeout";
 
 export function createSubrequestConnection(
@@ -64,7 +68,7 @@ export function createSubrequestConnection(
   };
 }
 
-/** As much of a response as the walk writes to. */
+/** The part of `ServerResponse` that the pipeline uses. */
 class BufferedServerResponse extends Writable {
   readonly chunks: Buffer[] = [];
   statusCode = 200;
@@ -83,13 +87,13 @@ class BufferedServerResponse extends Writable {
   }
 }
 
-/** How deep a request is: 0, a client's own. */
+/** Returns the nesting depth of a request. A client's own request has depth 0. */
 export const subrequestDepth = (x: HostExchange): number => {
   const { subrequestOrigin } = x["~"];
   return subrequestOrigin ? 1 + subrequestDepth(subrequestOrigin.parentRequest) : 0;
 };
 
-/** The route at which it is made, without the hooks of those that ask. */
+/** Returns the route of a subrequest, without the hooks of the plugins that make it. */
 export function excludePluginHooks(
   mounted: MountedRoute,
   pluginIds: readonly string[],
@@ -102,7 +106,7 @@ export function excludePluginHooks(
 
 const filteredChains = new WeakMap<HookChain, Map<string, HookChain>>();
 
-/** Made once for each set of askers. */
+/** Returns the filtered hook chain, built once per set of plugins. */
 function filteredChainFor({ hookChain }: MountedFrontend, pluginIds: readonly string[]): HookChain {
   let cached = filteredChains.get(hookChain);
   if (!cached) filteredChains.set(hookChain, (cached = new Map()));
@@ -123,7 +127,10 @@ function filterHooks(chain: HookChain, pluginIds: ReadonlySet<string>): HookChai
   return Object.fromEntries(parts) as HookChain;
 }
 
-/** It has the identity of its parent, and may no more than that; its rows name the request that it belongs to. */
+/**
+ * Gives the subrequest its parent's identity and privacy level, so it may do no more than its
+ * parent. Its ledger rows name the parent request.
+ */
 export function inheritFromParent(
   x: HostExchange,
   { parentRequest, pluginIds }: SubrequestOrigin<HostExchange>,
@@ -139,7 +146,10 @@ export function inheritFromParent(
   x.addLabel("requested_by_plugin", pluginIds.at(-1)!);
 }
 
-/** What became of it. A refusal is a failure of the plugin that lets it through, and no word on the client's request. */
+/**
+ * Returns the result of a subrequest. If the subrequest was rejected and the plugin does not catch
+ * the error, the plugin failed. The client's request itself was not rejected.
+ */
 export async function readSubrequestResult(
   x: HostExchange,
   responseBody: SubrequestConnection["responseBody"],

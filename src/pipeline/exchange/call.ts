@@ -19,14 +19,17 @@ export interface TranslationLoss {
   code: string;
 }
 
-/** Called when everything that may refuse a call has let it pass: what a response says of attempts and providers goes by this. */
+/**
+ * Records that a call is sent. Called when every check that may reject the call has passed. The
+ * response headers about attempts and providers are based on this.
+ */
 export function recordSentCall({ exchange, provider }: HostCall): void {
   const state = exchange["~"];
   const { firstSentAt = performance.now(), count = 0 } = state.sentCalls ?? {};
   state.sentCalls = { firstSentAt, count: count + 1, lastProvider: provider };
 }
 
-/** One upstream attempt of an exchange. */
+/** One call to a provider, made for an exchange. */
 export class HostCall implements Call {
   readonly id: string;
   readonly provider: string;
@@ -45,35 +48,47 @@ export class HostCall implements Call {
   readonly candidate: HostCandidate;
   readonly losses: TranslationLoss[] = [];
   /**
-   * The headers of its answer, frozen when they leave. Until then an endpoint that sends by itself, and a codec that reads or
-   * writes the answer, may name losses.
+   * The response headers, frozen when they are sent. Until then, an endpoint that sends requests
+   * itself may report losses, and so may the codec that reads or writes the response.
    */
   responseHeaders: Record<string, string | undefined> | undefined;
-  /** Each is named once, and a hostile body has a hundred thousand. */
+  /**
+   * Losses reported so far. Each is reported once, because a hostile body can contain a hundred
+   * thousand.
+   */
   #reportedLosses: Set<string> | undefined;
   readonly startedAt = performance.now();
-  /** When the first call of its request was begun. */
+  /** When the first call of the request began. */
   readonly requestFirstCallAt: number;
   readonly reason: ScheduledAttempt["reason"];
-  /** On a connection of its own. */
+  /** Whether the call uses a new connection of its own. */
   readonly usesNewConnection: boolean;
-  /** Without what only another account can read. */
+  /** Whether content is omitted that only another account can read. */
   readonly omitsAccountBound: boolean;
-  /** Made beside a call that stayed without content. */
+  /** Whether the call is a hedge: it was started because another call had not returned content. */
   readonly isHedge: boolean;
-  /** The other call of a hedge answered, or this one was given up for it. */
+  /** Whether the other call of a hedge answered, or this call was canceled in its favor. */
   isSuperseded = false;
-  /** What the receipt of its data policy says. */
+  /** The receipt for the data policy of this call. */
   zdrReceipt: string | undefined;
-  /** Where its first content is measured, until it is there; undefined: nothing goes by it. */
+  /**
+   * Measures the time to the first content. Undefined when content has arrived, or if no
+   * measurement is needed.
+   */
   latency: Latency | undefined;
-  /** Tokens of one answer that its hold pays for, where a hard budget sets the bound of an endpoint that sends by itself. */
+  /**
+   * Output tokens that the call's reservation covers. Set if a hard budget bounds an endpoint that
+   * sends requests itself.
+   */
   outputCap: number | undefined;
-  /** Texts before which its answer ends, where its wire has no field for them. */
+  /**
+   * Texts before which the response is cut. Set if the provider's protocol has no field for stop
+   * sequences.
+   */
   emulatedStopSequences: readonly string[] | undefined;
-  /** Its content has come: its target works. */
+  /** Whether content has arrived, which proves that the target works. */
   hasReportedSuccess = false;
-  /** How far it has come, until its provider takes it on. */
+  /** How far the call had progressed when it failed, until the provider accepts it. */
   failurePoint: FailurePoint = "unsent";
   readonly #cancelListeners: ((reason: Error) => void)[] = [];
   #cancelReason: Error | undefined;
@@ -105,7 +120,7 @@ export class HostCall implements Call {
     this.stream = streams === "on_request" ? x.stream : streams === "always";
   }
 
-  /** From the request's first byte. */
+  /** Milliseconds from the request's first byte to the start of this call. */
   get startMs(): number {
     return Math.round(this.startedAt - this.exchange["~"].startedAt);
   }
@@ -122,10 +137,10 @@ export class HostCall implements Call {
     return this.exchange.query;
   }
   get stateMode(): "reject" | "relay" {
-    // Where nothing may be kept there is nothing to go back to.
+    // If nothing may be retained, there is no stored state to relay to.
     return this.exchange.privacy === "off" ? this.candidate["~"].provider.stateMode : "reject";
   }
-  /** Of this call: it is over when the client goes, and when another call takes its place. */
+  /** Aborts when the client disconnects, or when another call replaces this one. */
   get signal(): AbortSignal {
     this.#aborter ??= new AbortController();
     if (this.#cancelReason) this.#aborter.abort(this.#cancelReason);
@@ -143,27 +158,27 @@ export class HostCall implements Call {
     return this.#pluginFetch.fetch;
   }
 
-  /** As the provider's last refusal of a request of `fetch` said. */
+  /** The retry delay in milliseconds from the provider's last rejection of a `fetch` request. */
   get retryAfterMs(): number | undefined {
     return this.#pluginFetch?.retryAfterMs();
   }
 
-  /** Whether its provider answered a request of `fetch` with success. */
+  /** Whether the provider answered a `fetch` request with success. */
   get accepted(): boolean {
     return this.#pluginFetch?.accepted() ?? false;
   }
 
-  /** Its endpoint has said everything: what it left unread of answers ends. */
+  /** Cancels response bodies that the endpoint left unread. Called when the endpoint is done. */
   releaseFetchBodies(): void {
     this.#pluginFetch?.release();
   }
 
-  /** Why it was given up; undefined: it was not. */
+  /** The reason for cancellation. Undefined if the call was not canceled. */
   get cancelReason(): Error | undefined {
     return this.#cancelReason;
   }
 
-  /** It is given up: whatever still goes on for it ends. */
+  /** Cancels the call and everything that still runs for it. */
   cancel(reason: Error): void {
     if (this.#cancelReason) return;
     this.#cancelReason = reason;
@@ -171,7 +186,10 @@ export class HostCall implements Call {
     for (const end of this.#cancelListeners.splice(0)) end(reason);
   }
 
-  /** At once, when it has been given up already. */
+  /**
+   * Registers a listener for cancellation. It is called immediately if the call was already
+   * canceled.
+   */
   onCancel(end: (reason: Error) => void): void {
     if (this.#cancelReason) end(this.#cancelReason);
     else this.#cancelListeners.push(end);
@@ -207,14 +225,16 @@ export class HostCall implements Call {
     this.emulatedStopSequences = wanted;
   }
 
-  /** As the client spells it; on passthrough mode the words are its own already. */
+  /**
+   * Returns the client's name for a field. In passthrough mode, the names are already the client's.
+   */
   clientFieldName(field: string): string {
     if (this.mode !== "translated") return field;
     const x = this.exchange;
     return x["~"].frontend.server?.clientFieldName?.(field, x.body) ?? field;
   }
 
-  /** Every loss by name, in at most 1 KB: what does not fit is counted. */
+  /** The value of `x-tollgate-warnings`, at most 1 KB. Losses that do not fit are counted. */
   get warningsHeader(): string | undefined {
     if (this.losses.length === 0) return undefined;
     let text = "";

@@ -1,4 +1,5 @@
-// What a client has proved of itself when its connection began. Read once a connection, and only where a plugin asks.
+// Reads the TLS client certificate of a connection. It is read once per connection, and only if a
+// plugin uses it.
 import type { X509Certificate } from "node:crypto";
 import type { Socket } from "node:net";
 import type { ClientCertificate } from "../../plugin/exchange.ts";
@@ -12,7 +13,8 @@ const MAX_NAMES = 64;
 const MAX_ALT_NAME_LENGTH = 16_384;
 
 export function certificateOf(socket: MaybeTlsSocket): ClientCertificate | undefined {
-  // An authority that the operator trusts has signed it: Node says so of no other.
+  // Node sets `authorized` only if a certificate authority that the operator trusts signed the
+  // certificate.
   if (socket.authorized !== true) return undefined;
   const before = known.get(socket);
   if (before) return before;
@@ -28,7 +30,10 @@ export function certificateOf(socket: MaybeTlsSocket): ClientCertificate | undef
   return certificate;
 }
 
-/** As OpenSSL writes them, which quotes what could be taken for something else: `DNS:a.test, URI:"spiffe://a, b"`. */
+/**
+ * Parses a subject alternative name as OpenSSL formats it. Ambiguous values are quoted:
+ * `DNS:a.test, URI:"spiffe://a, b"`.
+ */
 export function parseSubjectAltName(alternative: string): string[] {
   const names: string[] = [];
   const each = /([^:,"]*):("(?:[^"\\]|\\.)*"|[^,"]*)(?:, |$)/gy;

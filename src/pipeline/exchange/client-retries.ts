@@ -1,18 +1,22 @@
-// Whether a client tries again by itself, as SDKs say it: what is tried for it here comes on top of that.
+// Detects from headers of SDKs whether a request is a client's own retry. Retries by the gateway
+// multiply with those of the client.
 import type { HeadersIn } from "../../model/values.ts";
 import type { Identity } from "../../plugin/identity.ts";
 import type { HostExchange } from "./exchange.ts";
 
-/** SDKs count their own retries in these. */
+/** Headers in which SDKs count their own retries. */
 const RETRY_COUNT_HEADERS = [
   "x-stainless-retry-count",
   "x-retry-count",
   "x-retry-attempt",
 ] as const;
-/** "attempt=2; max=4" */
+/** Matches values such as "attempt=2; max=4". */
 const REPEATED_ATTEMPT = /(?:^|;)\s*attempt=([2-9]|\d{2,6})\s*(?:;|$)/;
 
-/** Whose requests are one client's: those of its key. Without keys, all are. */
+/**
+ * Returns the key whose requests count as one client. Without keys, all requests count as one
+ * client.
+ */
 export const clientKey = (x: { readonly identity: Identity | undefined }): string =>
   x.identity?.id ?? "";
 

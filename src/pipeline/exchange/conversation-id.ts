@@ -1,28 +1,33 @@
-// Which conversation a request belongs to: what its client calls it, or else what all of its turns have in common.
+// Derives an ID of the conversation that a request belongs to: from the client's own ID, or from
+// the part that all turns of the conversation share.
 import { createHash, type Hash } from "node:crypto";
 import type { Operation } from "../../model/request.ts";
 import type { Exchange } from "../../plugin/exchange.ts";
 import type { ServerHalf } from "../../plugin/protocol.ts";
 import { CACHE_MARKS } from "../../protocols/references/index.ts";
 
-/** Headers in which clients name it. */
+/** Headers in which clients send a conversation ID. */
 const CONVERSATION_HEADERS = [
   "x-claude-code-session-id",
   "session-id",
   "session_id",
   "x-session-affinity",
 ] as const;
-/** Of a beginning no more is read: what is the same for so long goes to one place. */
+/**
+ * Maximum number of characters of a prefix that are hashed. Conversations with the same first 64 Ki
+ * characters are routed to the same place.
+ */
 const MAX_HASHED_CHARS = 64 * 1024;
 const MAX_NAME_LENGTH = 256;
-/** Deeper than this nothing is read. */
+/** Depth below which values are not hashed. */
 const MAX_DEPTH = 32;
 
 const cached = new WeakMap<Exchange, { readonly digest: string | undefined }>();
 
 /**
- * The same for all turns of one conversation of one key, and for no other; it tells nothing of what stands in it. Undefined: there is
- * nothing to go by. `server`: how the client's protocol reads it.
+ * Returns an ID that is the same for all turns of one conversation of one key, and that reveals
+ * nothing of its content. Returns undefined if the request has neither an ID nor a prefix.
+ * `server`: the client's protocol, which finds both in the body.
  */
 export function conversationIdOf(
   x: Exchange,
@@ -51,7 +56,10 @@ function computeConversationId(
 const isName = (said: unknown): said is string =>
   typeof said === "string" && said !== "" && said.length <= MAX_NAME_LENGTH;
 
-/** Values with their places, so that no two of them run into one another. Cache marks wander from turn to turn, and say nothing. */
+/**
+ * Hashes values with their positions, so that different structures have different hashes. Cache
+ * marks are skipped, because they move from turn to turn.
+ */
 function hashValue(hash: Hash, value: unknown, budget: { left: number }, depth: number): void {
   if (budget.left <= 0) return;
   if (typeof value !== "object" || value === null) {

@@ -31,11 +31,12 @@ import type { ReceivedBody } from "../body/received-body.ts";
 import { RequestPermit } from "../admission/request-permit.ts";
 import { startTrace } from "./trace.ts";
 
-// What hooks note of a request: few and short, for every row of it keeps them.
-/** Of a label's name, and of its value. */
+// Maximum number of labels that hooks may add to a request. Labels are few and short because every
+// ledger row of the request stores them.
+/** Maximum length of a label's name, and of its value. */
 const MAX_LABEL_LENGTH = 256;
 const MAX_LABELS = 32;
-/** These labels and one more. */
+/** Returns the labels with one more. */
 function addLabel(
   labels: Record<string, string> | undefined,
   name: string,
@@ -50,10 +51,10 @@ function addLabel(
   return all;
 }
 
-/** What may stand in a header line; a value with anything else would be an injection. */
+/** Characters that are valid in a header name. Anything else could inject a header. */
 const HEADER_NAME = /^[\w!#$%&'*+.^`|~-]+$/;
 const HEADER_VALUE = /^[\t\x20-\x7e\x80-\xff]*$/;
-/** The same with one more, for the client. */
+/** Returns the headers for the client with one more. */
 function addHeader(
   headers: Map<string, string> | undefined,
   name: string,
@@ -64,28 +65,34 @@ function addHeader(
   return (headers ?? new Map<string, string>()).set(name.toLowerCase(), value);
 }
 
-/** The walk's own side of an exchange: stages write here, plugins see it only through the readonly view. */
+/**
+ * The pipeline's own state of an exchange. Stages write to it. Plugins see it only through the
+ * read-only view.
+ */
 export interface ExchangeState extends RouteFindings {
   readonly gen: Generation;
-  /** Of the protocol that is spoken: where its route speaks several, reading the body may have changed it. */
+  /**
+   * The frontend in the current protocol. If the route speaks several protocols, reading the body
+   * may change it.
+   */
   frontend: MountedFrontend;
-  /** Undefined: the frontend answers it itself. */
+  /** Undefined if the frontend answers the request itself. */
   readonly route: PipelineRoute | undefined;
-  /** As its plugin declares it. */
+  /** The path as the plugin declares it. */
   readonly routePath: string;
   readonly req: IncomingMessage;
   readonly res: ServerResponse;
   readonly startedAt: number;
   bytesIn: number;
   receivedBody: ReceivedBody | undefined;
-  /** After the rewrite hooks; what a translated call encodes. */
+  /** The request after the rewrite hooks. A translated call encodes this. */
   rewrittenRequest: ModelRequest | undefined;
   isPrivacyDecided: boolean;
-  /** What was promised of the candidate that was asked last. */
+  /** The data policy receipt of the last candidate that was called. */
   zdrReceipt: string | undefined;
   responseHeaders: Map<string, string> | undefined;
   labels: Record<string, string> | undefined;
-  /** What its last row in the ledger says. */
+  /** Labels of the request's last ledger row. */
   ledgerLabels: Reserve["labels"] | undefined;
   limitStates: readonly LimitState[];
   callRecords: CallRecord[];
@@ -93,30 +100,38 @@ export interface ExchangeState extends RouteFindings {
   fault: Fault | undefined;
   cached: boolean;
   finishReason: Outcome["finish"];
-  /** The call that was begun last. */
+  /** The last call that was started. */
   lastCall: (Pick<Outcome, "mode" | "losses"> & Pick<Call, "n" | "provider">) | undefined;
-  /** When the first call was sent, how many were, and the provider of the last one. */
+  /**
+   * When the first call was sent, how many calls were sent, and the provider of the last one.
+   * Undefined if none was sent.
+   */
   sentCalls:
     | { readonly firstSentAt: number; readonly count: number; readonly lastProvider: string }
     | undefined;
   bytesOut: number;
-  /** It waited so long for others: for the client's body, for providers' answers; and when it last did. */
+  /**
+   * Time in milliseconds spent waiting for others: for the client's body and for providers'
+   * responses. `externalWaitEnd` is when the last wait ended.
+   */
   externalWaitMs: number;
   externalWaitEnd: number;
   isDisconnected: boolean;
   disconnectListeners: (() => void)[];
   readonly permit: RequestPermit;
-  /** Its Idempotency-Key, once it is claimed. */
+  /** The claim for the Idempotency-Key. Undefined until it is claimed. */
   idempotencyClaim:
     | Pick<IdempotencyClaim, "keyId" | "idempotencyKeyHash" | "requestId">
     | undefined;
-  /** The accounts that its key draws on. */
+  /** The account of the key, with its ancestors. */
   account: ResolvedAccount | undefined;
-  /** The plugin that makes it on behalf of another one; undefined: a client's own. */
+  /**
+   * The request and plugin that this subrequest is made for. Undefined for a client's own request.
+   */
   readonly subrequestOrigin: SubrequestOrigin<HostExchange> | undefined;
 }
 
-/** One request, as plugins see it. What is the walk's own stands in `~`. */
+/** One request, as plugins see it. The pipeline's own state is in `~`. */
 export class HostExchange implements Exchange {
   readonly id: string;
   readonly "~": ExchangeState;
@@ -237,7 +252,10 @@ export class HostExchange implements Exchange {
     }
     return this.#abortController.signal;
   }
-  /** Made when first asked for: where no observer and no provider is told of it, there is none. */
+  /**
+   * The trace of the request. Created on first use, so requests that no observer or provider traces
+   * have none.
+   */
   get trace(): RequestTrace {
     return (this.#trace ??= startTrace(this["~"].req.headers));
   }
@@ -278,13 +296,13 @@ export class HostExchange implements Exchange {
   }
 
   acquireSlot(scope: string, most: number): void {
-    // What is no call is not counted among them.
+    // A request that makes no call is not counted among concurrent calls.
     const { route, permit, account } = this["~"];
     if (route && !this.#readPromise)
       permit.acquireSlot(scope, most, account?.hiddenScopes.has(scope));
   }
 
-  /** Other fields stand in its body now: what was made of the body is made anew. */
+  /** Discards everything derived from the body. Called when fields of the body change. */
   invalidateDecodedBody(): void {
     this.#decodedRequest = undefined;
     this.#size = undefined;
@@ -294,7 +312,10 @@ export class HostExchange implements Exchange {
     return (this.#readPromise ??= this.#receiveBody(this));
   }
 
-  /** Its body is asked for and is not here: whatever waits for that waits for the client. */
+  /**
+   * Whether the body was requested and has not arrived. Code that waits for the body is then
+   * waiting for the client.
+   */
   get isAwaitingBody(): boolean {
     const { receivedBody, req } = this["~"];
     return this.#readPromise !== undefined && receivedBody === undefined && !req.destroyed;
@@ -306,7 +327,10 @@ export class HostExchange implements Exchange {
   get operation(): Operation {
     return this.operationSpec.name;
   }
-  /** Nothing may be lost on the way: the gateway's setting, or the client's own wish. */
+  /**
+   * Whether every translation loss is an error, because of the gateway's config or the client's
+   * header.
+   */
   get isStrict(): boolean {
     const { gen, req } = this["~"];
     return gen.isStrict || req.headers["x-tollgate-strict"] === "true";

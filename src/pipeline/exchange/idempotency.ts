@@ -1,23 +1,23 @@
-// Requests that carry an Idempotency-Key: which are under way, and what became of those that are over. Nothing of what was asked
-// or answered is kept.
+// Tracks requests with an Idempotency-Key: requests in progress, and the outcomes of finished ones.
+// No content of requests or responses is stored.
 import type { Usage } from "../../model/usage.ts";
 
-/** One request, as it is claimed. All of it is hashes and ids. */
+/** The claim of one request. It contains only hashes and IDs. */
 export interface IdempotencyClaim {
-  /** Of the key that asks and the name that it gave. */
+  /** The key that sent the request. Idempotency keys of different keys do not collide. */
   readonly keyId: string;
   readonly idempotencyKeyHash: string;
-  /** Of what was asked. */
+  /** Hash of the request's body. */
   readonly bodyHash: string;
   readonly requestId: string;
 }
 
-/** What became of a request. Plain data: it crosses processes. */
+/** The outcome of a request. It is plain data, so that it can be sent between processes. */
 export interface IdempotencyOutcome {
   readonly requestId: string;
   readonly status: number;
   readonly usage: Usage;
-  /** Null: its price is not known. */
+  /** Cost in nanodollars. Null if the price is unknown. */
   readonly costNano: string | null;
 }
 
@@ -25,15 +25,26 @@ export type ClaimResult =
   | { readonly state: "new" | "running" | "mismatch" }
   | { readonly state: "completed"; readonly outcome: IdempotencyOutcome };
 
-/** Of the whole gateway: one process knows, and the others ask it. */
+/**
+ * Registry of the whole gateway. One process holds it, and the other processes send requests to
+ * that process.
+ */
 export interface IdempotencyRegistry {
-  /** `owner`: the process that serves it, where that is another one. */
+  /**
+   * Claims an idempotency key. `owner`: the process that serves the request, if it is not this one.
+   */
   claim(claim: IdempotencyClaim, owner?: object): ClaimResult | Promise<ClaimResult>;
-  /** Undefined: nothing was billed, and the name is free again. */
+  /**
+   * Completes a claim. If `outcome` is undefined, nothing was billed and the idempotency key can be
+   * used again.
+   */
   complete(
     claim: Pick<IdempotencyClaim, "keyId" | "idempotencyKeyHash" | "requestId">,
     outcome: IdempotencyOutcome | undefined,
   ): void | Promise<void>;
-  /** A process has ended. What it had under way may have been billed: it is over, and how is not known. */
+  /**
+   * Called when a process exits. Its requests in progress may have been billed, so they count as
+   * completed with an unknown outcome.
+   */
   ownerExited(owner: object): void;
 }

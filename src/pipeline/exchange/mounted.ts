@@ -1,4 +1,5 @@
-// What stands in a generation: frontends and providers as gateway.yaml mounts them, and the candidates that they make.
+// Types of what a config generation mounts: frontends and providers from gateway.yaml, and the
+// candidates derived from them.
 import type { Dispatcher, Pool } from "undici";
 import type { Timeouts } from "../../config/gateway-config.ts";
 import type { DataPolicy, PolicyException } from "../../model/facts.ts";
@@ -12,17 +13,19 @@ import type { Endpoint, Provider, ProtocolEndpoint } from "../../plugin/provider
 import type { HookChain } from "../hooks/hook-chain.ts";
 import type { UpstreamTarget } from "../targets/upstream-target.ts";
 
-/** A frontend in one protocol. One that speaks several is one for each. */
+/**
+ * A frontend in one protocol. A frontend that speaks several protocols has one of these for each.
+ */
 export interface MountedFrontend {
-  /** Its name in gateway.yaml: "messages". */
+  /** Name in gateway.yaml, such as "messages". */
   readonly name: string;
-  /** With the routes at which this protocol may be spoken. */
+  /** The plugin, including all routes at which this protocol may be spoken. */
   readonly plugin: Frontend;
-  /** Those of them whose requests begin in it. */
+  /** The routes whose requests start in this protocol. */
   readonly routes: readonly Route[];
   readonly protocol: Protocol | undefined;
   readonly server: ServerHalf<Operation> | undefined;
-  /** The first thing wrong with a body, or nothing. */
+  /** Returns the first problem of a body, or undefined. */
   readonly validate: (body: unknown) => { pointer: string; message: string } | undefined;
   readonly extractCredential: (headers: HeadersIn, query: QueryIn) => string | undefined;
   readonly hookChain: HookChain;
@@ -33,50 +36,61 @@ export interface MountedFrontend {
 export interface MountedRoute {
   readonly frontend: MountedFrontend;
   readonly route: Route;
-  /** The one of its paths that this is: "/v1/models/:id". */
+  /**
+   * The path that this route was mounted for, such as "/v1/models/:id". A route may have several.
+   */
   readonly path: string;
 }
 
 export interface MountedProvider {
-  /** What stands before the first "/" of a model id. */
+  /** The part of a model ID before the first "/". */
   readonly name: string;
   readonly plugin: Provider;
   readonly dataPolicy: DataPolicy | undefined;
   readonly dataPolicyExceptions: readonly PolicyException[];
   readonly isPolicyTrusted: boolean;
   readonly stateMode: "reject" | "relay";
-  /** Fields that may leave under Service-ZDR though they were not reviewed: "min_p", "messages[].new". */
+  /**
+   * Fields that may be sent under Service-ZDR although they were not reviewed, such as "min_p" or
+   * "messages[].new".
+   */
   readonly zdrFields: readonly string[];
   readonly traceMode: "off" | "forward";
   readonly onDisconnect: "cancel" | "drain";
   readonly timeouts: Timeouts;
   readonly endpoints: readonly MountedEndpoint[];
   readonly credentials: readonly Credential[];
-  /** Reached as they are, beside its endpoints' own: the operator's options name them. */
+  /**
+   * Additional origins from the operator's options. Requests to them are sent without the transport
+   * of an endpoint.
+   */
   readonly extraOrigins: ReadonlySet<string>;
-  /** Whether it reaches the cloud's metadata service. */
+  /** Whether requests to the cloud's metadata service are allowed. */
   readonly allowsMetadataService: boolean;
-  /** What those origins are reached through; undefined: they are reached straight. */
+  /** Proxy for requests to these origins. Undefined: direct connections. */
   readonly proxy?: ProxyConfig | undefined;
 }
 
 export interface MountedEndpoint {
   readonly definition: Endpoint;
   readonly operation: Operation;
-  /** null: native. */
+  /** Null for a native endpoint. */
   readonly protocol: Protocol | null;
   readonly transport: EndpointTransport | null;
-  /** The pool for the base of a native endpoint that has one. */
+  /**
+   * Connection pool for the base URL of a native endpoint. Undefined if the endpoint has no base
+   * URL.
+   */
   readonly nativePool: Pool | undefined;
 }
 
-/** The way to an endpoint's base: a pool for its origin and what a path is put behind. */
+/** Transport to an endpoint's base URL: a connection pool for the origin, and the path prefix. */
 export interface EndpointTransport {
   readonly pool: Pool;
-  /** One more connection, for one request. */
+  /** Opens an additional connection for one request. */
   openConnection(): Dispatcher;
   readonly origin: string;
-  /** Without a trailing slash. */
+  /** Path prefix without a trailing slash. */
   readonly pathPrefix: string;
   readonly definition: ProtocolEndpoint;
 }
@@ -89,14 +103,14 @@ export interface Credential {
   readonly zdr: { declared: boolean; note?: string; until?: string } | undefined;
 }
 
-/** A candidate with what the host knows of it and no plugin may. */
+/** A candidate with data that only the host may see. */
 export interface HostCandidate extends Candidate {
   readonly "~": {
     provider: MountedProvider;
     endpoint: MountedEndpoint;
     credential: Credential;
     target: UpstreamTarget;
-    /** Of the calls to the name that was asked for, where the first one is drawn: 0 to 1. */
+    /** Share of the requested name's calls that start with this candidate, from 0 to 1. */
     share: number;
   };
 }

@@ -5,20 +5,26 @@ import { trackBody } from "./tracked-body.ts";
 
 type Fetch = ProviderClient["fetch"];
 
-/** What one call has asked for by itself. */
+/** Tracks the requests that a plugin sends through `fetch` during one call. */
 export interface PluginFetch {
   readonly fetch: Fetch;
-  /** Whether a request with a body was answered with success: its provider may have taken the work on. */
+  /**
+   * Whether a request with a body was answered with success, so the provider may have accepted the
+   * work.
+   */
   accepted(): boolean;
-  /** Milliseconds until a retry, if the provider refused the last request and named a time. */
+  /**
+   * Milliseconds until a retry, if the provider rejected the last request and sent a retry time.
+   */
   retryAfterMs(): number | undefined;
-  /** Ends bodies that nothing has read to their end. */
+  /** Cancels response bodies that were not read to their end. */
   release(): void;
 }
 
 /**
- * What an endpoint that sends by itself asks for with a body may be the work itself: a provider that was given up before its answer
- * was whole may have taken it on. A whole answer says whether it did.
+ * Wraps the `fetch` of an endpoint that sends requests itself. A request with a body may be the
+ * work itself. If it is canceled before the response is complete, the provider may have accepted
+ * the work. A complete response shows whether it did.
  */
 export function trackPluginFetch(
   call: { failurePoint: FailurePoint; readonly signal: AbortSignal },
@@ -37,7 +43,7 @@ export function trackPluginFetch(
     accepted: () => accepted,
     retryAfterMs: () => retryAfterMs,
     async fetch(url, init) {
-      // A scheme that signs asks before anything is sent.
+      // A scheme that signs requests calls `fetch` before anything of the work is sent.
       const mayBeWork = call.failurePoint !== "unsent" && init?.body !== undefined;
       if (mayBeWork) {
         pending++;

@@ -3,14 +3,17 @@ import type { Exclusion } from "../../plugin/middleware.ts";
 import type { HostCandidate } from "./mounted.ts";
 import type { Resolution } from "../routing/resolution.ts";
 
-/** `by`: a middleware's id, or what the host left it out for. */
+/**
+ * A candidate that was excluded. `by`: the ID of the middleware that excluded it, or the host's
+ * reason.
+ */
 export type ExcludedCandidate = Exclusion & { by: string };
 
-/** What routing finds on its way. It is there for a request that is refused, too. */
+/** Results of routing. They are filled in even if the request is rejected. */
 export interface RouteFindings {
   resolution: Resolution | undefined;
   readonly excluded: ExcludedCandidate[];
-  /** Those that are tried last, and why. */
+  /** Candidates that are tried last, with the reason. */
   coolingDown:
     | readonly { readonly candidate: HostCandidate; readonly reason: ErrorKind }[]
     | undefined;

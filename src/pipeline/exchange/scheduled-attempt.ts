@@ -1,18 +1,20 @@
 import type { HostCandidate } from "./mounted.ts";
 import type { CallReason } from "../targets/target-status.ts";
 
-/** One candidate's turn in a request. */
+/** One scheduled attempt of a request at one candidate. */
 export interface ScheduledAttempt {
   readonly candidate: HostCandidate;
   readonly reason: CallReason;
-  /** Before it is asked. */
+  /** Delay before the attempt, in milliseconds. */
   readonly waitMs: number;
-  /** On a connection of its own, for which the name is looked up again. */
+  /** Whether the attempt uses a new connection, for which the host name is resolved again. */
   readonly usesNewConnection: boolean;
-  /** Without what only another account can read. */
+  /** Whether content is omitted that only another account can read. */
   readonly omitsAccountBound?: true;
-  /** Made beside a call that stayed without content. */
+  /**
+   * Whether the attempt is a hedge: it is started because another call has not returned content.
+   */
   readonly isHedge?: true;
-  /** When the first call of the request was begun; undefined: this is it. */
+  /** When the first call of the request began. Undefined if this is the first call. */
   readonly firstCallAt: number | undefined;
 }

@@ -2,7 +2,10 @@ import type { IncomingMessage } from "node:http";
 import { querySecretNamesOf } from "../../lib/query-secrets.ts";
 import type { HeadersIn } from "../../model/values.ts";
 
-/** Never shown to a plugin or a provider: `admit` gets the one secret that counts, and nothing else does. */
+/**
+ * Headers with credentials. No plugin or provider sees them. `admit` receives only the one secret
+ * that counts.
+ */
 export const SECRET_HEADERS: ReadonlySet<string> = new Set([
   "authorization",
   "proxy-authorization",
@@ -12,14 +15,14 @@ export const SECRET_HEADERS: ReadonlySet<string> = new Set([
   "x-goog-api-key",
 ]);
 
-/** The others. */
+/** Returns the headers without credentials. */
 export function withoutSecretHeaders(headers: HeadersIn): HeadersIn {
   const left: Record<string, string | string[] | undefined> = {};
   for (const name in headers) if (!SECRET_HEADERS.has(name)) left[name] = headers[name];
   return left as HeadersIn;
 }
 
-/** Where a client has put what it presents, not what that is. */
+/** Returns the places where the client put credentials, without the credentials themselves. */
 export const credentialSourcesOf = (req: IncomingMessage): readonly string[] => [
   ...Object.keys(req.headers).filter((name) => SECRET_HEADERS.has(name)),
   ...querySecretNamesOf(req).map((name) => `?${name}`),

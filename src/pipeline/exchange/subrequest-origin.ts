@@ -1,6 +1,9 @@
-/** On behalf of which request another one is made, and by which plugins. */
+/** The request that a subrequest is made for, and the plugins that make it. */
 export interface SubrequestOrigin<X> {
   readonly parentRequest: X;
-  /** The one that asks, last, and those that asked before it: none of them is asked about a request of its own. */
+  /**
+   * IDs of the plugins that make the subrequest: the current one last, preceded by those of its
+   * parents. None of their hooks runs for the subrequest.
+   */
   readonly pluginIds: readonly string[];
 }

@@ -1,4 +1,4 @@
-// Where a request stands in a trace, and what of that a provider is told.
+// Trace context of a request, and the trace headers that are sent to a provider.
 import type { IncomingHttpHeaders } from "node:http";
 import {
   childSpanId,
@@ -13,7 +13,7 @@ import type { RequestTrace } from "../../plugin/observer.ts";
 import type { Exchange } from "../../plugin/exchange.ts";
 import type { HostCandidate } from "./mounted.ts";
 
-/** Its client's trace goes on; a request that brings none begins one. */
+/** Continues the client's trace. If the request has none, starts a new trace. */
 export function startTrace(headers: IncomingHttpHeaders): RequestTrace {
   const spanId = newSpanId();
   const parent = parseTraceparent(headers["traceparent"]);
@@ -25,7 +25,7 @@ export function startTrace(headers: IncomingHttpHeaders): RequestTrace {
 
 export const callSpanId = ({ spanId }: RequestTrace, n: number): string => childSpanId(spanId, n);
 
-/** As much of a call as its headers are made of. */
+/** The part of a call from which trace headers are created. */
 interface TraceableCall {
   readonly n: number;
   readonly candidate: HostCandidate;
@@ -35,8 +35,10 @@ interface TraceableCall {
 const NO_HEADERS: HeadersOut = Object.freeze({});
 
 /**
- * The trace's headers for one call: where the operator hands it on, and never of a private request. What the provider makes of it
- * is a part of our call. Token counts and by-id operations have no span of their own, so there it is a part of the request.
+ * Returns the trace headers for one call. They are sent only if the operator enabled forwarding,
+ * and never for a private request. The provider's spans become children of the call's span. Token
+ * counts and by-ID operations have no span of their own, so their children belong to the request's
+ * span.
  */
 export function createTraceHeaders({ n, candidate, exchange: x }: TraceableCall): HeadersOut {
   if (candidate["~"].provider.traceMode !== "forward" || x.privacy !== "off") return NO_HEADERS;

@@ -1,5 +1,6 @@
-// A response whose body is read piece by piece, with a call at its end: an endpoint that sends by itself gets it as soon as the head is
-// here, and the host still knows when the body is over.
+// Creates a response whose body is read in chunks and which reports the end of the body. An
+// endpoint that sends requests itself receives the response as soon as its headers arrive, and the
+// host still learns when the body ends.
 
 /** Statuses of responses that have no body. */
 const BODILESS_STATUSES = new Set([101, 204, 205, 304]);
@@ -7,15 +8,16 @@ const BODILESS_STATUSES = new Set([101, 204, 205, 304]);
 export const hasBody = (status: number): boolean => !BODILESS_STATUSES.has(status);
 
 export interface BodySource {
-  /** The next piece, or undefined at the end. Rejects when the body breaks off. */
+  /** Returns the next chunk, or undefined at the end. Rejects if the body is truncated. */
   next(): Promise<Uint8Array | undefined>;
-  /** Called once, when the reader wants no more. */
+  /** Called once, when the reader cancels. */
   cancel(): void;
 }
 
 /**
- * Returns a response that takes pieces from `source` only as they are read.
- * @param over Called once: at the end of the body, when it breaks off, or when the reader cancels it.
+ * Returns a response that takes chunks from `source` only as they are read.
+ * @param over Called once: at the end of the body, when it is truncated, or when the reader cancels
+ *   it.
  */
 export function trackBody(
   source: BodySource,

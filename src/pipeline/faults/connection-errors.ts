@@ -1,7 +1,8 @@
-// What broke on the line to a provider, in words that name no address: a client reads them, and a breaker's line in the log.
+// Converts connection errors to faults. Their messages contain no addresses, because clients and
+// the log lines of circuit breakers show them.
 import { createFault, type ErrorKind } from "../../model/error.ts";
 
-/** The fault of an error of the system, of TLS or of the HTTP client. */
+/** Returns the fault for an error of the system, of TLS, or of the HTTP client. */
 export function toConnectionFault(cause: Error): Error {
   const [kind, message, code] = classifyError(cause);
   return createFault(kind, message, { code, cause });
@@ -26,7 +27,8 @@ function classifyError(cause: Error): [ErrorKind, string, string] {
     return ["timeout", "The provider could not be reached in time.", "connect_timeout"];
   if (CONNECT_ERRORS.has(code))
     return ["upstream", `The provider cannot be reached (${code}).`, "connect_failed"];
-  // Its own words name no address: the proxy is the operator's, and the provider was not asked.
+  // The proxy's own message contains no address. The operator runs the proxy, and the provider was
+  // not called.
   if (code === "proxy_refused")
     return ["upstream", `The provider was not reached. ${cause.message}`, "proxy_refused"];
   if (code.startsWith("address_"))
@@ -44,6 +46,8 @@ function classifyError(cause: Error): [ErrorKind, string, string] {
   ];
 }
 
-/** A 100 or an upgrade that was not asked for has no code of its own. */
+/**
+ * Whether the provider sent an unrequested 100 or an upgrade. This error has no code of its own.
+ */
 const isUnexpectedResponse = ({ message }: Error): boolean =>
   message === "bad response" || message === "bad upgrade";

@@ -1,11 +1,17 @@
 import type { Fault } from "../../model/error.ts";
 
-/** As systems and libraries spell them: "ECONNREFUSED", "UND_ERR_SOCKET", "CERT_HAS_EXPIRED". */
+/**
+ * Matches error codes of systems and libraries, such as "ECONNREFUSED", "UND_ERR_SOCKET", or
+ * "CERT_HAS_EXPIRED".
+ */
 const ERRNO_NAME = /^[A-Z][A-Z0-9_]{2,63}$/;
-/** An error of a library has the system's as its cause. */
+/** Maximum depth of the chain of causes. A library's error has the system's error as its cause. */
 const MAX_CAUSES = 3;
 
-/** The system's name of what went wrong on a connection; undefined where it was nothing of that kind. */
+/**
+ * Returns the system's code of a connection error. Returns undefined if the fault is no connection
+ * error.
+ */
 export function errnoOf(fault: Fault | undefined): string | undefined {
   let error: unknown = fault?.cause;
   let found: string | undefined;

@@ -1,11 +1,14 @@
-// Whose failure a fault is: what only the host may say of it. It stands beside faults and not in them, for what is in them
-// comes from codecs, plugins and upstreams, and none of these may switch off a fallback or send other requests elsewhere.
+// Records which party caused a fault. Only the host may decide this. The record is kept outside the
+// fault because codecs, plugins, and providers write the fields of faults. None of these may
+// disable a fallback or redirect other requests.
 import { isBoundExceeded } from "../../model/bound-exceeded.ts";
 import { getFault, type ErrorKind, type Fault } from "../../model/error.ts";
 
 /**
- * caller: a limit or a deadline of the client. gateway: it refuses by itself, because it is full. target: the line to
- * upstream, or its refusal. answer: what came where an answer should. A fault that none of them is blamed for is a hook's.
+ * The party that caused a fault. `caller`: a limit or deadline of the client. `gateway`: the
+ * gateway rejects the request because it is full. `target`: the connection to the provider, or the
+ * provider's rejection. `answer`: an unusable response. A fault without a source was caused by a
+ * hook.
  */
 type FaultSource = "caller" | "gateway" | "target" | "answer";
 interface FaultAttribution {
@@ -15,7 +18,10 @@ interface FaultAttribution {
 
 const attributions = new WeakMap<Fault, FaultAttribution>();
 
-/** The side is said once, nearest to where it happened; which provider it was may be known only further out. */
+/**
+ * Attributes a fault to a source. The first attribution, closest to the origin, wins. The provider
+ * may be added later, where it is known.
+ */
 export function attributeFault<P>(problem: P, source: FaultSource, provider?: string): P {
   const fault = getFault(problem);
   if (!fault) return problem;
@@ -25,13 +31,19 @@ export function attributeFault<P>(problem: P, source: FaultSource, provider?: st
   return problem;
 }
 
-/** No other candidate could do better, and no candidate did worse. */
+/**
+ * Whether the client or the gateway caused the fault. No other candidate could do better, and no
+ * candidate is to blame.
+ */
 export const isLocalFault = (fault: Fault): boolean => {
   const side = attributions.get(fault)?.source;
   return side === "caller" || side === "gateway";
 };
 
-/** Said by the provider, in its refusal or in its answer; not by a hook and not by the gateway. */
+/**
+ * Whether the provider caused the fault, through its rejection or its response. Hooks and the
+ * gateway did not.
+ */
 export const isProviderFault = (fault: Fault): boolean => {
   const side = attributions.get(fault)?.source;
   return side === "target" || side === "answer";
@@ -41,21 +53,22 @@ export const faultProvider = (fault: Fault): string | undefined =>
   attributions.get(fault)?.provider;
 
 /**
- * Whether it counts against what failed. An answer that cannot be read does, as an error of the server would: one alone may be the
- * fault of its request, and keeps no other away. An answer that is more than this gateway takes says nothing of its target.
+ * Whether the fault counts against the target's health. An unreadable response counts like a server
+ * error. The request itself may have caused a single one, so one alone does not divert other
+ * requests. A response that exceeds a bound of this gateway says nothing about the target.
  */
 export function countsAgainstTarget(fault: Fault): boolean {
   const side = attributions.get(fault)?.source;
-  // Read by a hook, in a header of upstream's.
+  // A hook found this in a header of the provider's response.
   if (fault.kind === "attestation") return true;
   return side === "target" || (side === "answer" && !isBoundExceeded(fault));
 }
 
-/** Of the gateway's account with the provider, not of a client. */
+/** Whether the error concerns the gateway's account with the provider, not a client. */
 export const isProviderAccountError = (
   kind: ErrorKind,
 ): kind is "upstream_auth" | "upstream_quota" =>
   kind === "upstream_auth" || kind === "upstream_quota";
 
-/** No client can mend it by asking again. */
+/** Whether a client's retry cannot succeed. */
 export const isRetryPointless = (fault: Fault): boolean => isProviderAccountError(fault.kind);

@@ -1,5 +1,6 @@
-// What a provider says of its limits in its head. There are two families of names: `…ratelimit-remaining-tokens` and
-// `…ratelimit-tokens-remaining`; a reset is a span of time, a number of seconds, or a date.
+// Parses rate limit headers of providers. There are two families of names:
+// `…ratelimit-remaining-tokens` and `…ratelimit-tokens-remaining`. A reset is a duration, a number
+// of seconds, or a date.
 import type { HeadersIn } from "../../model/values.ts";
 import type { RateLimit } from "../../plugin/call.ts";
 
@@ -13,9 +14,9 @@ const UNITS: { readonly [word: string]: RateLimit["unit"] } = {
   "output-tokens": "output",
   images: "images",
 };
-/** Longer is no number and no date. */
+/** Maximum length of a value. A longer one is neither a number nor a date. */
 const MAX_VALUE_LENGTH = 40;
-/** From here on a number is a moment, not a span. */
+/** Smallest number that is a Unix timestamp in seconds. A smaller number is a duration. */
 const MIN_TIMESTAMP_S = 1_000_000_000;
 const UNIT_MS: { readonly [unit: string]: number } = {
   ms: 1,
@@ -25,7 +26,7 @@ const UNIT_MS: { readonly [unit: string]: number } = {
   d: 86_400_000,
 };
 
-/** Those of which it says what is left. */
+/** Returns the limits for which the headers contain the remaining amount. */
 export function parseRateLimits(headers: HeadersIn, now: number): RateLimit[] {
   const said = new Map<RateLimit["unit"], { [W in (typeof FIELDS)[number]]?: string }>();
   for (const name in headers) {

@@ -1,13 +1,17 @@
-// What a 429 is about: this request alone, or the whole account. Headers decide what is believed about the account; words only tell a
-// request's own faults apart, as everywhere (see protocols/failure/meaning.ts). Kept beside faults and not in them, for what is in
-// them comes from codecs, plugins and upstreams.
+// Decides whether a 429 concerns only this request or the whole account. Only headers are trusted
+// about the account. Message text is used only to recognize a request's own errors, as everywhere
+// (see protocols/failure/meaning.ts). The result is kept outside the fault because codecs, plugins,
+// and providers write the fields of faults.
 import type { Fault } from "../../model/error.ts";
 import type { HeadersIn } from "../../model/values.ts";
 import { parseRateLimits } from "./rate-limit-headers.ts";
 
 const accountLimitFaults = new WeakSet<Fault>();
 
-/** Notes that its head says: a limit of the account is used up, and for how long. */
+/**
+ * Marks the fault as an account limit if the headers report that a limit is used up. The fault must
+ * also have a retry delay.
+ */
 export function markAccountLimit(fault: Fault, headers: HeadersIn): void {
   if (fault.kind !== "rate_limited" || typeof fault.retryAfterMs !== "number") return;
   if (parseRateLimits(headers, 0).some(({ remaining }) => remaining === 0))
@@ -16,7 +20,10 @@ export function markAccountLimit(fault: Fault, headers: HeadersIn): void {
 
 const REQUEST_TOO_LARGE =
   /\brequest (?:is |was )?too large\b|\btoo large for\b|\blong context requests?\b|\bmust be reduced\b/i;
-/** "Limit 10000, Requested 12000": more than there ever is. */
+/**
+ * Matches messages such as "Limit 10000, Requested 12000". Such a request exceeds the whole limit
+ * and can never succeed.
+ */
 const LIMIT_AND_REQUESTED = /\bLimit:? (\d{1,15})\b[^\d]{1,40}\bRequested:? (\d{1,15})\b/i;
 
 export function rateLimitScope(fault: Fault): "request" | "account" | undefined {

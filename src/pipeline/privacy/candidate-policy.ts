@@ -5,7 +5,7 @@ import { matchesPattern } from "../../catalog/pattern.ts";
 
 type PolicySources = Omit<HostCandidate["~"], "target" | "share">;
 
-/** What one way to a model does with data: what every level says of it, at this moment. */
+/** Returns the current data policy of one candidate, combined from all levels that declare one. */
 export function effectivePolicyOf(
   sources: PolicySources,
   info: ModelInfo,
@@ -26,7 +26,10 @@ export function effectivePolicyOf(
   });
 }
 
-/** Each level that speaks, by name and with its own words: for an operator that asks why. */
+/**
+ * Returns each level that declares a policy, with its own values, so that an operator can see where
+ * the result comes from.
+ */
 export function policyLevels(
   sources: PolicySources,
   info: ModelInfo,

@@ -1,5 +1,6 @@
-// Service-ZDR, as the walk keeps it: what may not be asked, which providers may hear of it, and what the answer says about that.
-// The zdr middleware decides what holds for a request. No middleware can loosen it afterwards.
+// Enforces Service-ZDR in the pipeline: which requests are rejected, which providers may receive a
+// request, and which headers the response carries. The zdr middleware decides the privacy level of
+// a request. No middleware can loosen it afterwards.
 import { wallClock } from "../../lib/time/wall-clock.ts";
 import { effectivePolicy, isStateful, satisfies } from "../../catalog/data-policy.ts";
 import { fail } from "../../model/error.ts";
@@ -21,7 +22,10 @@ import type { HostCandidate } from "../exchange/mounted.ts";
 import type { OutgoingRequest } from "../upstream/outgoing-request.ts";
 import { effectivePolicyOf } from "./candidate-policy.ts";
 
-/** On the head: a wish that this gateway cannot grant is refused, never ignored. */
+/**
+ * Throws if the gateway cannot grant the requested privacy. Runs when the headers are read. Such a
+ * request is rejected, never ignored.
+ */
 export function assertPrivacySupported(x: HostExchange): void {
   const state = x["~"];
   if (!state.isPrivacyDecided && state.req.headers["service-zdr"] !== undefined)
@@ -56,7 +60,9 @@ export function assertPrivacySupported(x: HostExchange): void {
   }
 }
 
-/** On the body, before candidates are looked for: nothing under privacy asks to be kept. */
+/**
+ * Throws if a private request asks for retention. Runs on the body, before candidates are selected.
+ */
 export function rejectRetention(
   x: HostExchange,
   { features, references = [] }: RequestFacts,
@@ -71,7 +77,7 @@ export function rejectRetention(
   }
 }
 
-/** Refuses a body that names something that was kept, or asks for something to be kept. */
+/** Throws if a body refers to stored state, or asks for state to be stored. */
 function rejectStateReferences(named: References): void {
   for (const { type, field, path } of named)
     if (type === "state") throwZdrConflict(field, `${path}${RETAINS_DATA}`);
@@ -83,7 +89,10 @@ const rejectPromptCache = (field: string): never =>
     "A prompt cache keeps what is sent, which Service-ZDR: strict rules out. Leave it out.",
   );
 
-/** The field in which it is asked for; of what the tables do not know, the feature's own name. */
+/**
+ * Returns the field that asks for the feature. If the reference tables do not know the field,
+ * returns the feature's own name.
+ */
 export function paramOfFeature(feature: Feature, named: References): string {
   for (const one of named)
     if ((one.type === "hosted" || one.type === "cache") && one.feature === feature)
@@ -98,8 +107,9 @@ const throwZdrConflict = (param: string, message = `${param}${RETAINS_DATA}`): n
   fail("invalid", message, { code: "zdr_feature_conflict", param });
 
 /**
- * What of a request is there for this candidate to keep, as far as it is known before it is written. A tool that is lost on the
- * way there keeps nothing; what does leave is looked at when it does.
+ * Returns the features that may reach this candidate, as far as that is known before encoding. A
+ * hosted tool that the translation drops stores nothing. The encoded request is checked when it is
+ * sent.
  */
 export const featuresReaching = (
   candidate: HostCandidate,
@@ -109,7 +119,10 @@ export const featuresReaching = (
     ? features
     : features.filter((f) => !f.startsWith("hosted."));
 
-/** What was asked for that this policy says is kept; undefined when there is nothing. */
+/**
+ * Returns the first requested feature for which this candidate's policy declares retention, or
+ * undefined.
+ */
 export function findRetainedFeature(
   candidate: HostCandidate,
   features: readonly Feature[],
@@ -120,8 +133,8 @@ export function findRetainedFeature(
 }
 
 /**
- * Before every call: what holds at this moment for the provider that is about to hear of it. A policy that a plugin,
- * an earlier call or the routing brought along is not asked.
+ * Checks the policy that applies to the provider at this moment. Runs before every call. Policies
+ * computed earlier, by a plugin, an earlier call, or routing, are not trusted.
  */
 export function pinPolicy(call: HostCall): void {
   const x = call.exchange;
@@ -143,13 +156,16 @@ export function pinPolicy(call: HostCall): void {
   setZdrReceipt(call, policy);
 }
 
-/** The receipt of a hedge becomes the request's when its call answers. */
+/** Sets the call's receipt. A hedge's receipt becomes the request's only when the hedge answers. */
 function setZdrReceipt(call: HostCall, policy: EffectivePolicy): void {
   call.zdrReceipt = formatReceipt(call, policy);
   if (!call.isHedge) call.exchange["~"].zdrReceipt = call.zdrReceipt;
 }
 
-/** Of the request as it will leave: what was promised is in it, and nothing of it asks to be kept, the client's words and the plugins' alike. */
+/**
+ * Verifies the encoded request: it contains the policy's controls, and nothing in it asks for
+ * retention. This covers the client's fields and those of plugins.
+ */
 export function verifyPolicy(call: HostCall, out: OutgoingRequest): void {
   const { privacy } = call.exchange;
   if (privacy === "off") return;
@@ -166,7 +182,8 @@ export function verifyPolicy(call: HostCall, out: OutgoingRequest): void {
     ...(protocol?.server?.analyze(body).features ?? []),
   ]);
   for (const feature of features) {
-    // Where it would be lost on the way, another candidate may still serve it.
+    // The error is `unsupported` because another candidate, whose translation drops the field, may
+    // still serve the request.
     const field = paramOfFeature(feature, named);
     if (isStateful(feature, call.policy.stateful))
       fail("unsupported", `${field}${RETAINS_DATA}`, {
@@ -180,7 +197,10 @@ export function verifyPolicy(call: HostCall, out: OutgoingRequest): void {
   rejectUnreviewedFields(call, body, protocol);
 }
 
-/** A field that was not reviewed may ask for anything: it does not leave, unless the operator says that it may. */
+/**
+ * Throws if the body has a field that was not reviewed. Such a field could ask for anything, so it
+ * is not sent unless the operator allows it.
+ */
 export function rejectUnreviewedFields(
   call: HostCall,
   body: Body,
@@ -211,7 +231,7 @@ export function rejectUnreviewedFields(
   );
 }
 
-/** Places of the values in what a policy itself has set. */
+/** Returns the paths of all values that a policy itself sets. */
 const leafPaths = (of: JsonObject, place = ""): string[] =>
   Object.entries(of).flatMap(([key, value]) => {
     const here = place === "" ? key : `${place}.${key}`;
@@ -236,7 +256,9 @@ function assertControlSent({ set, add, headers }: PolicyControl, out: OutgoingRe
     if (out.headers[name] !== value) missing(name);
 }
 
-/** Everything that was to be set stands there; an object may hold more. */
+/**
+ * Whether a value contains everything that the policy sets. An object may have additional members.
+ */
 function containsValue(there: Json | undefined, wanted: Json): boolean {
   if (typeof wanted !== "object" || wanted === null || Array.isArray(wanted))
     return JSON.stringify(there) === JSON.stringify(wanted);
@@ -249,7 +271,10 @@ function containsValue(there: Json | undefined, wanted: Json): boolean {
   );
 }
 
-/** On every answer and every error: what held, and what the provider that was asked last does with it. */
+/**
+ * Returns the privacy headers for every response and error: whether privacy was enforced, and the
+ * policy of the provider that was called last.
+ */
 export function createZdrHeaders(
   x: HostExchange,
   receipt = x["~"].zdrReceipt,
@@ -262,12 +287,15 @@ export function createZdrHeaders(
   };
 }
 
-/** No provider has seen it. */
+/** Value of `service-zdr-policy` if no provider received the request. */
 export const NO_PROVIDER = "none";
 
 const formattedPolicies = new WeakMap<EffectivePolicy, string>();
 
-/** "retention=zero;basis=declared;verified=2026-11-20": also what the ledger's row says. */
+/**
+ * Formats a policy, such as "retention=zero;basis=declared;verified=2026-11-20". The ledger row
+ * contains the same text.
+ */
 export function formatPolicy(policy: EffectivePolicy): string {
   let text = formattedPolicies.get(policy);
   if (text === undefined) {
@@ -283,7 +311,7 @@ const formatReceipt = (call: HostCall, policy: EffectivePolicy): string =>
 const formatRetention = ({ retention }: EffectivePolicy): string =>
   retention.kind === "days" ? `days:${retention.days}` : retention.kind;
 
-/** For a client that is refused. */
+/** Returns the details of a policy for a client whose request was rejected. */
 export const policyDetails = (policy: EffectivePolicy) => ({
   retention: formatRetention(policy),
   trains: policy.trains,
