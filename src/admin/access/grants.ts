@@ -112,7 +112,7 @@ export const mergeValue = <T>(now: T | null | undefined, before: T | undefined):
  * `nano_usd` is a billionth of a US dollar.
  */
 export interface ShownLimitUsage extends Omit<LimitUsage, "per"> {
-  /** As text: "usd=5/month". */
+  /** The limit as text: "usd=5/month". */
   readonly limit: string;
 }
 

@@ -26,7 +26,7 @@ import type { InputOf } from "../schema/command-specs.ts";
 
 /** An account as commands return it. Times are in Unix milliseconds. */
 export interface ShownAccount extends Omit<TreeAccount, "limits" | "defaults"> {
-  /** As texts: "usd=5/month". */
+  /** Limits as texts: "usd=5/month". */
   readonly limits?: readonly string[];
   readonly defaults?: { readonly limits: readonly string[] };
   /** Path from the outermost account: "acme/research". */

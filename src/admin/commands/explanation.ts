@@ -142,7 +142,7 @@ function hedgeDelaysOf({ hedge, candidates }: RouteExplanation): RequestExplanat
   return [...found].map(([of, afterMs]) => ({ class: of, afterMs }));
 }
 
-/** Returns a frontend that serves the model's operation, preferably in the model's own protocol. */
+/** Returns a frontend that serves the model, preferably with passthrough. */
 function findFrontendFor(
   { frontends, gen }: BuiltGeneration,
   model: string,

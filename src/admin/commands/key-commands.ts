@@ -48,7 +48,7 @@ function findKeyVersions(keys: readonly KeyRecord[], id: string): [KeyRecord, ..
 
 /** A key as commands return it. Times are in Unix milliseconds. */
 export interface ShownKey extends Omit<KeyRecord, "digest" | "limits"> {
-  /** As texts: "usd=5/month". */
+  /** Limits as texts: "usd=5/month". */
   readonly limits?: readonly string[];
   readonly state: "valid" | "expired" | "revoked";
   readonly version: number;

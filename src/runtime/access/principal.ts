@@ -9,7 +9,10 @@ export type CommandChannel = "socket" | "offline" | "token" | "session";
 
 /** The holder of an admin credential. */
 export interface Principal {
-  /** Display name, as in the audit log: "shell", "admin:anna". Not unique: use `principalId` to key anything. */
+  /**
+   * Display name, as in the audit log: "shell", "admin:anna". Not unique: use `principalId` as a
+   * key.
+   */
   readonly name: string;
   readonly role: Role;
   /**
@@ -18,8 +21,8 @@ export interface Principal {
    */
   readonly account?: string | undefined;
   /**
-   * Issuer and subject of the credential: "shell", "token:<id>", "file:<name>#<digest>", "oidc:<issuer> <sub>". Unique to one
-   * credential, and not reused by a later one.
+   * Issuer and subject of the credential: "shell", "token:<id>", "file:<name>#<digest>",
+   * "oidc:<issuer> <sub>". Unique to one credential, and not reused by a later one.
    */
   readonly credentialId: string;
   /** Group that grants the role. Set for users of the identity provider. */
@@ -29,8 +32,9 @@ export interface Principal {
 }
 
 /**
- * Identifies a principal: two are the same only if issuer, subject, role, and account are the same. Everything that is cached or
- * counted for a principal is keyed by this. Roles and encoded accounts contain no colon, so the parts cannot run into one another.
+ * Returns the key under which everything is cached or counted for a principal. Two principals are
+ * the same only if issuer, subject, role, and account are the same. Roles and encoded accounts
+ * contain no colon, so the parts cannot run into one another.
  */
 export const principalId = ({ credentialId, role, account }: Principal): string =>
   `admin:${role}:${account === undefined ? "" : `=${encodeURIComponent(account)}`}:${credentialId}`;

@@ -45,8 +45,8 @@ export function createGenerationCatalog(
 }
 
 /**
- * Returns the strictest policy among the credentials that lead to a model, because a private
- * request is routed by that one.
+ * Returns the strictest policy among the credentials and endpoints that lead to a model, because a
+ * private request uses that combination.
  */
 function strictestPolicy(provider: MountedProvider | undefined, info: ModelInfo): EffectivePolicy {
   const policies = (provider?.credentials ?? [])

@@ -1,7 +1,7 @@
 // Limits how clients query the ledger: sums, and the provider of a response. A query costs the
 // store seconds, while a request costs microseconds. So few queries run at a time, one per key, and
-// few wait. A query without a waiting client is aborted, but its slot is free only when the store
-// has finished it, so aborting makes no room for the next query.
+// few wait. A query without a waiting client is aborted. Its slot becomes free only when the store
+// has finished the query, so aborting makes no room for the next one.
 import { BOUNDS } from "../../lib/bounds.ts";
 import { fail } from "../../model/error.ts";
 import { failBoundExceeded } from "../../model/bound-exceeded.ts";

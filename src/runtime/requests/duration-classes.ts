@@ -9,8 +9,8 @@ export const classOf = (ms: number): number =>
   ms > 1 ? Math.min(DURATION_CLASSES - 1, Math.floor(Math.log(ms) / CLASS_WIDTH)) : 0;
 
 /**
- * Returns the geometric middle of a class, in milliseconds. It stands for all durations of the
- * class.
+ * Returns the geometric middle of a class, in milliseconds. All durations of the class are assumed
+ * to have this value.
  */
 const midpointOf = (at: number): number => Math.exp((at + 0.5) * CLASS_WIDTH);
 

@@ -18,7 +18,7 @@ export interface ChargedAttempt {
   readonly clientRequest: LedgerEntry["clientRequest"];
   readonly target: LedgerEntry["target"];
   readonly reservedAt: number;
-  /** Undefined while the attempt is open. */
+  /** Time of the settle row. Undefined while the attempt is open. */
   readonly settledAt: number | undefined;
   readonly state: LedgerEntry["state"];
   readonly outcome: string;

@@ -87,9 +87,9 @@ export class RequestStats {
   readonly #now: () => number;
   readonly #frontends = new SeriesNameCache("frontend:");
   readonly #keys = new SeriesNameCache("key:");
-  /** By account path. */
+  /** Names of account series, by account path. */
   readonly #accounts = new SeriesNameCache("account:");
-  /** By provider. */
+  /** Names of model series, by provider. */
   readonly #models = new Map<string, SeriesNameCache>();
 
   constructor(now: () => number = wallClock) {
@@ -157,8 +157,8 @@ export class RequestStats {
   }
 
   /**
-   * Returns a page of series.
-   * @param of `most`: maximum number of series. The remaining ones of each slot are merged.
+   * Returns a page of series. `most` is the maximum number of series. The remaining ones of each
+   * slot are merged.
    */
   readSeries(
     of: SeriesQuery & { from: number; to: number; step: StatsStep; most: number },

@@ -8,7 +8,8 @@ interface OpenReservation {
   readonly at: number;
   readonly holdNano: bigint | null;
   /**
-   * False if the reserve was confirmed after its worker had died, so no byte of the call was sent.
+   * Whether the reserve was confirmed while its worker was alive. If not, no byte of the call was
+   * sent.
    */
   readonly wasConfirmed: boolean;
   usage: Usage;
