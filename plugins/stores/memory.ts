@@ -1,4 +1,5 @@
-// The ledger in memory: for tests, demonstrations, and gateways without a bill. It ends with the process.
+// Keeps the ledger in memory: for tests, demos, and gateways that need no billing. The data is lost
+// when the process ends.
 import { defineStore } from "tollgate/plugin";
 import type { Store } from "tollgate/plugin";
 import {
@@ -59,7 +60,8 @@ function createMemoryStore(keep: number): Store {
       if (!book) throw new Error("The store is not open.");
       batch.forEach(checkCommand);
       try {
-        // A copy, as a store in another thread or process has one: the ledger cannot be changed from outside.
+        // A copy, as for a store in another thread or process, so that the ledger cannot be changed
+        // from outside.
         const verdicts = structuredClone(batch).map((command) => book!.apply(command));
         book.commit();
         journal.commit();

@@ -1,5 +1,6 @@
-// The ledger in one SQLite file: Node's own SQLite, WAL, one thread that writes, and one that reads, once something is to be read.
-// Importing this file starts nothing; threads start when the store is opened.
+// Keeps the ledger in one SQLite file in WAL mode, using Node's built-in SQLite. One thread writes.
+// A second thread reads and is started at the first read. Importing this file starts nothing;
+// threads start when the store is opened.
 import { join, resolve, dirname } from "node:path";
 import { defineStore, type Commands, type Store, type StoreSize } from "tollgate/plugin";
 import { IdleWindow } from "./sqlite/sums/idle-window.ts";
@@ -24,7 +25,8 @@ import type { OpenResult, SqliteSettings } from "./sqlite/write/ledger-session.t
 import type { Writer } from "./sqlite/write/writer.ts";
 import { stat, statfs } from "node:fs/promises";
 
-// The room that the file takes, with what SQLite keeps beside it, and what its disk has left.
+// Returns the disk usage of the file, including SQLite's auxiliary files, and the free space of its
+// disk.
 async function readDiskUsage(file: string): Promise<Pick<StoreSize, "bytes" | "freeBytes">> {
   const sizes = ["", "-wal", "-shm", ".ballast"].map((ending) =>
     stat(`${file}${ending}`).then(
@@ -89,18 +91,18 @@ export default defineStore({
   },
 });
 
-/** Before anything is done; with both versions, and how large the file is. */
+/** Logged before a migration starts, with both versions and the size of the file. */
 const MIGRATION_MESSAGE =
   "the ledger is brought to this version's form before it is opened, each step in one transaction";
 
 type SqliteStore = Store &
   Commands & {
     close(): Promise<void>;
-    /** The threads end where they stand, as in a crash. For tests of what is left then. */
+    /** Ends the threads immediately, as in a crash. For tests of recovery. */
     kill(): Promise<void>;
   };
 
-/** How an operator finds out whether the ledger was cut. */
+/** Commands with which an operator can detect that the ledger was truncated. */
 const createChainCommands = (
   head: () => Promise<ChainHead>,
   contains: (hash: string) => Promise<boolean>,
@@ -129,7 +131,10 @@ function createSqliteStore(settings: () => SqliteSettings): SqliteStore {
   let readerThread: Promise<RunningThread<Reader>> | undefined;
   const longTasks = createLongTaskThreads(settings);
 
-  /** The thread, started when there is none or when it died: it opens the file anew, and nothing that was durable is lost. */
+  /**
+   * Returns the writer thread. It is started if there is none or if it died. A new thread opens the
+   * file again, and no durable data is lost.
+   */
   const writer = (): Promise<RunningThread<Writer>> =>
     (writerThread = restartIfDead(writerThread, () => {
       if (owner === undefined) throw new Error("The store is not open.");
@@ -175,7 +180,8 @@ function createSqliteStore(settings: () => SqliteSettings): SqliteStore {
         return await tell(running);
       } catch (error) {
         if (running.thread.isAlive || owner === undefined) throw error;
-        // It died with the batch in its hands. Another one does it, or finds that it was done.
+        // The thread died while it held the batch. A new thread applies it or finds that it was
+        // already applied.
         return tell(await writer());
       }
     },
@@ -225,7 +231,7 @@ async function stopThread<S>({ thread }: RunningThread<S>, goodbye: boolean): Pr
   await thread.kill();
 }
 
-/** Threads that are there while a ledger is copied or cut. */
+/** Manages threads for long tasks, such as backup and compaction. */
 function createLongTaskThreads(settings: () => SqliteSettings) {
   const activeThreads = new Set<WorkerThread<LongTasks>>();
   async function begin(): Promise<WorkerThread<LongTasks>> {
@@ -254,7 +260,7 @@ function createLongTaskThreads(settings: () => SqliteSettings) {
 interface RunningThread<S> {
   thread: WorkerThread<S>;
   encoder: BatchEncoder;
-  /** Of a writer. */
+  /** Set only for a writer. */
   opened: OpenResult | undefined;
 }
 

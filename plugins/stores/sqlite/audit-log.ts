@@ -1,5 +1,6 @@
-// What operators have done: a note in the chain, and a row beside it by which it is found and which stays when the chain is pruned.
-// For rows whose note is gone the base has a hash over all of them.
+// The audit log of operator commands. Each record is a note in the hash chain and a row in table
+// `audit`. The row makes it searchable and remains when the chain is compacted. The checkpoint
+// contains a hash over the rows whose notes are gone.
 import { hash } from "node:crypto";
 import type { DatabaseSync } from "node:sqlite";
 import type {
@@ -14,7 +15,7 @@ import { toAuditedCommand, toPage, pageSize } from "tollgate/store";
 import type { LedgerSession } from "./write/ledger-session.ts";
 import type { Checkpoint } from "./data/checkpoint.ts";
 
-/** Both are one commit. */
+/** Appends a note and a row in one commit. */
 export function appendAudit(session: LedgerSession, said: AuditEntry | AuditEnd): void {
   session.runStep((db, journal) => {
     const seq = journal.appendNote(said.at, { audit: said });
@@ -27,7 +28,7 @@ export function appendAudit(session: LedgerSession, said: AuditEntry | AuditEnd)
   });
 }
 
-/** The newest first. */
+/** Lists operator commands, newest first. */
 export function listAudit(db: DatabaseSync, page?: PageRequest): ResultPage<AuditedCommand> {
   const size = pageSize(page);
   const found = db
@@ -51,7 +52,10 @@ const auditHash = (before: string, seq: number, text: string): string =>
 
 type CompactedAudit = NonNullable<Checkpoint["audit"]>;
 
-/** Over those up to an entry, from those of a base before it on. */
+/**
+ * Returns the count and hash of the audit rows up to entry `last`, continuing from the checkpoint
+ * `base`.
+ */
 export function compactedAuditUpTo(
   db: DatabaseSync,
   last: number,
@@ -66,7 +70,7 @@ export function compactedAuditUpTo(
   return { count, hash: sum };
 }
 
-/** Compares what is listed with what the chain says, note by note in their order. */
+/** Compares the audit rows with the notes in the chain, in order. */
 export class AuditLogVerifier {
   readonly #db: DatabaseSync;
   readonly #last: number;

@@ -1,13 +1,14 @@
-// Room kept for a full disk: a file of no use, given up so that calls under way can still be written down.
+// Reserves disk space for the case that the disk is full. The ballast file has no useful content.
+// It is deleted so that open calls can still be recorded.
 import { closeSync, openSync, statSync, unlinkSync, writeSync } from "node:fs";
 import { randomFillSync } from "node:crypto";
 
 const MEGABYTE = 1 << 20;
-/** How often the room is tried to be got back. */
+/** How often to retry reserving the space, in milliseconds. */
 const RESERVE_RETRY_MS = 1_000;
 
 export interface Ballast {
-  /** False: the disk was full, and still is. */
+  /** Reserves the space. Returns false if the disk was full and still is. */
   reserve(): boolean;
   release(): void;
 }
@@ -31,7 +32,7 @@ export function createBallast(file: string, megabytes: number): Ballast {
 
 function fillFile(file: string, megabytes: number): boolean {
   if (statSync(file, { throwIfNoEntry: false })?.size === megabytes * MEGABYTE) return true;
-  // Random, for file systems that would not spend room on zeros.
+  // Random data, because some file systems do not allocate space for zeros.
   const block = randomFillSync(Buffer.allocUnsafe(MEGABYTE));
   try {
     const handle = openSync(file, "w", 0o600);
@@ -52,6 +53,6 @@ function removeFile(file: string): void {
   try {
     unlinkSync(file);
   } catch {
-    // It was not there.
+    // The file did not exist.
   }
 }

@@ -1,9 +1,10 @@
-// One ledger, one owner. The lock is SQLite's own, on an empty file beside the ledger: the system drops it when the
-// process dies, however it dies, and it works wherever SQLite does.
+// Ensures that a ledger has only one owner. The lock is an SQLite lock on an empty file next to the
+// ledger. The operating system releases it whenever the process dies, and it works wherever SQLite
+// works.
 import { closeSync, openSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
 
-/** SQLite's own: another connection has it. Nothing is broken. */
+/** SQLite error code: another connection holds the lock. The file is not damaged. */
 export const SQLITE_BUSY = 5;
 
 export function lockLedger(file: string): { release(): void } {
@@ -24,7 +25,7 @@ export function lockLedger(file: string): { release(): void } {
   return { release: () => db.close() };
 }
 
-/** What the last owner said of itself. */
+/** Returns a description of the last owner from the ledger. */
 function describeOwner(file: string): string {
   try {
     const db = new DatabaseSync(file, { readOnly: true });
@@ -33,7 +34,7 @@ function describeOwner(file: string): string {
     if (last)
       return ` by process ${last["pid"]}, which opened it at ${new Date(Number(last["started"])).toISOString()}`;
   } catch {
-    // A ledger that cannot be read now says nothing of its owner.
+    // The ledger cannot be read at the moment, so the owner is unknown.
   }
   return " by another process";
 }

@@ -1,5 +1,5 @@
-// A prune from beginning to end, from this side of the threads: what stands for rows is worked out beside the writer, and the writer
-// takes one short step after another, with as long a pause in between as the step has taken.
+// Runs a compaction from the main thread. The checkpoint is built outside the writer. The writer
+// executes short steps, with a pause after each step as long as the step, up to 50 ms.
 import { setTimeout as sleep } from "node:timers/promises";
 import type { PruneResult, PruneProgress } from "tollgate/plugin";
 import type { CompactionResult, CheckpointRollup } from "../retention/compaction.ts";
@@ -9,7 +9,7 @@ import type { StepMethod, Writer } from "../write/writer.ts";
 import type { LongTasks } from "./long-tasks.ts";
 import type { MethodArgs, MethodResult, WorkerThread } from "./thread.ts";
 
-/** Text of sums that one step lays ready, in characters. */
+/** Maximum text of the rollups that one step stages, in characters. */
 const STAGED_CHARACTERS = 500_000;
 
 export class CompactionRun {
@@ -31,10 +31,11 @@ export class CompactionRun {
   }
 
   async run(before: number): Promise<Pick<PruneResult, "rows" | "longestStepMs">> {
-    // What a run that was cut off has left comes first.
+    // Cleans up after an interrupted run.
     await this.#callWriter("discardStaged");
     await this.#deleteRows(false);
-    // What is written from now on is for a later run: this one writes too, and its own entries may be older than `before`.
+    // Entries written from now on are left to a later run. This run also writes entries, and they
+    // may be older than `before`.
     for (let newest: number | undefined; ;) {
       const folded = await this.#longTasks.call("buildCheckpoint", before, Date.now());
       if (!folded || folded.after >= (newest ??= folded.head)) break;

@@ -1,4 +1,4 @@
-// A ledger's life, from this side of the threads.
+// Ledger maintenance, called from the main thread: backup, archive, compaction, and erasure.
 import {
   type ErasureRequest,
   fail,
@@ -12,13 +12,13 @@ import { CompactionRun } from "./compaction-run.ts";
 import type { LongTasks } from "./long-tasks.ts";
 import type { MethodArgs, MethodResult, WorkerThread } from "./thread.ts";
 
-/** Hashes that one question names. */
+/** Maximum number of hashes per call to a thread. */
 const HASHES_PER_CALL = 10_000;
 
 export interface MaintenanceThreads {
-  /** Ends it when the work is done. */
+  /** Starts a thread for long tasks and ends it when the work is done. */
   withLongTasks<T>(work: (thread: WorkerThread<LongTasks>) => Promise<T>): Promise<T>;
-  /** The one that writes; it is there as long as the store is open. */
+  /** Returns the writer thread, which lives as long as the store is open. */
   writer(): Promise<{ readonly thread: WorkerThread<Writer> }>;
   reader(): Promise<{ readonly thread: WorkerThread<Reader> }>;
 }
@@ -33,7 +33,7 @@ export function createLedgerMaintenance({
     (...args: MethodArgs<LongTasks, M>): Promise<MethodResult<LongTasks, M>> =>
       withLongTasks((thread) => thread.call(method, ...args));
 
-  /** A step of the writer for some of them at a time, until none is left. */
+  /** Erases texts in writer steps until none is left. Returns the erased hashes. */
   async function erased(thread: WorkerThread<LongTasks>, what: ErasureRequest): Promise<string[]> {
     const values: string[] = [];
     for (let from = 0; ;) {
@@ -59,7 +59,7 @@ export function createLedgerMaintenance({
     const done = await withLongTasks((thread) =>
       new CompactionRun(thread, writer, progress).run(before),
     );
-    // Reports are told from sums again by the time that it is over.
+    // Reports can use rollups again when the compaction returns.
     await (await reader()).thread.call("updateRollups");
     const { bytes, oldestAt } = await state();
     return { ...done, bytes: Math.max(0, room - bytes), rowsSince: oldestAt };

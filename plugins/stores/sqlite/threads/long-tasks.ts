@@ -1,4 +1,5 @@
-// What takes long and is asked for seldom: it has a thread of its own while it lasts, so that neither commits nor reports wait for it.
+// Long, infrequent tasks. They run in a thread that exists only for the task, so that neither
+// commits nor reports wait.
 import { DatabaseSync } from "node:sqlite";
 import type { ArchiveRequest, ErasureRequest, PrunePlan } from "tollgate/plugin";
 import type { TransferredRemainder, TransferredRows } from "tollgate/plugin";
@@ -43,7 +44,10 @@ export class LongTasks {
     return this.#withReadTransaction((db) => planCompaction(db, before));
   }
 
-  /** In one reading, so that nothing changes meanwhile. Undefined: nothing may go. */
+  /**
+   * Builds a checkpoint in one read transaction, so that the data does not change meanwhile.
+   * Returns undefined if nothing can be compacted.
+   */
   buildCheckpoint(before: number, at: number): CompactionResult | undefined {
     return this.#withReadTransaction((db) => {
       db.exec("BEGIN");
@@ -51,12 +55,12 @@ export class LongTasks {
     });
   }
 
-  /** Some of what only rows said that are gone, behind what was found before. */
+  /** Returns the next page of data that only compacted rows used. */
   findLeftovers(after: LeftoversCursor): FoundLeftovers {
     return this.#withReadTransaction((db) => findLeftovers(db, after));
   }
 
-  /** Some of those that are there still. */
+  /** Returns the next page of matching texts that still exist. */
   findTexts(what: ErasureRequest, after: number): FoundTexts {
     return this.#withReadTransaction((db) => findTexts(db, what, after));
   }
@@ -86,7 +90,7 @@ export class LongTasks {
     return this.#export!.readRemainder();
   }
 
-  /** The place behind which rows are missing. */
+  /** Opens the import and returns the position after which rows are missing. */
   beginImport(): number {
     return (this.#import = new LedgerImporter(this.#file)).after;
   }

@@ -1,4 +1,5 @@
-// The other side of the threads: one writes, one reads, and one is there while a ledger is copied or cut. Messages in, messages out, in the order in which they came.
+// Entry point of the worker threads: the writer, the reader, or a thread for long tasks. Messages
+// are received and answered in order.
 import { parentPort, workerData } from "node:worker_threads";
 import { getFault } from "tollgate/plugin";
 import { LongTasks } from "./long-tasks.ts";
@@ -7,7 +8,7 @@ import type { ReadToken } from "../data/batch-reader.ts";
 import type { SqliteSettings } from "../write/ledger-session.ts";
 import { Writer } from "../write/writer.ts";
 
-/** What a thread is made with. */
+/** The role of a thread, with its settings. */
 export type ThreadRole =
   | { role: "writer"; settings: SqliteSettings; instance: string }
   | { role: "reader" | "long-tasks"; settings: Pick<SqliteSettings, "file"> };
@@ -16,7 +17,7 @@ export interface ThreadRequest {
   id: number;
   method: string;
   args: readonly unknown[];
-  /** It asks between its strides whether it is still wanted. */
+  /** Whether the method checks between strides if the caller still waits. */
   isCancelable: boolean;
 }
 export type ThreadResponse = { id: number } & (
@@ -24,16 +25,16 @@ export type ThreadResponse = { id: number } & (
   | { message: string; fault: ReturnType<typeof getFault> }
 );
 
-/** The answer is not wanted any more. */
+/** Tells the thread that the caller no longer waits for request `cancel`. */
 export interface ThreadCancel {
   cancel: number;
 }
 
 const port = parentPort!;
-/** What is read now, and whether it is still wanted. */
+/** Running cancelable requests, by request ID. */
 const activeReads = new Map<number, { -readonly [K in keyof ReadToken]: ReadToken[K] }>();
 const roleData = workerData as ThreadRole;
-/** The first question is `start`: what goes wrong then is its answer. */
+/** Created by the first request, `start`, so that an error is returned to its caller. */
 let service: Writer | Reader | LongTasks | undefined;
 
 async function handleRequest({
@@ -60,7 +61,7 @@ async function handleRequest({
     return { id, value };
   } catch (error) {
     const fault = getFault(error);
-    // The cause may be anything; what crosses is plain.
+    // The cause can be any value. Only plain data is sent to the other thread.
     return {
       id,
       message: (error as Error).message,

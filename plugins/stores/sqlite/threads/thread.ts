@@ -1,4 +1,5 @@
-// This side of the threads: a call is a message there and a message back. A thread that dies fails what it was asked.
+// Calls the methods of a worker thread from the main thread. A call is one request message and one
+// response message. If the thread dies, its pending calls are rejected.
 import { Worker } from "node:worker_threads";
 import { fail } from "tollgate/plugin";
 import type { OpenResult } from "../write/ledger-session.ts";
@@ -15,32 +16,41 @@ export type MethodResult<S, M extends keyof S> = S[M] extends (...args: never[])
   ? Awaited<R>
   : never;
 
-/** Those whose last argument says whether the caller still waits. */
+/**
+ * Names of methods whose last argument is a `ReadToken`, which shows whether the caller still
+ * waits.
+ */
 export type CancelableMethodOf<S> = string &
   { [M in keyof S]: Required<Args<S[M]>> extends [...unknown[], ReadToken] ? M : never }[keyof S];
-/** What they are called with besides that. */
+/** Arguments of a cancelable method without the `ReadToken`. */
 export type CancelableArgs<S, M extends keyof S> =
   Required<Args<S[M]>> extends [...infer A, ReadToken] ? A : never;
 
 /** A thread that runs the methods of `S`. */
 export interface WorkerThread<S> {
   call<M extends MethodOf<S>>(method: M, ...args: MethodArgs<S, M>): Promise<MethodResult<S, M>>;
-  /** A long one, which ends early when it is not wanted any more. */
+  /** Calls a long-running method. It returns early if the signal is aborted. */
   callCancelable<M extends CancelableMethodOf<S>>(
     signal: AbortSignal | undefined,
     method: M,
     ...args: CancelableArgs<S, M>
   ): Promise<MethodResult<S, M>>;
-  /** First of all. Of a writer: what was done when the ledger was opened. */
+  /**
+   * Starts the thread. Must be called first. For a writer, returns the result of opening the
+   * ledger.
+   */
   start(): Promise<OpenResult | undefined>;
-  /** It ends what it has under way, and goes. */
+  /** Finishes the current work and ends the thread. */
   close(): Promise<void>;
   readonly isAlive: boolean;
-  /** At once, whatever it is doing. */
+  /** Terminates the thread immediately. */
   kill(): Promise<unknown>;
 }
 
-/** From source and from dist alike: beside this file, with this file's own ending. The build keeps it beside whatever file it puts this one in. */
+/**
+ * The entry file of the thread: in the same folder, with the same extension as this file, both in
+ * source and in `dist`. The build places it next to the bundle that contains this file.
+ */
 const WORKER_URL = new URL(
   `./thread-entry${import.meta.url.endsWith(".ts") ? ".ts" : ".js"}`,
   import.meta.url,
@@ -62,7 +72,7 @@ export function startThread<S>(role: ThreadRole): WorkerThread<S> {
   worker.on("message", (answered: ThreadResponse) => {
     const asked = waiting.get(answered.id);
     waiting.delete(answered.id);
-    // Only what is waited for keeps the process alive.
+    // Only pending calls keep the process alive.
     if (waiting.size === 0) worker.unref();
     if (!asked) return;
     if ("value" in answered) asked.resolve(answered.value as never);
@@ -98,7 +108,7 @@ export function startThread<S>(role: ThreadRole): WorkerThread<S> {
   }
 }
 
-/** Faults keep their kind on the way between threads. */
+/** Rebuilds an error. Faults keep their kind across threads. */
 function toError({ message, fault }: Extract<ThreadResponse, { message: string }>): unknown {
   if (!fault) return new Error(message);
   try {

@@ -1,9 +1,12 @@
-// A ledger that moves, from this side of the threads: a thread of its own for as long as that lasts.
+// Exports and imports a ledger from the main thread. Each transfer has its own thread.
 import type { LedgerTransfer, LedgerImport, LedgerExport } from "tollgate/plugin";
 import type { LongTasks } from "./long-tasks.ts";
 import type { WorkerThread } from "./thread.ts";
 
-/** `start`: a thread that is there while a ledger is copied or cut. */
+/**
+ * Creates the transfer interface.
+ * @param start Starts a thread for long tasks.
+ */
 export const createTransfer = (start: () => Promise<WorkerThread<LongTasks>>): LedgerTransfer => ({
   async openExport(): Promise<LedgerExport> {
     const thread = await start();

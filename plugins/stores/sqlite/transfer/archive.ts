@@ -1,5 +1,6 @@
-// The ledger as lines of JSON, compressed, with what proves them: each commit as the chain has it, byte for byte, what its hashes stand
-// for, and at the end the last hash and the sums. It is read with nothing but itself.
+// Writes and reads archives: the ledger as compressed JSON lines with its proof. An archive
+// contains each commit byte for byte as the chain covers it, the texts behind the hashes, and at
+// the end the last hash and the totals. No other data is needed to verify it.
 import { createHash } from "node:crypto";
 import { once } from "node:events";
 import { createReadStream, createWriteStream } from "node:fs";
@@ -14,10 +15,10 @@ import { toLedgerSum } from "./backup.ts";
 import { chainHash, decodeRows, BATCH_COLUMNS, type StoredBatch } from "../data/stored-batch.ts";
 import { hashSalted } from "../data/salted-text.ts";
 
-/** What the first line says. */
+/** Format name in the first line. */
 const ARCHIVE_FORMAT = "tollgate ledger archive";
 const ARCHIVE_VERSION = 1;
-/** Words that are known to stand above, at a time. A second one does no harm. */
+/** Maximum number of texts remembered as already written. Writing a text twice is harmless. */
 const MAX_REMEMBERED_TEXTS = 100_000;
 
 interface ChainPosition {
@@ -36,7 +37,7 @@ interface CommitLine {
   readonly first: number;
   readonly last: number;
   readonly hash: string;
-  /** How long the texts of its terms and rows are: they are the end of the line. */
+  /** Lengths of the terms text and the rows text. Both are at the end of the line. */
   readonly cut: readonly [number, number];
   readonly instance: string;
 }
@@ -51,11 +52,11 @@ interface FooterLine {
   readonly from: number | null;
   readonly to: number | null;
   readonly total: Omit<LedgerSum, "costNano"> & { readonly costNano: string };
-  /** Of all lines before this one. */
+  /** Hash of all lines before this one. */
   readonly sha256: string;
 }
 
-/** Grows with each commit, on both ways. */
+/** Totals that grow with each commit. Used for writing and for reading. */
 class ArchiveTotals {
   readonly #sums = createTotals([]);
   rows = 0;
@@ -90,7 +91,10 @@ class ArchiveTotals {
   }
 }
 
-/** All commits of which each entry is from before `before`, from the oldest that is there on. */
+/**
+ * Archives all commits whose entries are older than `before`, starting with the oldest existing
+ * commit. It stops at the first commit with a newer entry.
+ */
 export async function writeArchive(
   ledger: string,
   file: string,
@@ -171,7 +175,10 @@ function* textHashesIn(terms: string): Generator<string, void> {
     yield* Object.values(listed[LABELS_INDEX] ?? {}) as string[];
 }
 
-/** The lines that say what the hashes of a commit stand for, each once. */
+/**
+ * Creates a function that returns the lines with the texts behind the hashes of a commit, each
+ * once.
+ */
 function createTextLines(db: DatabaseSync): (of: StoredBatch) => string[] {
   const find = db.prepare("SELECT salt, text FROM salted_text WHERE hash = ?");
   const said = new Set<string>();
@@ -189,7 +196,7 @@ function createTextLines(db: DatabaseSync): (of: StoredBatch) => string[] {
   };
 }
 
-/** Line by line; what cannot be read ends it. */
+/** Reads an archive line by line. Unreadable data ends the read and is reported as a problem. */
 export async function readArchive(
   file: string,
 ): Promise<ArchiveInfo & { problems: readonly Problem[] }> {
@@ -215,8 +222,9 @@ async function* readLines(file: string): AsyncGenerator<string, void> {
       yield* lines;
     }
   } finally {
-    // Where what is packed ends before the file does, nothing reads on to the file's end, which would close it. It is waited for: a thread that ends
-    // before it is closed leaves it open.
+    // If the compressed data ends before the file, nothing reads on to the end of the file, so it
+    // is not closed. Destroy it and wait for the close: a thread that ends before leaves the file
+    // open.
     packed.destroy();
     if (!packed.closed) await once(packed, "close");
   }
@@ -307,7 +315,7 @@ class ArchiveReader {
   }
 }
 
-/** Where its terms and rows are in a line that ends with them. */
+/** Extracts the terms and the rows from the end of a line. */
 function splitTexts(line: string, [terms, rows]: CommitLine["cut"]): [string, string] {
   const end = line.length - 1;
   const begin = end - rows - ',"rows":'.length;

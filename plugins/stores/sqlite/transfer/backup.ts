@@ -1,4 +1,4 @@
-// A whole ledger in one file: written beside the one that goes on, and put where the next one begins.
+// Backs up a ledger into one file while the gateway writes, and restores it to a new location.
 import { chmodSync, constants, copyFileSync, existsSync, renameSync, rmSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
 import { fail, type LedgerBackup, type LedgerSum, type LedgerTotal } from "tollgate/plugin";
@@ -9,7 +9,7 @@ import { verifyLedger } from "../read/reader.ts";
 import { checkVersion } from "../data/schema.ts";
 import { decodeRows, BATCH_COLUMNS, type StoredBatch } from "../data/stored-batch.ts";
 
-/** One reading, however long it takes; what is committed meanwhile is not in it. */
+/** Copies the ledger in one read transaction. Later commits are not included. */
 export function backup(file: string, to: string): LedgerBackup {
   const db = new DatabaseSync(file, { readOnly: true, timeout: 1_000 });
   try {
@@ -46,7 +46,7 @@ function readBackupInfo(file: string): LedgerBackup {
   }
 }
 
-/** What is absent is nothing. */
+/** Converts a total. Missing values become zero. */
 export const toLedgerSum = (total: LedgerTotal | undefined): LedgerSum => ({
   calls: total?.calls ?? 0,
   usage: total?.usage ?? {},
@@ -54,7 +54,10 @@ export const toLedgerSum = (total: LedgerTotal | undefined): LedgerSum => ({
   unpriced: total?.unpriced ?? 0,
 });
 
-/** `to`: where a ledger would be opened. */
+/**
+ * Verifies a backup and copies it into place.
+ * @param to Path at which the ledger will be opened. It must not exist.
+ */
 export async function restore(from: string, to: string): Promise<LedgerBackup> {
   if (existsSync(to)) fail("conflict", `There is a ledger already: ${to}.`, { code: "not_empty" });
   const db = new DatabaseSync(from, { readOnly: true });

@@ -1,4 +1,5 @@
-// This ledger on its way into another store, read beside the gateway that writes it; and then, with its lock, all that is no row.
+// Exports this ledger to another store. Rows are read while the gateway writes. The rest is read
+// under the ledger lock.
 import { DatabaseSync } from "node:sqlite";
 import {
   fail,
@@ -24,9 +25,9 @@ import {
 } from "../data/stored-batch.ts";
 import { createLabelResolver } from "../data/salted-text.ts";
 
-/** Rows of a page. */
+/** Number of rows per page. */
 const PAGE_ROWS = 5_000;
-/** What rows of both stores have to come to. */
+/** Grouping by which the totals of both stores must be equal. */
 export const COMPARED_TOTALS = ["key", "model", "state", "price"] as const;
 
 export class LedgerExporter {
@@ -43,7 +44,7 @@ export class LedgerExporter {
     const base = readCheckpoint(this.#db);
     const spoken = createLabelResolver(this.#db);
     const moved = (row: LedgerRow) => toMovedRow({ ...row, labels: spoken.resolve(row.labels) });
-    // Reserves that were kept apart when rows were pruned, of calls that are settled in rows which are there.
+    // First, export the retained reserves whose settles are still in the ledger.
     if (after === 0 && base) {
       const stayed = [...readRetainedReserves(this.#db)].flatMap(({ isSettled, ...stored }) =>
         isSettled ? [] : decodeRows(stored).map(moved),

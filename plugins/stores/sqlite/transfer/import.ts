@@ -1,4 +1,5 @@
-// Another store's ledger on its way into a file, beside where a ledger would be opened: it is put there when all of it is in it, and is verified.
+// Imports the ledger of another store into a temporary file. The file is moved to its place after
+// all rows have arrived and were verified.
 import { partialImportPath } from "../data/partial-import.ts";
 import { existsSync, renameSync, rmSync } from "node:fs";
 import type { DatabaseSync } from "node:sqlite";
@@ -35,7 +36,7 @@ import {
   type EncodedReserve,
 } from "../data/batch-codec.ts";
 
-/** The instance of what is no row of another one. */
+/** Instance name for imported data that is not a row of another instance. */
 const IMPORT_INSTANCE = "move";
 
 export class LedgerImporter {
@@ -78,7 +79,8 @@ export class LedgerImporter {
     for (const row of all)
       if (groups.at(-1)?.[0]?.instance === row.instance) groups.at(-1)!.push(row);
       else groups.push([row]);
-    // The place is said with the last of them: what is told again after a crash is there already, and is passed over.
+    // The position is saved with the last group. After a crash, rows that are sent again already
+    // exist and are skipped.
     groups.forEach((some, i) =>
       this.#session!.runStep((db, journal) => {
         journal.setInstance(some[0]!.instance);
@@ -146,7 +148,10 @@ export class LedgerImporter {
     }
   }
 
-  /** It begins anew the next time: what is in it cannot be taken back. */
+  /**
+   * Deletes the partial import, because its rows cannot be removed individually. The next import
+   * starts from the beginning.
+   */
   #discardAndFail(message: string): never {
     this.#session?.db.close();
     this.#session = undefined;
@@ -227,7 +232,7 @@ export class LedgerImporter {
   }
 }
 
-/** What is absent is left out. */
+/** Converts a row to a settle command. Undefined fields are omitted. */
 const toSettle = (row: LedgerRow): Settle => ({
   ...(Object.fromEntries(
     Object.entries(row).filter(([, value]) => value !== undefined),
@@ -235,7 +240,7 @@ const toSettle = (row: LedgerRow): Settle => ({
   do: "settle",
 });
 
-/** What windows of the calendar have counted of rows that are there. */
+/** Returns the usage of calendar windows from the rows that exist. */
 function windowLevels(db: DatabaseSync): ReadonlyMap<string, bigint> {
   const spent = new Map<string, bigint>();
   const taken = new Map<string, readonly MeterAmount[]>();

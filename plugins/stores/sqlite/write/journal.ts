@@ -1,5 +1,6 @@
-// The book's journal as statements on an open database. All of them run inside the writer's transaction, and most of them
-// once a commit: what its rows say is put together as text and stored in one piece.
+// Implements the journal of the ledger rules as SQL statements. All statements run in the writer's
+// transaction, most of them once per commit. The rows of a commit are assembled as text and stored
+// in one piece.
 import type { DatabaseSync } from "node:sqlite";
 import type { KeyRecord, Price, StoreCommand } from "tollgate/plugin";
 import {
@@ -38,32 +39,38 @@ import {
   type EncodedSettle,
 } from "../data/batch-codec.ts";
 
-/** An open call: what its settle will repeat. */
+/** An open call, with the data that its settle repeats. */
 export interface StoredCall extends OpenCall {
   readonly terms: HashedTerms;
   readonly identity: string;
   readonly hold: string;
   readonly seq: number;
-  /** Its commit's first entry. */
+  /** The first entry of the commit that contains the reserve. */
   readonly firstSeq: number;
-  /** Whether `open_call` has it. */
+  /** Whether table `open_call` lists the call. */
   isListed: boolean;
 }
 
-/** A call that was found open. */
+/** An open call that was found when the ledger was opened. */
 export interface FoundOpenCall {
   call: StoredCall;
   row: LedgerRow;
   progress: Progress | undefined;
 }
 
-/** How many entries a next owner reads at most for calls that were open. Those that are open for longer are listed. */
+/**
+ * Maximum number of entries that the next owner reads to find open calls. Calls that are open for
+ * longer are listed.
+ */
 const MAX_RECOVERY_ENTRIES = 16_384;
 
 type CommandOf<D extends StoreCommand["do"]> = Extract<StoreCommand, { do: D }>;
 
 export class SqliteJournal implements LedgerJournal<EncodedReserve, EncodedSettle, StoredCall> {
-  /** Attempts are looked up one by one. Else the index tells, when the batch is closed, that one was there before. */
+  /**
+   * Whether each attempt is looked up before its reserve is added. If false, the index rejects a
+   * duplicate when the batch is sealed.
+   */
   checksDuplicates = false;
   readonly #db: DatabaseSync;
   #instance: string;
@@ -75,7 +82,7 @@ export class SqliteJournal implements LedgerJournal<EncodedReserve, EncodedSettl
   readonly accounts: RecordRepository;
   #head: ChainHead;
   #sealedHead: ChainHead;
-  // Of this batch.
+  // State of the current batch.
   #rows: string[] = [];
   #terms: HashedTerms[] = [];
   #batchToken = {};
@@ -130,7 +137,7 @@ export class SqliteJournal implements LedgerJournal<EncodedReserve, EncodedSettl
     else this.#closeInLowWaterMark(call);
   }
 
-  /** A correction that another store has written: its labels are text. */
+  /** Adds an adjustment from another store. Its labels are plain text. */
   adjustImported = (row: LedgerRow): boolean =>
     this.adjust(row, this.#saltedTexts.hashTerms(createEncodedTerms(serializeTerms(row))));
 
@@ -183,20 +190,22 @@ export class SqliteJournal implements LedgerJournal<EncodedReserve, EncodedSettl
     this.#statements.alive.run(Math.floor(at));
   }
 
-  /** The next commits are of this instance: a ledger that is moved here keeps the names. */
+  /** Sets the instance of the next commits. Imported rows keep the names of their instances. */
   setInstance = (instance: string): void => void (this.#instance = instance);
 
-  /** What the ledger says of itself, as a row of a commit of its own. */
+  /** Adds a note as the row of a commit. The commit must contain nothing else. */
   appendNote(at: number, note: ChainNote): number {
     const seq = this.#nextSeq();
     this.#addRow(Math.floor(at), encodeNote(Math.floor(at), note));
     return seq;
   }
 
-  /** Text was taken out of the file: nothing that was said of it before is said again. */
+  /**
+   * Forgets the hashes of texts. Called after an erasure, so that old hashes are not used again.
+   */
   forgetTexts = (): void => this.#saltedTexts.forget();
 
-  /** Closes the batch: its rows, its meters, and its link in the chain of hashes. */
+  /** Writes the batch: its rows, its meters, and its link in the hash chain. */
   seal(changed: Iterable<Meter>, dropped: readonly string[], open: OpenCalls<StoredCall>): void {
     const say = this.#statements;
     for (const id of dropped) say.drop.run(id);
@@ -245,7 +254,7 @@ export class SqliteJournal implements LedgerJournal<EncodedReserve, EncodedSettl
     this.#clearBatch();
   }
 
-  /** Calls that an owner before this one has left open. */
+  /** Yields the calls that the previous owner left open. */
   *openCalls(): Iterable<FoundOpenCall> {
     for (const { row, seq, firstSeq, isListed, progress } of readOpenCalls(this.#db)) {
       const { attempt, meterAmounts, request, n, holdNano } = row;
@@ -296,7 +305,7 @@ export class SqliteJournal implements LedgerJournal<EncodedReserve, EncodedSettl
     this.#closedReserves.push(firstSeq);
   }
 
-  /** So that a next owner need not read far back. */
+  /** Lists calls that are open for long, so that the next owner does not have to read far back. */
   #listLongOpenCalls(last: number, open: OpenCalls<StoredCall>): void {
     if (last - this.#lowWaterMark.oldestOpen(last + 1) <= MAX_RECOVERY_ENTRIES) return;
     for (const call of open.values())
@@ -304,7 +313,7 @@ export class SqliteJournal implements LedgerJournal<EncodedReserve, EncodedSettl
         this.#saveProgress(call, { usage: {}, costNano: null });
   }
 
-  /** This batch as the file will hold it. */
+  /** Returns this batch in its stored form. */
   #currentBatch(): StoredBatch {
     return {
       first: this.#head.seq + 1,
@@ -314,7 +323,7 @@ export class SqliteJournal implements LedgerJournal<EncodedReserve, EncodedSettl
     };
   }
 
-  /** The rows of this batch, which the tables do not have yet. */
+  /** Returns the rows of this batch, which are not in the tables yet. */
   #pendingRows(): LedgerRow[] {
     return decodeRows(this.#currentBatch());
   }

@@ -1,5 +1,5 @@
-// One handle on the file, with the book that it keeps: a batch is one commit, in memory as on disk. After an error of the disk a
-// session is thrown away, and the next one reads what is really there.
+// An open database file with the ledger rules on top. A batch is one commit, in memory and on disk.
+// After a disk error, the session is discarded, and the next session reads the actual state.
 import { closeSync, openSync } from "node:fs";
 import { DatabaseSync, type StatementSync } from "node:sqlite";
 import { createLedgerRules, recoveredSettle, recoveryTime, type LedgerRules } from "tollgate/store";
@@ -29,11 +29,11 @@ export interface OpenResult {
 }
 
 /**
- * power     every commit is on the disk before it is acknowledged (synchronous = FULL)
- * process   every commit is with the system before it is acknowledged: it survives kill -9, and a power cut may
- *           take the last moments (NORMAL)
- * relaxed   acknowledged at once, committed within 20 ms (NORMAL): a crash may take those
- * Never OFF: that would risk the file, not only its last moments.
+ * power     every commit is on disk before it is acknowledged (synchronous = FULL)
+ * process   every commit is written to the operating system before it is acknowledged: it survives
+ *           kill -9, but a power failure may lose the last moments (NORMAL)
+ * relaxed   acknowledged immediately, committed within 20 ms (NORMAL): a crash may lose these commands
+ * OFF is never used: it risks the whole file, not only the last moments.
  */
 const SYNCHRONOUS = { power: "FULL", process: "NORMAL", relaxed: "NORMAL" } as const;
 const SQLITE_CONSTRAINT = 19;
@@ -41,31 +41,35 @@ const SQLITE_CONSTRAINT = 19;
 export class LedgerSession {
   readonly db: DatabaseSync;
   readonly lookups: Lookups;
-  /** What was done when it began. */
+  /** The result of opening the ledger. */
   readonly openResult: OpenResult;
   readonly #owner: string;
   readonly #isRelaxed: boolean;
   readonly #journal: SqliteJournal;
   readonly #rules: LedgerRules<EncodedReserve, EncodedSettle, StoredCall>;
-  /** Prepared once, like all that is said in every commit. */
+  /** Statements of every transaction, prepared once. */
   readonly #statements: { [word in "begin" | "commit" | "save" | "release"]: StatementSync };
   #droppedMeters: readonly string[] = [];
 
-  /** `recovers`: what others have left open is recovered. */
+  /**
+   * Opens the ledger.
+   * @param recovers Whether calls that other instances left open are recovered.
+   */
   constructor({ file, durability }: SqliteSettings, owner: string, recovers = true) {
     this.#owner = owner;
     this.#isRelaxed = durability === "relaxed";
     rejectNewer(file);
     rejectPartialImport(file);
-    // Before SQLite makes it, so that no other user may read it.
+    // Creates the file before SQLite does, so that other users cannot read it.
     closeSync(openSync(file, "a", 0o600));
     const db = (this.db = new DatabaseSync(file, { timeout: 1_000 }));
     try {
-      // Of a file that begins: what is pruned is given back page by page, and not by writing all of it anew.
+      // Only affects a new file: pages freed by a compaction are released one by one, without
+      // rewriting the whole file.
       db.exec("PRAGMA auto_vacuum = INCREMENTAL");
       db.exec("PRAGMA journal_mode = WAL");
       db.exec(`PRAGMA synchronous = ${SYNCHRONOUS[durability]}`);
-      // What is taken away is overwritten where it stood.
+      // Deleted content is overwritten in place.
       db.exec("PRAGMA secure_delete = FAST");
       if (durability === "power") db.exec("PRAGMA fullfsync = 1; PRAGMA checkpoint_fullfsync = 1");
       migrate(db, file);
@@ -92,7 +96,8 @@ export class LedgerSession {
       return this.#transaction(work);
     } catch (error) {
       if (((error as { errcode?: number }).errcode ?? 0) % 256 !== SQLITE_CONSTRAINT) throw error;
-      // It has a reserve that was there already, which hardly ever happens: then each is looked up.
+      // The batch repeats a reserve that exists, which is rare. Apply it again and look up each
+      // reserve.
       this.#journal.checksDuplicates = true;
       try {
         return this.#transaction(work);
@@ -106,7 +111,7 @@ export class LedgerSession {
     return this.#rules.limitUsage(limits, at);
   }
 
-  /** What the ledger does with itself: all of it or nothing, like a batch. */
+  /** Runs a maintenance step in one transaction, like a batch. */
   runStep<T>(work: (db: DatabaseSync, journal: SqliteJournal) => T): T {
     return this.#transaction(() => work(this.db, this.#journal));
   }
@@ -132,7 +137,7 @@ export class LedgerSession {
     return { epoch: insertInstance(this.db, this.#owner, now), recovered: dead.length };
   }
 
-  /** All or nothing, in memory as on disk. */
+  /** Commits the work, or rolls it back in memory and on disk. */
   #transaction<T>(work: () => T): T {
     const db = this.db;
     const journal = this.#journal;

@@ -1,4 +1,4 @@
-// What the journal says to the database, prepared once.
+// The SQL statements of the journal, prepared once.
 import type { DatabaseSync } from "node:sqlite";
 
 export const prepareStatements = (db: DatabaseSync) => ({
@@ -6,7 +6,8 @@ export const prepareStatements = (db: DatabaseSync) => ({
   segment: db.prepare(
     "INSERT INTO segment (id, first, last, hash, min_at, max_at, oldest_open) VALUES (?, ?, ?, ?, ?, ?, ?)",
   ),
-  // FAIL: what fails is taken back with its whole batch, and needs no journal of its own.
+  // OR FAIL: a failure rolls back the whole batch anyway, so the statement needs no statement
+  // journal.
   begin: db.prepare("INSERT OR FAIL INTO call (attempt, first) SELECT value, ? FROM json_each(?)"),
   end: db.prepare(
     "INSERT OR FAIL INTO closed_call (reserve, first) SELECT value, ? FROM json_each(?)",

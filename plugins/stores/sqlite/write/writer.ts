@@ -1,5 +1,6 @@
-// The one writer: it owns the file, keeps the book in memory, and makes one commit of each batch.
-// After an error of the disk it never goes on with the same handle: it opens anew and reads what is really there.
+// The only writer. It owns the file, keeps the limits in memory, and commits each batch in one
+// transaction. After a disk error it discards its handle, opens the file again, and reads the
+// actual state.
 import {
   getFault,
   type AccountRecord,
@@ -37,7 +38,7 @@ import {
   type EncodedResults,
 } from "../data/batch-codec.ts";
 
-/** Of `relaxed`: how long what was acknowledged may wait for its commit. */
+/** With `relaxed`, how long an acknowledged command may wait for its commit, in milliseconds. */
 const RELAXED_MS = 20;
 const SQLITE_FULL = 13;
 
@@ -59,10 +60,14 @@ export class Writer {
   readonly #decodeBatch = createBatchDecoder();
   #session: LedgerSession | undefined;
   #commitTimer: NodeJS.Timeout | undefined;
-  /** Why what was acknowledged could not be committed. */
+  /** The error of a delayed commit whose commands were already acknowledged. */
   #commitError: unknown;
 
-  /** Throws when another process has the file, or when it cannot be what it should be. */
+  /**
+   * Opens the ledger.
+   * @throws If another process holds the file, or if the file is damaged or has an unsupported
+   *   version.
+   */
   constructor(settings: SqliteSettings, owner: string) {
     this.#settings = settings;
     this.#owner = owner;
@@ -98,7 +103,7 @@ export class Writer {
     return this.#currentSession().limitUsage(limits, at);
   }
 
-  /** When the oldest row was written. */
+  /** Returns when the oldest row was written. */
   oldestAt(): number | undefined {
     const first =
       "SELECT min_at FROM segment WHERE last > coalesce((SELECT last FROM checkpoint), 0) ORDER BY id LIMIT 1";
@@ -106,9 +111,9 @@ export class Writer {
   }
 
   apply(text: string): EncodedResults {
-    // First of all: what was told of numbers holds, whatever becomes of the batch.
+    // Decode first: the terms numbers sent with a batch stay valid even if the batch fails.
     const batch = this.#decodeBatch(text);
-    // A sign of life is also the question whether new calls are taken.
+    // A heartbeat also asks whether new calls are accepted.
     if (!this.#ballast.reserve() && batch.some((c) => c.do === "reserve" || c.do === "heartbeat"))
       throw new Error(
         `There is no room left for ${this.#settings.file}. Calls under way are written down.`,
@@ -129,7 +134,8 @@ export class Writer {
         this.#ballast.release();
         throw error;
       }
-      // Whether the commit happened is not known: on a new handle the batch happens now, or turns out to be a repeat.
+      // Whether the commit happened is unknown. On a new handle, the batch is either applied now or
+      // recognized as a repeat.
       return this.#applyOnce(batch);
     }
   }
@@ -142,12 +148,12 @@ export class Writer {
     this.#betweenBatches((session) => session.markDelivered(crossings));
   }
 
-  /** Takes these words out. How many there were, and which. */
+  /** Erases texts and returns the hashes of those that existed. */
   erase(hashes: readonly string[], at: number): readonly string[] {
     return this.#betweenBatches((session) => erase(session, hashes, at));
   }
 
-  /** What an operator does, or how that ended: durable when it returns. */
+  /** Records an operator's command or its result. It is durable when the method returns. */
   appendAudit(said: AuditEntry | AuditEnd): void {
     this.#betweenBatches((session) => appendAudit(session, said));
   }
@@ -156,7 +162,7 @@ export class Writer {
     return listAudit(this.#currentSession().db, page);
   }
 
-  /** One of those that follow, and how long it has kept the others waiting. */
+  /** Runs a compaction step and returns how long it blocked other work. */
   runStep(method: StepMethod, ...args: readonly unknown[]): { value: unknown; ms: number } {
     const began = performance.now();
     const value = (this[method] as (...args: readonly unknown[]) => unknown)(...args);
@@ -196,7 +202,9 @@ export class Writer {
     }
   }
 
-  /** Between batches. After an error of the disk, the next one begins on a new handle. */
+  /**
+   * Runs work between batches. After an error that is not a fault, the next work uses a new handle.
+   */
   #betweenBatches<T>(work: (session: LedgerSession) => T): T {
     try {
       const result = work(this.#currentSession());
@@ -215,7 +223,7 @@ export class Writer {
   #applyOnce(batch: readonly EncodedCommand[]): EncodedResults {
     const verdicts = this.#currentSession().apply(batch);
     if (this.#settings.durability === "relaxed")
-      // A key that was handed out, or taken back, stays so.
+      // Commit immediately, so that an issued or revoked key survives a crash.
       if (batch.some((c) => c.do === "key" || c.do === "account" || c.do === "price"))
         this.#commit();
       else this.#commitSoon();
@@ -228,7 +236,10 @@ export class Writer {
     if (this.#session?.db.isTransaction) this.#session.db.exec("COMMIT");
   }
 
-  /** Later, for `relaxed`. What fails now was acknowledged already: the next batch hears of it. */
+  /**
+   * Commits later. With `relaxed`, the commands are already acknowledged, so the next batch
+   * receives the error.
+   */
   #commitSoon(): void {
     this.#commitTimer ??= setTimeout(() => {
       try {
@@ -246,7 +257,7 @@ export class Writer {
     try {
       this.#session?.db.close();
     } catch {
-      // It is the handle that is broken.
+      // The handle itself is broken.
     }
     this.#session = undefined;
   }
