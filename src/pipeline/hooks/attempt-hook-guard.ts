@@ -1,4 +1,5 @@
-// An attempt hook that fails: it stands around a call, and what has been asked for may still be handed on.
+// Handles failures of attempt hooks. An attempt hook wraps a call, so if it fails, the provider's
+// response may still be forwarded.
 import { createFault } from "../../model/error.ts";
 import type { Call, UpstreamResponse } from "../../plugin/call.ts";
 import type { AttemptResult, Hooks } from "../../plugin/middleware.ts";
@@ -14,7 +15,10 @@ import {
   recordHookSuccess,
 } from "./hook-guard.ts";
 
-/** An attempt's time stands still while the provider is asked: that has times of its own. */
+/**
+ * Wraps an attempt hook with its deadline. The deadline is paused while the provider is called,
+ * because calls have timeouts of their own.
+ */
 export function guardAttemptHook(
   of: HookFailurePolicy,
   run: NonNullable<Hooks["attempt"]>,
@@ -22,7 +26,10 @@ export function guardAttemptHook(
   return (call, next) => new AttemptHookRun(of, call, next).run(run);
 }
 
-/** A reply, a recording or an answer of its own; what is in it is looked at where it is used. */
+/**
+ * Whether the value is a reply, a recording, or a response made by the hook. Its content is checked
+ * where it is used.
+ */
 const isAttemptResult = (got: unknown): boolean =>
   typeof got === "object" &&
   got !== null &&
@@ -36,7 +43,7 @@ class AttemptHookRun {
   #reject!: (problem: unknown) => void;
   #deadline: HookDeadline | undefined;
   #reply: Promise<UpstreamResponse> | undefined;
-  /** What came of that, where it was no answer: a hook that lets it through has not failed. */
+  /** The error of the call to the provider. A hook that rethrows it has not failed. */
   #providerError: unknown;
   #isDone = false;
 
@@ -54,7 +61,7 @@ class AttemptHookRun {
     } catch (problem) {
       said = Promise.reject(problem as Error);
     }
-    // It hands on what it asked for: nothing of its own is waited for.
+    // The hook returned the reply unchanged, so there is nothing of its own to wait for.
     if (said !== this.#reply) return this.#awaitResult(said);
     recordHookSuccess(this.#policy, "attempt");
     return said;
@@ -87,7 +94,8 @@ class AttemptHookRun {
   }
 
   #callNext(): Promise<UpstreamResponse> {
-    // A hook that does not look at what it asked for would end the process with its failure.
+    // A hook that ignores this promise would otherwise crash the process with an unhandled
+    // rejection.
     if (this.#isDone)
       return ignoreRejection(
         Promise.reject(createFault("internal", "next() after the hook was given up.")),
@@ -110,7 +118,10 @@ class AttemptHookRun {
     });
   }
 
-  /** Passed over: what it has asked for goes on to the client; if it has not asked, that is done in its place. */
+  /**
+   * Handles a failure of the hook. If the failure is skipped, the reply that the hook requested
+   * goes to the client. If the hook requested none, the provider is called in its place.
+   */
   #handleFailure(problem: unknown): void {
     this.#finish(() => {
       if (problem === this.#providerError) recordHookSuccess(this.#policy, "attempt");

@@ -1,20 +1,23 @@
-// What hooks had to do with a request, for observers: noted where one refuses, fails, answers or is waited for, and only where
-// there is an observer to hear of it.
+// Records hook activity of a request for observers: a hook that rejects, fails, answers, or is
+// waited for. Nothing is recorded if there is no observer.
 import type { Hooks } from "../../plugin/middleware.ts";
 import type { RequestRecordHook } from "../../plugin/observer.ts";
 
-/** A request meets each hook once and a call meets some of them again: more is a mistake that need not be told whole. */
+/**
+ * Maximum number of entries per request. A request runs each hook once and a call runs some of them
+ * again, so more entries are a mistake that need not be reported completely.
+ */
 const MAX_ENTRIES = 32;
-/** Less is no wait. */
+/** Shortest wait that is recorded, in milliseconds. */
 const MIN_WAIT_MS = 1;
 
-/** Of what stands behind an exchange that a hook is handed. */
+/** The part of an exchange's internal state that is used here. */
 interface HookActivityState {
   readonly gen: { readonly reportRequest: unknown };
   hookActivity: RequestRecordHook[] | undefined;
 }
 
-/** One that no client sent has nothing behind it. */
+/** Returns the state of an exchange. A hypothetical exchange that no client sent has none. */
 const hookActivityState = (x: unknown): HookActivityState | undefined =>
   (x as { "~"?: HookActivityState })["~"];
 
@@ -31,11 +34,13 @@ export function recordHookActivity(
   (state.hookActivity ??= []).push({ plugin, hook, effect: did, ms });
 }
 
-/** When a wait began; 0 where there is no observer, and no clock is read. */
+/**
+ * Returns the start time of a wait. Returns 0 if there is no observer, without reading the clock.
+ */
 export const startWaitClock = (x: unknown): number =>
   hookActivityState(x)?.gen.reportRequest ? performance.now() : 0;
 
-/** A hook that let the request pass was waited for since then. */
+/** Records how long the request waited for a hook that accepted it. */
 export function recordHookWait(x: unknown, plugin: string, hook: keyof Hooks, since: number): void {
   if (since && performance.now() - since >= MIN_WAIT_MS)
     recordHookActivity(x, plugin, hook, "delayed", since);

@@ -1,19 +1,23 @@
-// How a hook of a plugin has behaved lately, and whether it is asked at all: one that fails again and again is not, for a while that
-// grows. One Conduct for each hook of each mounted plugin of a generation; a reload begins anew.
+// The circuit breaker of one hook. A hook that fails repeatedly is not called for a period that
+// grows (quarantine). There is one `HookBreaker` for each hook of each mounted plugin in a config
+// generation. A reload resets it.
 import type { LifetimeScope } from "../../lib/lifetime-scope.ts";
 import { createFault } from "../../model/error.ts";
 import type { QuarantinedHook } from "../../plugin/gateway-event.ts";
 
-/** So many failures in a row, without one good answer between them. */
+/** Consecutive failures that open the breaker. */
 const FAILURES_TO_OPEN = 5;
-/** Of one client's failures in a row only one in so many counts: what it sends must not take a hook away from all others. */
+/**
+ * Of one client's consecutive failures, one in this many counts. The content that one client sends
+ * must not disable a hook for all others.
+ */
 const SAME_CLIENT_WEIGHT = 4;
 const MIN_OPEN_MS = 5_000;
 const MAX_OPEN_MS = 60_000;
-/** One that went to see and did not come back is given up. */
+/** Time in milliseconds after which a probe without a result is abandoned. */
 const PROBE_TIMEOUT_MS = 30_000;
 
-/** Hears of the first failure too many, and of the first good answer after it. */
+/** Called when the breaker opens, and on the first success after that. */
 export interface HookBreakerListener {
   onQuarantined(of: QuarantinedHook, failures: number): void;
   onReleased(of: Pick<QuarantinedHook, "plugin" | "hook">): void;
@@ -22,7 +26,7 @@ export interface HookBreakerListener {
 export class HookBreaker {
   readonly plugin: string;
   readonly hook: string;
-  /** Nothing is known against it. All that is looked at where that is so. */
+  /** Whether no failure is recorded. The other state is read only if this is false. */
   isHealthy = true;
   readonly #listener: HookBreakerListener;
   readonly #now: () => number;
@@ -32,7 +36,7 @@ export class HookBreaker {
   #sameClientFailures = 0;
   #isOpen = false;
   #reason: QuarantinedHook["reason"] = "threw";
-  /** The monotonic clock. */
+  /** Time on the monotonic clock until which the breaker is open, in milliseconds. */
   #openUntil = 0;
   #openMs = 0;
   #probeDeadline = 0;
@@ -48,25 +52,28 @@ export class HookBreaker {
     this.#now = now;
   }
 
-  /** It would not be asked now. */
+  /** Whether the hook would not be called now. */
   get isBlocked(): boolean {
     return this.#isOpen && this.#now() < Math.max(this.#openUntil, this.#probeDeadline);
   }
 
-  /** Whether it may be asked now. In quarantine one request at a time goes to see. */
+  /**
+   * Returns whether the hook may be called now. During quarantine, one request at a time is let
+   * through as a probe.
+   */
   tryEnter(): boolean {
     if (this.isBlocked) return false;
     if (this.#isOpen) this.#probeDeadline = this.#now() + PROBE_TIMEOUT_MS;
     return true;
   }
 
-  /** `caller`: the client that it was asked for. */
+  /** Records a failure. `client`: the client whose request the hook handled. */
   recordFailure(reason: QuarantinedHook["reason"], client: unknown): void {
     this.isHealthy = false;
     this.#failures++;
     this.#reason = reason;
     const now = this.#now();
-    // What was under way when it began says nothing new.
+    // Failures of calls that started before the breaker opened say nothing new.
     if (this.#isOpen) return now < this.#openUntil ? undefined : this.#open(now);
     this.#sameClientFailures = client === this.#lastClient ? this.#sameClientFailures + 1 : 0;
     this.#lastClient = client;
@@ -74,7 +81,7 @@ export class HookBreaker {
     if (++this.#consecutiveFailures >= FAILURES_TO_OPEN) this.#open(now);
   }
 
-  /** It has done what it is there for. Called only where something was known against it. */
+  /** Records a success. Called only if a failure was recorded. */
   recordSuccess(): void {
     const { plugin, hook } = this;
     const was = this.#isOpen;
@@ -90,14 +97,14 @@ export class HookBreaker {
     if (was) this.#listener.onReleased({ plugin, hook });
   }
 
-  /** Undefined: it is asked as ever. */
+  /** The current quarantine. Undefined if the hook is called as usual. */
   get quarantine(): QuarantinedHook | undefined {
     if (!this.#isOpen) return undefined;
     const { plugin, hook } = this;
     return { plugin, hook, reason: this.#reason, until: toUnixMs(this.#openUntil) };
   }
 
-  /** What a request is told that would need it. */
+  /** Creates the error for a request that needs the hook. */
   createError(): Error {
     const { plugin, hook } = this;
     return createFault(
@@ -122,10 +129,10 @@ export class HookBreaker {
   }
 }
 
-/** A moment of the monotonic clock, as people read it. */
+/** Converts a time of the monotonic clock to a Unix timestamp in milliseconds. */
 const toUnixMs = (at: number): number => Math.round(performance.timeOrigin + at);
 
-/** Those of all plugins of a process, of the generations that are there. */
+/** The hook breakers of all plugins in a process, across config generations that still run. */
 export class HookBreakers {
   readonly #listener: HookBreakerListener;
   readonly #breakers: HookBreaker[] = [];
@@ -134,7 +141,9 @@ export class HookBreakers {
     this.#listener = tell;
   }
 
-  /** `scope`: of its generation, and it ends with that. */
+  /**
+   * Creates a breaker. `scope`: the lifetime of its generation, with which the breaker is removed.
+   */
   create(plugin: string, hook: string, scope: LifetimeScope): HookBreaker {
     const conduct = new HookBreaker({ plugin, hook }, this.#listener);
     this.#breakers.push(conduct);
@@ -142,7 +151,10 @@ export class HookBreakers {
     return conduct;
   }
 
-  /** For `status`. Of two generations the newer one is told of. */
+  /**
+   * Returns the quarantined hooks, for `status`. If two generations have the same hook, only the
+   * newer one is listed.
+   */
   list(): QuarantinedHook[] {
     const found = this.#breakers.flatMap(({ quarantine }) => quarantine ?? []);
     return [...new Map(found.map((one) => [`${one.plugin} ${one.hook}`, one])).values()];

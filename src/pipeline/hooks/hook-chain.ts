@@ -1,4 +1,5 @@
-// Hooks, compiled once per generation and frontend into flat lists. How several combine is HOOKS' rule for each.
+// Compiles hooks into flat lists, once per config generation and frontend. `HOOK_COMBINATIONS`
+// defines how several hooks of one type combine.
 import type { Call } from "../../plugin/call.ts";
 import type { Outgoing } from "../../plugin/outgoing.ts";
 import type { Hooks } from "../../plugin/middleware.ts";
@@ -18,14 +19,14 @@ import {
 } from "./hook-result-checks.ts";
 import { guardWatchHook } from "./watch-hook-guard.ts";
 
-/** A middleware as mounted: its hooks, and where `for:` lets them apply. */
+/** A mounted middleware: its hooks, and the scope to which `for:` restricts them. */
 export interface MountedMiddleware {
-  /** "middleware.guard" */
+  /** Plugin ID, such as "middleware.guard". */
   readonly id: string;
   readonly hooks: Hooks;
   readonly failurePolicy: HookFailurePolicy;
   readonly sends: "nowhere" | DataPolicy;
-  /** Whether what it says of that is believed. */
+  /** Whether the data policy that the middleware declares in `sends` is trusted. */
   readonly isPolicyTrusted: boolean;
   readonly scope:
     | {
@@ -38,20 +39,23 @@ export interface MountedMiddleware {
 
 export interface CompiledHook<H extends keyof Hooks> {
   readonly id: string;
-  /** What the operator wrote of its failures. The host's own hooks have none. */
+  /** How the operator configured failures of the hook. The host's own hooks have no policy. */
   readonly failurePolicy?: HookFailurePolicy;
   readonly run: NonNullable<Hooks[H]>;
   appliesTo(model: string | undefined, provider: string | undefined): boolean;
 }
 
 export type HookChain = { readonly [H in keyof Required<Hooks>]: readonly CompiledHook<H>[] } & {
-  /** Those that send what people wrote somewhere. */
+  /** Middleware that sends content of requests to other services. */
   readonly contentSenders: readonly MountedMiddleware[];
-  /** Both kinds of stages that events pass, in the order of gateway.yaml. */
+  /** Event and watch hooks, in the order of gateway.yaml. */
   readonly eventFilters: readonly EventFilter[];
 };
 
-/** What an answer's events pass: a stage that may change them, or one that only looks. */
+/**
+ * A hook that receives the events of a response: an event hook, which may change them, or a watch
+ * hook, which only reads them.
+ */
 export type EventFilter =
   | { readonly event: CompiledHook<"event">; readonly watch?: never }
   | { readonly watch: CompiledHook<"watch">; readonly event?: never };
@@ -97,7 +101,7 @@ export function compileHookChain(
   };
 }
 
-/** A hook, and what the host does when it fails. */
+/** Wraps a hook with the failure handling of its type. */
 function guardByKind<H extends keyof Hooks>(
   policy: HookFailurePolicy,
   name: H,
@@ -141,7 +145,7 @@ function guardByKind<H extends keyof Hooks>(
   return guarded[name] ?? run;
 }
 
-/** Of one thing alone. */
+/** Wraps an edit hook, which takes one argument. */
 function guardEditHook(
   of: HookFailurePolicy,
   run: NonNullable<Hooks["edit"]>,
@@ -153,13 +157,19 @@ function guardEditHook(
 
 const first = <T>(one: T): T => one;
 const second = <T>(_one: unknown, two: T): T => two;
-/** A hook that reads the body waits for as long as the client takes to send it. */
+/**
+ * Whether the client is still sending the body. A hook that reads the body waits for the client,
+ * and that time does not count against the hook.
+ */
 const isAwaitingBody = (x: RequestHead): boolean =>
   (x as RequestHead & { uploading: boolean }).uploading;
 
 const appliesToAll = () => true;
 
-/** A model or a provider that is not known yet narrows nothing. */
+/**
+ * Returns whether the hook applies to a model and a provider. One that is not known yet does not
+ * restrict the hook.
+ */
 function createScopeFilter({ scope: only }: MountedMiddleware): CompiledHook<"admit">["appliesTo"] {
   if (!only?.models && !only?.providers) return appliesToAll;
   const { models, providers } = only;
@@ -168,13 +178,16 @@ function createScopeFilter({ scope: only }: MountedMiddleware): CompiledHook<"ad
     (providers === undefined || provider === undefined || providers.includes(provider));
 }
 
-/** The last word of the middleware on what leaves, whichever way it leaves. */
+/**
+ * Runs the prepare hooks, the last change to a request before it is sent, in passthrough and
+ * translated mode alike.
+ */
 export function runPrepareHooks(chain: HookChain, out: Outgoing, call: Call): void {
   for (const hook of chain.prepare)
     if (hook.appliesTo(call.exchange.model, call.provider)) hook.run(out, call);
 }
 
-/** Which hook keeps a candidate off passthrough mode, if any does. */
+/** Returns the hook that prevents passthrough for a candidate, if any. */
 export function findTranslatingHook(
   chain: HookChain,
   model: string,
@@ -185,7 +198,7 @@ export function findTranslatingHook(
   return undefined;
 }
 
-/** Which hook looks at a candidate's answers, if any does. */
+/** Returns the hook that watches a candidate's responses, if any. */
 export const findWatchHook = (
   chain: HookChain,
   model: string,

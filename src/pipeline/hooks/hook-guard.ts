@@ -1,5 +1,6 @@
-// What becomes of a hook that fails: it throws what is no refusal, or it takes longer than the operator lets it. Hooks are
-// wrapped once per generation; at run time only a hook that returns a promise costs anything.
+// Handles failures of hooks. A hook fails if it throws anything except a rejection, or if it
+// exceeds its timeout. Hooks are wrapped once per config generation. At run time, only a hook that
+// returns a promise has a cost.
 import { isPromise } from "../../lib/is-promise.ts";
 import { createFault, getFault, type Fault } from "../../model/error.ts";
 import type { Logger } from "../../plugin/context.ts";
@@ -8,31 +9,37 @@ import type { TimerEntry, TimerWheel } from "../admission/timer-wheel.ts";
 import type { HookBreaker } from "./hook-breaker.ts";
 import { startWaitClock, recordHookActivity, recordHookWait } from "./hook-activity.ts";
 
-/** What the operator wrote beside a middleware, and what keeps it. */
+/** The failure settings of one middleware, and the objects that enforce them. */
 export interface HookFailurePolicy {
-  /** "middleware.guard" */
+  /** Plugin ID, such as "middleware.guard". */
   readonly id: string;
   readonly timeoutMs: number;
   readonly onError: "reject" | "continue";
   readonly log: Logger;
   readonly timerWheel: TimerWheel;
-  /** How each of its hooks has behaved. */
+  /** The circuit breaker of each hook. */
   readonly breakers: { readonly [hook: string]: HookBreaker | undefined };
 }
 
-/** The hooks whose failure may be passed over. */
+/** Hooks whose failure may be skipped under `on_error: continue`. */
 export const SKIPPABLE_HOOKS = ["edit", "rewrite", "inspect", "route", "attempt", "watch"] as const;
 
 const hostFaults = new WeakSet<Fault>();
 
-/** Marks what something lent by the host threw: a hook that lets it through has failed, and has refused nothing. */
+/**
+ * Marks an error from a function that the host lent to a hook. A hook that lets this error through
+ * has failed. It has not rejected the request.
+ */
 export function markAsHookFailure<P>(problem: P): P {
   const said = getFault(problem);
   if (said) hostFaults.add(said);
   return problem;
 }
 
-/** A hook's own word on the request, which stands whatever the operator says of failures. */
+/**
+ * Whether the error is the hook's own rejection of the request. A rejection takes effect regardless
+ * of `on_error`.
+ */
 export function isDeliberateRejection(problem: unknown): boolean {
   const said = getFault(problem);
   return said !== undefined && said.kind !== "internal" && !hostFaults.has(said);
@@ -40,12 +47,15 @@ export function isDeliberateRejection(problem: unknown): boolean {
 
 const SKIPPABLE_HOOK_SET: ReadonlySet<string> = new Set(SKIPPABLE_HOOKS);
 
-/** A middleware's, or what a route is read or served by. */
+/**
+ * A function with failure handling: a hook of a middleware, or the function with which a route
+ * reads or serves a request.
+ */
 export type GuardedFunction = keyof Hooks | "readInput" | "handle";
 
 const isHook = (asked: GuardedFunction): asked is keyof Hooks => asked in HOOK_COMBINATIONS;
 
-/** It was not asked, and has not failed once more. */
+/** Errors thrown because a hook was in quarantine. They do not count as another failure. */
 const skippedErrors = new WeakSet<object>();
 const invalidResultErrors = new WeakSet<object>();
 const timeoutErrors = new WeakSet<object>();
@@ -53,7 +63,9 @@ const timeoutErrors = new WeakSet<object>();
 export const isQuarantineError = (problem: unknown): boolean =>
   skippedErrors.has(problem as object);
 
-/** Where a hook is not asked for now, this is thrown in its place. Only what something is known against is looked at. */
+/**
+ * Throws if the hook is in quarantine. The breaker is checked only if it has recorded a failure.
+ */
 export function assertNotQuarantined(
   { breakers }: Pick<HookFailurePolicy, "breakers">,
   hook: string,
@@ -62,7 +74,10 @@ export function assertNotQuarantined(
   if (conduct && !conduct.isHealthy && !conduct.tryEnter()) throw createQuarantineError(conduct);
 }
 
-/** Thrown before a provider is asked for an answer that would have to pass such a hook. */
+/**
+ * Throws if an event or watch hook that the response must pass is in quarantine. Called before the
+ * provider is called.
+ */
 export function assertFilterAvailable(
   { breakers, onError }: HookFailurePolicy,
   hook: "event" | "watch",
@@ -78,14 +93,14 @@ function createQuarantineError(conduct: HookBreaker): Error {
   return refusal;
 }
 
-/** What a hook gave cannot be used. */
+/** Creates the error for an unusable result of a hook. */
 export function invalidResult(why: string): Error {
   const problem = new TypeError(why);
   invalidResultErrors.add(problem);
   return problem;
 }
 
-/** It has done its work: a refusal of its own is work too. */
+/** Records that the hook worked. Rejecting a request counts as success. */
 export function recordHookSuccess(
   { breakers }: Pick<HookFailurePolicy, "breakers">,
   hook: string,
@@ -94,13 +109,13 @@ export function recordHookSuccess(
   if (conduct && !conduct.isHealthy) conduct.recordSuccess();
 }
 
-/** The client that it was asked for. */
+/** Returns the client whose request the hook handled. */
 const clientOf = (x: unknown): unknown => {
   const { identity, address } = (x ?? {}) as { identity?: { id: string }; address?: string };
   return identity?.id ?? address;
 };
 
-/** What it was that a hook threw: for observers, and for how it is seen from now on. */
+/** Records an error that a hook threw, for observers and for its circuit breaker. */
 export function recordHookFailure(
   { id, onError, breakers }: Pick<HookFailurePolicy, "id" | "onError" | "breakers">,
   hook: GuardedFunction,
@@ -127,8 +142,9 @@ const failureReason = (problem: object): "invalid" | "timeout" | "threw" =>
   invalidResultErrors.has(problem) ? "invalid" : timeoutErrors.has(problem) ? "timeout" : "threw";
 
 /**
- * As the client is told of a failure, by the plugin's name in gateway.yaml and no word of what it threw; the log has that. A fault
- * keeps its own words.
+ * Converts a hook's failure to the error for the client. It names the plugin as in gateway.yaml,
+ * but contains nothing of the thrown error, which is only in the log. A fault is returned
+ * unchanged.
  */
 export function toHookFault(
   { id, log }: Pick<HookFailurePolicy, "id" | "log">,
@@ -144,29 +160,32 @@ export function toHookFault(
   });
 }
 
-/** Throws a hook's word; anything else the operator lets pass, and reads of. */
+/** Rethrows a deliberate rejection. Any other failure is skipped and logged for the operator. */
 export function skipOrRethrow(
   { id, log }: HookFailurePolicy,
   hook: string,
   problem: unknown,
 ): void {
   if (isDeliberateRejection(problem)) throw problem;
-  // One line tells of the whole quarantine.
+  // The start of the quarantine is logged once, so skipped calls are not.
   if (skippedErrors.has(problem as object)) return;
   log.warn({ plugin: id, hook, action: "skipped", err: problem }, "hook failed");
 }
 
-/** When a hook's time is over, once it is waited for. */
+/** The deadline of one asynchronous hook. */
 export class HookDeadline implements TimerEntry {
   timerIndex = -1;
-  /** Set by the first tick: most hooks are over before it, and reading a clock for each would cost more than they do. */
+  /**
+   * Set by the first tick. Most hooks finish before it, and reading a clock for each would cost
+   * more than they do.
+   */
   #dueAt = -1;
   readonly #policy: HookFailurePolicy;
   readonly #hook: string;
   readonly #onTimeout: (problem: unknown) => void;
   readonly #isWaitingForClient: (() => boolean) | undefined;
 
-  /** `busy`: it waits for the client and not the other way round. */
+  /** `busy`: whether the hook waits for the client. The deadline is then extended. */
   constructor(
     of: HookFailurePolicy,
     hook: string,
@@ -195,7 +214,7 @@ export class HookDeadline implements TimerEntry {
   }
 }
 
-/** The client is told that it was the gateway's own doing; the operator, which hook it was. */
+/** Creates the timeout error. It names the hook, and the timeout is logged for the operator. */
 export function createHookTimeout({ id, timeoutMs, log }: HookFailurePolicy, hook: string): Error {
   log.warn({ plugin: id, hook, timeout_ms: timeoutMs }, "hook timed out");
   const problem = createFault("unavailable", `${id} took too long (${hook}).`, {
@@ -207,8 +226,8 @@ export function createHookTimeout({ id, timeoutMs, log }: HookFailurePolicy, hoo
 }
 
 /**
- * What a hook that nothing waits for has said. A promise is no answer: what it would still do comes too late, so the hook has
- * failed, and what becomes of the promise ends no process.
+ * Returns the result of a synchronous hook. Throws if the result is a promise: its effect would
+ * come too late, so the hook has failed. A rejection of that promise does not crash the process.
  */
 export function requireSyncResult<T>(said: T): T {
   if (said === undefined || !isPromise(said)) return said;
@@ -227,7 +246,7 @@ function awaitWithDeadline<T>(
   return new Promise((resolve, reject) => {
     let isDone = false;
     const failed = (problem: unknown) => {
-      // It was late, and what it says now is not looked at.
+      // After the timeout, the hook's result or error is ignored.
       if (isDone) return;
       isDone = true;
       deadline.stop();
@@ -251,7 +270,10 @@ function awaitWithDeadline<T>(
   });
 }
 
-/** A hook of two things that may be waited for. `whose`: the exchange that it is about. `instead`: what it would have said if it were not there. */
+/**
+ * Wraps a hook of two arguments that may return a promise. `whose`: returns the exchange.
+ * `instead`: returns the result that is used if the hook's failure is skipped.
+ */
 export function guardHook<A, B, R>(
   policy: HookFailurePolicy,
   hook: GuardedFunction,
@@ -260,9 +282,9 @@ export function guardHook<A, B, R>(
     whose: (a: A, b: B) => unknown;
     instead?: (a: A) => R;
     busy?: (a: A) => boolean;
-    /** Throws where it cannot be used. */
+    /** Throws if the result is unusable. */
     check?: (result: R, a: A) => void;
-    /** What it threw is told of elsewhere. */
+    /** Whether the error is rethrown unchanged, because it is reported elsewhere. */
     raw?: boolean;
   },
 ): (a: A, b: B) => R | Promise<R> {
@@ -301,7 +323,7 @@ export function guardHook<A, B, R>(
   };
 }
 
-/** What becomes of it ends no process. */
+/** Prevents a rejection of the promise from crashing the process. */
 export function ignoreRejection<T>(asked: Promise<T>): Promise<T> {
   asked.catch(() => {});
   return asked;

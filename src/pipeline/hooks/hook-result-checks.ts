@@ -1,5 +1,6 @@
-// What hooks give, before it is used: what cannot be is a failure of that hook, by its name, and of nothing that stands behind it.
-// Each is looked at once and from the outside: what a codec relies on within it, the codec says.
+// Checks results of hooks before they are used. An impossible result is a failure of that hook,
+// under its name, and not of the code that uses it. Only the outer structure is checked. Each codec
+// checks the inner values that it relies on.
 import { ERRORS } from "../../model/error.ts";
 import type { ModelEvent } from "../../model/event.ts";
 import type { ModelRequest } from "../../model/request.ts";
@@ -13,7 +14,10 @@ import { invalidResult } from "./hook-guard.ts";
 const isObject = (it: unknown): it is Readonly<Record<string, unknown>> =>
   typeof it === "object" && it !== null;
 
-/** A request has the fields that it had, each of the same sort: a list of things is one still. */
+/**
+ * Throws unless the rewritten request has the same fields as before, each of the same type. For
+ * example, a list must remain a list.
+ */
 export function checkRewriteResult(after: ModelRequest, before: ModelRequest): void {
   if (after === before) return;
   if (!isObject(after)) throw invalidResult("rewrite gave no request");
@@ -30,7 +34,10 @@ export function checkRewriteResult(after: ModelRequest, before: ModelRequest): v
     throw invalidResult(`rewrite made a ${before.operation} something else`);
 }
 
-/** Which model is asked, and how it answers, was read already. */
+/**
+ * Fields that a rewrite hook may not change, because the model and the response mode have already
+ * been read.
+ */
 const FIXED_FIELDS = ["model", "stream"] as const;
 
 type ValidatableExchange = Exchange & {
@@ -41,7 +48,7 @@ type ValidatableExchange = Exchange & {
   };
 };
 
-/** The body has fields that its protocol can still rely on. */
+/** Throws unless the edited body still has fields that its protocol can rely on. */
 export function checkEditResult(edits: Body | undefined, x: Exchange): void {
   if (edits === undefined) return;
   if (!isObject(edits) || Array.isArray(edits))
@@ -99,7 +106,7 @@ const isLimit = (limit: unknown): boolean => {
   );
 };
 
-/** Of what an answer is made of, the sort of each part. */
+/** For each event type, checks the types of its members. */
 const EVENT_CHECKS: { readonly [T in ModelEvent["type"]]: (event: never) => boolean } = {
   start: () => true,
   open: ({ index, block }: { index: unknown; block: unknown }) =>
@@ -119,7 +126,10 @@ const EVENT_CHECKS: { readonly [T in ModelEvent["type"]]: (event: never) => bool
 
 const isIndex = (index: unknown): boolean => Number.isSafeInteger(index) && (index as number) >= 0;
 
-/** Of a hook, and of an endpoint that makes its answer itself. */
+/**
+ * Throws if an event is invalid. Events come from hooks and from endpoints that produce responses
+ * themselves.
+ */
 export function checkEvent(event: ModelEvent): void {
   const type: unknown = isObject(event) ? event.type : undefined;
   if (typeof type !== "string" || !Object.hasOwn(EVENT_CHECKS, type))

@@ -1,16 +1,20 @@
-// What becomes of a route whose own code fails: what reads a request for a frontend, and what answers one by itself. A route that
-// keeps failing refuses, and all others go on.
+// Handles failures of a route's own code: functions that read a request for a frontend, and
+// functions that serve one. A route that fails repeatedly is rejected, while all others keep
+// working.
 import type { Route, RouteResponse } from "../../plugin/frontend.ts";
 import type { HookBreaker } from "./hook-breaker.ts";
 import { guardHook, invalidResult, type HookFailurePolicy } from "./hook-guard.ts";
 
 const ROUTE_GUARDS = {
   readInput: { timeoutMs: 30_000, check: checkReadResult },
-  // What it does may be asking others.
+  // Serving a request may include calls to other services, so the timeout is long.
   handle: { timeoutMs: 60_000, check: checkServedResponse },
 } as const;
 
-/** With a deadline, and what it gives looked at. A route that is an instance of a class keeps its methods. */
+/**
+ * Wraps a route with a deadline and checks of its results. A route that is an instance of a class
+ * keeps its methods.
+ */
 export function guardRoute(
   route: Route,
   of: Pick<HookFailurePolicy, "id" | "log" | "timerWheel">,
@@ -38,7 +42,10 @@ export function guardRoute(
 const isObject = (it: unknown): it is Readonly<Record<string, unknown>> =>
   typeof it === "object" && it !== null;
 
-/** Of `model` the walk says itself what it must be: a frontend may hand on what its client sent. */
+/**
+ * Throws if the result of `read` is invalid. The pipeline itself checks `model`, because a frontend
+ * may forward the client's value.
+ */
 function checkReadResult(said: unknown): void {
   if (said === undefined) return;
   if (!isObject(said)) throw invalidResult("read gave something that is no reading");

@@ -1,4 +1,4 @@
-// A hook that nothing waits for, and what the host does when it fails.
+// Wraps synchronous hooks with their failure handling.
 import {
   type GuardedFunction,
   requireSyncResult,
@@ -9,7 +9,7 @@ import {
   recordHookSuccess,
 } from "./hook-guard.ts";
 
-/** A hook that is not waited for. `whose`: the exchange that it is about. */
+/** Wraps a synchronous hook. `whose`: returns the exchange. */
 export const guardSyncHook =
   <A extends readonly unknown[], R>(
     policy: HookFailurePolicy,

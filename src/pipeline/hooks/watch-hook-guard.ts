@@ -9,7 +9,10 @@ import {
   type HookFailurePolicy,
 } from "./hook-guard.ts";
 
-/** A watcher that fails under `continue` watches no longer; the answer goes on. */
+/**
+ * Wraps a watch hook. If it fails under `continue`, it receives no more events, and the response
+ * continues.
+ */
 export function guardWatchHook(
   policy: HookFailurePolicy,
   run: NonNullable<Hooks["watch"]>,

@@ -1,5 +1,6 @@
-// What counts cost: a call's reports, each at the price of its own model, under the terms that upstream reports or, where
-// it reports none, those that were asked for.
+// Calculates the cost of usage. Each report of a call is charged at the price of its own model,
+// under the terms that the provider reports. If the provider reports none, the requested terms
+// apply.
 import { calculateBill, isExact, priceHash } from "../../money/price.ts";
 import type { UsageReport } from "../../model/event.ts";
 import type { Price } from "../../model/facts.ts";
@@ -9,7 +10,10 @@ import type { HostCall } from "../exchange/call.ts";
 import { findReportPrice, type CatalogModels } from "./model-prices.ts";
 import type { PriceTerms } from "./price-terms.ts";
 
-/** `nano`: null where no price is known. `exact`: each count was charged at a rate that its price lists. */
+/**
+ * The cost of a usage. `nano`: nanodollars, or null if no price is known. `isExact`: whether each
+ * count was charged at a rate that its price lists.
+ */
 export interface PricedUsage {
   readonly nano: bigint | null;
   readonly isExact: boolean;
@@ -23,18 +27,21 @@ const UNPRICED: PricedUsage = { nano: null, isExact: false };
 
 export class CallPricing {
   readonly #call: HostCall;
-  /** What the reserve was priced with: the bill is priced with the same. */
+  /** Terms with which the reservation was priced. The bill uses the same terms. */
   terms: PriceTerms = {};
   pricedAt = 0;
   models: CatalogModels = NO_MODELS;
-  /** The model that was asked for last, and its price: one call asks for one many times. */
+  /** The last lookup and its result. One call looks up the same model many times. */
   #lastLookup: { of: string | undefined; alone: boolean; price: Price | undefined } | undefined;
 
   constructor(call: HostCall) {
     this.#call = call;
   }
 
-  /** Each report as it stands; an estimate, which belongs to no report, at the dearest of them. */
+  /**
+   * Calculates the cost of all reports. An estimate belongs to no single report, so it is charged
+   * at the most expensive of their prices.
+   */
   cost(usage: Usage, reports: UsageReports, estimated: boolean): PricedUsage {
     if (reports.size < 2) return this.costOfReport(usage, firstReport(reports), reports);
     const costs = [...reports.values()].map((seen) =>
@@ -51,7 +58,10 @@ export class CallPricing {
     }));
   }
 
-  /** A part of a bill whose model has no price costs what the most expensive of the other prices makes of it. */
+  /**
+   * Calculates the cost of one report. If its model has no price, the most expensive of the other
+   * prices applies.
+   */
   costOfReport(usage: Usage, seen: UsageReport | undefined, reports: UsageReports): PricedUsage {
     const price = this.#priceOf(seen, reports);
     if (price) return this.#costAt(price, usage, seen);
@@ -85,7 +95,7 @@ export class CallPricing {
     return price;
   }
 
-  /** Beside the one that the reserve pinned. */
+  /** Returns the prices in use other than the one that the reservation pinned. */
   otherPrices(reports: UsageReports): readonly Price[] {
     let others: Price[] | undefined;
     for (const seen of reports.values()) {
@@ -96,7 +106,10 @@ export class CallPricing {
     return others ?? NO_OTHERS;
   }
 
-  /** A bill in parts keeps its parts, and so does one that another model's price was paid for. */
+  /**
+   * Returns the parts of a bill. A bill has parts if there are several reports, or if another
+   * model's price was charged.
+   */
   billParts(reports: UsageReports): readonly BillPart[] | undefined {
     if (reports.size < 2 && this.otherPrices(reports).length === 0) return undefined;
     return [...reports.values()].map((seen) => {

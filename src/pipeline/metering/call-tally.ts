@@ -1,4 +1,5 @@
-// What one call used and what it costs: every number that a client reads or the ledger prices comes from here.
+// Tracks the usage and cost of one call. Every number that a client reads or that the ledger prices
+// is calculated here.
 import { estimateHold, type HoldRequest, type HoldEstimate } from "../../money/estimate.ts";
 import type { FinishReason, ModelEvent, UsageReport } from "../../model/event.ts";
 import { BOUNDS } from "../../lib/bounds.ts";
@@ -25,10 +26,10 @@ import type { CatalogModels } from "./model-prices.ts";
 import { largerCost, CallPricing, type PricedUsage } from "./call-pricing.ts";
 import { outputHistoryKey } from "./price-terms.ts";
 
-// The names that a provider reports its counts under.
+// Whether a name that a provider reports with its counts is short enough to store.
 const isShortEnough = (said: string | undefined): boolean =>
   said === undefined || said.length <= BOUNDS.responseId.max;
-/** Names go into a ledger's row as the provider wrote them. A longer one is left out. */
+/** Removes names that are too long. Ledger rows contain these names as the provider wrote them. */
 function dropLongNames(seen: UsageReport): UsageReport {
   const { model, tier, size, quality } = seen;
   if (isShortEnough(model) && isShortEnough(tier) && isShortEnough(size) && isShortEnough(quality))
@@ -44,60 +45,78 @@ function dropLongNames(seen: UsageReport): UsageReport {
 }
 
 /**
- * For an answer that no upstream has counted. Ordinary text has more than three bytes a token, so the guess is not too low. Text
- * that is made to be dear has fewer ("a b c" has two), and is billed for less. A hard budget holds all the same, because its hold
- * counts every token that there may be.
+ * Bytes per token for responses without a usage report. Ordinary text has more than 3 bytes per
+ * token, so the estimate is not too low. Text that is built to be expensive has fewer ("a b c" has
+ * 2), and is billed for less. Hard budgets hold nevertheless, because their reservations count
+ * every possible token.
  */
 const BYTES_PER_TOKEN = 3;
 /**
- * What upstream may make until its next report: so many seconds at its pace so far, and at least some hundred tokens. After a
- * crash a call is billed from the last report, and should not be billed for less than the provider will.
+ * Output that the provider may produce before its next report: this many seconds at the current
+ * rate, and at least this many tokens. After a crash, a call is billed from the last report and
+ * should not be billed for less than the provider charges.
  */
 const UNREPORTED_OUTPUT = { seconds: 2.5, tokens: 256 };
 /**
- * Work that does not pass by here (hidden thought, an answer that comes whole) is bounded by the request's own limit, and by time:
- * no provider writes faster than this many tokens a second (the fastest advertise about 3,000).
+ * Upper bound on output that does not pass through the gateway, such as hidden reasoning or a
+ * non-streaming response. It is limited by the request's own limit and by time: no provider writes
+ * faster than this. The fastest ones advertise about 3,000 tokens per second.
  */
 const MAX_TOKENS_PER_SECOND = 4_000;
-/** Until upstream has noticed that its connection is closed. */
+/** Time until the provider notices that its connection is closed, in seconds. */
 const CANCEL_NOTICE_SECONDS = 0.5;
-/** Beyond this a count is a mistake of the provider's. */
+/** Largest plausible count. A larger one is an error of the provider. */
 const MAX_COUNT = 100_000_000;
-/** And beyond a million dollars an amount; a ledger would refuse the whole bill for one that it cannot hold. */
+/**
+ * Largest plausible cost in nanodollars: 1 million US dollars. If an amount exceeds what the ledger
+ * can store, the ledger rejects the whole bill.
+ */
 const MAX_COST_NANO = 10n ** 15n;
 
 export class CallTally {
   readonly call: HostCall;
-  /** Upstream has taken the work on: from here a failure is estimated, never void. */
+  /**
+   * Whether the provider has accepted the work. From then on, a failed call is estimated, never
+   * void.
+   */
   isAccepted = false;
-  /** The finish has been seen: whatever goes wrong upstream after it changes nothing. */
+  /** Whether the finish event has arrived. Errors from the provider after it change nothing. */
   hasFinished = false;
-  /** It was ended here before upstream had counted it: upstream may have made more than has come by. */
+  /**
+   * Whether the gateway ended the response before the provider reported its usage. The provider may
+   * have produced more than was received.
+   */
   wasStoppedEarly = false;
   upstreamId: string | undefined;
-  /** Text that came by, for estimates. */
+  /** Bytes of text that passed through, for estimates. */
   textBytes = 0;
-  /** Text that upstream has sent, though a stage may have kept it from passing. */
+  /** Bytes of text that the provider sent, including text that an event hook removed. */
   receivedTextBytes = 0;
-  /** All that came by: the estimate of a relay that does not say how much of it is text. */
+  /**
+   * All forwarded bytes. Used as the estimate of a relay that does not report how much of it is
+   * text.
+   */
   forwardedBytes = 0;
-  /** A relay that does not say so has seen content. */
+  /** Whether content passed through a relay that does not measure text. */
   hasUnmeasuredContent = false;
   inputEstimate = 0;
   readonly pricing: CallPricing;
   holdNano: bigint | null = null;
   #holdRequest: HoldRequest | undefined;
-  /** Output tokens that there can be at most. */
+  /** Maximum number of output tokens, as calculated for the reservation. */
   #maxOutput = Infinity;
-  /** The same where the request or the model's facts say so; otherwise without a bound. */
+  /**
+   * Maximum number of output tokens if the request or the model's metadata contains it. Otherwise
+   * unlimited.
+   */
   #knownMaxOutput = Infinity;
-  /** The model may think, and what it thinks need not pass by here. */
+  /** Whether the model may produce reasoning that is not part of the response. */
   mayHideReasoning = false;
-  /** When the provider was asked, by the process's clock. */
+  /** When the provider was called, on the process's monotonic clock. */
   sentAt: number | undefined;
   headersMs: number | undefined;
   firstTokenMs: number | undefined;
-  /** The key and model that this call's size is remembered for. */
+  /** The key and model under which the output size of this call is remembered. */
   readonly historyKey: string;
   readonly #reports = new Map<string, UsageReport>();
   #hasImplausibleCount = false;
@@ -111,7 +130,7 @@ export class CallTally {
     this.historyKey = outputHistoryKey(call.exchange, call.id);
   }
 
-  /** What was set aside, and why. */
+  /** Stores the reservation and the values that it was calculated from. */
   setHold(ask: HoldRequest, held: HoldEstimate, shelf: CatalogModels): void {
     this.pricing.models = shelf;
     this.#holdRequest = ask;
@@ -121,13 +140,16 @@ export class CallTally {
     this.holdNano = held.nano;
   }
 
-  /** Upstream has taken it on, under this id; a provider's id is a few words long. */
+  /** Records that the provider accepted the work. An ID that is too long is not stored. */
   recordAccepted(id: string | undefined): void {
     this.isAccepted = true;
     if (id !== undefined && id.length <= BOUNDS.responseId.max) this.upstreamId = id;
   }
 
-  /** Before any stage: what upstream has made is billed, whatever becomes of it. */
+  /**
+   * Records a provider's event before any event hook sees it. The provider's output is billed even
+   * if a hook removes it.
+   */
   recordUpstreamEvent(event: ModelEvent): void {
     this.isAccepted = true;
     if (event.type === "delta") this.receivedTextBytes += Buffer.byteLength(event.text);
@@ -139,7 +161,7 @@ export class CallTally {
     for (const unit of UNITS) {
       const count = seen.usage[unit];
       if (count === undefined) continue;
-      // It thinks, whatever its request said.
+      // The model produces reasoning, whatever its request said.
       if (unit === "reasoning" && count > 0) this.mayHideReasoning = true;
       if (Number.isFinite(count) && count >= 0 && count <= MAX_COUNT) clean[unit] = count;
       else this.#hasImplausibleCount = true;
@@ -159,7 +181,10 @@ export class CallTally {
     return this.isAccepted ? "response_started" : this.call.failurePoint;
   }
 
-  /** Everything so far, estimates where upstream said nothing: the one value that is shown and priced. */
+  /**
+   * Returns the usage so far, with estimates where the provider reported nothing. This value is
+   * both shown and priced.
+   */
   usage(): { usage: Usage; estimated: boolean } {
     let usage: Usage | undefined;
     for (const seen of this.#reports.values())
@@ -189,27 +214,33 @@ export class CallTally {
     return { usage: guess, estimated: true };
   }
 
-  /** More than the model reads, or may write: a mistake of the provider's, or of the catalog. */
+  /**
+   * Whether the usage exceeds what the model can read or may write. That is an error of the
+   * provider or of the catalog.
+   */
   #isImpossible(usage: Usage): boolean {
     const { context = Infinity } = this.call.info.limits ?? {};
     const most = context * (1 + (this.#holdRequest?.toolRuns ?? 0));
     return inputTokens(usage) > most || outputTokens(usage) > this.#knownMaxOutput;
   }
 
-  /** Resolves to its record when its row is durable; never rejects. */
+  /** Resolves to the call's record when its ledger row is durable. Never rejects. */
   whenSettled(): Promise<CallRecord> {
     const over = this.#settlement;
     if (over) return over.row.then(() => over.record);
     return (this.#settledPromise ??= Promise.withResolvers<CallRecord>()).promise;
   }
 
-  /** It is settled, by this row. */
+  /** Records the settlement of the call. */
   markSettled(record: CallRecord, row: Promise<void>): void {
     this.#settlement = { record, row };
     if (this.#settledPromise) void row.then(() => this.#settledPromise!.resolve(record));
   }
 
-  /** The settle row and the record of this call. `cut`: the answer did not reach its end. */
+  /**
+   * Returns the settle command and the record of the call. `cut`: whether the response did not
+   * reach its end.
+   */
   settle(of: {
     at: number;
     outcome: string;
@@ -217,7 +248,8 @@ export class CallTally {
     fault?: Fault | undefined;
     cut: boolean;
   }): { command: Settle & { at: number }; record: CallRecord } {
-    // Upstream has not failed: it was given up, and may have worked until then.
+    // The provider did not fail. The gateway canceled the call, and the provider may have worked
+    // until then.
     const wasGivenUp =
       of.fault?.kind === "canceled" || (of.fault !== undefined && isLocalFault(of.fault));
     const isVoid =
@@ -286,7 +318,10 @@ export class CallTally {
     };
   }
 
-  /** What a crash now would be recovered from: the counts so far, and a price with room for what is on its way. */
+  /**
+   * Returns the progress command, from which a crash is recovered: the usage so far, and a cost
+   * with room for output that has not arrived.
+   */
   progress(at: number): Extract<StoreCommand, { do: "progress" }> & { at: number } {
     const { usage, estimated } = this.usage();
     const made = usage.output ?? 0;
@@ -301,10 +336,13 @@ export class CallTally {
     return { do: "progress", at, attempt: this.call.attemptId, usage, costNano };
   }
 
-  /** Of a call that broke off: what was seen, by that guess, and what upstream may have made unseen. */
+  /**
+   * Returns the cost of a truncated call: the received usage, plus the output that the provider may
+   * have produced unseen. `ahead`: seconds for which the provider may have continued.
+   */
   #costWithUnseenWork(usage: Usage, estimated: boolean, ahead: number): bigint | null {
     const seen = this.#cost(usage, estimated).nano ?? this.#heldCost;
-    // A provider that bills the rest anyway has not billed all of it yet.
+    // A provider that completes the response after a disconnect has not billed all of it yet.
     if (this.call.candidate["~"].provider.onDisconnect === "drain")
       return largerCost(seen, this.holdNano);
     if (
@@ -321,7 +359,7 @@ export class CallTally {
   #costOfUnseen(usage: Usage, output: number): bigint | null {
     const made = usage.output ?? 0;
     if (output <= made) return null;
-    // No tokens were reported: the dearest that it can have been.
+    // No tokens were reported, so the most expensive possible usage applies.
     if (![...this.#reports.values()].some(hasTokens))
       return this.#holdRequest
         ? estimateHold({ ...this.#holdRequest, output, n: 1 }).nano

@@ -1,5 +1,5 @@
-// What one call takes of limits: those of its key, of its accounts, and of charge hooks. All are taken in one atomic step with the
-// call's row.
+// Collects what one call takes from limits of its key, of its accounts, and of charge hooks.
+// Everything is taken in one atomic step, together with the call's ledger row.
 import { wallClock } from "../../lib/time/wall-clock.ts";
 import type { HoldRequest } from "../../money/estimate.ts";
 import { priceHash } from "../../money/price.ts";
@@ -33,16 +33,22 @@ export function collectCharges(call: HostCall): Charges {
   return { limits, labels, budgetMode: mode };
 }
 
-/** What its key and its accounts may use. A second attempt is the same request: it is not counted as one more. */
+/**
+ * Returns the limits of the key and its accounts. A second attempt belongs to the same request, so
+ * request limits do not count it again.
+ */
 function ownLimits({ identity, "~": { account } }: HostExchange, n: number): Limit[] {
   const limits = [...(identity!.limits ?? []), ...(account?.limits ?? [])];
   return n === 1 ? limits : limits.filter(({ unit }) => unit !== "requests");
 }
 
-/** For what generates nothing: it counts as one request, and takes no tokens and no money. */
+/**
+ * Units for operations that generate nothing. They count as one request and use no tokens and no
+ * money.
+ */
 const REQUEST_UNITS: readonly Limit["unit"][] = ["requests", "concurrent"];
 
-/** Reserves a row for what generates nothing. */
+/** Reserves a row for an operation that generates nothing. */
 export function reserveUnbilled(call: HostCall): Promise<void> {
   const { limits, labels } = collectCharges(call);
   const claims = limits
@@ -65,7 +71,10 @@ export interface ReserveInputs {
   readonly price: Price | undefined;
 }
 
-/** Resolves when the row is durable and everything is taken; `ask` says what would have fitted into a budget. */
+/**
+ * Resolves when the row is durable and all amounts are taken. `ask`: used to calculate what would
+ * have fitted into a budget.
+ */
 export async function reserveRow(
   call: HostCall,
   of: ReserveInputs,
@@ -103,7 +112,7 @@ export async function reserveRow(
   x["~"].ledgerLabels = of.labels;
   const verdict = await x["~"].gen.ledger.reserve(command, of.price);
   if (!verdict.ok) {
-    // A hedge that a limit refuses is not made, and its client need not know.
+    // If a limit rejects a hedge, the hedge is not started, and the client need not know.
     if (!call.isHedge) x["~"].limitStates = [verdict.denied];
     return throwLimitError(verdict, x["~"].account, ask, of.claims);
   }

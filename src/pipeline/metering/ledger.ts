@@ -1,12 +1,12 @@
-// The ledger, as the walk sees it.
+// The ledger, as the pipeline uses it.
 import type { Price } from "../../model/facts.ts";
 import type { Reserve, Settle, StoreCommand, CommandResult } from "../../plugin/store/store.ts";
 
-/** Where rows are written. Batches, durability and recovery are the gateway's. */
+/** Writes ledger rows. The gateway handles batching, durability, and recovery. */
 export interface Ledger {
-  /** The price is the row behind the hash that the command pins. */
+  /** Writes a reserve row. `price`: the price behind the hash in the command. */
   reserve(command: Stamped<Reserve>, price: Price | undefined): Promise<CommandResult>;
-  /** Prices behind hashes that its parts name. */
+  /** Writes a settle row. `prices`: the prices behind the hashes in its parts. */
   settle(command: Stamped<Settle>, prices?: readonly Price[]): Promise<void>;
   progress(command: Stamped<Extract<StoreCommand, { do: "progress" }>>): void;
 }

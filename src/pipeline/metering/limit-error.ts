@@ -1,5 +1,6 @@
-// What a client is told of a limit that refused it: which one, its value, what is left, when it is back, and what would have fitted. Of
-// the limits of an account that tells nothing, only when to come again.
+// Creates the error for a client that a limit rejected: the limit, its value, the remaining amount,
+// the reset time, and what would have fitted. If an account hides its limits, the error contains
+// only when to retry.
 import { maxOutputForBudget, type HoldRequest } from "../../money/estimate.ts";
 import { formatUsd } from "../../money/format-usd.ts";
 import { fail, createFault } from "../../model/error.ts";
@@ -40,7 +41,7 @@ function rejectWith(
   details?: JsonObject,
 ): never {
   if (isBudget) return fail("quota", message, { code: ERROR_CODES.money, details });
-  // The gateway's own word: no provider was asked, and none is named.
+  // The gateway itself rejects the request. No provider was called, so the fault names none.
   throw attributeFault(
     createFault("rate_limited", message, { code: ERROR_CODES.other, retryAfterMs, details }),
     "gateway",
@@ -54,7 +55,10 @@ const detailsOf = (
   limit: { scope, unit, per, max: String(max), left: String(remaining), resets_at: resets },
 });
 
-/** When to come again is said by the retry time, which is sooner than the end of the window where that slides. */
+/**
+ * Returns the message for a rate limit. The retry time is sent separately, because with a sliding
+ * window it is earlier than the end of the window.
+ */
 function rateLimitMessage({ unit, per, max, remaining, scope }: LimitState): string {
   if (unit === "concurrent") return `More than ${max} requests at once (${scope}).`;
   const span = per === "total" ? "in total" : `a ${per}`;

@@ -1,18 +1,23 @@
-// Which model's price a report is paid at. A provider may answer with another model than the one that was called: a fallback
-// of its own, an advisor beside it, or what an alias or a router stands for.
+// Decides which model's price applies to a report. A provider may answer with a model other than
+// the one called: its own fallback, an advisor model, or the model behind an alias or a router.
 import type { CatalogEntry } from "../../catalog/catalog.ts";
 import type { Price } from "../../model/facts.ts";
 import type { Opt } from "../../model/values.ts";
 
-/** What was known of a provider's models when a call was reserved. */
+/** The provider's models as the catalog listed them when the call was reserved. */
 export type CatalogModels = ReadonlyMap<string, CatalogEntry>;
 
-/** "claude-opus-5-20260528", "gpt-5-2025-08-07", "claude-opus-5@20260528": the model, as of a day. */
+/**
+ * Returns the model name without a date. Dated names are "claude-opus-5-20260528",
+ * "gpt-5-2025-08-07", or "claude-opus-5@20260528".
+ */
 const withoutDate = (model: string): string => model.replace(/[-@]\d{4}-?\d{2}-?\d{2}$/, "");
 
 /**
- * One part of several: the price of its own model, or none. A bill in one piece is the called model's under whatever name
- * the provider answers, unless that is the name of another model with a price, and the operator did not set this one's.
+ * Returns the price for a report. If a bill has several parts, each part has the price of its own
+ * model, or none. A bill with one part has the price of the called model, whatever name the
+ * provider reports. Exception: if the reported name is another model with a price, and the operator
+ * did not set the called model's price, the other model's price applies.
  */
 export function findReportPrice(
   reportedModel: Opt<string>,

@@ -3,7 +3,10 @@ import type { RequestFacts } from "../../plugin/request-facts.ts";
 import type { Candidate } from "../../plugin/call.ts";
 import type { Exchange } from "../../plugin/exchange.ts";
 
-/** What decides a price beside the counts and the time: what the client asked for, and where it is served. */
+/**
+ * The terms that decide a price in addition to counts and time: the options that the client
+ * requested, and where the request is served.
+ */
 export type PriceTerms = Pick<PricingContext, "tier" | "size" | "quality" | "pricingAttributes">;
 
 export function priceTermsOf(
@@ -11,7 +14,7 @@ export function priceTermsOf(
   { tier, size, quality, pricingAttributes }: RequestFacts,
 ): PriceTerms {
   const { region } = of.policy;
-  // Of several regions it is not known which one it will be.
+  // If an endpoint has several regions, the region that will serve the request is unknown.
   return {
     tier,
     size,
@@ -20,6 +23,8 @@ export function priceTermsOf(
   };
 }
 
-/** Whose habits count for a call's expected size: this key's with this model. */
+/**
+ * Returns the key under which typical output is remembered: the API key together with the model.
+ */
 export const outputHistoryKey = (x: Pick<Exchange, "identity">, model: string): string =>
   `${x.identity?.id}\n${model}`;

@@ -1,5 +1,5 @@
-// What a request may come to: holds, limits and prices are computed from the body that upstream will read, after every edit,
-// and from nothing else.
+// Measures the possible usage of a request. Reservations, limits, and prices are calculated only
+// from the body that the provider will read, after every edit.
 import { fail } from "../../model/error.ts";
 import {
   outputCap,
@@ -17,26 +17,35 @@ import { findReportPrice, type CatalogModels } from "./model-prices.ts";
 
 export interface RequestMeasure {
   readonly facts: RequestFacts;
-  /** Tokens, as a guess, and as a bound. */
+  /** Estimated input tokens. `maxInput` is the upper bound. */
   readonly input: number;
   readonly maxInput: number;
-  /** How often tools that upstream runs may run. */
+  /** Maximum number of runs of tools that the provider hosts. */
   readonly toolRuns: number | undefined;
-  /** Units that providers bill such tools by. */
+  /** Units by which providers bill hosted tools. */
   readonly tools: readonly Unit[];
   readonly additionalModels: readonly AdditionalModel[];
-  /** Models that it names and that have no price. */
+  /** Models that the request refers to and that have no price. */
   readonly unpricedModels: readonly string[];
 }
 
-/** Pages, minutes, and a conversation that upstream keeps are no bytes of the request. */
+/**
+ * Features whose size the request's bytes do not show: pages, minutes, and images. The same applies
+ * to a conversation that the provider stores.
+ */
 const UNMEASURABLE_FEATURES = ["documents", "audio", "vision"] as const;
-/** A server's loop of tools pauses after so many runs, where the request does not say how many there may be. */
+/**
+ * Number of tool runs after which a provider's tool loop pauses, if the request does not limit
+ * them.
+ */
 const DEFAULT_MAX_TOOL_RUNS = 10;
 
 const NO_TOOLS: readonly Unit[] = [];
 
-/** `capped`: a bound that is not there, or above the model's own, is set before anything is counted. */
+/**
+ * Measures the request. `capped`: sets an output limit before measuring, if the request has none or
+ * one above the model's own.
+ */
 export function measureRequest(
   call: HostCall,
   out: OutgoingRequest | null,
@@ -49,7 +58,8 @@ export function measureRequest(
   if (of.capped && facts.unreadableField !== undefined) rejectUnreadable(facts.unreadableField);
   const { features, media } = facts;
   const bytes = out?.toChunks()?.length ?? received.inputBytes;
-  // One conversation is read at a time, and what is not written may be many texts, each as long as the model reads.
+  // A conversation is limited by the model's context. An operation that generates no tokens may
+  // contain many texts, each as long as the context.
   const context = call.exchange.operationSpec.generatesTokens
     ? call.info.limits?.context
     : undefined;
@@ -74,7 +84,7 @@ export function measureRequest(
   };
 }
 
-/** The provider may read it, and the hold would be too small. */
+/** The provider may be able to read the field, and then the reservation would be too small. */
 const rejectUnreadable = (param: string): never =>
   fail(
     "invalid",
@@ -87,7 +97,10 @@ const rejectUncappable = (call: HostCall): never =>
     code: "uncappable",
   });
 
-/** Should the catalog be wrong about what a model writes at most, the budget still holds. */
+/**
+ * Adds an output limit to the request, so that the budget holds even if the catalog's output limit
+ * of the model is wrong. Returns whether the request changed.
+ */
 function setOutputCap(
   call: HostCall,
   out: OutgoingRequest,
@@ -104,7 +117,10 @@ function setOutputCap(
   return true;
 }
 
-/** An endpoint that sends by itself is given a request with the bound in it. */
+/**
+ * Sets the output limit for an endpoint that sends requests itself. It receives a request that
+ * contains the limit.
+ */
 function capNativeRequest(call: HostCall, survey: RequestFacts): RequestFacts {
   const { operationSpec } = call.exchange;
   if (!operationSpec.generatesTokens) return survey;
@@ -116,7 +132,10 @@ function capNativeRequest(call: HostCall, survey: RequestFacts): RequestFacts {
   return { ...survey, maxOutput: call.outputCap };
 }
 
-/** An endpoint that sends by itself is given the request, and what hooks made of it. */
+/**
+ * Analyzes the request that will be sent. An endpoint that sends requests itself receives the
+ * client's request with the changes of hooks.
+ */
 function analyzeOutgoing(call: HostCall, out: OutgoingRequest | null): RequestFacts {
   const { receivedBody, rewrittenRequest } = call.exchange["~"];
   const clientFacts = receivedBody!.facts;
@@ -137,7 +156,10 @@ function analyzeOutgoing(call: HostCall, out: OutgoingRequest | null): RequestFa
 type ReferencedModels = readonly [others: readonly AdditionalModel[], unpriced: readonly string[]];
 const NO_REFERENCED_MODELS: ReferencedModels = [[], []];
 
-/** `runs`: of tools that the provider runs, each of which may ask another model. */
+/**
+ * Returns prices of the other models that the request refers to. `runs`: maximum number of hosted
+ * tool runs, each of which may call another model.
+ */
 function priceReferencedModels(
   call: HostCall,
   { additionalModels }: RequestFacts,

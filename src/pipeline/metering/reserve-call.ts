@@ -18,7 +18,10 @@ import type { OutgoingRequest } from "../upstream/outgoing-request.ts";
 import type { CallTally } from "./call-tally.ts";
 import { priceTermsOf } from "./price-terms.ts";
 
-/** Every limit, every budget and the reserve row are one atomic store call, durable before a byte leaves. What is refused before that is thrown. */
+/**
+ * Reserves a call. Every limit, every budget, and the reserve row are written in one atomic store
+ * command, which is durable before any byte is sent. Throws if the request is rejected before that.
+ */
 export function reserveCall(
   call: HostCall,
   out: OutgoingRequest | null,
@@ -60,7 +63,8 @@ export function reserveCall(
     tools,
     additionalModels,
     output: survey.maxOutput,
-    // Under a hard budget the bound that was found is sent, and a larger one than the catalog's may be read.
+    // Under a hard budget, the request's output limit is sent as it is, and the provider may accept
+    // one above the catalog's limit.
     modelMaxOutput:
       budgetMode === "hard" && survey.maxOutput !== undefined
         ? undefined
@@ -120,7 +124,7 @@ export function reserveCall(
   );
 }
 
-/** Rejects what no field that is sent bounds. */
+/** Throws if no field of the request limits its cost. */
 function rejectUnboundedCost(call: HostCall, ask: HoldRequest): void {
   const unbounded = findUnboundedUsage(ask);
   if (unbounded)
@@ -131,7 +135,7 @@ function rejectUnboundedCost(call: HostCall, ask: HoldRequest): void {
     );
 }
 
-/** A budget cannot be kept where a part of the bill can only be guessed. */
+/** Throws if a part of the bill could only be estimated, because a budget could not be enforced. */
 function rejectUnpricedUnit(
   call: HostCall,
   { unpricedUnits, unknownTier }: HoldEstimate,
@@ -157,7 +161,7 @@ function rejectUnpricedUnit(
   );
 }
 
-/** The line that is missing, as an operator writes it. */
+/** Returns the missing price as a line of gateway.yaml. */
 function priceConfigHint(call: HostCall): string {
   const [price, what] = call.exchange.operationSpec.pricingHint;
   return (
@@ -188,7 +192,7 @@ function amountToClaim(
     case "characters":
     case "seconds":
       return BigInt(Math.ceil(estimatedUnits(ask, limit.unit)));
-    // What a model looks up by itself shows when it has.
+    // Searches that a model starts itself are known only afterwards.
     case "searches":
       return BigInt(Math.ceil(ask.exactUsage?.searches ?? 0));
     case "nano_usd":

@@ -1,5 +1,5 @@
-// The end of a call, in one place: what it used and cost, its record, its row in the ledger, and a line in the log where the
-// ledger does not take it.
+// Ends a call: its usage and cost, its record, and its ledger row. If the ledger does not accept
+// the row, a log line contains it.
 import { setTimeout as sleep } from "node:timers/promises";
 import { wallClock } from "../../lib/time/wall-clock.ts";
 import type { Fault } from "../../model/error.ts";
@@ -11,10 +11,10 @@ import type { HostCall } from "../exchange/call.ts";
 import type { Stamped } from "./ledger.ts";
 import type { CallTally } from "./call-tally.ts";
 
-/** A ledger that takes longer than this to settle keeps no client waiting. */
+/** Maximum time in milliseconds that a client waits for the ledger to settle. */
 export const SETTLE_TIMEOUT_MS = 2_000;
 
-/** Settles a call once: it came to its finish, or a fault cut it off. Never rejects. */
+/** Settles a call once, with its finish reason or with the fault that ended it. Never rejects. */
 export function settleCall(
   tally: CallTally,
   { finish, fault }: { finish?: FinishReason; fault?: Fault },
@@ -32,7 +32,10 @@ export function settleCall(
   return row;
 }
 
-/** Records are in order, and the last one is that of the call which answered or whose failure the client is told. */
+/**
+ * Adds a record in order. The last record must be that of the call that answered, or whose failure
+ * the client receives.
+ */
 function addCallRecord({ isSuperseded, exchange }: HostCall, record: CallRecord): void {
   const { callRecords, lastCall } = exchange["~"];
   const belongsBeforeLast =
@@ -41,7 +44,7 @@ function addCallRecord({ isSuperseded, exchange }: HostCall, record: CallRecord)
   else callRecords.push(record);
 }
 
-/** The record of a call that a hook answered, and whose provider was not asked. */
+/** Returns the record of a call that a hook answered without calling the provider. */
 export const createUncalledRecord = ({
   attemptId,
   n,
@@ -61,7 +64,10 @@ export const createUncalledRecord = ({
   ms: { total: Math.round(performance.now() - startedAt) },
 });
 
-/** Settles such a call: nothing was used, nothing is billed, and the row says by what it was answered. Never rejects. */
+/**
+ * Settles a call that a hook answered. Nothing was used and nothing is billed. The row's outcome is
+ * "middleware". Never rejects.
+ */
 export function settleHookResponse(tally: CallTally, finish: FinishReason): Promise<void> {
   const { call } = tally;
   const record = createUncalledRecord(call);
@@ -80,7 +86,7 @@ export function settleHookResponse(tally: CallTally, finish: FinishReason): Prom
   return row;
 }
 
-/** Its row; never rejects. */
+/** Writes the settle row. Never rejects. */
 export function writeSettleRow(
   call: HostCall,
   command: Stamped<Settle>,
@@ -94,6 +100,6 @@ export function writeSettleRow(
     );
 }
 
-/** As long as a client waits for it. */
+/** Waits for a row, for at most the time that a client may wait. */
 export const waitForRow = (row: Promise<void>): Promise<void> =>
   Promise.race([row, sleep(SETTLE_TIMEOUT_MS, undefined, { ref: false })]);

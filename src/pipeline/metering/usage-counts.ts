@@ -1,4 +1,5 @@
-// Counts of one call: what its request decided, what upstream reported of it, and whether that is all.
+// Combines the counts of one call from its request and from the provider's reports, and checks
+// whether they are complete.
 import type { Price } from "../../model/facts.ts";
 import {
   inputTokens,
@@ -12,7 +13,10 @@ import {
 import type { Opt } from "../../model/values.ts";
 import type { OperationSpec } from "../../model/operations/operation-spec.ts";
 
-/** Whether a report has all units of a measure of this work, and something that the price has a line for. */
+/**
+ * Whether a report contains all units by which this operation is measured, and a unit that the
+ * price has a line for.
+ */
 export const isComplete = (
   usage: Usage,
   { completeUnitSets }: OperationSpec,
@@ -21,7 +25,7 @@ export const isComplete = (
   completeUnitSets.some((units) => units.every((unit) => usage[unit] !== undefined)) &&
   (!price || hasPriceLine(usage, price));
 
-/** A report of nothing is one that every price covers. */
+/** Whether the price has a line for a reported unit. Every price covers a report of nothing. */
 function hasPriceLine(usage: Usage, price: Price): boolean {
   let used = false;
   for (const unit of UNITS)
@@ -36,8 +40,8 @@ const pricesUnit = ({ lines }: Price, unit: Unit): boolean =>
   lines.some((line) => line.unit === unit);
 
 /**
- * The larger of two cumulative reports: of what was read, of what was written, and of each piece. A report that falls back is a
- * mistake of the provider's, not a discount.
+ * Returns the larger of two cumulative reports, separately for input, output, and each independent
+ * unit. A decreasing report is an error of the provider, not a discount.
  */
 export function mergeReports(before: Usage, now: Usage): Usage {
   const merged: { -readonly [U in Unit]?: Opt<number> } = mergeUsage(before, now);
@@ -61,8 +65,9 @@ const INPUT_UNITS: readonly Unit[] = UNITS.filter(
 );
 
 /**
- * What the request decided and upstream did not report, where the price has lines for it. Without a price it is what makes a
- * report whole: such a call is counted, and only its price is not known.
+ * Adds counts that the request determines and the provider did not report, if the price has lines
+ * for them. Without a price, these counts complete the report: such a call is counted, and only its
+ * cost is unknown.
  */
 export function addRequestCounts(
   usage: Usage,
@@ -78,13 +83,16 @@ export function addRequestCounts(
   return both;
 }
 
-/** One run of each hosted tool that was asked for, and whose runs neither upstream nor the protocol counts. */
+/**
+ * Returns one run for each requested hosted tool whose runs neither the provider nor the protocol
+ * counts.
+ */
 export function assumeToolRuns(
   usage: Usage,
   requestedTools: readonly Unit[] = [],
   countedTools: readonly Unit[] = [],
 ): Usage | undefined {
-  // Most requests ask for no hosted tool.
+  // Most requests use no hosted tool.
   if (requestedTools.length === 0) return undefined;
   const missing = requestedTools.filter(
     (unit) => usage[unit] === undefined && !countedTools.includes(unit),
