@@ -5,7 +5,10 @@ import { referencedFeatures, hostedToolFeatures, findReferences } from "../refer
 import { analyzeCost } from "../cost-analysis.ts";
 import { isObject, asList, asNumber } from "../json-values.ts";
 
-/** One look over the body, in both modes: what a model must be able to do, and what upstream would keep. */
+/**
+ * Analyzes a request in both modes: the features that the model needs and the state that the
+ * provider would store.
+ */
 export function analyze(body: Body): RequestFacts {
   const named = findReferences(body);
   const features = referencedFeatures(named);
@@ -34,7 +37,10 @@ export function analyze(body: Body): RequestFacts {
   };
 }
 
-/** Blocks whose bytes are what is read. Of what is newer than us, only upstream knows how much there is to read. */
+/**
+ * Block types whose size in bytes indicates the number of input tokens. For unknown block types,
+ * only the provider knows how much input they contain.
+ */
 const WORDS: ReadonlySet<string> = new Set([
   "text",
   "thinking",

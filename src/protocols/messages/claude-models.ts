@@ -1,10 +1,13 @@
-// What Anthropic's models take of this wire, wherever they are reached: at Anthropic, and at the clouds that serve them. By the names
-// that Anthropic has for them.
+// Traits of Anthropic's models, both at Anthropic and at clouds that serve them. Models are
+// identified by the names that Anthropic uses.
 import type { MessagesDialect } from "./dialect.ts";
 
 const LOW_TO_HIGH = ["low", "medium", "high"];
 
-/** How each family is asked to think, and what it refuses. What is newer than this list is taken to be like the newest. */
+/**
+ * Thinking mode and rejected fields per model family. A model that is newer than this list is
+ * treated like the newest family.
+ */
 export const claude: MessagesDialect = {
   thinking: "adaptive",
   efforts: [...LOW_TO_HIGH, "xhigh", "max"],

@@ -1,4 +1,4 @@
-// The words of this wire and their canonical counterparts.
+// Names in this protocol and their counterparts in the common form.
 import { fail } from "../../model/error.ts";
 import { createSourceMemory } from "../source-memory.ts";
 import { isObject } from "../json-values.ts";
@@ -8,10 +8,13 @@ import type { Json, Opt } from "../../model/values.ts";
 
 export const ID = "messages";
 
-/** A turn or a block that says more than the common vocabulary can. */
+/**
+ * Remembers the original JSON of a turn or block that contains more than the common form can
+ * express.
+ */
 export const { remember: rememberSource, sourceOf } = createSourceMemory();
 
-/** Top-level fields with a canonical place. */
+/** Top-level fields that the common form can express. */
 const CANONICAL = [
   "model",
   "messages",
@@ -32,7 +35,7 @@ const CANONICAL = [
   "cache_control",
 ] as const;
 
-/** Known to this protocol or a beta of it and to no other: they ride in `ext.messages`. */
+/** Fields that only this protocol or one of its betas has. They are kept in `ext.messages`. */
 export const PROTOCOL_FIELDS = [
   "billing_policy",
   "compaction",
@@ -58,11 +61,11 @@ export const KNOWN_TOP_LEVEL_FIELDS: ReadonlySet<string> = new Set<string>([
   ...PROTOCOL_FIELDS,
 ]);
 
-/** All that this wire knows, in any dialect of it. */
+/** Returns whether any dialect of this protocol has the field. */
 export const knowsField = (field: string): boolean =>
   KNOWN_TOP_LEVEL_FIELDS.has(field) || isMultiplierField(field);
 
-/** All that a request to count tokens may carry. */
+/** Fields that a token count request may contain. */
 export const TOKEN_COUNT_FIELDS: ReadonlySet<string> = new Set([
   "model",
   "messages",
@@ -88,7 +91,7 @@ const FINISH_REASONS: Record<string, FinishReason> = {
   pause_turn: "pause",
 };
 
-/** A reason that is newer than us keeps its name in `detail`. */
+/** Returns the finish reason. The name of an unknown reason is kept in `detail`. */
 export const parseFinishReason = (stop: string): { reason: FinishReason; detail?: string } => {
   const reason = Object.hasOwn(FINISH_REASONS, stop) ? FINISH_REASONS[stop] : undefined;
   return reason ? { reason } : { reason: "other", detail: stop };
@@ -106,15 +109,16 @@ const WIRE_REASONS: Record<FinishReason, string> = {
   other: "end_turn",
 };
 
-/** What the answer holds, apart from its end. */
+/** What a response contains, without its finish reason. */
 export interface ResponseContents {
   hasCalls: boolean;
   hasRefusal: boolean;
 }
 
 /**
- * Calls that wait for the client are `tool_use`, whatever the upstream named it: clients run tools on nothing else. A
- * refusal in words has no block of its own here, so the end tells of it.
+ * Returns the `stop_reason`. If calls are waiting for the client, the reason is `tool_use`,
+ * whatever the provider reported, because clients run tools only then. A refusal in text has no
+ * block type here, so the reason is `refusal`.
  */
 export const formatFinishReason = (
   { reason, detail }: { reason: FinishReason; detail?: Opt<string> },
@@ -126,7 +130,7 @@ export const formatFinishReason = (
   return hasRefusal ? "refusal" : WIRE_REASONS[reason];
 };
 
-/** What a refusal may be filed under; anything else that is said of it is an explanation. */
+/** Categories of a refusal. Any other detail is an explanation. */
 export const REFUSAL_CATEGORIES: ReadonlySet<string> = new Set([
   "cyber",
   "bio",
@@ -146,6 +150,9 @@ const CITATIONS: ReadonlySet<unknown> = new Set([
   "web_search_result_location",
 ]);
 
-/** Others cannot be said here: they lack what this wire's clients look a citation up by. */
+/**
+ * Whether a citation has this protocol's form. Others cannot be expressed here, because they lack
+ * the location by which clients resolve a citation.
+ */
 export const isNativeCitation = (citation: Json): boolean =>
   isObject(citation) && CITATIONS.has(citation["type"]);

@@ -1,37 +1,52 @@
-// What differs between backends that speak this wire. Data, so that a provider row can be written without code; where
-// models of one provider differ, `of` says how.
+// Differences between backends that use this protocol. A dialect is plain data, so a provider can
+// be defined without code. If models of one provider differ, each entry of `models` names them in
+// `of`.
 import { matchesGlob } from "../../lib/glob.ts";
 
 export interface MessagesTraits {
   /**
-   * How a model is told to think. adaptive: `adaptive` and an effort, can be switched off · always: the same, cannot
-   * be switched off · budget: `enabled` with a token budget · none: not at all.
+   * How thinking is requested.
+   * - `adaptive`: type `adaptive` with an effort, and can be disabled
+   * - `always`: type `adaptive` with an effort, and cannot be disabled
+   * - `budget`: type `enabled` with a token budget
+   * - `none`: thinking is not supported
    */
   thinking?: "adaptive" | "always" | "budget" | "none";
-  /** Efforts it knows, from low to high. */
+  /** Supported effort levels, from low to high. */
   efforts?: readonly string[];
-  /** Which of temperature, top_p and top_k it takes: all of them, temperature or top_p but not both, or none. */
+  /**
+   * Which of `temperature`, `top_p`, and `top_k` the model accepts: all, either `temperature` or
+   * `top_p`, or none.
+   */
   sampling?: "all" | "either" | "none";
-  /** Takes the role `system` inside `messages`. */
+  /** Whether `messages` may contain the role `system`. */
   systemMessages?: boolean;
-  /** Takes `strict` on tools. */
+  /** Whether tools may have `strict`. */
   strictTools?: boolean;
-  /** Fills in for a `max_tokens` that the client did not give, where the catalog does not know the model's own. */
+  /**
+   * Default for `max_tokens` if the client sets none and the catalog has no limit for the model.
+   */
   maxTokens?: number;
 }
 
 export interface MessagesDialect extends MessagesTraits {
-  /** Whose signatures are native here. Those of Anthropic's own platforms are one family. */
+  /** Origin whose signatures are valid here. Anthropic's own platforms share one origin. */
   signer?: string;
-  /** Takes unsigned thinking back. */
+  /** Whether the backend accepts unsigned thinking in the conversation. */
   acceptsUnsignedThinking?: boolean;
-  /** Knows beta features: `anthropic-beta` and `?beta=true` reach it. */
+  /**
+   * Whether the backend supports beta features. If so, `anthropic-beta` and `?beta=true` are
+   * forwarded.
+   */
   betas?: boolean;
-  /** Has an endpoint that counts tokens. */
+  /** Whether the backend has an endpoint that counts tokens. */
   countsTokens?: boolean;
-  /** Top-level fields that it answers with an error. */
+  /** Top-level fields that the backend rejects with an error. */
   dropFields?: readonly string[];
-  /** Where models differ: the last that fits adds to what stands above it. One `*` stands for anything. */
+  /**
+   * Traits of individual models. Every matching entry overrides the traits before it. One `*` in a
+   * pattern matches any text.
+   */
   models?: readonly (MessagesTraits & { of: readonly string[] })[];
 }
 

@@ -1,7 +1,8 @@
-// The messages protocol, `POST /v1/messages`: what Anthropic's SDKs and Claude Code speak, and some fourteen backends.
-// Frontends use its server half, providers its client half; `server/` and `client/` hold one file for each word of the
-// contract. Pure: no I/O, no clock, nothing remembered between two methods. May import: model, plugin (types), and the
-// tools its neighbours lend.
+// The messages protocol, `POST /v1/messages`, as used by Anthropic's SDKs, Claude Code, and about
+// 14 backends. Frontends use its server half, providers its client half. `server/` and `client/`
+// contain one file per function of the protocol contract. Pure: no I/O, no clock, and no state
+// between two method calls. May import: model, plugin (types), and the shared tools of other
+// protocols.
 import { chatOperation } from "../../model/operations/chat-operation.ts";
 import type { JSONSchema } from "json-schema-to-ts";
 import schema from "../../../schemas/messages.request.json" with { type: "json" };
@@ -30,13 +31,16 @@ import { ID, knowsField } from "./constants.ts";
 export { claude } from "./claude-models.ts";
 export type { MessagesDialect, MessagesTraits } from "./dialect.ts";
 
-/** What a count and a message both need: the frontend asks for `max_tokens` where there is something to bound. */
+/**
+ * Schema shared by messages and token counts. The frontend requires `max_tokens` only where there
+ * is output to limit.
+ */
 const shared = {
   ...schema,
   required: schema.required.filter((field) => field !== "max_tokens"),
 } as unknown as JSONSchema;
 
-/** What Anthropic reads of its own clients; for other backends only the version means something. */
+/** Request headers that Anthropic's API reads. For other backends only the version matters. */
 const REQUEST = [
   "anthropic-version",
   "anthropic-beta",

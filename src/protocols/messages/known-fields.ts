@@ -1,4 +1,4 @@
-// What a client's body is known to say below the top.
+// Known members of a client's request below the top level.
 import { shapeByName, valueFields, type KnownFields, type FieldShape } from "../unknown-fields.ts";
 import { asText } from "../json-values.ts";
 
@@ -10,7 +10,7 @@ const SOURCES: KnownFields = {
 };
 const SOURCE: FieldShape = (source) => shapeByName(SOURCES, source["type"]);
 
-/** A block that is newer than us is opaque, and goes as a whole or not at all. */
+/** A block of an unknown type is opaque. It is sent whole or not at all. */
 const BLOCK: FieldShape = (block) => shapeByName(BLOCKS, block["type"]);
 
 const BLOCKS: KnownFields = {
@@ -45,7 +45,8 @@ const BLOCKS: KnownFields = {
 export const KNOWN_FIELDS: KnownFields = {
   messages: { role: null, content: BLOCK },
   system: BLOCK,
-  // What a function says beside what all know stands in the tool itself; what is typed goes as a whole.
+  // Members of a function tool that only this protocol has are kept in the tool itself. A tool with
+  // a `type` is sent whole.
   tools: (tool) =>
     asText(tool["type"])?.startsWith("web_search_")
       ? {
@@ -58,7 +59,7 @@ export const KNOWN_FIELDS: KnownFields = {
       ? valueFields("type name disable_parallel_tool_use")
       : null,
   thinking: valueFields("type budget_tokens display"),
-  // The configuration's own strangers ride with it.
+  // Unknown members of `output_config` are sent with it.
   output_config: (config) =>
     Object.fromEntries(Object.keys(config).map((key) => [key, key === "format" ? FORMAT : null])),
   output_format: (format) => (format["type"] === "json_schema" ? valueFields("type schema") : null),

@@ -1,10 +1,10 @@
-// Runs of server tools in a message: each begins with a block of its own. Reports count searches and fetches, and not every backend
-// of this wire has them.
+// Counts runs of server tools in a message. Each run begins with its own block. Usage reports count
+// only searches and fetches, and not all backends of this protocol report them.
 import type { Unit, Usage } from "../../model/usage.ts";
 import type { JsonObject } from "../../model/values.ts";
 import { isObject, asText } from "../json-values.ts";
 
-/** Units whose runs a message tells. */
+/** Units of tool runs that a message reveals. */
 export const COUNTED_TOOL_UNITS: readonly Unit[] = [
   "searches",
   "fetches",
@@ -17,7 +17,7 @@ const CODE: ReadonlySet<string> = new Set([
   "bash_code_execution",
   "text_editor_code_execution",
 ]);
-/** Billed by their tokens alone. */
+/** Tools that are billed only by their tokens. */
 const UNBILLED_TOOLS: ReadonlySet<string> = new Set([
   "advisor",
   "tool_search_tool_bm25",
@@ -27,10 +27,12 @@ const UNBILLED_TOOLS: ReadonlySet<string> = new Set([
 export class MessagesToolCounts {
   readonly #runs: { [unit in Unit]?: number } = {};
   #ranCode = false;
-  /** Code that filters what a search found is not billed. */
+  /** Whether code ran to filter search results, which is not billed. */
   #filters = false;
 
-  /** Called once for each block that begins. Whether it adds to what is known to be billed. */
+  /**
+   * Called once for each block that begins. Returns whether the block changes the billed counts.
+   */
   block(block: JsonObject): boolean {
     if (block["type"] !== "server_tool_use") return false;
     const { caller } = block;
@@ -38,17 +40,20 @@ export class MessagesToolCounts {
     this.#filters ||=
       isObject(caller) && (asText(caller["type"]) ?? "").startsWith("code_execution");
     if (UNBILLED_TOOLS.has(name)) return false;
-    // Whether it only filters is known at the end.
+    // Whether code only filters results is known at the end.
     if (CODE.has(name)) return !(this.#ranCode = true);
     return this.#add(UNITS.get(name) ?? "tool_runs");
   }
 
-  /** Runs so far, and of those that a report has counted the larger number. */
+  /** Returns the runs so far. If a report has counted a unit too, the larger number is used. */
   current(reported: Usage): Usage {
     return most(this.#runs, reported, Object.keys(this.#runs));
   }
 
-  /** A report, with the runs that it does not have. All code of a message runs in one container. */
+  /**
+   * Returns a report with the runs that it lacks. All code in a message runs in one container, so
+   * it counts as one session.
+   */
   final(reported: Usage): Usage {
     const code = this.#ranCode && !this.#filters && { code_sessions: 1 };
     const runs = { ...this.#runs, ...code };

@@ -1,4 +1,4 @@
-// Token counts. This wire's `input_tokens` leaves caches out, which is how canonical units have it too.
+// Token counts. `input_tokens` of this protocol excludes cached tokens, as the common units do.
 import type { UsageReport } from "../../model/event.ts";
 import { inputTokens, outputTokens, type Unit, type Usage } from "../../model/usage.ts";
 import type { JsonObject, Opt } from "../../model/values.ts";
@@ -7,7 +7,10 @@ import { isObject, asText } from "../json-values.ts";
 
 type Counts = { -readonly [U in Unit]?: Opt<number> };
 
-/** No message has a billion tokens; negative and broken counts have been seen. What cannot be meant was not said. */
+/**
+ * Largest plausible count. No message has a billion tokens, but backends have sent negative and
+ * broken counts. Implausible counts are treated as missing.
+ */
 const MOST = 1e9;
 
 const count = (value: unknown): number | undefined =>
@@ -19,8 +22,9 @@ const atMost = (part: number | undefined, whole: number | undefined): number | u
   part !== undefined && whole !== undefined ? Math.min(part, whole) : part;
 
 /**
- * Cumulative for the whole message, in `message_start`, in `message_delta` and in a whole answer alike. Only the first
- * and the last tell how long caches live; what was `earlier` said of that still holds.
+ * Parses usage. In `message_start`, `message_delta`, and whole responses it is cumulative for the
+ * whole message. Only the first and the last report contain the cache lifetimes, so those of
+ * `earlier` stay valid.
  */
 export function usageOf(raw: JsonObject, earlier: Usage = {}): Usage {
   const split = isObject(raw["cache_creation"]) ? raw["cache_creation"] : {};
@@ -46,8 +50,9 @@ export function usageOf(raw: JsonObject, earlier: Usage = {}): Usage {
 }
 
 /**
- * What a report says is to be paid, by model. With `iterations` the report covers only the last sampling: what
- * compaction, a declined model or an advisor used stands in its own entry, at its own model's price.
+ * Returns the billed usage per model. If a report has `iterations`, its totals cover only the last
+ * sampling. The usage of compaction, a declined model, or an advisor is in its own entry, at the
+ * price of that entry's model.
  */
 export function parseBilledUsage(
   raw: JsonObject,
@@ -72,7 +77,8 @@ export function parseBilledUsage(
     sums.set(of, add(sums.get(of) ?? {}, usageOf(entry)));
     if (entry["type"] === "message" || entry["type"] === "fallback_message") last = of;
   }
-  // Details such as thinking and searches stand in the report only; counts it has and entries lack are its own.
+  // Details such as thinking and searches are only in the report. Counts that the entries lack
+  // belong to the report's own model.
   sums.set(last, most(whole.usage, sums.get(last) ?? {}));
   return [...sums].map(([of, usage]) => ({ ...whole, usage, model: of }));
 }
@@ -89,15 +95,18 @@ const most = (a: Usage, b: Usage): Usage => {
   return max;
 };
 
-/** What the first event reports: of the output only a placeholder, which no client should pay for when the stream is cut. */
+/**
+ * Returns the usage of the first event without its output counts. These are placeholders, and a
+ * client must not be billed for them if the stream is truncated.
+ */
 export function startUsage(raw: JsonObject): JsonObject {
   const { output_tokens: _output, output_tokens_details: _details, ...read } = raw;
   return read;
 }
 
 /**
- * Every key is there, as SDKs expect; what was not reported is null, as their types allow, and never a zero. Where they
- * expect a number there is one.
+ * Encodes usage with every key, as SDKs expect. Unreported values are null where the SDK types
+ * allow it, never 0. Keys that must be numbers are numbers.
  */
 export function usageTo(usage: Usage): JsonObject {
   const brief = sum(usage.cache_write_5m, usage.cache_write_30m);

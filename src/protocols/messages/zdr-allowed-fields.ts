@@ -1,4 +1,5 @@
-// What of a request may leave under Service-ZDR: read in Anthropic's documentation, and in what its SDKs and Claude Code send.
+// Request fields that may be sent under `Service-ZDR`, reviewed against Anthropic's documentation
+// and the requests of its SDKs and Claude Code.
 import type { AllowedContent, FieldAllowlist, AllowedFields } from "../../plugin/index.ts";
 import { freeTextFields, valueFields } from "../references/index.ts";
 
@@ -26,13 +27,16 @@ const OWN_TOOL: AllowedFields = {
   ...valueFields("name description strict defer_loading eager_input_streaming allowed_callers"),
   ...freeTextFields("input_schema input_examples"),
 };
-/** Its provider wrote what it takes, and the client runs it. */
+/** Tools that the provider defines and the client runs. */
 const TYPED: AllowedFields = {
   ...OWN_TOOL,
   ...valueFields("max_characters display_width_px display_height_px display_number enable_zoom"),
 };
 
-/** What runs elsewhere is told apart by the policies of providers: here stands what it may say. */
+/**
+ * Fields of a hosted tool's declaration that are allowed. Whether the tool may run is decided by
+ * the data policy of the provider.
+ */
 const TOOL: AllowedContent = [
   "custom",
   {
@@ -51,7 +55,7 @@ const TOOL: AllowedContent = [
   },
 ];
 
-/** What a tool that ran elsewhere said stands in the conversation as its words. */
+/** The output of a hosted tool in the conversation is free text. */
 const RECORD = "free";
 
 const TYPES: { readonly [type: string]: AllowedFields | "free" } = {
@@ -147,13 +151,15 @@ export const ZDR_ALLOWED_FIELDS: FieldAllowlist = [
 ];
 
 /**
- * Headers that may leave, with the values that were reviewed: versions, and betas that change how a request is read or answered. Betas
- * whose feature keeps something elsewhere (files, batches, code execution, skills, MCP connectors, agents, memory, profiles) are left out,
- * and so are betas of which no public page says what they keep.
+ * Headers that may be sent, with their reviewed values: versions, and betas that change how a
+ * request is read or answered. Two groups of betas are excluded. The first are betas whose feature
+ * stores data: files, batches, code execution, skills, MCP connectors, agents, memory, and
+ * profiles. The second are betas whose data retention no public page documents.
  *
  * Sources, read on 2026-11-28: the type `AnthropicBeta` of @anthropic-ai/sdk 1.12.0, and
- * platform.claude.com/docs/en/build-with-claude/api-and-data-retention. A test holds this list against that type. Four values are not in
- * it: `advanced-tool-use` (docs on tool use; its hosted tools are reviewed as tools), and `claude-code`, `effort`, and
+ * platform.claude.com/docs/en/build-with-claude/api-and-data-retention. A test compares this list
+ * with that type. Four values are not in the type. One is `advanced-tool-use`, from the docs on
+ * tool use, whose hosted tools are reviewed as tools. The others are `claude-code`, `effort`, and
  * `fine-grained-tool-streaming`, which Claude Code sends.
  */
 export const ZDR_ALLOWED_HEADERS: { readonly [header: string]: readonly string[] } = {

@@ -1,5 +1,6 @@
-// Canonical blocks as this wire's upstreams take them. What it has no word for is refused where the model would see
-// something else than the client wrote, and declared as lost where it would only be less well informed.
+// Encodes blocks of the common form for providers. Content that this protocol cannot express is
+// rejected if the model would see something other than the client wrote. It is reported as a
+// translation warning if the model would only have less information.
 import { fail } from "../../../model/error.ts";
 import type { Block, Media } from "../../../model/request.ts";
 import type { Json, JsonObject } from "../../../model/values.ts";
@@ -19,7 +20,7 @@ export interface MessagesEncoding {
 export const failUnsupported = (what: string, param: string, code = "unsupported_content"): never =>
   fail("unsupported", `${what} cannot be sent to a messages endpoint.`, { param, code });
 
-/** The blocks of one turn of the user or the assistant; nothing for those that have nothing to say here. */
+/** Encodes the blocks of one user or assistant turn. Blocks with nothing to send are omitted. */
 export function blocksTo(
   blocks: readonly Block[],
   role: "user" | "assistant",
@@ -83,7 +84,7 @@ function textTo(
   cache: JsonObject,
   e: MessagesEncoding,
 ): JsonObject | undefined {
-  // An empty text block is an error here, and says nothing anywhere.
+  // This protocol rejects empty text blocks, and they carry no information.
   if (block.text === "") return undefined;
   const citations = block.citations?.filter(isNativeCitation) ?? [];
   if (citations.length < (block.citations?.length ?? 0)) e.of.reportLoss("citations", "dropped");
@@ -95,7 +96,10 @@ function textTo(
   };
 }
 
-/** Proofs go back to the provider that made them. Reasoning that another signed is forgotten: after a change of model that is what should happen. */
+/**
+ * Encodes reasoning. A proof is sent only to the provider that made it. Reasoning that another
+ * provider signed is dropped, which is the intended behavior after a model change.
+ */
 function reasoningTo(
   { proof, text, summary }: Extract<Block, { type: "reasoning" }>,
   { settings: { signer, acceptsUnsignedThinking } }: MessagesEncoding,
@@ -134,7 +138,7 @@ function documentSource(media: Media, path: string): JsonObject {
   return { type: "base64", media_type: mime, data: toBase64(media) };
 }
 
-/** Ids never cross vendors: an id of another vendor names no file here, or a wrong one. */
+/** Rejects file IDs of another vendor, which would refer to no file here or to a wrong one. */
 const fileSource = ({ fileId, origin }: { fileId: string; origin: string }, path: string) =>
   origin === ID
     ? { type: "file", file_id: fileId }
@@ -187,7 +191,7 @@ function opaqueTo(
     e.of.reportLoss(`${path}.${block.origin}`, "approximated", "shown_as_text");
     return { type: "text", text: block.text };
   }
-  // What another vendor's hosted tool did is history: the answer that followed says what came of it.
+  // The hosted tool call of another vendor is history. The response after it contains the outcome.
   if (role === "assistant") {
     e.of.reportLoss(`${path}.${block.origin}`, "dropped", "hosted_history");
     return undefined;
@@ -197,7 +201,10 @@ function opaqueTo(
 
 const LONG = /^(?:30m|1h|12h|24h)$/;
 
-/** Every mark becomes this wire's own; how long it asks to live is rounded to what there is. */
+/**
+ * Encodes a cache mark in this protocol's form. The lifetime is rounded to one that the protocol
+ * has.
+ */
 export function cacheTo(cache: Json | undefined, e: MessagesEncoding): JsonObject {
   if (!isObject(cache)) return {};
   if (cache["type"] === "ephemeral") return { cache_control: cache };

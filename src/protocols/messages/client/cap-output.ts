@@ -1,4 +1,5 @@
-// The output's bound; thinking lies inside it, and goes where there is no room for it.
+// Lowers the output limit. The thinking budget is part of it, so thinking is reduced, or disabled
+// if it no longer fits.
 import type { Outgoing } from "../../../plugin/outgoing.ts";
 import { isObject } from "../../json-values.ts";
 

@@ -1,4 +1,4 @@
-// What `count_tokens` is answered with.
+// Decodes the response of `count_tokens`.
 import { fail } from "../../../model/error.ts";
 import { isObject } from "../../json-values.ts";
 

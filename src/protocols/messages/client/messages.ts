@@ -1,4 +1,5 @@
-// The conversation as this wire wants it: roles take turns, and what tools answered stands first in the very next turn.
+// Encodes the conversation in the form that this protocol requires. Roles alternate, and tool
+// results come first in the turn after the calls.
 import { fail } from "../../../model/error.ts";
 import type { Block, ChatRequest, Turn } from "../../../model/request.ts";
 import type { Json, JsonObject } from "../../../model/values.ts";
@@ -9,7 +10,7 @@ import { sourceOf } from "../constants.ts";
 interface Message {
   role: string;
   content: JsonObject[];
-  /** As it came, when it says more than role and content. */
+  /** The original message, if it has members other than role and content. */
   raw?: JsonObject;
 }
 
@@ -31,7 +32,7 @@ export function messagesTo(r: ChatRequest, e: MessagesEncoding): Json[] {
   const messages: Message[] = [];
   let open: Message | undefined;
   let empty = false;
-  /** The first turn that no whole message has said already. */
+  /** Index of the first turn that no whole message has covered yet. */
   let next = 0;
   const say = (role: string, content: JsonObject[]): void => {
     if (content.length === 0) return;
@@ -68,13 +69,16 @@ export function messagesTo(r: ChatRequest, e: MessagesEncoding): Json[] {
   return messages.map((message) => message.raw ?? orderToolResults(message));
 }
 
-/** A message with fields that are newer than us goes back as it came, if what it said is untouched. */
+/** Returns the original message if it has unknown fields and its turns are unchanged. */
 function wholeMessage(turns: readonly Turn[], at: number): MessageTurns | undefined {
   const whole = sourceOf<MessageTurns>(turns[at]!);
   return whole?.turns.every((turn, i) => turns[at + i] === turn) ? whole : undefined;
 }
 
-/** Models that know no system role inside the conversation read it as the user's, in a wrapper they are trained on. */
+/**
+ * Encodes a system turn inside the conversation. A model that does not support the role there
+ * receives a user turn, in a wrapper that models are trained on.
+ */
 function system(
   turn: Turn,
   path: string,
@@ -94,7 +98,10 @@ function system(
   );
 }
 
-/** Results first, and the last one for each call: two answers to one call are an error here. */
+/**
+ * Puts tool results first and keeps the last one for each call. This protocol rejects two results
+ * for one call.
+ */
 function orderToolResults({ role, content }: Message): JsonObject {
   if (role !== "user") return { role, content };
   const results = new Map<unknown, JsonObject>();

@@ -1,4 +1,4 @@
-// One block of an upstream's message while it grows.
+// One block of a provider's message while it is being received.
 import { parseShallow } from "../../../lib/json/json-scanner.ts";
 import { fail } from "../../../model/error.ts";
 import type { Json, JsonObject } from "../../../model/values.ts";
@@ -7,13 +7,13 @@ import { isObject, asText } from "../../json-values.ts";
 export interface OpenMessageBlock {
   index: number;
   kind: "text" | "reasoning" | "call" | "opaque";
-  /** Something was said in it. */
+  /** Whether the block has received any text. */
   hasText: boolean;
   signature: string;
   redacted: string | undefined;
-  /** What stood in the start of a call in place of deltas. */
+  /** Input from the start event of a call, which some providers send in place of deltas. */
   input: Json | undefined;
-  /** An opaque block while it grows. */
+  /** Members of an opaque block received so far. */
   raw: Record<string, Json>;
   json: string;
 }
@@ -29,14 +29,17 @@ export const openBlock = (block: JsonObject): OpenMessageBlock => ({
   json: "",
 });
 
-/** A call that only the client can answer. */
+/** Whether only the client can answer this call. */
 export const isClientCall = (block: JsonObject): boolean => {
   const { caller, toolset_name: toolset } = block;
   if (toolset) return false;
   return !isObject(caller) || caller["type"] === "direct";
 };
 
-/** Strings grow, everything else is replaced: so every delta of a block that is newer than us finds its place. */
+/**
+ * Appends a delta to an opaque block. Strings are concatenated and other values are replaced, so
+ * deltas of unknown block types can be applied.
+ */
 export function appendDelta(open: OpenMessageBlock, delta: JsonObject): void {
   if (delta["type"] === "input_json_delta") {
     open.json += asText(delta["partial_json"]) ?? "";
@@ -53,7 +56,7 @@ export function appendDelta(open: OpenMessageBlock, delta: JsonObject): void {
   }
 }
 
-/** What a block that only this wire knows was called with. */
+/** Parses the input of a block that only this protocol has. */
 export function inputOf(json: string): Json {
   try {
     return parseShallow(json) as Json;

@@ -1,4 +1,4 @@
-// Passthrough mode of an answer that is one JSON text: it comes in one piece.
+// Passthrough mode of a non-streaming response, which arrives in one piece.
 import type { Fault } from "../../../model/error.ts";
 import type {
   ResponseContext,
@@ -32,7 +32,8 @@ export function createResponsePassthrough(
         );
       const at = findValue(body, [MODEL], body.indexOf(123));
       const name = at && body.toString("utf8", at.from, at.to);
-      // Written twice, and differently, it means the last to us and perhaps the first to others.
+      // If the model name occurs twice with different values, the gateway reads the last one, but
+      // other readers may use the first.
       if (!at || name !== JSON.stringify(answer["model"]))
         return sink.write(Buffer.from(JSON.stringify({ ...answer, model: to.model })));
       const out = createWriteBatch((b) => sink.write(b));

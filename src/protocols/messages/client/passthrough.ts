@@ -1,5 +1,6 @@
-// Passthrough mode: bytes pass as they came. Only `message_start` names the model, so only it is written into; the tap
-// reads it and `message_delta`. Everything else, known to us or not, is recognised by its first bytes and never parsed.
+// Passthrough mode: forwards the stream's bytes unchanged. Only `message_start` contains the model
+// name, so only that event is edited. The usage tap reads `message_start` and `message_delta`. All
+// other events, known or unknown, are recognized by their first bytes and never parsed.
 import { parseEventObject } from "../../parse-event-object.ts";
 import { fail, type Fault } from "../../../model/error.ts";
 import type { Usage } from "../../../model/usage.ts";
@@ -33,7 +34,7 @@ export const createPassthrough = (sink: PassthroughSink, to: ResponseContext): P
 
 const LF = 10;
 
-/** Deltas of one block differ in their words alone. */
+/** Deltas of one block differ only in these members. */
 const TEMPLATE_FIELDS: TemplateFields = {
   responseText: new Set(["text", "thinking", "partial_json"]),
   otherText: new Set(),
@@ -41,7 +42,7 @@ const TEMPLATE_FIELDS: TemplateFields = {
 };
 const STOP = Buffer.from('event: message_stop\ndata: {"type":"message_stop"}\n\n');
 
-/** Blocks that say nothing in their start: their first delta is the first content. */
+/** Blocks whose start event has no content. Their first delta is the first content. */
 const EMPTY_START_BLOCKS = new Set([
   "text",
   "thinking",
@@ -59,7 +60,10 @@ class StreamPassthrough implements PassthroughStream {
   readonly #events: EventSplitter;
   readonly #templates = new EventTemplates(TEMPLATE_FIELDS);
   #over = false;
-  /** The end as upstream named it, held back until the output is counted: this wire's clients read their counts off it. */
+  /**
+   * The provider's final `message_delta`, held back until output tokens are counted, because
+   * clients read the usage from this event.
+   */
   #finalDelta: JsonObject | undefined;
 
   constructor(sink: PassthroughSink, to: ResponseContext) {
@@ -86,11 +90,14 @@ class StreamPassthrough implements PassthroughStream {
     }
   }
 
-  /** Passes on the deltas from `from` on that are like one that was looked into, and tells how far they go. */
+  /**
+   * Forwards known deltas from `from` on and returns the offset after the last one. A delta is
+   * known if it matches an event that was parsed before.
+   */
   #passKnown(b: Buffer, from: number): number {
     const known = this.#templates;
     if (this.#over || b.length > MAX_EVENT_BYTES || !known.find(b, from)) return from;
-    // Where lines end in CR, an event may end before its template does.
+    // If lines end in CR, an event may end before its template does.
     if (known.hasCr(b)) return from;
     let end = from;
     do {
@@ -107,7 +114,10 @@ class StreamPassthrough implements PassthroughStream {
     this.#out.flush();
   }
 
-  /** In words of ours, where upstream has named its end and has no good `message_stop`. */
+  /**
+   * Writes the end of the stream if the provider has sent a stop reason but no valid
+   * `message_stop`.
+   */
   #stop(): void {
     if (!this.#tap.isEnded)
       fail("upstream", "The provider's stream ended before its answer did.", { code: "truncated" });
@@ -120,17 +130,17 @@ class StreamPassthrough implements PassthroughStream {
     this.#sink.write(Buffer.from(`event: error\ndata: ${errorBody}\n\n`));
   }
 
-  // A field, so that an event costs one call.
+  // A field and not a method, so that each event costs one call.
   readonly #event = (b: Buffer, start: number, end: number): void => {
-    // After its end a message has no more to say, and clients take a second one for a fault. Only the last line's
-    // feed may still be on its way.
+    // After its end a message has no more events, and clients treat a second end as an error. Only
+    // the line feed of the last line may still arrive.
     if (this.#over) {
       if (b[start] === LF) this.#out.addRange(b, start, end);
       return;
     }
     const known = this.#passKnown(b, start);
     if (known > end) this.#events.skipTo(known);
-    // A last event whose end was forgotten has one line feed more.
+    // A last event whose line ending was missing has one more line feed.
     else if (known > start) this.#out.addRange(b, known, end);
     if (known > start) return;
     const named = nameOf(b, start, end);
@@ -152,7 +162,7 @@ class StreamPassthrough implements PassthroughStream {
         if (this.#ends(jsonOf(b.subarray(start, end)))) return;
         break;
       case "message_stop":
-        // Clients believe its data, whatever its line says.
+        // Clients read the event's data and ignore its `event:` line.
         if (!hasStopReason(b.subarray(start, end))) return this.#stop();
         this.#finish();
         break;
@@ -166,7 +176,10 @@ class StreamPassthrough implements PassthroughStream {
     else this.#out.addRange(b, start, end);
   };
 
-  /** Its bytes of text; those that follow may be like it. */
+  /**
+   * Returns the number of bytes of text in a delta, and learns the delta so that similar events are
+   * recognized.
+   */
   #delta(b: Buffer, start: number, end: number): number {
     const words = textBytesIn(b, start, end);
     if (words === 0) return words;
@@ -182,13 +195,17 @@ class StreamPassthrough implements PassthroughStream {
     this.#tap.start(startMessage);
     const data = findEventData(event);
     if (data && isObject(startMessage["usage"])) return this.#rename(event, data.from, this.#out);
-    // Its data is spread over lines, or lacks the counts that clients build upon: written anew, in one.
+    // The data spans several lines or lacks the usage that clients rely on, so the event is encoded
+    // again in one line.
     const message = { usage: usageTo({}), ...startMessage, model: this.#to.model };
     const anew = JSON.stringify({ ...start, message });
     this.#out.add(Buffer.from(`event: message_start\ndata: ${anew}\n\n`));
   }
 
-  /** Whether the event stays behind: for counts to come, or because it was written anew. */
+  /**
+   * Handles a `message_delta`. Returns whether the event is not forwarded, because it waits for
+   * usage or was encoded again.
+   */
   #ends(delta: JsonObject): boolean {
     this.#tap.delta(delta);
     const held = this.#finalDelta;
@@ -202,7 +219,8 @@ class StreamPassthrough implements PassthroughStream {
   }
 
   #finish(): void {
-    // What stands before the terminal is the client's already; the terminal waits for the bill.
+    // Everything before the final events is written now. The final events wait until usage is
+    // settled.
     this.#out.flush();
     this.#over = true;
     const settled = this.#tap.finish();
@@ -214,7 +232,7 @@ class StreamPassthrough implements PassthroughStream {
 const inside = (event: JsonObject | undefined): JsonObject =>
   isObject(event?.["delta"]) ? event["delta"] : {};
 
-/** `message_delta`, with the counts that were settled. */
+/** Returns a `message_delta` with the settled usage. */
 function ending(held: JsonObject | undefined, settled: Usage | undefined): Buffer {
   const delta = { stop_reason: "end_turn", stop_sequence: null, ...inside(held) };
   const usageSoFar = isObject(held?.["usage"]) ? held["usage"] : {};
@@ -224,13 +242,13 @@ function ending(held: JsonObject | undefined, settled: Usage | undefined): Buffe
 }
 
 const NAME = Buffer.from("event:");
-/** Most of a stream: told by one native comparison. */
+/** First line of most events in a stream. One native comparison recognizes it. */
 const DELTA = Buffer.from("event: content_block_delta\n");
 
 const begins = (b: Buffer, from: number, end: number, with_: Buffer): boolean =>
   end - from >= with_.length && b.compare(with_, 0, with_.length, from, from + with_.length) === 0;
 
-/** The event's name, where its first line tells it: there it stands in all but broken streams. */
+/** Returns the event's name if its first line has one. Only broken streams have it elsewhere. */
 function nameOf(b: Buffer, from: number, end: number): string | undefined {
   if (begins(b, from, end, DELTA)) return "content_block_delta";
   if (!begins(b, from, end, NAME)) return undefined;
@@ -241,7 +259,10 @@ function nameOf(b: Buffer, from: number, end: number): string | undefined {
   return b.toString("latin1", from, to);
 }
 
-/** Where the name does not come first. Without any, this wire's clients do not see the event: its data tells what to call it. */
+/**
+ * Returns the type of an event whose first line is not its name. Clients ignore an event without a
+ * name, so in that case the name is taken from its data.
+ */
 function eventTypeFromData(event: Buffer): { type: string; nameless: boolean } | undefined {
   const parsedEvent = parseEventText(event);
   if (!parsedEvent) return undefined;

@@ -1,4 +1,4 @@
-// The last look of this protocol at a request before it leaves, in both modes.
+// Applies this protocol's last changes to a request before it is sent, in both modes.
 import type { Json, JsonObject } from "../../../model/values.ts";
 import type { Outgoing } from "../../../plugin/outgoing.ts";
 import type { CallContext } from "../../../plugin/protocol.ts";
@@ -29,8 +29,9 @@ export function prepare(out: Outgoing, of: CallContext, settings: MessagesSettin
 }
 
 /**
- * A conversation may change models between two turns. Proofs that came in an envelope go back to the provider that made them and to
- * no other: there they are an invalid signature. Null when there are none, which is nearly always.
+ * Opens sealed proofs in the conversation, which may have changed models between turns. A proof is
+ * sent only to the provider that made it, because others reject its signature. Returns null if
+ * there are no sealed proofs, which is by far the most common case.
  */
 function withoutSeals(messages: readonly Json[], settings: MessagesSettings): Json[] | null {
   let found = false;
@@ -75,7 +76,10 @@ function unsealBlock(
   return [];
 }
 
-/** A client's note to its own vendor at the head of the system prompt; for other providers it only spoils the prompt cache. */
+/**
+ * Removes a client's billing header from the start of the system prompt. It is meant for the
+ * client's own vendor and only spoils the prompt cache of other providers.
+ */
 function withoutAttribution(out: Outgoing): void {
   const system = out.get("system");
   if (!Array.isArray(system)) return;
@@ -85,7 +89,11 @@ function withoutAttribution(out: Outgoing): void {
   else out.remove("system");
 }
 
-/** What is shown of thoughts is a digest. Some models think unasked; and a field that is not told of is the backend's own habit. */
+/**
+ * Returns whether the response may contain more reasoning than it shows, because the shown text is
+ * a summary. Some models think without a request. If the request has no `thinking` field, the
+ * backend's default is not considered.
+ */
 export function mayHideReasoning(out: Outgoing, { thinking }: MessagesSettings): boolean {
   if (thinking === "none") return false;
   if (thinking === "always") return true;

@@ -18,8 +18,8 @@ import {
 type Emit = (event: ModelEvent) => void;
 
 /**
- * An upstream's message, read piece by piece: the stream's events and a whole answer go through the same doors, so they
- * come out as the same canonical events.
+ * Decodes a provider's message piece by piece. Stream events and whole responses use the same
+ * methods, so both produce the same events of the common form.
  */
 export class MessagesReader {
   isFinished = false;
@@ -40,7 +40,7 @@ export class MessagesReader {
     this.#signer = signer;
   }
 
-  /** `message_start`, or the head of a whole answer. A second one is nothing new. */
+  /** Handles `message_start` or the head of a whole response. A second call is ignored. */
   start(message: JsonObject): void {
     if (this.#started) return;
     this.#model = asText(message["model"]);
@@ -60,12 +60,15 @@ export class MessagesReader {
     }
   }
 
-  /** Runs of tools that no report has counted yet, or none will. */
+  /** Reports tool runs that no usage report has counted yet. */
   #ran(usage: Usage): void {
     if (Object.keys(usage).length > 0) this.#emit({ type: "usage", usage, model: this.#model });
   }
 
-  /** `message_delta.delta`, or a whole answer: they name the end alike. */
+  /**
+   * Records the stop reason from `message_delta.delta` or a whole response, which use the same
+   * members.
+   */
   ending(of: JsonObject): void {
     const reason = of["stop_reason"];
     if (typeof reason === "string")
@@ -142,7 +145,7 @@ export class MessagesReader {
     this.#close(open);
   }
 
-  /** `message_stop`, or the end of a stream that had named its end. */
+  /** Handles `message_stop`, or the end of a stream that has sent a stop reason. */
   finish(): void {
     if (this.isFinished) return;
     for (const at of this.#open.keys()) this.stop(at);
@@ -159,7 +162,7 @@ export class MessagesReader {
     });
   }
 
-  /** The bytes are over. */
+  /** Called at the end of the stream. */
   end(): void {
     if (this.isFinished) return;
     if (!this.#stop)
@@ -180,7 +183,8 @@ export class MessagesReader {
     this.#calls++;
     open.kind = "call";
     open.index = this.#next++;
-    // A call without an id gets one that a repetition would get too.
+    // A call without an ID gets one that is derived from the message, so a repeated response gets
+    // the same ID.
     const id = asText(block["id"]) || `toolu_${fitName(`${this.#id ?? ""}:${open.index}`, 40)}`;
     this.#emit({
       type: "open",
@@ -189,7 +193,10 @@ export class MessagesReader {
     });
   }
 
-  /** A delta of another kind than its block: what was said so far ends, and a block of the right kind begins. */
+  /**
+   * Handles a delta whose kind differs from its block. Closes the current block and opens one of
+   * the right kind.
+   */
   #switchKind(open: OpenMessageBlock, kind: "text" | "reasoning"): void {
     if (open.kind === kind || open.kind === "call") return;
     this.#close(open);
@@ -219,7 +226,7 @@ export class MessagesReader {
   }
 }
 
-/** What a report has of tools. */
+/** Returns the tool runs in a report. */
 const runsIn = ({ searches, fetches }: Usage): Usage => ({
   ...(searches && { searches }),
   ...(fetches && { fetches }),

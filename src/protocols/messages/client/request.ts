@@ -13,7 +13,10 @@ import { thinkingTo } from "./thinking.ts";
 import { choiceTo, toolsTo } from "./tools.ts";
 import { messagesTo, systemTo } from "./messages.ts";
 
-/** A request in this wire's words. What it cannot say is refused or declared, never left out in silence. */
+/**
+ * Encodes a request in this protocol. Content that it cannot express is rejected or reported as a
+ * translation warning, never dropped silently.
+ */
 export function encodeRequest(r: ChatRequest, of: CallContext, settings: MessagesSettings): Body {
   const e: MessagesEncoding = { of, settings };
   const own = isObject(r.ext[ID]) ? r.ext[ID] : {};
@@ -51,7 +54,7 @@ export function encodeRequest(r: ChatRequest, of: CallContext, settings: Message
   return restoreUnknownFields(body, own, KNOWN_FIELDS, (field, how) => of.reportLoss(field, how));
 }
 
-/** What changes the answer's very shape. */
+/** Rejects options that would change the form of the response. */
 function rejectUnsupported(r: ChatRequest): void {
   if ((r.sampling.n ?? 1) > 1) failUnsupported("n > 1", "n", "unsupported_value");
   if (r.sampling.logprobs !== undefined)
@@ -67,7 +70,10 @@ function rejectUnsupported(r: ChatRequest): void {
   if (background) failUnsupported("background", "background", "unsupported_parameter");
 }
 
-/** Tuning that this wire has no word for, and what only another protocol knows. Bookkeeping goes without a word. */
+/**
+ * Reports sampling options that this protocol lacks and fields that only another protocol has.
+ * Bookkeeping fields are dropped without a warning.
+ */
 function reportForeignFields(r: ChatRequest, { of }: MessagesEncoding): void {
   const { presence, frequency, seed, logitBias } = r.sampling;
   const lost: Record<string, unknown> = {
@@ -87,7 +93,10 @@ function reportForeignFields(r: ChatRequest, { of }: MessagesEncoding): void {
   }
 }
 
-/** This wire wants a bound; a client that gave none wants all that the model has. */
+/**
+ * Returns `max_tokens`, which this protocol requires. If the client sets no limit, the model's own
+ * limit is used.
+ */
 function maxTokensTo(r: ChatRequest, { of, settings }: MessagesEncoding): number {
   const cap = of.info.limits?.output;
   const asked = r.output.maxTokens;
@@ -130,7 +139,7 @@ function samplingTo(
       drop(field, "no_sampling");
   if (settings.sampling === "either" && fields["temperature"] !== undefined)
     drop("top_p", "temperature_or_top_p");
-  // A budget to think with does not go together with another temperature, nor with less to choose from.
+  // A thinking budget cannot be combined with a non-default temperature or with narrower sampling.
   if (thinking?.["type"] === "enabled") {
     if (fields["temperature"] !== 1) drop("temperature", "thinking");
     if ((topP ?? 1) < 0.95) drop("top_p", "thinking");
@@ -139,7 +148,10 @@ function samplingTo(
   return fields;
 }
 
-/** A thinking budget forbids forcing a tool: the tool was asked for by name, the thinking only by degree. */
+/**
+ * Resolves the conflict between a thinking budget and a forced tool. The tool wins, because the
+ * client named it explicitly, while thinking is only a matter of degree.
+ */
 function resolveForcedTool(
   body: Record<string, Json | undefined>,
   thinking: JsonObject | undefined,
@@ -181,7 +193,10 @@ function formatTo(
 
 const PERSONAL_USER_ID = /@|^\+?[\d ()-]{7,}$/;
 
-/** An opaque id, says the protocol: what is too long for one or looks like an address or a phone number is hashed. */
+/**
+ * Returns `metadata.user_id`. The protocol requires an opaque ID, so a value that is too long or
+ * looks like an email address or phone number is hashed.
+ */
 function metadataTo(
   r: ChatRequest,
   own: JsonObject,

@@ -22,7 +22,7 @@ export function decodeResponse(
   reading.finish();
 }
 
-/** A message: anything else that came with a 200 is a fault. */
+/** Parses a message. Throws if a response with status 200 is anything else. */
 export function parseMessage(body: Buffer): JsonObject {
   let message: unknown;
   try {

@@ -10,7 +10,9 @@ import { isObject } from "../../json-values.ts";
 import { throwParsedError } from "../../failure/parse-error.ts";
 import { MessagesReader } from "./reader.ts";
 
-/** A fetched document stands in one event, and so in one line. */
+/**
+ * Maximum size of one event, in bytes. A fetched document is sent in one event, and so in one line.
+ */
 export const MAX_EVENT_BYTES = BOUNDS.largeEvent.max;
 
 export function createDecoder(emit: (event: ModelEvent) => void, signer: string): Decoder {
@@ -18,7 +20,7 @@ export function createDecoder(emit: (event: ModelEvent) => void, signer: string)
   const events = createEventDecoder(
     (name, data) => {
       if (reading.isFinished) return;
-      // Some backends of this wire end a stream in the manner of another.
+      // Some backends of this protocol end a stream with the marker of another protocol.
       if (data === "[DONE]") return reading.end();
       const event = parseEventObject(data);
       switch (event["type"] ?? name) {
@@ -52,7 +54,7 @@ export function createDecoder(emit: (event: ModelEvent) => void, signer: string)
   };
 }
 
-/** Of the output a stream's first event has only a placeholder. */
+/** Returns the message of `message_start` without its output count, which is only a placeholder. */
 function startEventUsage(event: JsonObject): JsonObject {
   const message = object(event, "message");
   return isObject(message["usage"]) ? { ...message, usage: startUsage(message["usage"]) } : message;

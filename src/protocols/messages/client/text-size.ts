@@ -1,4 +1,5 @@
-// How much text an answer has: what it is estimated from when it is cut.
+// Measures how much text a response contains. Usage is estimated from it if the response is
+// truncated.
 import type { Json } from "../../../model/values.ts";
 import { isObject } from "../../json-values.ts";
 
@@ -7,12 +8,18 @@ const KIND = Buffer.from('_delta","');
 const VALUE = Buffer.from('":"');
 const QUOTE = 34;
 
-/** Last letters of text_delta, thinking_delta and input_json_delta: signatures and citations are not written by the token. */
+/**
+ * Last letters of the names `text_delta`, `thinking_delta`, and `input_json_delta`. Signatures and
+ * citations are not generated token by token, so they are not counted.
+ */
 const TEXT_DELTA_LAST_LETTERS = new Set([..."tgn"].map((letter) => letter.charCodeAt(0)));
 
-/** Bytes of text in one delta event, told by where its strings stand; all of it where they stand otherwise. */
+/**
+ * Returns the number of bytes of text in one delta event, found by the usual position of its
+ * strings. Returns the size of the whole event if they are elsewhere.
+ */
 export function textBytesIn(b: Buffer, from: number, to: number): number {
-  // Within the event only: what it lacks is not looked for in those behind it.
+  // Limits the search to this event, so that a missing member is not searched for in later events.
   const event = b.subarray(from, to);
   const delta = event.indexOf(DELTA);
   const kind = delta < 0 ? -1 : event.indexOf(KIND, delta);
@@ -25,7 +32,7 @@ export function textBytesIn(b: Buffer, from: number, to: number): number {
 
 const TEXTS = ["text", "thinking"];
 
-/** The same of a whole answer's content. */
+/** Returns the number of bytes of text in the content of a whole response. */
 export function textBytesOf(content: Json | undefined): number {
   let bytes = 0;
   for (const block of Array.isArray(content) ? (content as readonly Json[]) : []) {

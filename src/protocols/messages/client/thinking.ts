@@ -1,4 +1,4 @@
-// How much to think, in the words that this model understands.
+// Encodes the thinking settings in the form that the model supports.
 import { fail } from "../../../model/error.ts";
 import type { ChatRequest, Reasoning } from "../../../model/request.ts";
 import type { Json, JsonObject } from "../../../model/values.ts";
@@ -12,13 +12,13 @@ import type { MessagesEncoding } from "./blocks.ts";
 import { isObject, asText } from "../../json-values.ts";
 import { ID } from "../constants.ts";
 
-/** The least that a model may be given to think with. */
+/** Smallest thinking budget that a model accepts, in tokens. */
 const MIN_BUDGET = 1024;
 
 export interface Thinking {
   thinking?: JsonObject | undefined;
   effort?: string | undefined;
-  /** Enough for the thinking and an answer after it. */
+  /** Output limit that has room for thinking and a response after it. */
   maxTokens: number;
 }
 
@@ -47,7 +47,7 @@ export function thinkingTo(r: ChatRequest, maxTokens: number, e: MessagesEncodin
 }
 
 function switchedOff(e: MessagesEncoding): JsonObject {
-  // Thinking all the same would be billed to a client that said no.
+  // The client turned thinking off, so it must not be billed for thinking.
   if (e.settings.thinking === "always")
     fail("unsupported", `${e.of.model} cannot answer without thinking.`, {
       param: "reasoning",
@@ -75,7 +75,10 @@ function known(effort: string, e: MessagesEncoding): string {
   return effortName;
 }
 
-/** `enabled` with tokens to spend: inside max_tokens, and an answer needs room after them. */
+/**
+ * Returns thinking of type `enabled` with a token budget. The budget is below `max_tokens`, so that
+ * a response fits after it.
+ */
 function budgetThinking(
   r: ChatRequest,
   maxTokens: number,
@@ -111,8 +114,9 @@ function budgetThinking(
 }
 
 /**
- * In the middle of a round of tools, a model with a thinking budget wants its own signed thoughts back before the calls
- * it made. A client that lost them can go on only without thinking.
+ * Returns whether signed thinking is missing during a round of tool calls. A model with a thinking
+ * budget then requires its own signed thinking before the calls it made. If the client lost it, the
+ * request can only continue without thinking.
  */
 function lacksSignedThinking(r: ChatRequest, signer: string): boolean {
   const last = r.turns.findLastIndex((turn) => turn.role === "assistant");

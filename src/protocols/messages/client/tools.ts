@@ -8,7 +8,8 @@ import { ID } from "../constants.ts";
 export function toolsTo(r: ChatRequest, e: MessagesEncoding): Json[] | undefined {
   if (r.tools.length === 0) return undefined;
   const choice = typeof r.toolChoice === "object" ? r.toolChoice : undefined;
-  // A named tool is said as such; a choice among some of them only by leaving the others out.
+  // A single required tool can be named. A choice among several can only be expressed by omitting
+  // the other tools.
   const some =
     choice && !(choice.names.length === 1 && choice.must) ? new Set(choice.names) : undefined;
   if (some) e.of.reportLoss("tool_choice", "approximated", "tools_filtered");
@@ -57,7 +58,10 @@ function toolTo(tool: Tool, e: MessagesEncoding): JsonObject {
   }
 }
 
-/** A grammar cannot be enforced here, but it can be asked for. */
+/**
+ * Returns the description of a custom tool. A grammar cannot be enforced here, so the description
+ * requests it.
+ */
 function describeCustomTool(tool: Tool): string {
   const format = isObject(tool.raw) ? tool.raw : {};
   const { definition } = isObject(format["grammar"]) ? format["grammar"] : format;
@@ -67,7 +71,7 @@ function describeCustomTool(tool: Tool): string {
     : description;
 }
 
-/** Searching the web is the one hosted tool that every vendor has. */
+/** Encodes a hosted tool. Web search is the only one that every vendor has. */
 function toHostedTool(tool: Tool, e: MessagesEncoding): JsonObject {
   if (tool.origin === ID && isObject(tool.raw)) return tool.raw;
   if (tool.name !== "web_search") return rejectTool(tool);
@@ -90,7 +94,7 @@ function toHostedTool(tool: Tool, e: MessagesEncoding): JsonObject {
 export function choiceTo(r: ChatRequest): JsonObject | undefined {
   const { toolChoice: choice, parallelToolCalls } = r;
   if (choice === undefined && parallelToolCalls !== false) return undefined;
-  // Without tools there is nothing to choose, and saying so is an error.
+  // Without tools there is no choice, and this protocol rejects `tool_choice`.
   if (r.tools.length === 0 && choice !== "none") return undefined;
   const off =
     parallelToolCalls === undefined || choice === "none"

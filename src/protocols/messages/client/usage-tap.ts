@@ -6,11 +6,11 @@ import { parseBilledUsage, startUsage } from "../usage.ts";
 import { isObject, asObjects, asText } from "../../json-values.ts";
 import { parseFinishReason } from "../constants.ts";
 
-/** What passes by, told to the host. */
+/** Reports content, usage, and the end of a forwarded response to the host. */
 export class UsageTap {
-  /** The answer's end has been named. */
+  /** Whether the provider has sent a stop reason. */
   isEnded = false;
-  /** The output has been counted. */
+  /** Whether the provider has counted the output. */
   isCounted = false;
   readonly #sink: PassthroughSink;
   #model: string | undefined;
@@ -24,7 +24,7 @@ export class UsageTap {
     this.#sink = sink;
   }
 
-  /** `words`: bytes of text. */
+  /** Records content. `words` is the number of bytes of text. */
   content(words = 0): void {
     this.#textBytes += words;
     if (this.#hasContent) return;
@@ -32,19 +32,19 @@ export class UsageTap {
     this.#sink.reportContent(0);
   }
 
-  /** Once a write, however many events it had. */
+  /** Reports the text size. Called once per write, however many events it contains. */
   reportText(): void {
     if (this.#textBytes > 0) this.#sink.reportContent(this.#textBytes);
     this.#textBytes = 0;
   }
 
-  /** `message_start`: of the output it has only a placeholder. */
+  /** Handles `message_start`, whose output count is only a placeholder. */
   start(message: JsonObject): void {
     const { usage } = message;
     this.response({ ...message, ...(isObject(usage) && { usage: startUsage(usage) }) });
   }
 
-  /** A block begins: runs of tools are counted by theirs. */
+  /** Handles the start of a block, which may be a tool run. */
   block(block: JsonObject): void {
     if (!this.#tools.block(block)) return;
     const usage = this.#tools.current(this.#usage);
@@ -74,7 +74,7 @@ export class UsageTap {
     this.isEnded = true;
   }
 
-  /** What was settled, where upstream has not counted. */
+  /** Reports the end. Returns the settled usage if the provider has not counted the output. */
   finish(): Usage | undefined {
     this.reportText();
     const usage = this.#tools.final({});

@@ -1,4 +1,4 @@
-// How each kind of block is written, event by event.
+// Writes each type of block as a sequence of events.
 import type { OpenBlock } from "../../../model/event.ts";
 import type { Proof } from "../../../model/request.ts";
 import type { Json, JsonObject } from "../../../model/values.ts";
@@ -47,7 +47,10 @@ export function createBlockWriter(
   }
 }
 
-/** An empty text block is an error to this wire's clients when they send it back: there is none without a word. */
+/**
+ * Returns a writer for text. Clients reject an empty text block when they send it back, so the
+ * block starts with its first text.
+ */
 function text(page: MessageWriter): BlockWriter {
   let started = false;
   let proof: Proof | undefined;
@@ -76,7 +79,10 @@ function text(page: MessageWriter): BlockWriter {
   };
 }
 
-/** One signature, and last: it signs what stands before it. */
+/**
+ * Returns a writer for reasoning. Its one signature comes last, because it signs the text before
+ * it.
+ */
 function reasoning(page: MessageWriter, summary: boolean): BlockWriter {
   let started = false;
   let proof: Proof | undefined;
@@ -105,7 +111,10 @@ function reasoning(page: MessageWriter, summary: boolean): BlockWriter {
   };
 }
 
-/** Arguments never stand in the start. Free text becomes the one member that its wrapper declares. */
+/**
+ * Returns a writer for a call. Arguments are never in the start event. Free text becomes the one
+ * member that the tool's wrapper declares.
+ */
 function call(
   page: MessageWriter,
   id: string,

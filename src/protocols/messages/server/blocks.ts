@@ -1,5 +1,6 @@
-// What a client wrote, block by block, into canonical blocks. One that says more than its block can remembers its own
-// words for the way back to this wire. What another wire could only be told half of is kept whole and opaque.
+// Decodes a client's blocks into the common form. A block with additional members remembers its
+// original JSON, which is used if the provider speaks this protocol. Blocks that another protocol
+// could express only partly are kept whole as opaque blocks.
 import type { Block, Media, Proof } from "../../../model/request.ts";
 import type { Json, JsonObject } from "../../../model/values.ts";
 import { unseal } from "../../proof-envelope.ts";
@@ -51,7 +52,7 @@ const opaque = (raw: JsonObject, text?: string): Block => ({
 
 const cached = (cache: Json | undefined) => (cache === undefined ? {} : { cache });
 
-/** The block, with its own words where it says more than these. */
+/** Returns the block, with its original JSON if that has members other than the known ones. */
 const withSource = (raw: JsonObject, knownMembers: readonly string[], block: Block): Block =>
   hasOnlyKeys(raw, knownMembers) ? block : rememberSource(block, raw);
 
@@ -91,7 +92,7 @@ function document(raw: JsonObject, cache: Json | undefined): Block {
   });
 }
 
-/** The sources that have a canonical place; undefined for the others. */
+/** Returns the media of a source that the common form can express, or undefined. */
 export function mediaOf(source: unknown): Media | undefined {
   if (!isObject(source)) return undefined;
   const { type, media_type: mime, data, url, file_id: fileId } = source;
@@ -105,7 +106,7 @@ export function mediaOf(source: unknown): Media | undefined {
     return { url };
   if (type === "file" && typeof fileId === "string" && hasOnlyKeys(source, ["type", "file_id"]))
     return { fileId, origin: ID };
-  // Text with half a surrogate pair in it has no bytes.
+  // Text with an unpaired surrogate cannot be encoded as bytes.
   if (type === "text" && typeof data === "string" && data.isWellFormed())
     if (hasOnlyKeys(source, ["type", "media_type", "data"]))
       return { mime: asText(mime) ?? "text/plain", bytes: Buffer.from(data) };
@@ -145,7 +146,10 @@ function result(raw: JsonObject, cache: Json | undefined, path: string): Block {
 
 const ownProof = (kind: string, data: string): Proof => ({ origin: ID, kind, data });
 
-/** A signature is the upstream's own, or an envelope in which ours carries another provider's. */
+/**
+ * Decodes thinking. The signature is the provider's own, or a gateway envelope that contains
+ * another provider's proof.
+ */
 function thinking(raw: JsonObject): Block {
   const thinkingText = asText(raw["thinking"]) ?? "";
   const signature = asText(raw["signature"]) ?? "";
@@ -165,7 +169,10 @@ function thinking(raw: JsonObject): Block {
   };
 }
 
-/** Data is the upstream's own, or an envelope: of reasoning without words, or of a proof that the block before has no place for. */
+/**
+ * Decodes redacted thinking. The data is the provider's own or a gateway envelope. An envelope
+ * contains reasoning without text, or a proof that belongs to the block before it.
+ */
 function redacted(raw: JsonObject, before: Block | undefined): Block | undefined {
   const data = asText(raw["data"]) ?? "";
   if (!hasOnlyKeys(raw, ["type", "data"])) return opaque(raw);
@@ -174,14 +181,17 @@ function redacted(raw: JsonObject, before: Block | undefined): Block | undefined
   const proof = sealed.proof && { proof: sealed.proof };
   if (sealed.precedingBlock !== undefined) {
     if (before?.type === sealed.precedingBlock) Object.assign(before, proof);
-    // A signed text without a word had no block of its own.
+    // A signed text that is empty had no block of its own.
     else if (sealed.precedingBlock === "text") return { type: "text", text: "", ...proof };
     return undefined;
   }
   return { type: "reasoning", ...(sealed.text !== undefined && { text: sealed.text }), ...proof };
 }
 
-/** What another protocol may show of a block: only where words say all of it. */
+/**
+ * Returns the text that represents an opaque block in another protocol, or undefined if text cannot
+ * express all of it.
+ */
 export function textOfOpaque(raw: JsonObject): string | undefined {
   if (raw["type"] === "search_result") {
     const body = plainText(raw["content"]);
@@ -189,7 +199,7 @@ export function textOfOpaque(raw: JsonObject): string | undefined {
       ? undefined
       : [raw["title"], raw["source"], body].filter((s) => typeof s === "string").join("\n");
   }
-  // Where tools cannot be put off, all of them are declared in full: this one can be called already.
+  // Protocols without deferred tools declare all tools in full, so this tool can already be called.
   if (raw["type"] === "tool_reference" && typeof raw["tool_name"] === "string")
     return `The tool ${raw["tool_name"]} can be called now.`;
   if (raw["type"] === "document" && isObject(raw["source"])) {
@@ -202,7 +212,7 @@ export function textOfOpaque(raw: JsonObject): string | undefined {
   return undefined;
 }
 
-/** The text of a content that is nothing but text. */
+/** Returns the text of content that consists only of text. */
 export function plainText(content: unknown): string | undefined {
   if (typeof content === "string") return content;
   if (!Array.isArray(content)) return undefined;

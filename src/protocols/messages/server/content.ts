@@ -1,4 +1,5 @@
-// How canonical content looks on this wire: what the stream and the whole answer share, so that they cannot disagree.
+// Encodes content of the common form in this protocol. Streams and whole responses share this code,
+// so their output is consistent.
 import type { ModelResponse } from "../../../model/event.ts";
 import type { Proof } from "../../../model/request.ts";
 import type { Usage } from "../../../model/usage.ts";
@@ -10,7 +11,7 @@ import { usageTo } from "../usage.ts";
 import { isObject, asText } from "../../json-values.ts";
 import { ID, REFUSAL_CATEGORIES, formatFinishReason, type ResponseContents } from "../constants.ts";
 
-/** The message without its content: as `message_start` has it, and around a whole answer. */
+/** Returns the message without its content, for `message_start` and whole responses. */
 export const message = (to: ResponseContext, usage: Usage): JsonObject => ({
   id: `msg_${to.id}`,
   type: "message",
@@ -25,7 +26,7 @@ export const message = (to: ResponseContext, usage: Usage): JsonObject => ({
   usage: usageTo(usage),
 });
 
-/** Why it ended: as `message_delta` has it, and in a whole answer. */
+/** Returns the finish reason, for `message_delta` and whole responses. */
 export const formatFinish = (
   finish: ModelResponse["finish"],
   held: ResponseContents,
@@ -54,11 +55,15 @@ export const textBlock = (text: string, citations: readonly Json[] = []): JsonOb
   citations: citations.length > 0 ? citations : null,
 });
 
-/** Where the upstream's own signature stands, another's stands in an envelope. Unsigned thoughts get one too, or clients drop them. */
+/**
+ * Returns the signature of a thinking block. The proof of another provider is wrapped in an
+ * envelope. Unsigned thinking gets an envelope too, because clients drop thinking without a
+ * signature.
+ */
 export const signature = (proof: Opt<Proof>, summary: boolean): string =>
   proof?.origin === ID && proof.kind === "signature" ? proof.data : seal({ proof, summary });
 
-/** Reasoning as it goes out; nothing when there is neither a word nor a proof. */
+/** Encodes reasoning. Returns undefined if there is neither text nor a proof. */
 export function reasoningBlock(
   text: string,
   proof: Opt<Proof>,
@@ -73,19 +78,23 @@ export function reasoningBlock(
   return { type: "thinking", thinking: text, signature: signature(proof, summary) };
 }
 
-/** What a call or a text was signed with has no place in its own block: it follows in one that clients echo unread. */
+/**
+ * Returns a block that carries the proof of a call or text. Their own blocks have no member for it.
+ * Clients send this block back without reading it.
+ */
 export const proofCarrierBlock = (proof: Proof, of: "call" | "text"): JsonObject => ({
   type: "redacted_thinking",
   data: seal({ proof, precedingBlock: of }),
 });
 
-/** A block that is nothing but an envelope. */
+/** Whether a block contains only an envelope. */
 export const isCarrier = (block: JsonObject): boolean =>
   block["type"] === "redacted_thinking" && isSealed(asText(block["data"]) ?? "");
 
 /**
- * Clients take the last block for the answer: one of them prints nothing when words are not it. So a proof after the
- * last words of a message is left out. It is one that its maker can do without; what signs a call stays.
+ * Removes proofs after the last text of a message. Clients take the last block as the response, and
+ * one of them prints nothing if that block is not text. The provider can do without such a proof. A
+ * proof that signs a call is kept.
  */
 export function withoutTrailingCarriers(content: readonly JsonObject[]): readonly JsonObject[] {
   const end = content.findLastIndex((block) => !isCarrier(block)) + 1;
@@ -102,7 +111,10 @@ export const callBlock = (id: string, name: string, input: Json): JsonObject => 
 
 const callId = (id: string): string => fitName(id, 64);
 
-/** A name as this client declared it, whatever another wire made of it on the way; one that was not declared is made legal. */
+/**
+ * Returns a function that maps a tool name back to the one that the client declared, if another
+ * protocol changed it. An undeclared name is made valid.
+ */
 export function namesOf(to: ResponseContext): (name: string) => string {
   const tools = to.body["tools"];
   const declared = new Set(
@@ -117,6 +129,6 @@ export function namesOf(to: ResponseContext): (name: string) => string {
   };
 }
 
-/** This wire's own blocks that only hosted tools write come back as they were. */
+/** Returns a block of this protocol's own hosted tools unchanged. */
 export const ownBlock = (origin: string, raw: Json): JsonObject | undefined =>
   origin === ID && isObject(raw) && asText(raw["type"]) !== undefined ? raw : undefined;

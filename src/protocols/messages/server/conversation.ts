@@ -2,10 +2,16 @@ import type { Body, Field, Opt } from "../../../model/values.ts";
 import type { ConversationKey } from "../../../plugin/request-facts.ts";
 import { isObject, asList, parseObject, asText } from "../../json-values.ts";
 
-/** Claude Code writes its session into the user's id, among others: as `_session_` and an id, or as a JSON text. */
+/**
+ * Claude Code includes its session in the user ID, either as `_session_` and an ID, or as JSON
+ * text.
+ */
 const SESSION = /_session_([\w-]{8,64})$/;
 
-/** Its instructions, its tools and its first turn, which is the user's. */
+/**
+ * Returns the conversation key: the system prompt, the tools, and the first message, which is the
+ * user's.
+ */
 export function conversationKey(body: Body): ConversationKey {
   const [first] = asList(body["messages"]);
   return {
@@ -18,7 +24,10 @@ export function conversationKey(body: Body): ConversationKey {
   };
 }
 
-/** A text says what one block of text says: clients make it one when they put a cache mark on it. */
+/**
+ * Treats a string as one text block, because clients change it to a block when they add a cache
+ * mark.
+ */
 const blocks = (content: Opt<Field>): Opt<Field> =>
   typeof content === "string" ? [{ type: "text", text: content }] : content;
 

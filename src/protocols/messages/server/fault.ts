@@ -4,7 +4,9 @@ import type { ErrorResponse } from "../../../plugin/protocol.ts";
 import type { LimitState } from "../../../plugin/store/limit.ts";
 import { omitUndefinedOrNothing } from "../../json-values.ts";
 
-/** The protocol's own type, and its own status where that is not the kind's. */
+/**
+ * Error type in this protocol, and its status if that differs from the default of the error kind.
+ */
 const TYPE_AND_STATUS: Record<ErrorKind, readonly [type: string, status?: number]> = {
   invalid: ["invalid_request_error"],
   context_length: ["invalid_request_error"],
@@ -44,13 +46,16 @@ export function encodeFault(f: Fault, { id }: { id: string }): ErrorResponse {
   };
 }
 
-/** Clients mend themselves by these words: one that finds "prompt is too long" compacts its history. */
+/**
+ * Returns the client's message. Clients act on certain phrases: one that finds "prompt is too long"
+ * compacts its history.
+ */
 const clientMessage = (f: Fault): string =>
   f.kind === "context_length" && !TOO_LONG.test(f.message)
     ? `prompt is too long: ${f.message}`
     : f.message;
 
-/** SDKs branch on `details.error_code`. */
+/** Returns the details of an error. SDKs branch on `details.error_code`. */
 function errorDetails(f: Fault): { details?: JsonObject } {
   const details = omitUndefinedOrNothing({ error_code: f.code, param: f.param, ...f.details });
   return details ? { details } : {};
@@ -63,7 +68,7 @@ const BUCKETS = {
   output: "output-tokens",
 };
 
-/** The request's id, and of each kind of limit the one that is nearest to its end. */
+/** Encodes the request ID and, for each kind of limit, the one that is closest to exhaustion. */
 export function encodeHeaders(of: { id: string; limits: readonly LimitState[] }): HeadersOut {
   const headers: Record<string, string> = { "request-id": of.id, "x-request-id": of.id };
   for (const [unit, name] of Object.entries(BUCKETS)) {

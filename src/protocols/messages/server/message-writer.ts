@@ -3,13 +3,16 @@ import type { Json, JsonObject } from "../../../model/values.ts";
 import type { ResponseContext } from "../../../plugin/protocol.ts";
 import { message } from "./content.ts";
 
-/** The stream as it is written. The message begins with its first block, so that counts known by then stand in it. */
+/**
+ * Writes a message as a stream. The message starts with its first block, so that `message_start`
+ * contains the usage known by then.
+ */
 export class MessageWriter {
   usage: Usage = {};
   #begun = false;
   #index = -1;
   #last: Json | undefined;
-  /** Proofs that wait to see whether something follows. */
+  /** Proofs that are held back until another block follows. */
   #pendingCarriers: JsonObject[] = [];
   readonly #write: (text: string) => void;
   readonly #to: ResponseContext;
@@ -26,7 +29,7 @@ export class MessageWriter {
   begin(): void {
     if (this.#begun) return;
     this.#begun = true;
-    // Some clients add these output tokens to the final ones: none have been told yet.
+    // Some clients add these output tokens to the final ones, so output is omitted here.
     const { output: _output, reasoning: _reasoning, ...read } = this.usage;
     this.event("message_start", { message: message(this.#to, read) });
   }
@@ -38,7 +41,7 @@ export class MessageWriter {
     this.event("content_block_start", { index: ++this.#index, content_block: block });
   }
 
-  /** The hot path: most of a stream is this. */
+  /** Writes a delta. This is the hot path, because most of a stream is deltas. */
   delta(type: string, field: string, text: string): void {
     this.#write(
       `event: content_block_delta\ndata: {"type":"content_block_delta","index":${this.#index},` +
@@ -55,13 +58,16 @@ export class MessageWriter {
     this.event("content_block_stop", { index: this.#index });
   }
 
-  /** A block that only carries a proof. What is said last must stay last (see `spokenLast`), so after words it waits. */
+  /**
+   * Adds a block that only carries a proof. After text it is held back, because text at the end
+   * must stay last (see `withoutTrailingCarriers`).
+   */
   addCarrier(block: JsonObject): void {
     if (this.#last === "text") this.#pendingCarriers.push(block);
     else this.addBlock(block);
   }
 
-  /** A block that has no deltas. */
+  /** Adds a block that has no deltas. */
   addBlock(block: JsonObject): void {
     this.start(block);
     this.stop();

@@ -18,7 +18,10 @@ import {
   PROTOCOL_FIELDS,
 } from "../constants.ts";
 
-/** A client's body, whole: what only this protocol knows rides in `ext.messages`, what no codec knows in `rest`. */
+/**
+ * Decodes a client's request. Fields that only this protocol has are kept in `ext.messages`, and
+ * unknown fields in `rest`.
+ */
 export function decodeRequest(body: Body): ChatRequest {
   const choice = toolChoiceOf(body["tool_choice"]);
   const thinking = thinkingOf(body["thinking"], body["output_config"]);
@@ -55,25 +58,26 @@ export function decodeRequest(body: Body): ChatRequest {
     tier: body["service_tier"] === "standard_only" ? "default" : asText(body["service_tier"]),
     state: {},
     rest: unknownTopLevelFields(body, (field) => KNOWN_TOP_LEVEL_FIELDS.has(field)),
-    // Always there, even empty: it tells that the request was made in this protocol.
+    // Always present, even if empty. It shows that the request was made in this protocol.
     ext: { [ID]: omitUndefinedOrNothing(own) ?? {} },
   };
 }
 
-/** A message that says more than role and content, and the turns that it is. */
+/** A message with members other than role and content, and the turns that it was decoded into. */
 export interface MessageTurns {
   message: JsonObject;
   turns: readonly Turn[];
 }
 
 /**
- * Consecutive messages of one role are one turn: that is how this protocol reads them. Every tool result is a turn of
- * its own, as the protocols that have a role for it know it; and a message that says more than its turns stands apart.
+ * Decodes messages into turns. Consecutive messages of one role are one turn, because this protocol
+ * treats them so. Every tool result is a turn of its own, as in protocols that have a role for it.
+ * A message with additional members is not merged with others.
  */
 function turnsOf(messages: unknown): Turn[] {
   if (!Array.isArray(messages)) return failMalformed("messages must be a list.", "messages");
   const turns: { role: Turn["role"]; blocks: Block[] }[] = [];
-  /** What the next message may go on with. */
+  /** The turn that the next message may continue. */
   let open: { role: Turn["role"]; blocks: Block[] } | undefined;
   const say = (role: Turn["role"], block: Block): void => {
     if (open?.role === role && role !== "tool") open.blocks.push(block);
@@ -105,7 +109,7 @@ function toolsOf(tools: unknown): Tool[] {
     const { type, name, description, input_schema, strict, cache_control, ...more } = raw;
     const cache = cache_control ?? undefined;
     if (typeof type === "string" && type !== "custom") {
-      // One name for every version of the search that other protocols have too.
+      // All versions of web search get one name, because other protocols have this tool too.
       const known = type.startsWith("web_search_") ? "web_search" : (asText(name) ?? type);
       return { type: "hosted", name: known, origin: ID, raw };
     }
@@ -121,7 +125,10 @@ function toolsOf(tools: unknown): Tool[] {
   });
 }
 
-/** For others to name: what a function says here beside what all know, unless it is what goes without saying. */
+/**
+ * Returns the members of function tools that only this protocol has, so that other codecs can
+ * report them. Default values are omitted.
+ */
 function protocolToolFields(tools: unknown): Record<string, Json> {
   const named: Record<string, Json> = {};
   if (!Array.isArray(tools)) return named;
@@ -174,8 +181,9 @@ function toolChoiceOf(raw: unknown): ToolChoice {
 }
 
 /**
- * `auto` with a word on what to show is thinking that was asked for; `auto` alone says nothing. Only this protocol knows
- * an effort without thinking: to others an effort is a wish for it.
+ * Decodes thinking. `auto` with a display setting counts as requested thinking, and `auto` alone
+ * does not. Only this protocol has an effort without thinking. Other protocols treat an effort as a
+ * request for thinking.
  */
 function thinkingOf(
   thinking: unknown,
@@ -226,7 +234,7 @@ function outputOf(body: Body): { output: Output; own: Json | undefined } {
   };
 }
 
-/** At the top level it asks for caching wherever it fits. */
+/** A top-level cache mark requests caching wherever it is possible. */
 function cacheOf(cache: unknown): ChatRequest["cache"] {
   if (!isObject(cache)) return undefined;
   return { auto: true, retention: asText(cache["ttl"]) };

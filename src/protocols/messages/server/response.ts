@@ -55,7 +55,8 @@ function contentOf(
       const input =
         block.tool === "custom" ? { input: block.args } : parseToolArguments(block.args);
       if (input === undefined) {
-        // The cap cut the arguments: what is left of them is no call, and stop_reason says so.
+        // The output limit truncated the arguments. The rest is not a valid call, and `stop_reason`
+        // shows the cause.
         if (cut) return [];
         return fail(
           "upstream",

@@ -13,9 +13,10 @@ import { MessageWriter } from "./message-writer.ts";
 import { createBlockWriter, type BlockWriter } from "./block-writers.ts";
 
 /**
- * This wire's grammar is strict: one `message_start`, blocks one after the other with rising indexes, `message_delta`,
- * `message_stop`, each event under its `event:` line. Blocks that are open together are written one by one: the first
- * as it comes, the others when it has closed.
+ * Encodes a response as a stream. This protocol's order is strict: one `message_start`, blocks one
+ * after another with rising indexes, `message_delta`, and `message_stop`. Each event has an
+ * `event:` line. If several blocks are open, the first is written as it arrives and the others
+ * after it has closed.
  */
 export function createEncoder(write: (text: string) => void, to: ResponseContext): Encoder {
   const page = new MessageWriter(write, to);
@@ -71,11 +72,14 @@ export function createEncoder(write: (text: string) => void, to: ResponseContext
   });
 }
 
-/** A block of this wire's own that is a call to the client's tool, in a form only this wire has. */
+/** Whether a block is a call to the client's tool in a form that only this protocol has. */
 const isCall = (block: OpenBlock): boolean =>
   block.type === "opaque" && isObject(block.raw) && block.raw["type"] === "tool_use";
 
-/** `message_delta` tells the counts, not the circumstances. */
+/**
+ * Returns the usage for `message_delta`, which contains counts but no service tier, speed, or
+ * region.
+ */
 const cumulative = (usage: Usage): JsonObject => {
   const {
     service_tier: _tier,
