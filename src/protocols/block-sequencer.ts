@@ -1,11 +1,14 @@
-// Blocks that are open together, one after the other: the first as it comes, the others when it has closed. For wires that can
-// say one at a time.
+// Serializes blocks that are open at the same time, for protocols that allow only one open block.
+// Events of the first block pass through. Events of other blocks wait until it closes.
 import type { ModelEvent } from "../model/event.ts";
 
 export type IndexedEvent = Extract<ModelEvent, { index: number }>;
 
 export class BlockSequencer {
-  /** Events of blocks that wait for the open one to close, in the order in which they were opened. */
+  /**
+   * Events of blocks that wait for the open block to close, in the order in which the blocks
+   * opened.
+   */
   readonly #waiting = new Map<number, IndexedEvent[]>();
   #current: number | undefined;
   readonly #apply: (e: IndexedEvent) => void;

@@ -1,6 +1,7 @@
-// What makes an answer cost more than its tokens: how many answers, at which speed, by which other models, with how many runs of
-// tools. What makes it dearer counts under any name that some backend reads. What makes it cheaper counts only in the form that the
-// protocol documents.
+// Reads the facts of a request body that change its price beyond token counts: number of responses,
+// speed, additional models, and runs of hosted tools. A field that raises the price counts under
+// every name that some backend reads. A field that lowers the price counts only in the form that
+// the protocol documents.
 import type { JsonObject, Opt } from "../model/values.ts";
 import type { References } from "../plugin/references.ts";
 import type { Outgoing } from "../plugin/outgoing.ts";
@@ -12,7 +13,10 @@ import { hostedToolFeatures } from "./references/index.ts";
 type Fields = { readonly [field: string]: unknown };
 
 const TIER_FIELDS = ["service_tier", "serviceTier"] as const;
-/** Of two that are asked for, one that costs more than these is the one to pay for. */
+/**
+ * Service tiers that cost no more than the standard price. If a body names two tiers, a tier
+ * outside this set takes precedence.
+ */
 const STANDARD_PRICED_TIERS: ReadonlySet<string> = new Set([
   "auto",
   "batch",
@@ -24,14 +28,17 @@ const STANDARD_PRICED_TIERS: ReadonlySet<string> = new Set([
 
 const PRICING_ATTRIBUTES = ["speed", "inference_geo"] as const;
 
-/** A count that makes a hold smaller: as this protocol documents it, and in no other form. */
+/**
+ * Returns a count that makes a reservation smaller. Only the documented form counts: a positive
+ * integer.
+ */
 const documentedCount = (v: unknown): number | undefined =>
   typeof v === "number" && Number.isInteger(v) && v > 0 ? v : undefined;
 
 const maxDefined = (a: number | undefined, b: number | undefined): number | undefined =>
   a === undefined ? b : b === undefined ? a : Math.max(a, b);
 
-/** What multiplies a price, as a request asks for it. */
+/** Returns the request fields that multiply a price, such as `speed`. */
 export function readPricingAttributes(
   body: Fields,
 ): { readonly [fact: string]: string } | undefined {
@@ -53,19 +60,23 @@ function readServiceTier(body: Fields): string | undefined {
   return tier;
 }
 
-/** What a protocol documents of its own fields: only these can make a hold smaller. */
+/** Fields that a protocol documents. Only these can make a reservation smaller. */
 export interface DocumentedFields {
-  /** The bound of one answer. */
+  /** Token limit of one response. */
   readonly maxOutput: Opt<number>;
-  /** The field in which a bound of 0 is documented. */
+  /** Name of the field in which a limit of 0 is documented. */
   readonly zeroOutputField?: string;
-  /** The member that bounds the runs of all tools. */
+  /** Name of the field that limits the runs of all tools. */
   readonly maxRunsField?: string;
-  /** Whether a tool may bound its own runs, as `max_uses`. */
+  /** Whether a tool can limit its own runs with `max_uses`. */
   readonly toolsHaveMaxUses?: boolean;
 }
 
-/** The part of a survey that is about money. `named`: what was found in the body. */
+/**
+ * Returns the cost-related part of the request facts.
+ *
+ * @param named References that were found in the body.
+ */
 export function analyzeCost(
   body: Fields,
   named: References,
@@ -86,13 +97,14 @@ export function analyzeCost(
     documented.zeroOutputField,
   );
   const { toolsHaveMaxUses = false, zeroOutputField } = documented;
-  // Elsewhere a bound of 0, or below, means that there is none.
+  // If no field documents 0, a limit of 0 or below means that there is no limit.
   const output =
     (documented.maxOutput ?? -1) < (zeroOutputField === undefined ? 1 : 0)
       ? undefined
       : documented.maxOutput;
   return {
-    // A bound beside the documented one may be the one that a backend reads.
+    // A backend may read a limit in another field instead of the documented one, so the larger
+    // limit counts.
     maxOutput: output === undefined ? undefined : maxDefined(output, maxOutput),
     n: responses,
     tier: readServiceTier(body),
@@ -111,7 +123,10 @@ export function analyzeCost(
   };
 }
 
-/** Terms and runs that are there in a form that this protocol does not document. */
+/**
+ * Returns the path of a tier, pricing attribute, or run limit in a form that this protocol does not
+ * document.
+ */
 function findUnreadableField(
   body: Fields,
   { maxRunsField, toolsHaveMaxUses }: DocumentedFields,
@@ -136,8 +151,10 @@ function findUnreadableField(
 }
 
 /**
- * Other models than the one that is called: to fall back on, to ask for advice, to draw. `bounded`: a tool may state how often it asks
- * its own.
+ * Returns models other than the requested one, for example fallbacks, advisors, and image models
+ * that tools call.
+ *
+ * @param bounded Whether a tool can state how often it calls its model.
  */
 function findAdditionalModels(
   body: Fields,
@@ -160,7 +177,9 @@ function findAdditionalModels(
   }));
 }
 
-/** How often tools that upstream runs may run: undefined where one of them has no bound. */
+/**
+ * Returns how often hosted tools can run in total. Returns undefined if one of them has no limit.
+ */
 function maxToolRuns(body: Fields, named: References): number | undefined {
   if (named.some(({ type, path }) => type === "hosted" && !/^tools\[\d+\]$/.test(path)))
     return undefined;
@@ -177,9 +196,14 @@ function maxToolRuns(body: Fields, named: References): number | undefined {
 }
 
 /**
- * Whether a body asks for thought, in whichever words: a backend may read any of them, so one that switches it on outweighs all
- * that switch it off. `documented`: the fields in which the API of this backend documents "off"; "off" in another field counts for
- * nothing, since a backend that does not read it thinks all the same. Undefined: it says nothing.
+ * Returns whether a body requests reasoning, under any field name that a backend may read. Returns
+ * undefined if the body does not mention reasoning.
+ *
+ * A backend may read any of the fields, so one field that enables reasoning outweighs all fields
+ * that disable it.
+ *
+ * @param documented Fields in which the API of this backend documents "off". "Off" in another field
+ *   is ignored, because a backend that does not read the field still reasons.
  */
 export function requestsReasoning(
   get: (field: string) => unknown,
@@ -208,7 +232,10 @@ const combineSwitch = (
       ? "off"
       : "on";
 
-/** Where a body may say it: a field, or members of the object in it, or of the one inside of that. */
+/**
+ * Fields that switch reasoning. The switch is the field itself, members of its object, or members
+ * of the object at `at` inside the field.
+ */
 const REASONING_SWITCHES: readonly {
   readonly field: string;
   readonly at?: string;
@@ -225,6 +252,9 @@ const REASONING_SWITCHES: readonly {
 
 const OFF_VALUES: ReadonlySet<unknown> = new Set([false, 0, "none", "disabled", "off"]);
 
-/** Where a body does not switch thoughts off in a field that is documented for that, there may be some. */
+/**
+ * Whether the response may contain reasoning: the body does not disable it in a field that
+ * documents this.
+ */
 export const mayReason = (out: Outgoing, documented: readonly string[]): boolean =>
   requestsReasoning((field) => out.get(field), documented) !== "off";

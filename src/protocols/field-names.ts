@@ -1,12 +1,13 @@
-// How each protocol's clients spell what client halves name in the common words: an error and a warning name the field that
-// the client wrote. Several spellings: the one that stands in the body, or the first.
+// Maps canonical field names to the names that each protocol's clients use, so that errors and
+// warnings name the field that the client wrote. If a field has several spellings, the spelling
+// present in the body is used, else the first.
 import type { Body } from "../model/values.ts";
 
 interface FieldNames {
   readonly [field: string]: readonly string[];
 }
 
-/** No field of ours is longer; what is, a client made up. */
+/** Maximum length of a gateway field name. Clients can invent longer names. */
 const MAX_FIELD = 256;
 
 export const CHAT_FIELD_NAMES: FieldNames = {
@@ -89,7 +90,10 @@ export const GEMINI_EMBEDDING_FIELD_NAMES: FieldNames = {
   dimensions: ["outputDimensionality", "output_dimensionality"],
 };
 
-/** A path keeps its tail where the tail means the same; places in a list that was made anew mean nothing. */
+/**
+ * Returns the client's name for a canonical field path. The rest of a path is kept after a `.`,
+ * where it has the same meaning. List positions are dropped, because the list was rebuilt.
+ */
 export function clientFieldName(table: FieldNames, field: string, body: Body): string {
   if (field.length > MAX_FIELD) return field;
   for (let end = field.length; end > 0; end = field.slice(0, end).search(/[.[][^.[]*$/)) {

@@ -1,4 +1,5 @@
-// What a JSON value is, if it is that. Clients and upstreams send anything: every codec that reads a member asks here.
+// Reads JSON values by type. Clients and providers can send anything, so every codec reads members
+// with these functions.
 import { setOwnProperty } from "../lib/set-own-property.ts";
 import { parseShallow } from "../lib/json/json-scanner.ts";
 import type { Json, JsonObject } from "../model/values.ts";
@@ -9,26 +10,37 @@ export const asObject = (v: unknown): JsonObject | undefined => (isObject(v) ? v
 export const asList = (v: unknown): readonly Json[] => (Array.isArray(v) ? (v as Json[]) : []);
 export const asObjects = (v: unknown): readonly JsonObject[] => asList(v).filter(isObject);
 export const asText = (v: unknown): string | undefined => (typeof v === "string" ? v : undefined);
-/** JSON can spell numbers that are infinite here (`1e999`): those count for none. */
+/**
+ * Returns a finite number. JSON can contain numbers that are infinite in JavaScript (`1e999`). They
+ * count as missing.
+ */
 export const asNumber = (v: unknown): number | undefined =>
   typeof v === "number" && Number.isFinite(v) ? v : undefined;
-/** No call has a billion tokens. Negative, fractional and absurd counts have been seen; they are not reports. */
+/**
+ * Upper limit of a plausible token count. Negative, fractional, and absurdly large counts occur in
+ * provider responses and are ignored.
+ */
 const MAX_COUNT = 1e9;
 export const asCount = (v: unknown): number | undefined => {
   const n = asNumber(v);
   return n !== undefined && Number.isInteger(n) && n >= 0 && n <= MAX_COUNT ? n : undefined;
 };
-/** A number as a form says it, where all is text. */
+/** Returns a number, or the number that a text contains, as in form fields. */
 export const parseNumber = (v: unknown): number | undefined =>
   asNumber(typeof v === "string" && /^\s*-?\d{1,15}(?:\.\d{1,15})?\s*$/.test(v) ? Number(v) : v);
 export const asBoolean = (v: unknown): boolean | undefined =>
   typeof v === "boolean" ? v : undefined;
 
-/** As lax readers have it, and as a form says it, where all is text. */
+/**
+ * Whether a value is true by lax rules: form fields contain only text, and some readers accept 1.
+ */
 export const isTruthyFlag = (v: unknown): boolean =>
   v === true || v === 1 || (typeof v === "string" && /^(?:true|1|on|yes|y|t)$/i.test(v));
 
-/** The object that a text spells, if it spells one. */
+/**
+ * Returns the object that a JSON text contains. Returns undefined for any other value and for
+ * invalid JSON.
+ */
 export function parseObject(json: string): JsonObject | undefined {
   try {
     return asObject(parseShallow(json));
@@ -37,14 +49,17 @@ export function parseObject(json: string): JsonObject | undefined {
   }
 }
 
-/** `{a: undefined}` says nothing on a wire but is a key in memory: what is absent shall not be there. */
+/**
+ * Returns a copy without undefined members. JSON omits `{a: undefined}`, but in memory the key
+ * exists.
+ */
 export function omitUndefined<T extends object>(fields: T): T {
   const kept: Record<string, unknown> = {};
   for (const key in fields) if (fields[key] !== undefined) setOwnProperty(kept, key, fields[key]);
   return kept as T;
 }
 
-/** The same, or nothing when nothing is left. */
+/** Returns a copy without undefined members, or undefined if no member is left. */
 export function omitUndefinedOrNothing(fields: {
   readonly [key: string]: Json | undefined;
 }): JsonObject | undefined {
@@ -53,7 +68,10 @@ export function omitUndefinedOrNothing(fields: {
   return undefined;
 }
 
-/** Nothing but these keys: only then does a codec know what the whole says. */
+/**
+ * Whether an object has no keys other than these. Only then does a codec understand the whole
+ * object.
+ */
 export function hasOnlyKeys(of: JsonObject, keys: readonly string[]): boolean {
   for (const key in of) if (of[key] !== undefined && !keys.includes(key)) return false;
   return true;

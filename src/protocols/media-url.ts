@@ -1,10 +1,11 @@
-// Bytes inside an address: how wires that have only addresses say an image or a file.
+// Converts media bytes to and from data URLs, for protocols that represent an image or a file only
+// as a URL.
 import type { Media } from "../model/request.ts";
 import { omitUndefined } from "./json-values.ts";
 
 const DATA_URL = /^data:([\w.+-]+\/[\w.+-]+)?(?:;[\w-]+=[^;,]*)*;base64,/i;
 
-/** Bytes in an address stay base64; any other address stays one. */
+/** Parses a URL. The base64 of a data URL is extracted. Any other URL is kept. */
 export function parseMediaUrl(url: string): Media {
   const head = DATA_URL.exec(url);
   if (!head) return { url };
@@ -23,12 +24,15 @@ export function toBase64(media: Media): string | undefined {
   return "bytes" in media ? media.bytes.toString("base64") : undefined;
 }
 
-/** The address that says the same bytes; undefined where the bytes are not at hand. */
+/** Returns the media bytes as a data URL. Returns undefined if the bytes are not available. */
 export function toDataUrl(media: Media, mime: string): string | undefined {
   const base64 = toBase64(media);
   return base64 === undefined ? undefined : `data:${media.mime ?? mime};base64,${base64}`;
 }
 
-/** The address of the same bytes, or the address that there is; undefined for a file that only its owner can name. */
+/**
+ * Returns the media's URL, or its bytes as a data URL. Returns undefined for a file that only the
+ * owning provider can resolve.
+ */
 export const toUrl = (media: Media, mime: string): string | undefined =>
   "url" in media ? media.url : toDataUrl(media, mime);

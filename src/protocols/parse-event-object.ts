@@ -1,4 +1,5 @@
-// What an event of an upstream's stream holds: a JSON object, on every wire. Anything else breaks the answer off.
+// Parses the data of a provider's stream event, which is a JSON object in every protocol. Any other
+// value aborts the response.
 import { fail } from "../model/error.ts";
 import type { JsonObject } from "../model/values.ts";
 import { parseObject } from "./json-values.ts";

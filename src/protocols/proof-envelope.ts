@@ -1,28 +1,38 @@
-// How what one provider signed or encrypted travels through a client that speaks another protocol, and back. Any codec's
-// server half seals what its wire has no place for into the one opaque field that clients of that wire echo; the same
-// server half opens it when it comes back; only the origin's own client half ever reads what is inside. Pure.
+// Carries one provider's signed or encrypted data through a client of another protocol and back.
+// The server half of a codec seals data that its protocol has no field for into the one opaque
+// field that its clients send back. The same server half opens it when it returns. Only the client
+// half of the origin protocol reads the content. Pure: no I/O, no clock.
 //
-// An envelope is `tg1.` and base64url JSON. It is no secret and carries no authority: a client that forges one has only
-// written the part of the conversation that was theirs to write anyway.
+// An envelope is `tg1.` followed by base64url JSON. It is not secret and grants no authority. A
+// client that forges an envelope only writes a part of the conversation that it could write anyway.
 import { BOUNDS } from "../lib/bounds.ts";
 import type { Proof } from "../model/request.ts";
 
 const MARK = "tg1.";
 
 export interface SealedProof {
-  /** Absent when there was none: the block is carried because clients drop unsigned reasoning. */
+  /**
+   * Signed or encrypted data. If unset, the block is carried only because clients drop unsigned
+   * reasoning.
+   */
   proof?: Proof | undefined;
-  /** The reasoning's text, byte for byte, where the origin checks it and the client may have wrapped it anew. */
+  /**
+   * Exact reasoning text. Set if the origin verifies the text and the client may have re-wrapped
+   * it.
+   */
   text?: string | undefined;
-  /** The visible text is a digest, not the model's own reasoning. */
+  /** Whether the visible text is a summary, not the model's own reasoning. */
   summary?: boolean | undefined;
-  /** The proof belongs to the block just before, of this type, which had no place for it. */
+  /** Type of the preceding block that the proof belongs to. That block had no field for it. */
   precedingBlock?: "call" | "text" | undefined;
-  /** The reasoning came before the words that stand before its envelope. */
+  /** Whether the reasoning came before the text that precedes its envelope. */
   isBeforeText?: boolean | undefined;
 }
 
-/** One letter a member: it travels with every turn of the conversation from now on. */
+/**
+ * Envelope content, with one-letter keys because it is sent with every later turn of the
+ * conversation.
+ */
 interface EnvelopeJson {
   o?: string | undefined;
   k?: string | undefined;
@@ -40,22 +50,34 @@ export const isSealed = (data: string): boolean => data.startsWith(MARK);
 export const seal = (sealed: SealedProof): string =>
   MARK + Buffer.from(JSON.stringify(toEnvelopeJson(sealed))).toString("base64url");
 
-/** Undefined when it is not an envelope of ours, or no longer whole. */
+/**
+ * Returns the content of an envelope. Returns undefined if the data is not an envelope, is damaged,
+ * or exceeds the size limit.
+ */
 export function unseal(data: string): SealedProof | undefined {
   if (!isSealed(data) || data.length > BOUNDS.envelope.max) return undefined;
   return toSealedProof(decodeEnvelope(data.slice(MARK.length)));
 }
 
-/** How the base64 of a list that begins with our mark begins; in both alphabets, since neither of its odd letters is in it. */
+/**
+ * Base64 prefix of a list that begins with the mark `tg1`. It is the same in both base64 alphabets,
+ * because it contains none of the characters that differ.
+ */
 const SEALED_BYTES_PREFIX = "WyJ0ZzEi";
 
-/** Where a wire's opaque field is bytes, and one field must do for all that has no place: nothing but base64. */
+/**
+ * Seals several proofs into one base64 value, for protocols whose single opaque field contains
+ * bytes.
+ */
 export const sealBytes = (all: readonly SealedProof[]): string =>
   Buffer.from(JSON.stringify(["tg1", ...all.map(toEnvelopeJson)])).toString("base64");
 
 export const isSealedBytes = (data: string): boolean => data.startsWith(SEALED_BYTES_PREFIX);
 
-/** In both alphabets, padded or not: clients write the bytes anew. Nothing in it when it is no longer whole. */
+/**
+ * Opens a value from `sealBytes`, in either base64 alphabet, padded or not, because clients
+ * re-encode the bytes. Returns an empty list if the value is damaged.
+ */
 export function unsealBytes(data: string): readonly SealedProof[] {
   if (!isSealedBytes(data) || data.length > BOUNDS.envelope.max) return [];
   const letters = decodeEnvelope(data);

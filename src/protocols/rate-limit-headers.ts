@@ -1,7 +1,9 @@
-// The request's id and the rate limits, by the names that the OpenAI family's clients know.
+// Encodes the request ID and the rate limits as the headers that clients of the OpenAI family read.
 import type { HeadersOut, LimitState } from "../plugin/index.ts";
 
-/** Of each sort of limit the one that is nearest to its end. */
+/**
+ * Returns the headers. For each unit, they describe the limit with the smallest remaining amount.
+ */
 export function encodeRateLimitHeaders(of: {
   id: string;
   limits: readonly LimitState[];
@@ -27,7 +29,7 @@ function headersForUnit(what: string, limits: readonly LimitState[], now: number
   };
 }
 
-/** As Go writes durations, which is what these clients read: "6m0s", "1.2s", "12ms". */
+/** Formats a duration in Go syntax, which these clients parse: "6m0s", "1.2s", "12ms". */
 export function formatGoDuration(ms: number): string {
   if (ms < 1000) return `${Math.ceil(ms)}ms`;
   const seconds = Math.ceil(ms / 100) / 10;

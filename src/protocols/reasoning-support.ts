@@ -1,13 +1,13 @@
-// What a model takes of what is said about thinking, and of what tunes it: decided here from what is known of it, for every
-// client half. Where nothing is known, what was asked is sent.
+// Decides which reasoning and sampling settings a model accepts, based on its model metadata, for
+// every client half. If nothing is known about the model, the client's settings are sent.
 import type { ModelInfo } from "../model/facts.ts";
 import type { ChatRequest } from "../model/request.ts";
 import type { CallContext } from "../plugin/index.ts";
 
-/** From little to much; the words of every protocol. */
+/** Effort names of all protocols, from lowest to highest. */
 const EFFORT_LEVELS = ["none", "minimal", "low", "medium", "high", "xhigh", "max"];
 
-/** What an effort stands for in tokens, where a model counts those. `max` has no bound. */
+/** Token budget of each effort, for models that take a token count. `max` has no limit. */
 export const EFFORT_BUDGETS: Readonly<Record<string, number>> = {
   minimal: 1024,
   low: 2048,
@@ -16,7 +16,7 @@ export const EFFORT_BUDGETS: Readonly<Record<string, number>> = {
   xhigh: 32_768,
 };
 
-/** The effort that comes nearest to a budget of tokens. */
+/** Returns the effort that is closest to a token budget. */
 export function effortForBudget(budget: number): string {
   if (budget <= 1024) return "minimal";
   if (budget <= 4096) return "low";
@@ -24,16 +24,19 @@ export function effortForBudget(budget: number): string {
   return budget <= 24_576 ? "high" : "xhigh";
 }
 
-/** The effort itself where the model knows it; else the next lower one, or its lowest. */
+/**
+ * Returns the effort if the model supports it, else the next lower supported effort, else the
+ * lowest.
+ */
 export function nearestEffort(effort: string, known: readonly string[] | undefined): string {
   const at = EFFORT_LEVELS.indexOf(effort);
-  // A word that is newer than us is the upstream's to judge.
+  // Unknown efforts may be newer than the gateway, so they are passed on for the provider to judge.
   if (!known || known.includes(effort) || at < 0) return effort;
   const thinking = known.filter((one) => one !== "none");
   return thinking.findLast((one) => EFFORT_LEVELS.indexOf(one) <= at) ?? thinking[0] ?? effort;
 }
 
-/** What a provider's row says of its models, in part. */
+/** The part of a provider definition that describes how its models reason. */
 export interface ReasoningRow {
   control?: string;
   efforts?: readonly string[];
@@ -41,11 +44,17 @@ export interface ReasoningRow {
 }
 
 export interface ReasoningSupport {
-  /** false: it does not think, or takes no word about it. */
+  /**
+   * Whether the model reasons and accepts a setting for it. false: it does not reason, or accepts
+   * no setting. Undefined: unknown.
+   */
   readonly isSupported: boolean | undefined;
-  /** From low to high, without `none`. */
+  /** Supported efforts from lowest to highest, without `none`. */
   readonly efforts: readonly string[] | undefined;
-  /** Whether it can be told not to; false only where it is known to think always. */
+  /**
+   * Whether reasoning can be disabled. false: the model is known to reason always. Undefined:
+   * unknown.
+   */
   readonly canDisable: boolean | undefined;
 }
 
@@ -67,7 +76,10 @@ const SAMPLING_FIELDS = {
   logit_bias: "logitBias",
 } as const;
 
-/** Without what this model is known to answer with an error. */
+/**
+ * Returns the sampling settings without those that this model is known to reject. Each dropped
+ * setting is reported.
+ */
 export function supportedSampling(
   { sampling }: ChatRequest,
   of: CallContext,

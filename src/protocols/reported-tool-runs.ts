@@ -1,5 +1,5 @@
-// Runs of tools that the provider runs, where its usage report counts them. Several providers count them beside the tokens, each by
-// names of its own.
+// Reads the runs of hosted tools from a provider's usage report. Several providers count them next
+// to the tokens, each under different names.
 import type { Unit, Usage } from "../model/usage.ts";
 import type { JsonObject, Opt } from "../model/values.ts";
 import { asCount, asObject } from "./json-values.ts";
@@ -10,7 +10,7 @@ const TOP: Names = [
   ["num_search_queries", "searches"],
   ["num_sources_used", "searches"],
 ];
-/** Counts in an object of their own, by the name of that object. */
+/** Counts inside a nested object, by the name of that object. */
 const NESTED: readonly (readonly [place: string, names: Names])[] = [
   [
     "server_tool_use",
@@ -33,13 +33,13 @@ const NESTED: readonly (readonly [place: string, names: Names])[] = [
   ],
 ];
 
-/** Units without a run are left out. */
+/** Returns the reported runs by unit. Units without runs are omitted. */
 export function reportedToolRuns(usage: Opt<JsonObject>): Usage {
   const runs: { [unit in Unit]?: number } = {};
   if (!usage) return runs;
   addRuns(runs, usage, TOP);
   for (const [place, names] of NESTED) {
-    // Most reports count no tools.
+    // Fast path: most reports contain no tool counts.
     if (usage[place] === undefined) continue;
     const of = asObject(usage[place]);
     if (of) addRuns(runs, of, names);
@@ -54,7 +54,7 @@ function addRuns(runs: { [unit in Unit]?: number }, counts: JsonObject, names: N
   }
 }
 
-/** Of two counts of the same runs the larger one, unit by unit. */
+/** Returns the larger of two counts of the same runs, for each unit. */
 export function maxRuns(a: Usage, b: Usage): Usage {
   const most: { [unit in Unit]?: number } = {};
   for (const unit of new Set([...Object.keys(a), ...Object.keys(b)]) as Set<Unit>)

@@ -1,7 +1,8 @@
-// How many answers a body asks for and how long each may be, under every name that some backend reads. Backends that imitate a
-// protocol read more fields than it documents, so one list of names serves all protocols: a name that a backend ignores costs nothing
-// but a larger hold. A field that is there and cannot be read is reported by its path: a hard budget rejects it, because the
-// backend may read it.
+// Reads how many responses a body requests and how long each can be, under every name that some
+// backend reads. Backends that imitate a protocol read more fields than it documents, so one list
+// of names serves all protocols. A name that a backend ignores only causes a larger reservation. A
+// field that is present but unreadable is reported by its path. A hard budget rejects such a
+// request, because the backend may read the field.
 import type { Field, Json, JsonObject, Opt } from "../model/values.ts";
 import type { Outgoing } from "../plugin/outgoing.ts";
 import { asObject } from "./json-values.ts";
@@ -9,12 +10,18 @@ import { asObject } from "./json-values.ts";
 type Fields = { readonly [field: string]: unknown };
 
 /**
- * responses: so many at once · rounds: each round makes so many · maxOutput: tokens of one answer · inside: holds such fields · input: a
- * text, a list, or with some backends an object that holds everything · sequence: see below · free: holds names of the client's own
+ * Meaning of a request field:
+ * - `responses`: number of responses
+ * - `rounds`: number of rounds, each of which produces that many responses
+ * - `maxOutput`: token limit of one response
+ * - `inside`: an object that contains such fields
+ * - `input`: a text, a list, or, with some backends, an object that contains all settings
+ * - `sequence`: whether a series of images is generated, see `MAX_SEQUENCE_IMAGES`
+ * - `free`: an object with names that the client chose
  */
 type FieldMeaning = "responses" | "rounds" | "maxOutput" | "inside" | "input" | "sequence" | "free";
 
-/** By the name without its case, dashes and underscores. */
+/** Meanings by field name, in lower case and without dashes and underscores. */
 const FIELD_MEANINGS = new Map<string, FieldMeaning>();
 const registerNames = (meaning: FieldMeaning, names: string): void =>
   names.split(/\s+/).forEach((name) => FIELD_MEANINGS.set(name, meaning));
@@ -60,25 +67,28 @@ registerNames("inside", "sequentialimagegenerationoptions");
 registerNames("input", "input");
 registerNames("sequence", "sequentialimagegeneration");
 
-/** No name in the list is longer, with its dashes. */
+/** Maximum length of a field name, including separators. No listed name is longer. */
 const MAX_FIELD_NAME = 48;
-/** By a part of the name. */
+/** Matches the names of fields whose content the client chooses, by a part of the name. */
 const FREE_FORM_FIELD = /schema|format|metadata|labels|instances/;
-/** More than any request means. */
+/** Largest plausible number of responses. */
 const MAX_RESPONSES = 1e6;
 const MAX_TOKENS = 1e9;
-/** Deeper than any backend looks. */
+/** Maximum nesting depth. No known backend reads deeper. */
 const MAX_DEPTH = 4;
-/** Seedream draws as many pictures as the prompt asks for, up to this many, where `sequential_image_generation` is not off. */
+/**
+ * Seedream generates as many images as the prompt asks for, up to this number, unless
+ * `sequential_image_generation` is off.
+ */
 const MAX_SEQUENCE_IMAGES = 15;
 
-/** Meanings of names that were seen, so that the names of most bodies are looked up and not folded. */
+/** Cached meanings of names that were seen, so that common names need no normalization. */
 const meaningCache = new Map<string, FieldMeaning | null>();
 const MAX_CACHED = 1_024;
 
 const PLAIN = /^[a-z0-9]+$/;
 
-/** What a field asks for, whatever the case of its name, and with or without dashes and underscores. */
+/** Returns the meaning of a field. Letter case, dashes, and underscores in the name are ignored. */
 function meaningOf(field: string): FieldMeaning | null {
   if (field.length > MAX_FIELD_NAME) return null;
   const known = meaningCache.get(field);
@@ -90,21 +100,29 @@ function meaningOf(field: string): FieldMeaning | null {
 }
 
 export interface RequestedAmounts {
-  /** Answers. Undefined: nothing is said of them. */
+  /** Number of responses. Undefined: the body does not set it. */
   readonly responses: number | undefined;
-  /** Tokens of one answer: the largest bound under any name. */
+  /** Token limit of one response: the largest limit under any name. */
   readonly maxOutput: number | undefined;
-  /** The path of a field that cannot be read. */
+  /** Path of a field that cannot be read. */
   readonly unreadableField: string | undefined;
 }
 
-/** A field that multiplies answers, in whichever protocol: none of them goes from one protocol to another. */
+/**
+ * Whether a field multiplies responses in any protocol. Such fields are never translated to another
+ * protocol.
+ */
 export const isMultiplierField = (field: string): boolean => {
   const meaning = meaningOf(field);
   return meaning === "responses" || meaning === "rounds";
 };
 
-/** `zero`: the field in which this protocol documents a bound of 0. Elsewhere 0 may mean that there is no bound. */
+/**
+ * Returns the amounts that a body requests.
+ *
+ * @param zero Field in which this protocol documents a limit of 0. In other fields, 0 may mean that
+ *   there is no limit.
+ */
 export function readRequestedAmounts(body: Fields, zero?: string): RequestedAmounts {
   const found = new AmountScanner(zero);
   found.scanFields(body, "", 0);
@@ -119,7 +137,7 @@ class AmountScanner {
   rounds: number | undefined;
   maxOutput: number | undefined;
   unreadableField: string | undefined;
-  /** The path of the first amount. */
+  /** Path of the first amount that was found. */
   #first: string | undefined;
   readonly #zero: string | undefined;
 
@@ -143,7 +161,10 @@ class AmountScanner {
     }
   }
 
-  /** A list among settings. Whether a backend adds up its amounts, or reads one of them, is not known: so they cannot be read. */
+  /**
+   * Scans a list inside settings. It is unknown whether a backend adds up the amounts in a list or
+   * reads one of them, so any amount in a list is reported as unreadable.
+   */
   scanList(values: readonly unknown[], at: string, depth: number): void {
     if (depth >= MAX_DEPTH) return;
     for (const [i, value] of values.entries()) {
@@ -183,7 +204,10 @@ class AmountScanner {
   }
 }
 
-/** A count as backends read one: some take the text of a number for the number. Undefined: it cannot be read. */
+/**
+ * Parses a count as backends do: some accept a number written as text. Returns undefined if the
+ * value is not a count.
+ */
 function parseCount(value: unknown): number | undefined {
   if (value === "") return 0;
   const n =
@@ -191,7 +215,7 @@ function parseCount(value: unknown): number | undefined {
   return typeof n === "number" && Number.isFinite(n) && n >= 0 ? Math.ceil(n) : undefined;
 }
 
-/** Lowers every bound in a body about to leave, whatever its name. A bound that is smaller stays. */
+/** Lowers every output limit in an outgoing body, under any name. Smaller limits are kept. */
 export function lowerOutputLimits(out: Outgoing, fields: Iterable<string>, tokens: number): void {
   for (const field of fields) {
     const value = out.get(field);

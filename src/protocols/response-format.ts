@@ -1,8 +1,14 @@
-// The form that a client asks of an answer, as chat completions and responses both say it.
+// Parses the response format that a client requests. Chat completions and responses share this
+// form.
 import type { ChatRequest, Json, JsonObject, Opt } from "../plugin/index.ts";
 import { asBoolean, asObject, omitUndefined, asText } from "./json-values.ts";
 
-/** `within`: where a wire says its schema. Undefined: a form that the common vocabulary has no word for. */
+/**
+ * Returns the requested format. Returns undefined for a format that the common form cannot
+ * represent.
+ *
+ * @param within Returns the object that contains the schema in the client's protocol.
+ */
 export function parseResponseFormat(
   raw: Opt<Json>,
   within: (format: JsonObject) => JsonObject,

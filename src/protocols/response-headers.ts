@@ -1,7 +1,8 @@
 /**
- * What of an upstream's answer head reaches a client, in any mode of any protocol. Not its rate limits, not its names for
- * organizations and projects: those are the operator's account, and the client has limits of its own. How long to wait is not
- * passed either: the gateway says it itself, in numbers, whatever the provider wrote.
+ * Headers of a provider's response that are forwarded to the client, in any mode of any protocol.
+ * Rate limits and organization or project names are not forwarded, because they belong to the
+ * operator's account and the client has its own limits. `retry-after` is not forwarded either: the
+ * gateway sends its own value in numbers, whatever the provider wrote.
  */
 export const FORWARDED_RESPONSE_HEADERS: readonly string[] = [
   "openai-processing-ms",

@@ -1,4 +1,5 @@
-// What a picture is, told by its first bytes: what a host says of its own output is not always so.
+// Detects an image's format and size from its first bytes. The type that a provider declares for
+// its own output is not always correct.
 import type { Media } from "../model/request.ts";
 import type { Size } from "./images/size.ts";
 
@@ -7,10 +8,16 @@ export interface ImageHead {
   size?: Size;
 }
 
-/** Enough for every header; only a JPEG may hide its size behind more metadata than this. */
+/**
+ * Number of bytes to inspect. It is enough for every header, except for a JPEG with more metadata
+ * before its size.
+ */
 const MAX_HEADER_BYTES = 64 * 1024;
 
-/** Undefined for what is not at hand, or is none of the formats in use. */
+/**
+ * Returns the image's type and size. Returns undefined if the bytes are not available or the format
+ * is unknown.
+ */
 export function sniffImage(media: Media): ImageHead | undefined {
   if ("bytes" in media) return readImageHead(media.bytes);
   if (!("base64" in media)) return undefined;
@@ -20,7 +27,7 @@ export function sniffImage(media: Media): ImageHead | undefined {
 export const mimeOf = (media: Media): string =>
   sniffImage(media)?.mime ?? media.mime ?? "image/png";
 
-/** The word that `output_format` has for a type: "png", "jpeg", "webp", "gif", "svg". */
+/** Returns the `output_format` value for a MIME type: "png", "jpeg", "webp", "gif", or "svg". */
 export const formatOf = (mime: string): string | undefined => /^image\/([a-z]+)/.exec(mime)?.[1];
 
 function readImageHead(b: Buffer): ImageHead | undefined {
@@ -48,7 +55,10 @@ const withSize = (mime: string, size: Size | undefined): ImageHead =>
 
 const readTag = (b: Buffer, at: number): string => b.toString("latin1", at, at + 4);
 
-/** Segment by segment up to a start of frame, which has the size. */
+/**
+ * Returns the size of a JPEG. Skips segments up to a start-of-frame segment, which contains the
+ * size.
+ */
 function sizeOfJpeg(b: Buffer): Size | undefined {
   for (let i = 2; i + 9 < b.length;) {
     if (b[i] !== 0xff) return undefined;
@@ -64,7 +74,10 @@ function sizeOfJpeg(b: Buffer): Size | undefined {
   return undefined;
 }
 
-/** Three kinds of first chunk, each with a place of its own for the size. */
+/**
+ * Returns the size of a WebP image. The first chunk has one of three types, each with the size at a
+ * different offset.
+ */
 function sizeOfWebp(b: Buffer): Size | undefined {
   switch (readTag(b, 12)) {
     case "VP8 ":

@@ -1,19 +1,28 @@
-// What a decoded value was read from, so that what stayed untouched goes back to its own wire word for word. Each codec has a
-// memory of its own: another cannot see into it.
+// Remembers the source of a decoded value, so that an unchanged value is sent back verbatim in its
+// own protocol. Each codec has its own memory, which other codecs cannot read.
 
 export interface SourceMemory {
-  /** Remembers. A copy does not carry it (nor does a structured clone): an edited value is written anew. */
+  /**
+   * Attaches the source to the value and returns the value. A copy or structured clone does not
+   * carry the source, so an edited value is re-encoded.
+   */
   remember<T extends object>(value: T, from: unknown): T;
   sourceOf<A>(value: object): A | undefined;
 }
 
-/** A class that makes nothing: what is made of it is what was given, with the fields of those that extend it. */
+/**
+ * A base class whose constructor returns its argument. Subclasses thereby add their fields to an
+ * existing object.
+ */
 const ReturnsArgument = function (value: object) {
   return value;
 } as unknown as new (value: object) => object;
 
 export function createSourceMemory(): SourceMemory {
-  /** A private field: as hidden as a property that is not listed, and made in a tenth of the time. */
+  /**
+   * Holds the source in a private field. It is as hidden as a non-enumerable property and takes a
+   * tenth of the time to create.
+   */
   class Kept extends ReturnsArgument {
     readonly #from: unknown;
     constructor(value: object, from: unknown) {

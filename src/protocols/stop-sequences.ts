@@ -1,8 +1,8 @@
-// Stop sequences beyond those that a format has a field for.
+// Handles stop sequences that exceed the number that a protocol supports.
 import { fail } from "../model/error.ts";
 import type { CallContext } from "../plugin/protocol.ts";
 
-/** Leaves these to the host. */
+/** Leaves these stop sequences to the host. Throws if the host cannot emulate them. */
 export function delegateStopSequences(
   texts: readonly string[],
   of: Pick<CallContext, "emulateStopSequences">,

@@ -1,5 +1,6 @@
-// Characters stay whole in a stream. Models and their hosts cut where it falls, in the middle of a pair of surrogates too;
-// half a pair is no text to readers whose strings are not ours: their JSON parsers raise on it, or two halves never make one.
+// Keeps characters whole in a stream. Models and providers split text anywhere, even inside a
+// surrogate pair. Clients whose strings are not UTF-16 cannot read half a pair: their JSON parsers
+// throw, or the two halves never combine.
 import type { Encoder, Fault, ModelEvent } from "../plugin/index.ts";
 
 const endsInHalfPair = (text: string): boolean => {
@@ -9,7 +10,10 @@ const endsInHalfPair = (text: string): boolean => {
 
 type Delta = Extract<ModelEvent, { type: "delta" }>;
 
-/** Half a character waits for its other half, which comes with the next piece of the same block. */
+/**
+ * Wraps an encoder so that half a surrogate pair waits for the other half in the next delta of the
+ * same block.
+ */
 export const joinSurrogatePairs = (encoder: Encoder): Encoder => new SurrogatePairEncoder(encoder);
 
 class SurrogatePairEncoder implements Encoder {
@@ -41,11 +45,11 @@ class SurrogatePairEncoder implements Encoder {
       this.#halves.set(e.index, text.slice(-1));
       text = text.slice(0, -1);
     }
-    // What belongs to the piece beside its text goes out with it, even when no text is left.
+    // Log probabilities belong to this delta, so they are sent with it even if no text is left.
     if (text !== "" || e.logprobs) this.#encoder.writeEvent(toWellFormedDelta({ ...e, text }));
   }
 }
 
-/** A half that never had another is no character. */
+/** Replaces unpaired surrogates, which are not characters. */
 const toWellFormedDelta = (e: Delta): Delta =>
   e.text.isWellFormed() ? e : { ...e, text: e.text.toWellFormed() };

@@ -1,4 +1,5 @@
-// What a call is made with: a string in the model's own words everywhere else, an object on this wire.
+// Parses tool call arguments for protocols in which they are an object. Elsewhere they are a string
+// that the model wrote.
 import { parseShallow } from "../lib/json/json-scanner.ts";
 import type { Json, JsonObject } from "../model/values.ts";
 import { isObject } from "./json-values.ts";
@@ -15,8 +16,9 @@ declare global {
 const LONG_INTEGER = /\d{16}/;
 
 /**
- * JSON whose integers beyond 2^53 keep their digits when it is written again: ids of that size are everyday tool
- * arguments, and a gateway that rounds one has called the tool on another object.
+ * Parses JSON so that integers beyond 2^53 keep their digits when they are serialized again. IDs of
+ * that size are common tool arguments. If the gateway rounded one, the tool would act on a
+ * different object.
  */
 export function parseExactJson(text: string): Json {
   if (!LONG_INTEGER.test(text)) return parseShallow(text) as Json;
@@ -26,7 +28,10 @@ export function parseExactJson(text: string): Json {
       : value) as (key: string, value: unknown) => unknown) as Json;
 }
 
-/** Arguments as an object: none are an empty one, and those that were encoded twice are opened twice. */
+/**
+ * Parses tool call arguments into an object. Empty text becomes `{}`. Doubly encoded arguments are
+ * decoded twice. Returns undefined if the result is not an object.
+ */
 export function parseToolArguments(args: string): JsonObject | undefined {
   if (args.trim() === "") return {};
   try {

@@ -1,11 +1,16 @@
-// Tools that a wire cannot declare: another protocol's own, and two of one name. Each is refused by its name, with the reason.
+// Rejects tools that a protocol cannot declare: tools of another protocol and different tools with
+// the same name. The error names the tool and the reason.
 import { fail } from "../model/error.ts";
 import type { Tool } from "../model/request.ts";
 import type { JsonObject } from "../model/values.ts";
 import { asObject, asText } from "./json-values.ts";
 import { isTypedClientTool } from "./references/index.ts";
 
-/** Its type tells where it runs: what the client runs itself lacks only a description of what it takes. */
+/**
+ * Throws an error for a tool that cannot be declared. The tool's type determines where it runs. A
+ * tool that the client runs only lacks a schema, so the message suggests to declare it as a
+ * function.
+ */
 export function rejectTool(tool: Tool): never {
   const type = asText(asObject(tool.raw)?.["type"]) ?? tool.name;
   const name = type === tool.name ? tool.name : `${tool.name} (${type})`;
@@ -18,7 +23,10 @@ export function rejectTool(tool: Tool): never {
   );
 }
 
-/** Tools by the names that the wire will see. The same tool twice is one; two that differ under one name are refused. */
+/**
+ * Adds a tool under the name that the provider will receive. A repeated identical tool is ignored.
+ * Throws if two different tools have the same name.
+ */
 export function declareTool(
   declared: Map<string, JsonObject>,
   name: string,

@@ -1,5 +1,6 @@
-// Names and ids that one wire allows and another refuses. Clients replay their history, so a name must be changed the
-// same way in every later request: these are pure functions of the name, never of a counter or a table.
+// Converts names and IDs that a protocol does not allow. Clients replay their history, so a name
+// must be converted the same way in every later request. These functions therefore depend only on
+// the name, never on a counter or a table.
 import { createHash } from "node:crypto";
 
 const ILLEGAL = /[^a-zA-Z0-9_-]/g;
@@ -7,22 +8,28 @@ const LEGAL = /^[a-zA-Z0-9_-]*$/;
 
 const hash8 = (name: string): string => createHash("sha256").update(name).digest("hex").slice(0, 8);
 
-/** The name itself where the wire allows it; else a legal one that ends in a hash of it, so that two never meet. */
+/**
+ * Returns the name if the protocol allows it, else a legal name that ends in a hash of the
+ * original, so that two names never collide.
+ */
 export function fitName(name: string, max: number): string {
   if (name !== "" && name.length <= max && LEGAL.test(name)) return name;
   return `${name.slice(0, max - 9).replace(ILLEGAL, "_")}_${hash8(name)}`;
 }
 
-/** Longer than any name that a vendor documents. Replacing letters in a client's text is slow, so a longer one stays as it is. */
+/**
+ * Maximum length of a name to convert. Longer than any name that a vendor documents. Replacing
+ * letters in client text is slow, so longer names are returned unchanged.
+ */
 const MAX_NAME = 40;
 
-/** `googleSearch` → `google_search`. */
+/** Converts `googleSearch` to `google_search`. */
 export const toSnakeCase = (name: string): string =>
   name.length > MAX_NAME ? name : name.replace(/[A-Z]/g, "_$&").toLowerCase();
 
 /**
- * The declared name that `fitName` would have turned into this one, whatever the limit was; else the name as it is. What was
- * declared is looked through once, however many names are asked for.
+ * Returns a function that maps a name produced by `fitName`, for any length limit, back to the
+ * declared name. Other names are returned unchanged. The declared names are read only once.
  */
 export function createNameRestorer(declared: () => Iterable<string>): (fitted: string) => string {
   let all: Set<string> | undefined;
@@ -37,7 +44,7 @@ export function createNameRestorer(declared: () => Iterable<string>): (fitted: s
   };
 }
 
-/** Tools by their names; of two with one name the first. */
+/** Returns tools by name. If two tools have the same name, the first is used. */
 export function indexByName<T extends { readonly name: string }>(
   tools: readonly T[],
 ): Map<string, T> {

@@ -1,20 +1,24 @@
-/** JSON that was cut somewhere, as far as it goes: what was open is closed, and what had only begun is left out. */
+/**
+ * Parses truncated JSON as far as possible. Open brackets and strings are closed, and incomplete
+ * members are dropped. Returns undefined if nothing can be parsed.
+ */
 export function repairTruncatedJson(text: string): unknown {
   for (const upTo of [text.length, lastCompleteEnd(text)]) {
     try {
       return JSON.parse(closeOpenBrackets(text.slice(0, upTo)));
     } catch {
-      // A key without its value, half a number: less of it, then.
+      // The text may end in a key without a value or in half a number. The next attempt ends at the
+      // last complete member.
     }
   }
   return undefined;
 }
 
 interface Scan {
-  /** What closes it, the innermost last. */
+  /** Closing brackets of all open brackets, innermost last. */
   open: string[];
   inString: boolean;
-  /** Where the last member, or the last bracket, ended. */
+  /** Offset at which the last complete member or bracket ended. */
   lastCompleteAt: number;
 }
 
@@ -41,7 +45,7 @@ const lastCompleteEnd = (text: string): number => scanPrefix(text).lastCompleteA
 
 function closeOpenBrackets(text: string): string {
   const { open, inString } = scanPrefix(text);
-  // Half an escape says nothing yet.
+  // An incomplete escape sequence has no meaning yet, so it is removed.
   const prefix = inString ? `${text.replace(/\\(?:u[\da-f]{0,3})?$/i, "")}"` : text;
   return prefix + open.toReversed().join("");
 }

@@ -1,21 +1,34 @@
-// Members of a client's body that its own codec does not know, wherever they stand below the top. They ride in the
-// request's `ext` by their path: another wire names each of them as dropped; their own says them again, or names them too.
+// Finds members of a client's body, below the top level, that its own codec does not know. They are
+// stored by path in the request's `ext`. A codec of another protocol reports each of them as
+// dropped. The codec of the same protocol restores them or reports them.
 import { setOwnProperty } from "../lib/set-own-property.ts";
 import type { Opt } from "../plugin/index.ts";
 import type { Json, JsonObject } from "../model/values.ts";
 
-/** What an object is known to say, and what that holds in turn. A list stands for each of its objects; null: its inside is not read. */
+/**
+ * Known members of an object, each with the shape of its value. For a list, the shape applies to
+ * each object in it. null: the content is not inspected.
+ */
 export interface KnownFields {
   readonly [member: string]: FieldShape;
 }
-/** A function is asked with the object itself, for those that say what they are. */
+/**
+ * Shape of a value. A function receives the object and returns its shape, for objects that state
+ * their own type.
+ */
 export type FieldShape = null | KnownFields | ((of: JsonObject) => null | KnownFields);
 
-/** Members that hold no more than a value, or one whose inside belongs to another party. */
+/**
+ * Returns the shapes of members whose content is not inspected: plain values, or values that belong
+ * to another party.
+ */
 export const valueFields = (sentence: string): KnownFields =>
   Object.fromEntries(sentence.split(" ").map((name) => [name, null]));
 
-/** The shape of that name; of a name that is newer than us, nothing is known. */
+/**
+ * Returns the shape for a type name, or null for an unknown name, which may be newer than the
+ * gateway.
+ */
 export function shapeByName(shapes: KnownFields, name: unknown): KnownFields | null {
   const shape = typeof name === "string" && Object.hasOwn(shapes, name) ? shapes[name]! : null;
   return typeof shape === "function" ? null : shape;
@@ -25,7 +38,10 @@ export interface UnknownFields {
   readonly [path: string]: Json;
 }
 
-/** "messages[3].content[0].image_url.new" → its value. What is null says nothing. */
+/**
+ * Returns the unknown members by path, for example "messages[3].content[0].image_url.new". Members
+ * that are null are ignored.
+ */
 export function findUnknownFields(fields: JsonObject, known: KnownFields): UnknownFields {
   const found: Record<string, Json> = {};
   for (const field in known) collectUnknown(fields[field], known[field]!, field, found);
@@ -51,7 +67,7 @@ function collectUnknown(
   }
 }
 
-/** What of a body no codec of its protocol knows. */
+/** Returns the top-level fields of a body that no codec of its protocol knows. */
 export function unknownTopLevelFields(
   body: { readonly [field: string]: unknown },
   known: (field: string) => boolean,
@@ -65,8 +81,9 @@ export function unknownTopLevelFields(
 const isList = (value: Json): value is readonly Json[] => Array.isArray(value);
 
 /**
- * The body with the strangers that rode along. Most of them never left: what stayed untouched goes back word for word. Those of
- * a field that is one object have one place to be; of the others, a list may have changed around them, and they are named.
+ * Restores unknown members in an encoded body. Most are still present, because unchanged values are
+ * sent verbatim. A member of a single object is put back in its place. A member inside a list is
+ * reported as dropped, because the list may have changed around it.
  */
 export function restoreUnknownFields<B extends { readonly [field: string]: unknown }>(
   body: B,
@@ -94,7 +111,10 @@ export function restoreUnknownFields<B extends { readonly [field: string]: unkno
   return out as unknown as B;
 }
 
-/** What a codec notes for others under the name of a list, such as "tools.strict", is no path. */
+/**
+ * Whether a name is a path into the body. Names such as "tools.strict" are notes for other codecs
+ * under a list's name, not paths.
+ */
 const isPath = (name: string, known: KnownFields): boolean => {
   const [, field, next] = /^([^.[]+)([.[])/.exec(name) ?? [];
   return field !== undefined && Object.hasOwn(known, field) && !(field === "tools" && next === ".");
@@ -103,7 +123,10 @@ const isPath = (name: string, known: KnownFields): boolean => {
 const toLossName = (path: string, value: Json): string =>
   `${path.slice(path.lastIndexOf(".") + 1)}=${JSON.stringify(value)}`;
 
-/** Each object on the way is copied once, however many members it gets back. */
+/**
+ * Sets a value at a path. Each object on the way is copied only once, even if several members are
+ * restored in it.
+ */
 function withRestored(
   of: JsonObject,
   [key, ...more]: readonly string[],

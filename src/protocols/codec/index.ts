@@ -1,6 +1,6 @@
-// tollgate/protocols/codec: what any codec of a chat wire needs and should not write anew: arguments of calls that keep their
-// digits, names that a wire allows, what a model takes of what is said about thinking, and what an upstream's error means.
-// Pure. May import: model, plugin (types), and the tools of this floor.
+// tollgate/protocols/codec: shared functions for codecs of chat protocols: exact tool call
+// arguments, legal tool names, reasoning support, and provider errors. Pure: no I/O, no clock. May
+// import: model, plugin (types), and the tools of this layer.
 export { parseExactJson, parseToolArguments } from "../tool-arguments.ts";
 export { parseError, parseErrorBody } from "../failure/parse-error.ts";
 export { toBase64 } from "../media-url.ts";
