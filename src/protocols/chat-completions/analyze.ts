@@ -1,4 +1,4 @@
-// One look at a body, in both modes: what the host must know without decoding it.
+// Analyzes a request body, in passthrough and translated mode, without decoding it.
 import type { Body, Feature, JsonObject, RequestFacts } from "../../plugin/index.ts";
 import { referencedFeatures, findReferences } from "../references/index.ts";
 import { analyzeCost } from "../cost-analysis.ts";
@@ -14,7 +14,7 @@ const PARTS: Readonly<Record<string, Feature>> = {
   file: "documents",
 };
 
-/** Parts whose bytes are what is read. */
+/** Content parts that consist of text. Their bytes are what the model reads. */
 const WORDS: ReadonlySet<string> = new Set([
   "text",
   "input_text",
@@ -66,7 +66,8 @@ function needs(
     if (!part) continue;
     const type = asText(part["type"]) ?? "";
     if (WORDS.has(type)) continue;
-    // What is newer than us is no text: how much of it there is to read, only upstream knows.
+    // An unknown part type may be newer than the gateway. It counts as media, because only the
+    // provider knows how much input it is.
     media.count++;
     if (!Object.hasOwn(PARTS, type)) continue;
     found.add(PARTS[type]!);
@@ -74,7 +75,7 @@ function needs(
   }
 }
 
-/** Bytes of base64, wherever this kind of part has them. */
+/** Returns the length of the base64 or URL text in a content part. */
 const dataIn = (part: unknown): number =>
   typeof part === "string"
     ? part.length

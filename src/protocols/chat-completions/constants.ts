@@ -1,4 +1,4 @@
-// The words of this wire: its name, and what its two halves tell each other.
+// Constants of this protocol, and the data that its server half and client half exchange.
 import { createHash } from "node:crypto";
 import { parseShallow } from "../../lib/json/json-scanner.ts";
 import { createSourceMemory } from "../source-memory.ts";
@@ -8,7 +8,10 @@ export const ID = "chat-completions";
 
 export const { remember: rememberSource, sourceOf } = createSourceMemory();
 
-/** What a proof of this wire holds. It may have come in an envelope, and then a client wrote it: anything else than an object or a list is nothing. */
+/**
+ * Returns the content of a proof of this protocol. The proof may have come in an envelope that a
+ * client wrote, so anything other than an object or a list is ignored.
+ */
 export function proofContent(proof: Proof): Json | undefined {
   try {
     const held = parseShallow(proof.data);
@@ -18,16 +21,19 @@ export function proofContent(proof: Proof): Json | undefined {
   }
 }
 
-/** A list of names is easier to read as a sentence. */
+/**
+ * Returns the words of the given texts as a set. A space-separated list of names is easier to read
+ * than an array.
+ */
 export const splitNames = (...sentences: readonly string[]): ReadonlySet<string> =>
   new Set(sentences.flatMap((s) => s.split(" ")));
 
-/** Letters and digits that stand for any text, the same ones every time. */
+/** Returns letters and digits derived from a text. The same text always yields the same result. */
 export function digest(of: string, length: number): string {
   const hex = createHash("sha256").update(of).digest("hex");
   return BigInt(`0x${hex}`).toString(36).padStart(49, "0").slice(-length);
 }
 
-/** A call's arguments as the string they are meant to be. */
+/** Returns a call's arguments as a string. Some backends send them as an object. */
 export const argumentsText = (v: Opt<Json>): string =>
   typeof v === "string" ? v : v === undefined || v === null ? "" : JSON.stringify(v);

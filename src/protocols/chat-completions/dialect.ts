@@ -1,57 +1,83 @@
-// What differs between backends that speak this wire. Data, so that a provider can be a row; where the models of one
-// provider differ, `models` says how. Everything absent is what OpenAI itself does.
+// Describes how backends that speak this protocol differ. It is plain data, so that a provider can
+// be a row. `models` describes differences between the models of one provider. Unset options mean
+// the behavior of OpenAI's own API.
 import type { JsonObject } from "../../model/values.ts";
 import { matchesGlob } from "../../lib/glob.ts";
 
 export interface ChatTraits {
-  /** The one name of the output limit that is understood. Absent: whichever the client wrote. */
+  /**
+   * Name of the output limit that the backend understands. Default: the name that the client wrote.
+   */
   maxTokens?: "max_tokens" | "max_completion_tokens";
-  /** false: the role is unknown, `system` is said instead. */
+  /** Whether the `developer` role is known. false: `system` is sent instead. */
   developerRole?: boolean;
-  /** Top-level fields that are answered with an error; dropped, and the client is told. */
+  /**
+   * Top-level fields that the backend rejects with an error. They are dropped, and the client
+   * receives a warning.
+   */
   dropFields?: readonly string[];
-  /** Top-level fields that change what the model must do and that it cannot: another candidate is tried. */
+  /**
+   * Top-level fields that change the result and that the backend does not support. A request with
+   * such a field is tried on another candidate.
+   */
   rejectFields?: readonly string[];
-  /** Top-level fields by another name: { seed: "random_seed" }. */
+  /** Top-level fields to rename, for example `{ seed: "random_seed" }`. */
   renameFields?: { readonly [field: string]: string };
-  /** Set where the client did not: always, with tools, with tools in a stream. */
+  /**
+   * Fields to set if the client did not: `always`, only with `tools`, or only with tools in a
+   * stream.
+   */
   setFields?: { always?: JsonObject; tools?: JsonObject; streamedTools?: JsonObject };
-  /** false: `strict` on tools is unknown. */
+  /** Whether the backend supports `strict` on tools. */
   strictTools?: boolean;
-  /** false: no freeform tools; they become functions with one string, `input`. */
+  /**
+   * Whether the backend supports freeform tools. false: they become functions with one string
+   * parameter, `input`.
+   */
   customTools?: boolean;
-  /** auto: the model always chooses for itself. any: what others call `required`. */
+  /**
+   * Supported tool choices. `auto`: the model always chooses for itself. `any`: the backend's name
+   * for `required`.
+   */
   toolChoice?: "auto" | "any";
-  /** alnum9: call ids are nine letters and digits. */
+  /** Format of call IDs. `alnum9`: nine letters and digits. */
   toolIds?: "alnum9";
-  /** false: texts are strings, never lists of parts. */
+  /** Whether text can be a list of content parts. false: text is always a string. */
   contentParts?: boolean;
-  /** true: tool results may hold images. */
+  /** Whether tool results can contain images. */
   toolImages?: boolean;
-  /** true: videos and sounds by address are understood. */
+  /** Whether video and audio can be sent as URLs. */
   mediaUrls?: boolean;
-  /** true: `top_k` is understood. */
+  /** Whether the backend supports `top_k`. */
   topK?: boolean;
-  /** true: `web_search_options` is understood. */
+  /** Whether the backend supports `web_search_options`. */
   webSearch?: boolean;
-  /** How the end of a reusable prefix is marked. */
+  /** How the end of a reusable prefix is marked for prompt caching. */
   cacheMarks?: "cache_control" | "prompt_cache_breakpoint";
-  /** How long what is written to a cache stays there, where the count does not say. */
+  /** Lifetime of cache writes, if the usage report does not state it. */
   cacheWriteTtl?: "5m" | "30m";
-  /** Reasoning is not counted in the completion. */
+  /** Whether the completion count excludes reasoning. */
   reasoningNotInOutput?: boolean;
-  /** none: `stream_options` is answered with an error. */
+  /**
+   * How usage in a stream is requested. `none`: the backend rejects `stream_options` with an error.
+   */
   streamUsage?: "include_usage" | "none";
-  /** Reasoning stands in the text, between tags, before the answer. */
+  /** Whether reasoning is part of the text, between tags, before the response. */
   thinkTags?: boolean;
   reasoning?: ReasoningTraits;
 }
 
 export interface ReasoningTraits {
   /**
-   * How a model is told to think: `reasoning_effort` · `thinking: {type}` · `enable_thinking` · the same inside
-   * `chat_template_kwargs` · `reasoning: {enabled}` · `reasoning: {effort, enabled}` · not at all. Absent: the client's
-   * own words pass.
+   * Field that controls reasoning. If unset, the client's own fields are sent unchanged.
+   *
+   * - `effort`: `reasoning_effort`
+   * - `thinking.type`: `thinking: {type}`
+   * - `enable_thinking`: `enable_thinking`
+   * - `chat_template_kwargs`: `enable_thinking` inside `chat_template_kwargs`
+   * - `reasoning.enabled`: `reasoning: {enabled}`
+   * - `reasoning`: `reasoning: {effort, enabled}`
+   * - `none`: reasoning cannot be controlled
    */
   control?:
     | "effort"
@@ -61,28 +87,38 @@ export interface ReasoningTraits {
     | "reasoning.enabled"
     | "reasoning"
     | "none";
-  /** Efforts that are known, from low to high; `none` among them switches thinking off. Absent: any. */
+  /**
+   * Supported efforts, from lowest to highest. `none` in the list disables reasoning. Default: any
+   * effort.
+   */
   efforts?: readonly string[];
-  /** Beside another control, `reasoning_effort` is understood too. */
+  /** Whether `reasoning_effort` is supported in addition to another control. */
   alsoAcceptsEffort?: boolean;
-  /** What "enabled" means where only efforts are known; absent: saying nothing. */
+  /** Effort for "enabled", if the backend only knows efforts. If unset, no effort is sent. */
   defaultEffort?: string;
-  /** false: it always thinks. */
+  /** Whether reasoning can be disabled. false: the model always reasons. */
   canDisable?: false;
-  /** The member of `chat_template_kwargs`; absent: `enable_thinking`. */
+  /** Name of the member of `chat_template_kwargs`. Default: `enable_thinking`. */
   templateKwarg?: string;
-  /** Where earlier reasoning goes back; `never`: it is taken out of what clients send. */
+  /**
+   * Field in which earlier reasoning is sent back. `never`: it is removed from what clients send.
+   */
   echo?: "reasoning_content" | "reasoning" | "reasoning_details" | "thinking_parts" | "never";
-  /** Every assistant message that calls tools must have it, were it empty. */
+  /**
+   * Whether every assistant message that calls tools must have the echo field, even if it is empty.
+   */
   echoRequired?: boolean;
 }
 
 export interface ChatDialect extends ChatTraits {
-  /** Where models differ: the last that fits adds to, or replaces, what stands above it. One `*` stands for anything. */
+  /**
+   * Differences between models. Later matching entries add to or replace earlier ones. A pattern
+   * may contain one `*`, which matches any text.
+   */
   models?: readonly (ChatTraits & { of: readonly string[] })[];
 }
 
-/** What holds for one model. */
+/** Returns the traits of one model. */
 export function traitsOf(dialect: ChatDialect, model: string): ChatTraits {
   if (!dialect.models) return dialect;
   let traits: ChatTraits = dialect;

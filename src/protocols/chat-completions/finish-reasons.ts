@@ -1,4 +1,4 @@
-// Why an answer ended: this wire's words, and those that its imitators use.
+// Converts finish reasons of this protocol, including those of its imitators.
 import { fail } from "../../model/error.ts";
 import type { Finish, FinishReason } from "../../model/event.ts";
 
@@ -22,10 +22,13 @@ const FINISH_REASONS: Readonly<Record<string, FinishReason>> = {
   refusal: "filtered",
 };
 
-/** Words that say that there was no end, only a failure. */
+/** Finish reasons that report a failure instead of an end. */
 const FAILURES = new Set(["error", "abort", "network_error", "insufficient_system_resource"]);
 
-/** A word that is newer than us keeps itself in `detail`. */
+/**
+ * Parses a finish reason. An unknown reason, which may be newer than the gateway, is kept in
+ * `detail`. Throws if the reason reports a failure.
+ */
 export function parseFinishReason(word: string): Finish {
   const known = word.toLowerCase();
   if (FAILURES.has(known))
@@ -50,7 +53,10 @@ const WIRE_REASONS: Readonly<Record<FinishReason, string>> = {
   other: "stop",
 };
 
-/** What a client of this wire is told. Calls that wait for it are `tool_calls`: clients run tools on nothing else. */
+/**
+ * Returns the finish reason for a client. If the response has tool calls, the reason is
+ * `tool_calls`, because clients run tools only for this reason.
+ */
 export function formatFinishReason(
   finish: Finish,
   contents: { calls: boolean; refusal: boolean; legacy: boolean },
@@ -58,6 +64,7 @@ export function formatFinishReason(
   const { reason } = finish;
   if (contents.calls && (reason === "stop" || reason === "tool_calls" || reason === "other"))
     return contents.legacy ? "function_call" : "tool_calls";
-  // A refusal in the model's own words is an answer; one without words is a filter's.
+  // A refusal with text from the model is a regular response. A refusal without text comes from a
+  // content filter.
   return reason === "refusal" && !contents.refusal ? "content_filter" : WIRE_REASONS[reason];
 }

@@ -1,6 +1,6 @@
-// tollgate/protocols/chat-completions: OpenAI's chat completions, and the dialects of all backends that speak it. Both
-// halves: `server/` is what frontends use, `client/` what providers use. Pure: no I/O, no clock. May import: lib, model,
-// plugin (types), and the other modules of this floor.
+// tollgate/protocols/chat-completions: OpenAI's chat completions API and the dialects of all
+// backends that speak it. Frontends use `server/`, providers use `client/`. Pure: no I/O, no clock.
+// May import: lib, model, plugin (types), and the other modules of this layer.
 import { chatOperation } from "../../model/operations/chat-operation.ts";
 import type { JSONSchema } from "json-schema-to-ts";
 import schema from "../../../schemas/chat-completions.request.json" with { type: "json" };

@@ -1,4 +1,5 @@
-// What a client's body is known to say below the top, in this protocol and in the dialects of its imitators.
+// Known fields of a request body below the top level, in this protocol and in the dialects of its
+// imitators.
 import { shapeByName, valueFields, type KnownFields, type FieldShape } from "../unknown-fields.ts";
 import { asObject, asText } from "../json-values.ts";
 
@@ -23,7 +24,7 @@ const PARTS: KnownFields = {
   file: { ...MARKS, file: valueFields("file_data file_id filename") },
 };
 
-/** A part that is newer than us is opaque, and goes as a whole or not at all. */
+/** An unknown part type is opaque: it is sent as a whole or not at all. */
 const PART: FieldShape = (part) => shapeByName(PARTS, asText(part["type"]));
 
 const FUNCTION = valueFields("name description parameters strict");

@@ -1,5 +1,6 @@
-// Token counts. On this wire the prompt includes what was read from and written to caches, and the completion includes
-// reasoning; canonical units do not overlap. Imitators differ in many small ways, and the total gives most of them away.
+// Converts token counts. In this protocol, the prompt includes tokens read from and written to
+// caches, and the completion includes reasoning. Canonical units do not overlap. Imitators differ
+// in many small ways, most of which can be detected from the total.
 import type { UsageReport } from "../../model/event.ts";
 import { inputTokens, outputTokens, type Unit, type Usage } from "../../model/usage.ts";
 import type { JsonObject } from "../../model/values.ts";
@@ -9,7 +10,10 @@ import { reportedToolRuns } from "../reported-tool-runs.ts";
 
 const some = (n: number | undefined): number | undefined => (n === 0 ? undefined : n);
 
-/** Undefined when the report cannot be believed: then it is as if there were none. */
+/**
+ * Returns the canonical usage. Returns undefined if the report is not credible. It is then treated
+ * as missing.
+ */
 export function usageOf(u: JsonObject, dialect: ChatTraits): Usage | undefined {
   const prompt = asCount(u["prompt_tokens"]);
   const completion = asCount(u["completion_tokens"]);
@@ -28,7 +32,7 @@ export function usageOf(u: JsonObject, dialect: ChatTraits): Usage | undefined {
   const reasoning = asCount(without["reasoning_tokens"]) ?? asCount(u["reasoning_tokens"]);
 
   const cached = (read ?? 0) + (brief ?? 0) + (written ?? 0);
-  // More cached than prompted: this one counts its caches beside the prompt.
+  // If more tokens are cached than prompted, the backend counts caches in addition to the prompt.
   const all = cached > prompt ? prompt + cached : prompt;
   const total = asCount(u["total_tokens"]);
   const beside = Math.max(0, (total ?? 0) - all - completion);
@@ -52,7 +56,10 @@ export function usageOf(u: JsonObject, dialect: ChatTraits): Usage | undefined {
   } satisfies { [U in Unit]?: number | undefined });
 }
 
-/** A chunk's or answer's report: where it stands differs, and some say what it cost them. */
+/**
+ * Returns the usage report of a chunk or response. Its position differs between backends, and some
+ * report their own cost.
+ */
 export function usageSeen(answer: JsonObject, dialect: ChatTraits): UsageReport | undefined {
   const raw =
     asObject(answer["usage"]) ??
@@ -66,14 +73,17 @@ export function usageSeen(answer: JsonObject, dialect: ChatTraits): UsageReport 
     usage,
     model: asText(answer["model"]),
     tier: asText(answer["service_tier"]),
-    // What a search costs goes by how much it brings.
+    // The price of a search depends on the amount of content that it returns.
     quality: asText(raw["search_context_size"]),
     costNano:
       cost !== undefined && cost >= 0 && cost < 1e6 ? BigInt(Math.round(cost * 1e9)) : undefined,
   });
 }
 
-/** What was not reported is not told: 0 would say that the provider counted. */
+/**
+ * Encodes usage for a client. Counts that the provider did not report are omitted, because 0 would
+ * mean that it counted them.
+ */
 export function usageTo(u: Usage): JsonObject {
   const prompt = inputTokens(u);
   const completion = outputTokens(u);

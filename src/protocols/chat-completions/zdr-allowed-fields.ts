@@ -1,5 +1,6 @@
-// What of a request may leave under Service-ZDR: read in OpenAI's documentation and in that of its imitators, whose knobs
-// steer one answer. What searches, keeps, routes or calls another service is not here.
+// Lists the request fields that may be sent under zero data retention. They were taken from the
+// documentation of OpenAI and its imitators, whose additional fields affect one response. Fields
+// that search, store, route, or call another service are not listed.
 import type { AllowedContent, FieldAllowlist, AllowedFields } from "../../plugin/index.ts";
 import { freeTextFields, valueFields } from "../references/index.ts";
 
@@ -140,7 +141,7 @@ export const ZDR_ALLOWED_FIELDS: FieldAllowlist = [
         max_price: valueFields("prompt completion request image"),
       },
       ...valueFields("route transforms"),
-      // Each that is named there is asked for its own policy.
+      // Each model named here is checked against its own data policy.
       models: "plain",
       usage: valueFields("include"),
     },

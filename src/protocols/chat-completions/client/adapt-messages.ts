@@ -1,5 +1,5 @@
-// What a backend wants changed in the messages themselves. Most want nothing, and then the messages are not read; a message that need
-// not change is the same message.
+// Adapts messages to a backend. Most backends need no change, and then the messages are not read. A
+// message that needs no change is returned as is.
 import { setOwnProperty } from "../../../lib/set-own-property.ts";
 import type { Json, JsonObject } from "../../../plugin/index.ts";
 import type { ChatTraits, ReasoningTraits } from "../dialect.ts";
@@ -8,7 +8,10 @@ import { textIn } from "../server/reasoning.ts";
 import { asList, asObject, asText } from "../../json-values.ts";
 import { digest } from "../constants.ts";
 
-/** The messages as this backend takes them; the same list when nothing had to change. */
+/**
+ * Returns the messages in the form that this backend accepts. Returns the same list if nothing
+ * changed.
+ */
 export function adaptMessages(messages: readonly Json[], traits: ChatTraits): readonly Json[] {
   let changed = false;
   const all = messages.map((raw) => {
@@ -32,7 +35,10 @@ function adaptMessage(message: JsonObject, traits: ChatTraits): JsonObject {
   return now;
 }
 
-/** Envelopes are ours, for clients to keep: what is in them was another provider's, and is not for this one. */
+/**
+ * Removes envelopes. The gateway creates them for clients to keep. They contain another provider's
+ * data, which this backend must not receive.
+ */
 function withoutEnvelopes(message: JsonObject): JsonObject {
   let now = message;
   const details = asList(message["reasoning_details"]);
@@ -54,7 +60,7 @@ function withoutEnvelopes(message: JsonObject): JsonObject {
   return bare.some((call, i) => call !== calls[i]) ? { ...now, tool_calls: bare } : now;
 }
 
-/** Nothing but texts, as one text. */
+/** Joins text parts into one string. Messages with other parts are returned unchanged. */
 function withTextContent(message: JsonObject): JsonObject {
   const parts = message["content"];
   if (!Array.isArray(parts)) return message;
@@ -69,7 +75,10 @@ const NINE_ALPHANUMERIC = /^[a-zA-Z0-9]{9}$/;
 const toNineAlphanumeric = (id: string): string =>
   NINE_ALPHANUMERIC.test(id) ? id : digest(id, 9);
 
-/** The same id becomes the same nine letters, in the call and in what answers it, in this request and in every later one. */
+/**
+ * Replaces call IDs by nine letters and digits. The same ID always yields the same result: in the
+ * call, in its result, and in every later request.
+ */
 function withShortIds(message: JsonObject): JsonObject {
   const answers = asText(message["tool_call_id"]);
   const calls = asList(message["tool_calls"]);
@@ -89,7 +98,7 @@ function withShortIds(message: JsonObject): JsonObject {
 
 const FIELDS = ["reasoning_content", "reasoning", "reasoning_details", "thinking_blocks"] as const;
 
-/** Earlier reasoning, moved to the one place where this backend looks for it. */
+/** Moves earlier reasoning to the one field that this backend reads. */
 function withReasoningEcho(
   message: JsonObject,
   { echo, echoRequired }: ReasoningTraits,
@@ -97,7 +106,7 @@ function withReasoningEcho(
   const has = FIELDS.filter((f) => message[f] !== undefined && message[f] !== null);
   const needs = echoRequired === true && asList(message["tool_calls"]).length > 0;
   if (has.length === 0 && !needs) return message;
-  // Details go back whole and in order, with whatever stands beside them.
+  // Details must be returned complete and in order, with the other reasoning fields of the message.
   if (echo === "reasoning_details" && has.includes("reasoning_details")) return message;
   const plain = spoken(message);
   const field = echo === "reasoning_details" ? "reasoning" : echo;

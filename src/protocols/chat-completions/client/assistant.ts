@@ -1,4 +1,5 @@
-// What the assistant said, as one message: this wire has the text first, and the calls after it.
+// Converts an assistant turn into one message. In this protocol, text comes first and tool calls
+// after it.
 import { setOwnProperty } from "../../../lib/set-own-property.ts";
 import { fail } from "../../../model/error.ts";
 import type { Block, Json, JsonObject, Turn } from "../../../plugin/index.ts";
@@ -88,7 +89,10 @@ export function assistantMessage(
 
 const hasReasoning = (turn: Turn): boolean => turn.blocks.some((b) => b.type === "reasoning");
 
-/** Fields of an assistant message out of several opaque blocks: lists grow, the rest stands. */
+/**
+ * Merges the message fields of several opaque blocks. Lists are concatenated. For other fields, the
+ * last value is used.
+ */
 function join(into: Record<string, Json>, raw: JsonObject): void {
   for (const key in raw) {
     const before = Object.hasOwn(into, key) ? into[key] : undefined;
@@ -99,7 +103,10 @@ function join(into: Record<string, Json>, raw: JsonObject): void {
   }
 }
 
-/** One string: list content of the assistant is beyond many servers. Marks are the one reason to write parts. */
+/**
+ * Returns the text as one string, because many servers do not accept a list as assistant content.
+ * Parts are used only to carry cache marks.
+ */
 function assistantContent(texts: readonly Block[], to: ContentContext): Json {
   if (texts.length === 0) return null;
   if (to.traits.cacheMarks && texts.some((b) => b.cache !== undefined))
@@ -132,13 +139,16 @@ function callOf(
   });
 }
 
-/** A signature goes back to its own kind of upstream only. */
+/** Returns a signature only for providers of the protocol that issued it. */
 const extraOf = (proof: NonNullable<Block["proof"]>): JsonObject | undefined =>
   proof.origin === ID && proof.kind === "extra_content"
     ? { extra_content: proofContent(proof) }
     : undefined;
 
-/** Earlier reasoning, where this upstream wants it back; what another provider signed is not for this one. */
+/**
+ * Returns earlier reasoning if this backend accepts it. Reasoning that another provider signed is
+ * not sent.
+ */
 function reasoningOf(blocks: readonly Block[], to: ContentContext): JsonObject | undefined {
   const echo = to.traits.reasoning?.echo;
   if (echo === undefined || echo === "never") return undefined;

@@ -1,4 +1,4 @@
-// The output's bound: at most so many tokens, whatever the client allowed.
+// Limits the output tokens of an outgoing request, whatever limit the client set.
 import type { Outgoing } from "../../../plugin/index.ts";
 import { asNumber } from "../../json-values.ts";
 import type { ChatDialect } from "../dialect.ts";

@@ -1,14 +1,19 @@
-// A stream repeats itself: chunk after chunk, everything is the same but the words. One that differs from another in its words alone
-// says them and nothing else, and need not be parsed.
+// Reads repetitive chunks without parsing them. In a stream, most chunks are equal except for their
+// text. If a chunk differs from a parsed chunk only in its text, it contains nothing else that is
+// new.
 //
-// Why that is safe: around the words both texts are equal, and have no escapes in which another key could hide. The words stand between
-// two quotes, with no quote in them, no escape, and nothing that must not stand in a string. So both texts parse to the same but for that
-// one string, which is the words as they stand.
+// This is safe for two reasons. Outside the text, both chunks are equal and contain no escapes in
+// which another key could hide. The text is between two quotes and contains no quote, no escape,
+// and no character that is illegal in a string. Both chunks therefore parse to the same value
+// except for that one string, which is the text verbatim.
 
 const KEY = '"content"';
-/** What stands in a string as itself, as RFC 8259 has it: all but quotes, backslashes and control characters. */
+/**
+ * Matches characters that represent themselves in a JSON string (RFC 8259): all except quotes,
+ * backslashes, and control characters.
+ */
 const PLAIN = /^[ !#-[\]-\uffff]*$/;
-/** A stream in which no chunk is like another is not worth the trying. */
+/** Number of chunks without a match after which matching is disabled for the stream. */
 const MAX_MISSES = 12;
 
 export class ChunkTemplate {
@@ -16,7 +21,10 @@ export class ChunkTemplate {
   #after = "";
   #misses = 0;
 
-  /** What a chunk says that is like the one that was learned. */
+  /**
+   * Returns the content text of a chunk that equals the learned chunk except for its text. Returns
+   * undefined for any other chunk.
+   */
   matchContent(data: string): string | undefined {
     const from = this.#before.length;
     const to = data.length - this.#after.length;
@@ -28,7 +36,7 @@ export class ChunkTemplate {
     return words;
   }
 
-  /** Of a chunk that has said its content and nothing else. */
+  /** Learns from a chunk that contains only content. */
   learn(data: string): void {
     if (this.#misses > MAX_MISSES) return;
     this.#before = "";

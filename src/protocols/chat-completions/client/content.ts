@@ -1,4 +1,5 @@
-// Blocks as content parts. What the upstream cannot be told is declared or refused here, never dropped unseen.
+// Converts blocks into content parts. Content that the provider cannot receive is reported or
+// rejected here, never dropped silently.
 import { ownEntry } from "../../own-entry.ts";
 import { fail } from "../../../model/error.ts";
 import type { CallContext, Block, Json, JsonObject, Turn } from "../../../plugin/index.ts";
@@ -7,7 +8,10 @@ import { asObject, omitUndefined, asText } from "../../json-values.ts";
 import { toBase64, toUrl } from "../../media-url.ts";
 import { ID } from "../constants.ts";
 
-/** What is being said, and to which provider: a loss is declared once, not once a message. */
+/**
+ * The call that is being encoded and the traits of its backend. Each loss is reported once per
+ * request, not once per message.
+ */
 export interface ContentContext {
   of: CallContext;
   traits: ChatTraits;
@@ -15,7 +19,10 @@ export interface ContentContext {
 }
 
 export interface ToolNames {
-  /** The name as the upstream is told it. Requests that came in this protocol keep their names: what is refused, is refused. */
+  /**
+   * Returns a tool's name as the provider receives it. Requests in this protocol keep their names,
+   * even if the provider rejects them.
+   */
   name(of: string): string;
 }
 
@@ -43,7 +50,7 @@ const AUDIO: Readonly<Record<string, string>> = {
 const unsupported = (message: string, param: string): never =>
   fail("unsupported", message, { code: "unsupported_content", param });
 
-/** One part of a user's or tool's content. */
+/** Returns one content part of a user or tool message. */
 export function partOf(block: Block, at: string, to: ContentContext): JsonObject {
   return { ...partWithoutMark(block, at, to), ...cacheMark(block.cache, to) };
 }
@@ -117,14 +124,14 @@ function documentOf(block: MediaBlock, at: string, to: ContentContext): JsonObje
     return { type: "text", text: title === undefined ? textContent : `${title}\n\n${textContent}` };
   }
   const mime = media.mime ?? "application/pdf";
-  // A name is required beside bytes.
+  // The protocol requires a file name together with bytes.
   return {
     type: "file",
     file: { filename: title ?? "document.pdf", file_data: `data:${mime};base64,${data}` },
   };
 }
 
-/** Where a reusable prefix ends, as this upstream writes it. */
+/** Returns the mark for the end of a reusable prefix in this backend's form. */
 export function cacheMark(cache: Json | undefined, to: ContentContext): JsonObject | undefined {
   if (cache === undefined) return undefined;
   const own = asObject(cache);
@@ -139,7 +146,10 @@ export function cacheMark(cache: Json | undefined, to: ContentContext): JsonObje
   return undefined;
 }
 
-/** Texts as the one string they are, where nothing but text stands in them; else the parts. */
+/**
+ * Returns text blocks as one string, or the list of parts if there is other content. Several texts
+ * are joined only if the backend does not accept parts.
+ */
 export function contentOf(
   blocks: readonly Block[],
   at: string,

@@ -1,11 +1,12 @@
-// An upstream's error as this protocol's clients know it, and what is one in an answer that began as a success.
+// Decodes a provider's error into the form that clients of this protocol know, and detects errors
+// in responses with a success status.
 import { parseShallow } from "../../../lib/json/json-scanner.ts";
 import { fail, type ErrorKind, type Fault } from "../../../model/error.ts";
 import type { HeadersIn, JsonObject } from "../../../plugin/index.ts";
 import { parseError, parseErrorBody } from "../../failure/parse-error.ts";
 import { asList, asNumber, asObject } from "../../json-values.ts";
 
-/** Where upstream has no code of its own. */
+/** Error codes for errors to which the provider assigns no code. */
 const CODES: { readonly [K in ErrorKind]?: string } = {
   context_length: "context_length_exceeded",
   content_policy: "content_policy_violation",
@@ -24,18 +25,18 @@ const withCode = (parsedFault: Fault, otherwise?: string): Fault => {
 export const decodeFault = (status: number, headers: HeadersIn, body: Buffer): Fault =>
   withCode(parseError(status, headers, body));
 
-/** An error inside an answer that began as a success. */
+/** Throws the error that a response with a success status contains. */
 export function throwFault(answer: JsonObject): never {
   const { kind, message, ...more } = withCode(parseErrorBody(answer), "upstream_error");
   return fail(kind, message, more);
 }
 
-/** Whether a chunk or an answer is really an error. */
+/** Whether a chunk or response is an error. */
 export function isErrorObject(answer: JsonObject): boolean {
   if (answer["error"] !== undefined && answer["error"] !== null && answer["error"] !== false)
     return true;
   if (answer["object"] === "error") return true;
-  // One vendor's own envelope, with status 200 around it.
+  // One vendor reports errors in its own envelope, with status 200.
   const base = asObject(answer["base_resp"]);
   return (asNumber(base?.["status_code"]) ?? 0) !== 0;
 }
@@ -56,7 +57,10 @@ export function parsed(text: string): JsonObject {
   );
 }
 
-/** Blank bytes before an answer are a way of keeping the line open. */
+/**
+ * Returns the first non-whitespace byte. Backends send whitespace before a response to keep the
+ * connection open.
+ */
 export function firstByte(chunk: Buffer): number | undefined {
   for (const byte of chunk) if (byte > 32) return byte;
   return undefined;

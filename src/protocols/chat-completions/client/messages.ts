@@ -1,5 +1,5 @@
-// Instructions and turns as messages. A turn that is untouched since this wire's own server half read it is said word
-// for word.
+// Converts instructions and turns into messages. A turn that is unchanged since this protocol's
+// server half decoded it is sent verbatim.
 import { fail } from "../../../model/error.ts";
 import type { Block, ChatRequest, Json, JsonObject, Turn } from "../../../plugin/index.ts";
 import type { InstructionSource } from "../server/turns.ts";
@@ -7,7 +7,7 @@ import { assistantMessage } from "./assistant.ts";
 import { contentOf, withName, partOf, type ContentContext, type ToolNames } from "./content.ts";
 import { sourceOf } from "../constants.ts";
 
-/** How long a tool's name may be on this wire. */
+/** Maximum length of a tool name in this protocol. */
 export const MAX_TOOL_NAME = 64;
 
 export function messagesOf(r: ChatRequest, to: ContentContext, { name }: ToolNames): Json[] {
@@ -23,7 +23,7 @@ export function messagesOf(r: ChatRequest, to: ContentContext, { name }: ToolNam
 const hasFreeform = (turn: Turn): boolean =>
   turn.blocks.some((b) => b.type === "call" && b.tool === "custom");
 
-/** A coding client's telemetry, which stands where a system prompt would. */
+/** Prefix of telemetry that a coding client sends in place of a system prompt. */
 const BILLING_HEADER = "x-anthropic-billing-header:";
 
 function instructionsOf(blocks: readonly Block[], to: ContentContext): Json[] {
@@ -82,7 +82,10 @@ function turnToMessages(
   }
 }
 
-/** What tools answered comes first, each in its own message; then what people say, images out of answers included. */
+/**
+ * Converts a turn with tool results. Each tool result becomes a message. After them, one user
+ * message contains the user's content and images from tool results.
+ */
 function results(turn: Turn, at: string, to: ContentContext): Json[] {
   const messages: Json[] = [];
   const userBlocks: Block[] = [];
@@ -118,6 +121,6 @@ function results(turn: Turn, at: string, to: ContentContext): Json[] {
   return messages;
 }
 
-/** Whether a tool's message has room for it. */
+/** Whether a block can be part of a tool message. */
 const fitsToolMessage = ({ type }: Block, to: ContentContext): boolean =>
   type === "text" || type === "opaque" || (type === "image" && to.traits.toolImages === true);

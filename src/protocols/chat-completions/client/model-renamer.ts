@@ -1,9 +1,9 @@
-// Bytes in which every event is known, on their way out with another name for the model.
+// Replaces the model name in outgoing bytes whose events are all known.
 import { unpooledFromText } from "../../../lib/unpooled-buffer.ts";
 
 export class ModelRenamer {
   readonly #name: Buffer;
-  /** Where the names stand, from and to in turn. */
+  /** Start and end offsets of the names, alternating. */
   #at: number[] = [];
   #shorter = 0;
 
@@ -11,13 +11,13 @@ export class ModelRenamer {
     this.#name = unpooledFromText(JSON.stringify(model));
   }
 
-  /** The next one's place. */
+  /** Adds the position of the next name. */
   add(from: number, to: number): void {
     this.#at.push(from, to);
     this.#shorter += to - from;
   }
 
-  /** [from, to) of these bytes, in one piece. */
+  /** Returns the bytes in [from, to) with all names replaced, in one buffer. */
   of(b: Buffer, from: number, to: number): Buffer {
     const at = this.#at;
     const name = this.#name;

@@ -1,4 +1,4 @@
-// Passthrough mode of an answer that is one JSON text.
+// Forwards a non-streaming response in passthrough mode.
 import { isAscii } from "node:buffer";
 import { fail, type Fault } from "../../../model/error.ts";
 import type {
@@ -40,7 +40,8 @@ export function createResponsePassthrough(
         words += textBytesIn(asObject(asObject(choice)?.["message"]) ?? {});
       sink.reportContent(words);
       const settled = sink.reportFinish(reason);
-      // What the ledger prices is what the client reads: where upstream counted nothing, our own count.
+      // The client receives the counts that the ledger prices. If the provider reported none, these
+      // are the gateway's own counts.
       if (settled && !(usage && asObject(answer["usage"]))) {
         const response = { ...answer, model: to.model, usage: usageTo(settled) };
         return sink.write(Buffer.from(JSON.stringify(response)));
@@ -70,7 +71,10 @@ function finishReasonOf(answer: JsonObject): FinishReason {
   return calls && reason === "stop" ? "tool_calls" : reason;
 }
 
-/** A stream was asked for, and everything came at once: the client gets its stream nevertheless. */
+/**
+ * Converts a non-streaming response into a stream, if the client requested a stream but the
+ * provider sent the whole response as JSON.
+ */
 export function responseAsStream(
   body: Buffer,
   sink: PassthroughSink,

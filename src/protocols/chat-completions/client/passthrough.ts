@@ -1,6 +1,6 @@
-// Passthrough mode: an upstream's bytes go on as they came, and what the gateway must know is read in passing. One value
-// is written anew, the model's name. An event that differs only in its words from one that was read is not parsed (see
-// templates.ts).
+// Forwards a provider's stream in passthrough mode. Bytes are forwarded unchanged, except for the
+// model name, and the gateway reads the data it needs along the way. An event that differs only in
+// its text from an event read before is not parsed (see `EventTemplates`).
 import { fail, type Fault } from "../../../model/error.ts";
 import type {
   ResponseContext,
@@ -71,22 +71,22 @@ class StreamPassthrough implements PassthroughStream {
   readonly #out: WriteBatch;
   #over = false;
   #begun = false;
-  /** Bytes of text since they were last told. */
+  /** Bytes of text since the last report. */
   #words = 0;
   #nonStream: Buffer[] | undefined;
   readonly #to: ResponseContext;
   readonly #dialect: ChatDialect;
   readonly #clientWantsUsage: boolean;
-  /** What every chunk says of its answer, for one of our own. */
+  /** Fields that every chunk of this response has, for a chunk that the gateway adds. */
   #frame: JsonObject;
   #started = false;
-  /** The client has read its usage, where it looks for it. */
+  /** Whether the client has received usage in the place where it expects it. */
   #usageSent = false;
   #committed = false;
   #calls = false;
   #reason: FinishReason | undefined;
   #tier: string | undefined;
-  /** What the event at hand should say of its counts. */
+  /** Corrected usage for the current event, if its counts need correction. */
   #correctedUsage: JsonObject | undefined;
 
   constructor(sink: PassthroughSink, to: ResponseContext, dialect: ChatDialect) {
@@ -129,7 +129,9 @@ class StreamPassthrough implements PassthroughStream {
     this.#sink.write(Buffer.from(faultChunk(fault)));
   }
 
-  /** Whether there is anything yet. */
+  /**
+   * Returns whether the response has begun. Detects whether it is a stream, JSON, or an HTML page.
+   */
   #begins(chunk: Buffer): boolean {
     const first = firstByte(chunk);
     if (first === undefined) return false;
@@ -142,13 +144,16 @@ class StreamPassthrough implements PassthroughStream {
     return true;
   }
 
-  /** Passes on the events that are known from `from` on, and tells how far they go: nearly always to the chunk's end. */
+  /**
+   * Forwards the known events from `from` on, and returns the offset after the last one. This is
+   * nearly always the end of the chunk.
+   */
   #passKnown(b: Buffer, from: number): number {
     if (this.#over || b.length > MAX_EVENT_BYTES) return from;
     const known = this.#templates;
     let end = from;
     while (end < b.length && known.find(b, end)) {
-      // Where lines end in CR, an event may end before its template does.
+      // If lines end in CR, an event may end before its template does.
       if (end === from && known.hasCr(b)) return from;
       end = known.end;
       this.#renamed.add(known.nameFrom, known.nameTo);
@@ -159,11 +164,12 @@ class StreamPassthrough implements PassthroughStream {
   }
 
   #event(b: Buffer, from: number, till: number): void {
-    // What stands after the end is not part of the answer.
+    // Data after the end is not part of the response.
     if (this.#over) return;
     const known = this.#templates;
     const end = this.#passKnown(b, from);
-    // Alone it may be one that was joined from several chunks, which are no place to go on in.
+    // If `end` equals `till`, the event may have been joined from several chunks. The splitter
+    // cannot continue inside such a buffer.
     if (end > till) this.#events.skipTo(end);
     if (end > from) return;
     if (known.find(b, from) && known.end === till) {
@@ -179,7 +185,7 @@ class StreamPassthrough implements PassthroughStream {
     if (!this.#read(chunk, parsedEvent.event)) return;
     const json = findEventData(bytes)?.from;
     const better = this.#correctedUsage;
-    // Data over several lines is put together, and written in one line, as other upstreams do.
+    // Data that spans several lines is joined and written in one line, as other providers do.
     if (json === undefined)
       return this.#out.add(
         Buffer.from(
@@ -189,13 +195,17 @@ class StreamPassthrough implements PassthroughStream {
     if (better) bytes = withUsage(bytes, json, better);
     const model = findValue(bytes, MODEL, json);
     if (!model) return this.#out.add(bytes);
-    // Before the commit every event is looked at: an empty word in it may be the next one's first.
+    // Templates are learned only after the commit. Before it, every event must be inspected: an
+    // event with empty text may have the same template as the event with the first content.
     if (this.#committed) known.learn(bytes, json, undefined, model);
     this.#renamed.add(model.from, model.to);
     this.#out.add(this.#renamed.of(bytes, 0, bytes.length));
   }
 
-  /** Takes what is ours to know; false: the client did not ask for this event. */
+  /**
+   * Reads the data that the gateway needs from a chunk. Returns false if the client did not request
+   * this event.
+   */
   #read(chunk: JsonObject, name: string): boolean {
     if (name === "error" || isErrorObject(chunk)) throwFault(chunk);
     const id = asText(chunk["id"]);
@@ -237,7 +247,7 @@ class StreamPassthrough implements PassthroughStream {
     this.#correctedUsage = usage && correctedUsage(chunk, usage.usage);
     const counted = asObject(chunk["usage"]) !== undefined;
     this.#usageSent ||= counted && usage !== undefined;
-    // Counts that cannot be true are not passed on; the settled ones are written at the end.
+    // Implausible counts are not forwarded. The settled counts are written at the end.
     return choices.length > 0 || !counted || (this.#clientWantsUsage && usage !== undefined);
   }
 
@@ -285,7 +295,7 @@ const CONTENT_FIELDS = [
   "function_call",
 ];
 
-/** Whether a delta holds something that a client would show or run. */
+/** Whether a delta contains something that a client would display or run. */
 const hasContent = (delta: JsonObject): boolean =>
   CONTENT_FIELDS.some((key) => {
     const value = delta[key];

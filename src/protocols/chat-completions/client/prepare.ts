@@ -1,5 +1,6 @@
-// The last words before a request leaves, in both modes: what OpenAI would be told becomes what this backend understands.
-// Every step looks first and edits only what must change, so that a request which needs nothing keeps its bytes.
+// Adapts an outgoing request from OpenAI's form to the form of this backend, in both modes. Every
+// step checks first and edits only what must change, so that a request that needs no change keeps
+// its bytes.
 import { fail } from "../../../model/error.ts";
 import type { CallContext, Json, Outgoing } from "../../../plugin/index.ts";
 import { rejectBlockedReferences } from "../../references/index.ts";
@@ -25,7 +26,8 @@ export function prepare(out: Outgoing, of: CallContext, dialect: ChatDialect): v
     out.remove(field);
     if (out.get(other) === undefined) out.set(other, value);
   }
-  // On both modes: a field reaches those models that know it, and is missed by name where one is known not to.
+  // In both modes, a field is sent to models that support it. If a model is known not to support
+  // it, the field is dropped and the loss is reported by name.
   for (const field of [...(traits.dropFields ?? []), ...(of.info.rejectedFields ?? [])]) {
     const value = out.get(field);
     if (value === undefined) continue;
@@ -34,7 +36,10 @@ export function prepare(out: Outgoing, of: CallContext, dialect: ChatDialect): v
   }
 }
 
-/** Fields that change what the model must do are not dropped; one choice, though, is what every backend gives. */
+/**
+ * Rejects fields that change the result, because they must not be dropped. `n: 1` is removed,
+ * because every backend returns one choice.
+ */
 function rejectUnsupportedFields(out: Outgoing, traits: ChatTraits, of: CallContext): void {
   for (const field of traits.rejectFields ?? []) {
     const value = out.get(field);
@@ -52,7 +57,10 @@ function rejectUnsupportedFields(out: Outgoing, traits: ChatTraits, of: CallCont
 
 const isEmpty = (value: unknown): boolean => Array.isArray(value) && value.length === 0;
 
-/** Never both names: some backends answer that with an error, and others take the wrong one. */
+/**
+ * Renames the output limit. Both names are never sent together: some backends reject that with an
+ * error, and others use the wrong one.
+ */
 function renameOutputLimit(out: Outgoing, { maxTokens: known }: ChatTraits): void {
   if (!known) return;
   const other = known === "max_tokens" ? "max_completion_tokens" : "max_tokens";
@@ -61,7 +69,10 @@ function renameOutputLimit(out: Outgoing, { maxTokens: known }: ChatTraits): voi
   if (tokens !== undefined) out.set(known, tokens);
 }
 
-/** Asked for always: what a client is not shown is counted nevertheless. */
+/**
+ * Requests usage in every stream, so that calls are counted even if the client does not receive the
+ * counts.
+ */
 function requestUsage(out: Outgoing, of: CallContext, traits: ChatTraits): void {
   const options = out.get("stream_options");
   if (!of.stream || traits.streamUsage === "none") {
@@ -81,7 +92,7 @@ function adaptTools(out: Outgoing, of: CallContext, traits: ChatTraits): void {
   for (const [field, value] of Object.entries(extra))
     if (out.get(field) === undefined) out.set(field, value as Json);
   if (all.length === 0) return;
-  // Taking a freeform input out of a function's arguments again is beyond bytes in passing.
+  // Passthrough mode cannot extract a freeform input from a function's arguments.
   if (traits.customTools === false && all.some((tool) => asObject(tool)?.["type"] === "custom"))
     fail("unsupported", `${of.model} knows no freeform tools. Declare functions instead.`, {
       code: "unsupported_tool",

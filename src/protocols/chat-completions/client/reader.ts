@@ -1,5 +1,5 @@
-// What chunks come to: blocks that open and close. This wire never says where a block ends, so a block ends where
-// another begins, or with the answer.
+// Converts chunks into blocks that open and close. This protocol does not mark the end of a block.
+// A block ends when another begins or when the response ends.
 import { fail } from "../../../model/error.ts";
 import type {
   Finish,
@@ -37,9 +37,9 @@ export class ChunkReader {
   #id: string | undefined;
   #finish: Finish | undefined;
   #channel: Channel | undefined;
-  /** The block of the channel that is open. */
+  /** Index of the open block of the current channel. */
   #openBlock = -1;
-  /** Reasoning came in a field of its own: the details only repeat its words. */
+  /** Whether reasoning came in its own field. The details then only repeat its text. */
   #plain = false;
   #audio: Record<string, Json> | undefined;
   #logprobs: Json[] | undefined;
@@ -59,11 +59,14 @@ export class ChunkReader {
     });
   }
 
-  /** Whether it came to its content alone: another one that is like it in all else comes to `words`. */
+  /**
+   * Reads a chunk and returns whether it contains only content. A chunk that differs from it only
+   * in its text can then be passed to `contentText` without parsing.
+   */
   chunk(chunk: JsonObject): boolean {
     const usage = usageSeen(chunk, this.#traits);
     const choices = asList(chunk["choices"]);
-    // One vendor begins with a chunk that is about the prompt, and about no answer yet.
+    // One vendor begins with a chunk about the prompt, which is not yet part of the response.
     if (!this.#started && (usage || asText(chunk["id"]) || choices.length > 0)) {
       this.#started = true;
       this.#id = asText(chunk["id"]) || undefined;
@@ -79,7 +82,7 @@ export class ChunkReader {
     this.#content(textContent);
   }
 
-  /** Once; throws when there was no finish. */
+  /** Ends the response, once. Throws if there was no finish reason. */
   end(): void {
     if (this.isDone) return;
     const finish =
@@ -119,7 +122,7 @@ export class ChunkReader {
     for (const piece of asList(d["tool_calls"])) this.#calls.addPiece(piece);
     if (d["function_call"] != null) this.#calls.addLegacyPiece(d["function_call"]);
     for (const citation of asList(d["annotations"])) {
-      // What is cited after its text was left has no block to stand on.
+      // A citation that arrives after its text block closed has no block to attach to.
       if (this.#channel === "text")
         this.#emit({ type: "cite", index: this.#openBlock, citation: flattenCitation(citation) });
     }
@@ -184,14 +187,17 @@ export class ChunkReader {
     this.#channel = undefined;
   }
 
-  /** Something else begins: reasoning that was only signed, never shown, stands before it. */
+  /**
+   * Closes the current channel because another block begins. Reasoning that was only signed and
+   * never displayed is emitted before it.
+   */
   #leave(): void {
     this.#close();
     const proof = this.#details.takeProof();
     if (proof) this.#block({ type: "reasoning" }, proof);
   }
 
-  /** A block that is whole at once. */
+  /** Emits a complete block. */
   #block(block: OpenBlock, proof?: Proof): void {
     const index = this.#next++;
     this.#emit({ type: "open", index, block });
@@ -200,7 +206,7 @@ export class ChunkReader {
   }
 }
 
-/** Several are never asked for here. */
+/** Returns the first choice. The gateway never requests several choices in this mode. */
 function firstOf(choices: readonly Json[]): JsonObject | undefined {
   for (const raw of choices) {
     const choice = asObject(raw);
@@ -209,7 +215,10 @@ function firstOf(choices: readonly Json[]): JsonObject | undefined {
   return undefined;
 }
 
-/** A reason to finish may stand beside it: said once more it is the same. */
+/**
+ * Whether a choice contains only content. A finish reason may be present, because repeating it has
+ * no effect.
+ */
 function hasOnlyContent(choice: JsonObject): boolean {
   if (choice["logprobs"] != null) return false;
   const delta = asObject(choice["delta"]);
@@ -218,7 +227,7 @@ function hasOnlyContent(choice: JsonObject): boolean {
   return typeof delta?.["content"] === "string";
 }
 
-/** Sound comes in pieces; its bytes and its words grow, the rest is said once. */
+/** Merges a piece of audio. Its data and transcript are appended. Other members are set once. */
 function mergeAudio(audio: Record<string, Json>, piece: JsonObject): void {
   for (const key in piece) {
     const now = piece[key]!;
@@ -227,7 +236,7 @@ function mergeAudio(audio: Record<string, Json>, piece: JsonObject): void {
   }
 }
 
-/** Citations are flat everywhere but here. */
+/** Converts a citation to the flat form that all other protocols use. */
 function flattenCitation(citation: Json): Json {
   const c = asObject(citation);
   const type = asText(c?.["type"]);

@@ -1,5 +1,6 @@
-// `reasoning_details`: what some aggregators keep of their upstreams' signatures. It must go back whole and in order, so
-// it becomes one proof, and the gateway does not look inside.
+// Collects `reasoning_details`, in which some aggregators keep the signatures of their own
+// providers. The details must be returned complete and in order, so they become one proof, whose
+// content the gateway does not interpret.
 import type { Json, JsonObject, Proof } from "../../../plugin/index.ts";
 import { textIn } from "../server/reasoning.ts";
 import { asObject } from "../../json-values.ts";
@@ -7,9 +8,9 @@ import { ID } from "../constants.ts";
 
 export interface ReasoningDetails {
   add(pieces: readonly Json[]): void;
-  /** What the pieces say in words. */
+  /** Returns the text of the pieces. */
   textOf(pieces: readonly Json[]): string;
-  /** All that has come since the last time, as one proof. */
+  /** Returns everything since the last call as one proof. */
   takeProof(): Proof | undefined;
 }
 
@@ -19,7 +20,7 @@ const APPENDED_FIELDS = ["text", "summary", "data"] as const;
 
 export function createReasoningDetails(): ReasoningDetails {
   let entries: Record<string, Json | undefined>[] = [];
-  /** Those that have a number, by it and their type. */
+  /** Entries with an index, by index and type. */
   const numbered = new Map<string, Record<string, Json | undefined>>();
   return {
     add(pieces) {

@@ -1,5 +1,6 @@
-// How much to think, in the one way that a model understands. The documented fields are `thinking` and
-// `reasoning_effort`; whatever else a client writes is between it and the model, and is left alone.
+// Adapts the reasoning settings of a request to the one form that the model supports. The
+// documented fields are `thinking` and `reasoning_effort`. Other fields that a client sets are left
+// unchanged.
 import { ownEntry } from "../../own-entry.ts";
 import { fail } from "../../../model/error.ts";
 import type { CallContext, JsonObject, Outgoing } from "../../../plugin/index.ts";
@@ -7,7 +8,10 @@ import type { ChatTraits, ReasoningTraits } from "../dialect.ts";
 import { EFFORT_BUDGETS, nearestEffort, reasoningSupportOf } from "../../reasoning-support.ts";
 import { asObject, asText } from "../../json-values.ts";
 
-/** Twice the most that an effort below it stands for. */
+/**
+ * Thinking budget in tokens for efforts without a budget of their own. It is twice the largest
+ * budget in `EFFORT_BUDGETS`.
+ */
 const MAX_BUDGET = 65_536;
 
 const CONTROL_FIELDS: {
@@ -22,18 +26,22 @@ const CONTROL_FIELDS: {
   none: [],
 };
 
-/** In which fields this backend documents that thinking is switched off. Of a model that is not known it is not known either. */
+/**
+ * Returns the fields in which this backend documents that reasoning can be disabled. Returns an
+ * empty list for unknown models, whose fields are unknown too.
+ */
 export function reasoningOffFields(of: CallContext, { reasoning }: ChatTraits): readonly string[] {
   if (reasoning?.canDisable === false) return [];
   if (reasoning?.control) return CONTROL_FIELDS[reasoning.control];
   return of.info.can?.reasoning === true ? CONTROL_FIELDS.effort : [];
 }
 
-/** What a request asks for: nothing, no thinking, thinking, or so much of it. */
+/** The reasoning that a request asks for: off, on, or on with an effort. */
 type ReasoningRequest = "off" | "on" | { effort: string };
 
 export function adaptReasoning(out: Outgoing, of: CallContext, traits: ChatTraits): void {
-  // Not to ask is what clients mean by it, and a backend that does not document the field refuses any word there.
+  // Clients send null to omit the field. A backend that does not document the field rejects any
+  // value in it.
   if (out.get("thinking") === null) out.remove("thinking");
   const reasoningTraits = traits.reasoning;
   const { isSupported } = reasoningSupportOf(of.info, reasoningTraits);
@@ -113,7 +121,10 @@ function setReasoning(
   }
 }
 
-/** A model whose efforts have no `none` but which need not think is told nothing. */
+/**
+ * Returns the effort that disables reasoning. A model whose efforts do not include `none` gets its
+ * lowest effort, and the approximation is reported.
+ */
 const disabledEffort = ({ efforts }: ReasoningTraits, of: CallContext): string | undefined => {
   if (!efforts || efforts.includes("none")) return "none";
   of.reportLoss("thinking", "approximated", "least_effort");

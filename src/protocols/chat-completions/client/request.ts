@@ -1,5 +1,5 @@
-// Client half: a request as a body. Here stands what OpenAI itself would be told; `prepare` then says it in the words of
-// the backend at hand, in both modes alike.
+// Client half: encodes a request as a body in OpenAI's own form. `prepare` then adapts it to the
+// backend, in both modes.
 import { fail } from "../../../model/error.ts";
 import type {
   CallContext,
@@ -67,16 +67,18 @@ export function encodeRequest(r: ChatRequest, of: CallContext, dialect: ChatDial
   return restoreUnknownFields(body, own, KNOWN_FIELDS, to.lose);
 }
 
-/** Stop sequences that the API takes. */
+/** Maximum number of stop sequences that the API accepts. */
 export const MAX_STOP_SEQUENCES = 4;
 
-/** The host looks for those beyond. */
+/** Returns the stop sequences to send. The host emulates the rest. */
 function stopTo({ output: { stop } }: ChatRequest, of: CallContext): Opt<Json> {
   delegateStopSequences(stop?.slice(MAX_STOP_SEQUENCES) ?? [], of);
   return stop?.slice(0, MAX_STOP_SEQUENCES);
 }
 
-/** What would have to be ignored to go on is refused instead: another candidate may be able to. */
+/**
+ * Rejects requests with settings that would have to be ignored. Another candidate may support them.
+ */
 function rejectUnsupported(r: ChatRequest, of: CallContext): void {
   const no = (message: string, param: string) =>
     fail("unsupported", message, { code: "unsupported_parameter", param });
@@ -97,7 +99,7 @@ function rejectUnsupported(r: ChatRequest, of: CallContext): void {
     no("This model's provider does not work in the background.", "background");
 }
 
-/** Members of other protocols that say nothing about the answer. */
+/** Fields of other protocols that do not affect the response. */
 const IGNORED_FIELDS = new Set([
   "client_metadata",
   "stream_options",
@@ -109,7 +111,7 @@ const IGNORED_FIELDS = new Set([
   "safeguards",
 ]);
 
-/** What only another protocol says cannot be said here. */
+/** Reports fields that exist only in another protocol and cannot be encoded here. */
 function reportForeignFields(r: ChatRequest, to: ContentContext): void {
   for (const id in r.ext) {
     if (id === ID) continue;
@@ -120,7 +122,10 @@ function reportForeignFields(r: ChatRequest, to: ContentContext): void {
 
 const OPTION = "stream_options.";
 
-/** Fields that no codec knows; `prepare` adds ours. */
+/**
+ * Returns members of `stream_options` that no codec knows. `prepare` adds the gateway's own
+ * members.
+ */
 function optionsOf(own: JsonObject | undefined): JsonObject | undefined {
   const paths = Object.keys(own ?? {}).filter((path) => path.startsWith(OPTION));
   return paths.length > 0
@@ -142,7 +147,10 @@ const ownFields = (own: JsonObject | undefined): JsonObject => {
   return fields;
 };
 
-/** Caching wherever it fits: here the upstream decides. */
+/**
+ * Reports automatic caching as dropped, because in this protocol the provider decides what to
+ * cache.
+ */
 function reportAutoCache(r: ChatRequest, to: ContentContext): void {
   if (r.cache?.auto) to.lose("cache_control", "dropped");
 }
@@ -170,14 +178,17 @@ function formatOf(r: ChatRequest): JsonObject | undefined {
   if (!format) return undefined;
   if (format.type !== "schema") return { type: format.type === "json" ? "json_object" : "text" };
   const { schema, name, strict, description } = format;
-  // A name is required here; others have none.
+  // This protocol requires a name, which other protocols do not have.
   return {
     type: "json_schema",
     json_schema: omitUndefined({ name: name ?? "response", description, schema, strict }),
   };
 }
 
-/** The client's own words, while they still mean what the request says. */
+/**
+ * Returns the reasoning fields. The client's own fields are used while they still mean the same as
+ * the request.
+ */
 function reasoningFields(r: ChatRequest, to: ContentContext, own: boolean): JsonObject {
   const source = sourceOf<JsonObject>(r.reasoning);
   if (own && source && same(reasoningOf(source), r.reasoning)) return source;
@@ -206,7 +217,10 @@ function tierOf(r: ChatRequest, to: ContentContext, own: boolean): string | unde
   return undefined;
 }
 
-/** Without storing, there is nothing that labels could be kept with, and some models answer them with an error. */
+/**
+ * Returns the metadata if the request came in this protocol. Requests from other protocols are not
+ * stored, so metadata would have no effect, and some models reject it with an error.
+ */
 function metadataOf(r: ChatRequest, to: ContentContext, own: boolean): JsonObject | undefined {
   if (r.metadata === undefined || own) return r.metadata;
   to.lose("metadata", "dropped");

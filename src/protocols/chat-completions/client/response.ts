@@ -4,7 +4,7 @@ import { asList, asObject } from "../../json-values.ts";
 import { ChunkReader } from "./reader.ts";
 import { isErrorObject, parsed, throwFault } from "./fault.ts";
 
-/** The same events as a stream of the same answer would give. */
+/** Decodes a non-streaming response into the same events as a stream of the same response. */
 export function decodeResponse(
   body: Buffer,
   emit: (event: ModelEvent) => void,
@@ -18,7 +18,10 @@ export function decodeResponse(
   reading.end();
 }
 
-/** A message is a delta that says everything; in a list, calls need no index. */
+/**
+ * Converts a choice of a non-streaming response into a chunk's choice. Calls get an index from
+ * their position in the list.
+ */
 function asChunk(raw: Json): Json {
   const choice = asObject(raw);
   if (!choice) return raw;

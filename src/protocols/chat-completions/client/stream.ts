@@ -1,5 +1,5 @@
-// Client half: a stream of chunks as events. `reader.ts` is the one reading of what this wire's servers send; a whole
-// answer is a stream of one chunk.
+// Client half: decodes a stream of chunks into events. `reader.ts` interprets everything that
+// servers of this protocol send. A non-streaming response is a stream of one chunk.
 import { fail } from "../../../model/error.ts";
 import type { CallContext, Decoder, ModelEvent } from "../../../plugin/index.ts";
 import { createEventDecoder } from "../../sse/index.ts";
@@ -40,7 +40,8 @@ export function createDecoder(
       else events.push(chunk);
     },
     end() {
-      // Asked for a stream, some answer with one JSON text: an error, or everything at once.
+      // Some providers answer a streaming request with one JSON text: an error or the whole
+      // response.
       if (plain) return decodeResponse(Buffer.concat(plain), emit, of, dialect);
       events.end();
       answer.end();

@@ -3,7 +3,10 @@ import { asList, asObject } from "../../json-values.ts";
 
 const CALLS = ["function", "custom", "function_call"];
 
-/** Bytes of text in a delta, or in a whole message: what a cut answer is estimated from. */
+/**
+ * Returns the bytes of text in a delta or message. The usage of a truncated response is estimated
+ * from it.
+ */
 export function textBytesIn(delta: JsonObject): number {
   let bytes = size(delta["content"]) + size(delta["refusal"]);
   bytes += size(delta["reasoning"]) || size(delta["reasoning_content"]);
@@ -15,7 +18,7 @@ export function textBytesIn(delta: JsonObject): number {
   return bytes;
 }
 
-/** Of a text, or of a list of parts that may have parts of their own. */
+/** Returns the bytes of a text, or of a list of parts, which may contain nested parts. */
 function size(value: Opt<Json>): number {
   if (typeof value === "string") return Buffer.byteLength(value);
   let bytes = 0;

@@ -1,5 +1,6 @@
-// Reasoning that stands in the text itself, between tags. Only where a backend is known to write so, and only at the very
-// beginning: the same tags further down may be code that the answer quotes.
+// Extracts reasoning that is part of the text, between tags. It is used only for backends that are
+// known to do this, and only at the start of the text. The same tags further down may be code that
+// the response quotes.
 const OPEN = "<think>";
 const CLOSE = "</think>";
 
@@ -12,16 +13,16 @@ export function createThinkTagParser(
   say: (channel: "text" | "reasoning", text: string) => void,
 ): ThinkTagParser {
   let where: "before" | "inside" | "after" | "text" = "before";
-  /** What may be the beginning of a tag. */
+  /** Text that may be the beginning of a tag. */
   let held = "";
-  /** Nothing else has come so far. */
+  /** Whether only whitespace has arrived so far. */
   let blank = true;
   const push = (text: string): void => {
     const all = held + text;
     held = "";
     switch (where) {
       case "before": {
-        // Blanks in many pieces are put together once.
+        // Whitespace in many pieces is collected without repeated trimming.
         if (text.trim() === "" && blank) {
           held = all;
           return;
@@ -69,7 +70,7 @@ export function createThinkTagParser(
   };
 }
 
-/** How many of the last characters may begin the closing tag. */
+/** Returns how many of the last characters could begin the closing tag. */
 function possibleCloseTagLength(text: string): number {
   for (let n = Math.min(CLOSE.length - 1, text.length); n > 0; n--)
     if (CLOSE.startsWith(text.slice(-n))) return n;

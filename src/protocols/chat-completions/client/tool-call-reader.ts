@@ -1,5 +1,6 @@
-// Which call a piece of one belongs to. The standard is an index; what is sent instead: none, the same for all, numbers
-// with gaps, ids only, ids again with every piece, names late, names again, the whole call at once, arguments as an object.
+// Assigns pieces to tool calls. The standard is an index per call. Backends also send no index, the
+// same index for all calls, indexes with gaps, only IDs, repeated IDs, late names, repeated names,
+// a whole call in one piece, or arguments as an object.
 import { fail } from "../../../model/error.ts";
 import type { Json, ModelEvent, Proof } from "../../../plugin/index.ts";
 import { callProof } from "../server/reasoning.ts";
@@ -15,15 +16,15 @@ interface PartialCall {
   args: string;
   completeness: JsonCompleteness;
   number: number;
-  /** The block's index, once it is open. */
+  /** Index of the block, once it is open. */
   block: number | undefined;
   closed: boolean;
   proof: Proof | undefined;
 }
 
-/** What a reader of calls asks of the answer around them. */
+/** The state of the response that `ToolCallReader` needs. */
 export interface ResponseState {
-  /** The next block's index; what else is open has been closed by then. */
+  /** Closes other open content and returns the index of the next block. */
   open(): number;
   answerId(): string | undefined;
 }
@@ -34,7 +35,7 @@ export class ToolCallReader {
   readonly #calls: PartialCall[] = [];
   readonly #byIndex = new Map<number, PartialCall>();
   readonly #byId = new Map<string, PartialCall>();
-  /** Open, and said to the end: another that begins closes them. */
+  /** Open calls with complete arguments. They are closed when another call begins. */
   readonly #ended = new Set<PartialCall>();
 
   constructor(emit: (event: ModelEvent) => void, around: ResponseState) {
@@ -68,7 +69,7 @@ export class ToolCallReader {
     this.#add(call, name, args);
   }
 
-  /** The oldest form: one call, without index or id. */
+  /** Adds a piece of the legacy form, which has one call without index or ID. */
   addLegacyPiece(raw: Json): void {
     const piece = asObject(raw);
     if (!piece) return;
@@ -96,7 +97,7 @@ export class ToolCallReader {
   ): PartialCall | undefined {
     if (index !== undefined) {
       const call = this.#byIndex.get(index);
-      // All at index 0, told apart by their ids.
+      // Some backends send all calls with index 0 and different IDs.
       return call && id !== undefined && call.id !== undefined && call.id !== id ? undefined : call;
     }
     if (id !== undefined) return this.#byId.get(id);
@@ -144,7 +145,7 @@ export class ToolCallReader {
   }
 
   #begin(call: PartialCall, name: string): void {
-    // One that already says all it can is over: others need not wait for it.
+    // Calls with complete arguments are closed, so that other blocks need not wait for them.
     for (const other of this.#ended) this.#close(other);
     const index = (call.block = this.#around.open());
     const id =
@@ -165,6 +166,9 @@ export class ToolCallReader {
   }
 }
 
-/** The same name again, with arguments of its own, after a call that was complete. */
+/**
+ * Whether a piece with the same name starts a new call: it has arguments of its own, and the
+ * previous call is complete.
+ */
 const beginsNewCall = (last: PartialCall, args: string): boolean =>
   /^\s*\{/.test(args) && last.completeness.isComplete;

@@ -1,4 +1,4 @@
-// Tool declarations and the choice among them, as this wire has them.
+// Encodes tool declarations and the tool choice.
 import { rejectTool } from "../../tool-declarations.ts";
 import type { ChatRequest, Json, JsonObject, Tool } from "../../../plugin/index.ts";
 import { indexByName } from "../../tool-names.ts";
@@ -51,7 +51,10 @@ function customOf(tool: Tool, name: (n: string) => string): JsonObject {
   };
 }
 
-/** A freeform tool as a function of one string; the client's own codec takes the string out of the call again. */
+/**
+ * Converts a freeform tool into a function with one string parameter. The codec of the client's
+ * protocol extracts the string from the call.
+ */
 function wrapCustomTool(tool: Tool, to: ContentContext, name: (n: string) => string): JsonObject {
   to.lose("tools.custom", "approximated", "custom_tool_wrapped");
   const definition = asText(asObject(tool.raw)?.["definition"]);
@@ -74,7 +77,10 @@ function wrapCustomTool(tool: Tool, to: ContentContext, name: (n: string) => str
   };
 }
 
-/** Searching the web is a field here; where the model does not know it, the client is told that there will be no search. */
+/**
+ * Returns the web search options. In this protocol, web search is a field instead of a tool. If the
+ * model does not support it, the client receives a warning that no search takes place.
+ */
 export function webSearchOptions(r: ChatRequest, to: ContentContext): JsonObject | undefined {
   const hosted = r.tools.filter((t) => t.type === "hosted" && t.origin !== ID);
   const search = hosted.find((t) => t.name.startsWith("web_search"));

@@ -1,5 +1,6 @@
-// Counts in passthrough mode. Some backends leave reasoning out of the completion, or caches out of the prompt; what a
-// client reads is what the ledger prices, so such a report is told anew, and whatever else stands in it stays.
+// Corrects usage reports in passthrough mode. Some backends omit reasoning from the completion
+// count or caches from the prompt count. The client must receive the counts that the ledger prices,
+// so the counts are replaced. Other members of the report are kept.
 import type { JsonObject, Usage } from "../../../plugin/index.ts";
 import { encodeKey, findValue } from "../../sse/index.ts";
 import { usageTo } from "../usage.ts";
@@ -9,7 +10,10 @@ const TOTAL_FIELDS = ["prompt_tokens", "completion_tokens", "total_tokens"] as c
 const DETAILS = ["prompt_tokens_details", "completion_tokens_details"] as const;
 const USAGE = [encodeKey("usage")];
 
-/** Upstream's own report as we count; undefined when both say the same, or when there is none where clients look. */
+/**
+ * Returns the provider's report with the gateway's counts. Returns undefined if both agree, or if
+ * the report is not where clients expect it.
+ */
 export function correctedUsage(answer: JsonObject, usage: Usage): JsonObject | undefined {
   const raw = asObject(answer["usage"]);
   const ours = usageTo(usage);
@@ -22,7 +26,11 @@ export function correctedUsage(answer: JsonObject, usage: Usage): JsonObject | u
   return usageReport;
 }
 
-/** The same text with another report in it; `json`: where its object begins. */
+/**
+ * Returns the text with a different usage report.
+ *
+ * @param json Offset at which the JSON object begins.
+ */
 export function withUsage(b: Buffer, json: number, usage: JsonObject): Buffer {
   const at = findValue(b, USAGE, json);
   return at

@@ -1,12 +1,13 @@
-// Texts take turns in a stream: of two blocks on one channel that are open together, the later one waits for the first.
+// Serializes text in a stream. If two blocks of one channel are open at the same time, the later
+// one waits for the first.
 import type { ModelEvent } from "../../../plugin/index.ts";
 
 export type BlockEvent = Exclude<ModelEvent, { type: "start" | "usage" | "finish" }>;
 
 interface Channel {
-  /** The block whose turn it is. */
+  /** Index of the block that is being emitted. */
   current: number | undefined;
-  /** What the others will say when it is their turn. */
+  /** Buffered events of the waiting blocks. */
   waiting: Map<number, BlockEvent[]>;
 }
 

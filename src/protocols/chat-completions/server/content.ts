@@ -1,11 +1,15 @@
-// Content parts, as the common vocabulary has them. What is newer than us stays whole, as an opaque block.
+// Decodes content parts into blocks. A part of an unknown type, which may be newer than the
+// gateway, becomes an opaque block.
 import { fail } from "../../../model/error.ts";
 import type { Block, Json, JsonObject, Opt } from "../../../plugin/index.ts";
 import { asList, asObject, omitUndefined, asText } from "../../json-values.ts";
 import { parseMediaUrl } from "../../media-url.ts";
 import { ID } from "../constants.ts";
 
-/** A string is one text; null and nothing are no text at all. */
+/**
+ * Decodes content. A string becomes one text block. Null, undefined, and the empty string become no
+ * block.
+ */
 export function blocksOf(content: Opt<Json>, at: string): Block[] {
   if (typeof content === "string") return content === "" ? [] : [{ type: "text", text: content }];
   if (content === undefined || content === null) return [];
@@ -63,7 +67,7 @@ function partToBlock(part: JsonObject, type: string, at: string): Block {
   }
 }
 
-/** An image as another protocol writes it; people paste them. */
+/** Decodes an image part in another protocol's form, which users sometimes paste. */
 function foreignImage(part: JsonObject): Block | undefined {
   const source = asObject(part["source"]);
   const base64 = asText(source?.["data"]);
@@ -83,7 +87,7 @@ function fileOf(part: JsonObject, at: string): Block {
   const title = asText(file?.["filename"]);
   if (data !== undefined) {
     const media = parseMediaUrl(data);
-    // Bare base64, without the address around it, is common enough.
+    // Some clients send bare base64 without a data URL around it.
     const bytes = "url" in media && !/^https?:/i.test(data);
     return omitUndefined({
       type: "document" as const,
@@ -95,7 +99,7 @@ function fileOf(part: JsonObject, at: string): Block {
   return omitUndefined({ type: "document" as const, media: { fileId, origin: ID }, title });
 }
 
-/** Some imitators write reasoning as a list of texts inside a part. */
+/** Returns the text of reasoning. Some imitators write it as a list of texts inside a part. */
 export function reasoningTextOf(thinking: Opt<Json>): string {
   if (typeof thinking === "string") return thinking;
   return asList(thinking)

@@ -1,8 +1,12 @@
-// Some readers put the lists of a stream together by the place that each entry names, and raise where it names none.
+// Numbers the list entries of a stream. Some clients assemble lists by the index of each entry, and
+// throw if an entry has none.
 import type { Json, JsonObject } from "../../../plugin/index.ts";
 import { asObject } from "../../json-values.ts";
 
-/** Gives each entry of a delta's lists its place among all that were told under that name. */
+/**
+ * Returns a function that numbers the entries of a delta's lists. Numbers continue across deltas
+ * for each list name.
+ */
 export function createListIndexer(): (delta: JsonObject) => JsonObject {
   const counts = new Map<string, number>();
   const placed = (key: string, entries: readonly Json[]): Json[] => {

@@ -1,11 +1,11 @@
-// Earlier reasoning, as clients send it back: in one of several fields, none of them in the standard. What another
-// protocol's provider signed came here inside an envelope, and goes on as it was.
+// Decodes earlier reasoning that clients send back in one of several non-standard fields. Data that
+// another protocol's provider signed comes back inside an envelope and is passed on unchanged.
 import type { Block, Json, JsonObject, Opt, Proof } from "../../../plugin/index.ts";
 import { isSealed, unseal, type SealedProof } from "../../proof-envelope.ts";
 import { asList, asObject, omitUndefined, asText } from "../../json-values.ts";
 import { ID } from "../constants.ts";
 
-/** The format that our own entries of `reasoning_details` carry. */
+/** Format name of the gateway's own entries in `reasoning_details`. */
 export const SEALED_FORMAT = "tollgate-v1";
 
 export function reasoningBlocks(message: JsonObject): Block[] {
@@ -38,7 +38,7 @@ function detailed(details: readonly Json[], plain: Opt<string>): Block[] {
     plain &&
     blocks.every((b) => b.type === "reasoning" && b.text === undefined && b.summary === undefined)
   ) {
-    // A proof that came alone stands for the reasoning that is shown.
+    // A proof without text belongs to the reasoning text of the message.
     const [first, ...more] = blocks as Extract<Block, { type: "reasoning" }>[];
     return [{ ...first, type: "reasoning", text: plain }, ...more];
   }
@@ -58,7 +58,7 @@ const unsealDetail = (detail: Opt<JsonObject>): SealedProof | undefined => {
   return data !== undefined && isSealed(data) ? unseal(data) : undefined;
 };
 
-/** Anthropic's own blocks, as some clients keep them beside the text. */
+/** Decodes one of Anthropic's own blocks, which some clients keep next to the text. */
 function signedOf(block: Opt<JsonObject>): Block | undefined {
   const signature = asText(block?.["signature"]);
   const redacted = asText(block?.["data"]);
@@ -73,13 +73,13 @@ function signedOf(block: Opt<JsonObject>): Block | undefined {
   });
 }
 
-/** What the entries of `reasoning_details` say in words. */
+/** Returns the text of `reasoning_details` entries. */
 export const textIn = (details: readonly Json[]): string =>
   details
     .map((d) => asText(asObject(d)?.["text"]) ?? asText(asObject(d)?.["summary"]) ?? "")
     .join("");
 
-/** A signature on a call, as Gemini's imitation of this wire writes it; ours come in the same place. */
+/** Returns a call's signature. The gateway uses the same field as Gemini's compatibility API. */
 export function callProof(call: JsonObject): Proof | undefined {
   const extra = asObject(call["extra_content"]);
   if (!extra) return undefined;
@@ -88,7 +88,10 @@ export function callProof(call: JsonObject): Proof | undefined {
   return sealed?.proof ?? { origin: ID, kind: "extra_content", data: JSON.stringify(extra) };
 }
 
-/** A signature on what was said: the message's own, or one that travels among the reasoning's details. */
+/**
+ * Returns the signature of a message's text. It is in the message's own field, or in an entry of
+ * `reasoning_details`.
+ */
 export function textProof(message: JsonObject): Proof | undefined {
   if (asObject(message["extra_content"])) return callProof(message);
   for (const detail of asList(message["reasoning_details"])) {

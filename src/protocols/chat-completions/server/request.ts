@@ -1,5 +1,6 @@
-// Server half: a body as a request. Nothing is lost: what only this protocol says stands in `ext` under its own name,
-// what no codec knows in `rest`, and what stays untouched remembers its own words.
+// Server half: decodes a body into a request without losing data. Fields that only this protocol
+// has are stored in `ext` under the protocol's name. Fields that no codec knows are stored in
+// `rest`. Unchanged values remember their source.
 import type { Body, ChatRequest, Json, JsonObject, Opt, Reasoning } from "../../../plugin/index.ts";
 import { parseResponseFormat } from "../../response-format.ts";
 import { isMultiplierField } from "../../requested-amounts.ts";
@@ -11,7 +12,7 @@ import { failMalformed } from "./content.ts";
 import { conversation } from "./turns.ts";
 import { choiceOf, toolsOf } from "./tools.ts";
 
-/** Fields with a place in the common vocabulary. */
+/** Fields that the common form can represent. */
 const COMMON_FIELDS = splitNames(
   "model messages stream max_tokens max_completion_tokens stop temperature top_p top_k n presence_penalty",
   "frequency_penalty logit_bias logprobs top_logprobs seed response_format verbosity modalities tools tool_choice",
@@ -19,7 +20,7 @@ const COMMON_FIELDS = splitNames(
   "safety_identifier user web_search_options stream_options",
 );
 
-/** Ways to say how much to think; only the first two are in the service's documentation. */
+/** Fields that control reasoning. Only the first two are in OpenAI's documentation. */
 const REASONING_FIELDS = [
   "thinking",
   "reasoning_effort",
@@ -28,7 +29,7 @@ const REASONING_FIELDS = [
   "thinking_budget",
 ] as const;
 
-/** Fields that only this protocol knows. */
+/** Fields that only this protocol has. */
 const PROTOCOL_FIELDS = [
   "audio",
   "prediction",
@@ -43,7 +44,7 @@ const KNOWN: ReadonlySet<string> = new Set([
   ...PROTOCOL_FIELDS,
 ]);
 
-/** All that this wire knows, in any dialect of it. */
+/** Whether this protocol knows a field, in any dialect. */
 export const knowsField = (field: string): boolean => KNOWN.has(field) || isMultiplierField(field);
 
 export function decodeRequest(body: Body): ChatRequest {
@@ -70,7 +71,7 @@ export function decodeRequest(body: Body): ChatRequest {
     turns,
     tools: toolsOf(fields),
     toolChoice: choice,
-    // The oldest form has room for one call in an answer.
+    // The legacy form allows only one call per response.
     parallelToolCalls: legacy ? false : asBoolean(fields["parallel_tool_calls"]),
     output: omitUndefined({
       maxTokens: asNumber(fields["max_completion_tokens"]) ?? asNumber(fields["max_tokens"]),
@@ -96,7 +97,7 @@ export function decodeRequest(body: Body): ChatRequest {
     metadata: asObject(fields["metadata"]),
     state: omitUndefined({ store: asBoolean(fields["store"]) }),
     rest: unknownTopLevelFields(fields, (field) => KNOWN.has(field)),
-    // Always there, even empty: it says that the request came in this protocol.
+    // Always set, even if empty: it marks the request as sent in this protocol.
     ext: { [ID]: ext },
   });
 }
@@ -112,7 +113,7 @@ function modalitiesOf(modalities: Opt<Json>): readonly string[] | undefined {
   return all.length > 0 ? all : undefined;
 }
 
-/** In a member of its own. */
+/** Returns the object that contains the schema. */
 const schemaIn = (format: JsonObject): JsonObject =>
   asObject(format["json_schema"]) ??
   failMalformed("response_format.json_schema", "must be an object");
@@ -126,8 +127,8 @@ function cacheOf(fields: JsonObject): ChatRequest["cache"] {
 }
 
 /**
- * All the ways to ask for reasoning come to one. `auto` is the model's own habit; `auto` that shows its reasoning is
- * thinking switched on, without a word about how much.
+ * Decodes all forms of reasoning settings into one. `auto` is the model's default behavior. `auto`
+ * with `show: "full"` means that reasoning is enabled without an effort or budget.
  */
 export function reasoningOf(fields: JsonObject): Reasoning {
   const fieldsPresent: Record<string, Json> = {};

@@ -1,4 +1,5 @@
-// What the client declared decides how it must be answered: by which names, in which form of call.
+// Reads the client's tool declarations, which determine the tool names and the form of calls in the
+// response.
 import type {
   ResponseContext,
   Json,
@@ -16,11 +17,11 @@ import { proofContent, ID } from "../constants.ts";
 import { SEALED_FORMAT } from "./reasoning.ts";
 
 export interface ChatDeclarations {
-  /** A tool's name as the client wrote it. */
+  /** Returns a tool's name as the client wrote it. */
   name(of: string): string;
-  /** The client declared a freeform tool by that name. */
+  /** Whether the client declared a freeform tool with this name. */
   isCustomTool(name: string): boolean;
-  /** The client speaks the oldest form, with one call and no ids. */
+  /** Whether the client uses the legacy form, with one call and no IDs. */
   usesLegacyCalls: boolean;
 }
 
@@ -41,7 +42,7 @@ export function readDeclarations(body: ResponseContext["body"]): ChatDeclaration
 
 export type CallBlock = Extract<OpenBlock, { type: "call" }>;
 
-/** The first piece of a call, or all of it. */
+/** Returns the first piece of a call, or the whole call. */
 export function toolCallDelta(
   call: CallBlock,
   args: string,
@@ -55,7 +56,10 @@ export function toolCallDelta(
     : { id: call.id, type: "function", function: { name, arguments: args }, ...extra };
 }
 
-/** A freeform tool that upstream was told of as a function: its input stands inside the arguments. */
+/**
+ * Whether a freeform tool was sent to the provider as a function. Its input is then inside the
+ * arguments.
+ */
 export function isWrapped(call: CallBlock, declared: ChatDeclarations): boolean {
   return call.tool === "function" && declared.isCustomTool(declared.name(call.name));
 }
@@ -68,14 +72,20 @@ export function unwrapped(args: string): string {
   }
 }
 
-/** Native signatures bare, foreign ones in an envelope, in the one place of a call that clients send back. */
+/**
+ * Returns the field of a call that carries its signature and that clients send back. Signatures of
+ * this protocol are sent as they are. Others are sealed in an envelope.
+ */
 export function callExtra(proof: Proof): JsonObject {
   return proof.origin === ID && proof.kind === "extra_content"
     ? { extra_content: proofContent(proof) }
     : { extra_content: { google: { thought_signature: seal({ proof }) } } };
 }
 
-/** What must come back with reasoning: entries that clients echo unread. */
+/**
+ * Returns the `reasoning_details` entries that must come back with reasoning. Clients send them
+ * back unread.
+ */
 export function reasoningDetails(
   proof: Proof,
   textContent: string,
@@ -93,7 +103,7 @@ export function reasoningDetails(
   ];
 }
 
-/** A signature on what was said. */
+/** Returns the fields that carry the signature of a text. */
 export function textDetail(proof: Proof): JsonObject {
   return proof.origin === ID && proof.kind === "extra_content"
     ? { extra_content: proofContent(proof) }
@@ -106,7 +116,10 @@ const sealedDetail = (data: string): JsonObject => ({
   format: SEALED_FORMAT,
 });
 
-/** Nested here, flat elsewhere; a citation without an address is another protocol's own affair. */
+/**
+ * Converts a citation to the nested form of this protocol. Returns undefined for a citation without
+ * a URL, which only another protocol can represent.
+ */
 export function annotationOf(citation: Json): JsonObject | undefined {
   const c = asObject(citation);
   if (!c) return undefined;
@@ -125,7 +138,10 @@ export function annotationOf(citation: Json): JsonObject | undefined {
   };
 }
 
-/** Pictures among the answer, as aggregators have taught clients to look for them; sound has a field of its own. */
+/**
+ * Returns generated media as a delta. Images are in the `images` field that aggregators introduced.
+ * Audio has its own field.
+ */
 export function mediaDelta(
   type: "image" | "audio",
   media: Extract<ModelEvent, { type: "media" }>["media"],

@@ -1,4 +1,5 @@
-// Server half: a folded answer as one object. It says what a stream of the same answer would have come to.
+// Server half: encodes a complete response as one object, equal to the sum of a stream of the same
+// response.
 import type {
   ResponseContext,
   Block,

@@ -1,4 +1,5 @@
-// Server half: events as chunks. Calls may interleave here; texts may not, so one that opens beside another waits for it.
+// Server half: encodes events as chunks. Calls can be interleaved in this protocol, but text blocks
+// cannot. A text block that opens while another is open waits for it.
 import type { Fault } from "../../../model/error.ts";
 import type {
   ResponseContext,
@@ -42,9 +43,9 @@ class ChunkWriter implements Encoder {
   readonly #write: (text: string) => void;
   readonly #to: ResponseContext;
   readonly #declared: ChatDeclarations;
-  /** The client asked for counts. */
+  /** Whether the client requested usage in the stream. */
   readonly #includesUsage: boolean;
-  /** What every chunk says of its answer, and what stands around a delta. */
+  /** Serialized fields that every chunk has. `#head` and `#tail` surround the delta. */
   readonly #frame: string;
   readonly #head: string;
   readonly #tail: string;
@@ -86,7 +87,8 @@ class ChunkWriter implements Encoder {
     this.#write(faultChunk(fault));
   }
 
-  // A field, as `#say` is, so that neither costs a call more where it is handed on.
+  // A field, like `#writeDelta`, so that it can be passed as a callback without another function
+  // call.
   readonly #writeBlockEvent = (e: BlockEvent): void => {
     switch (e.type) {
       case "open":
@@ -165,7 +167,7 @@ class ChunkWriter implements Encoder {
         return;
       case "opaque": {
         const raw = block.origin === ID && asObject(block.raw);
-        // What another protocol's provider did on its own side has no place here.
+        // Content that another provider produced on its own side has no field in this protocol.
         if (raw) this.#list(raw);
         else this.#to.reportLoss(`${block.origin} content`, "dropped", "foreign_content");
         return;
@@ -213,7 +215,7 @@ class ChunkWriter implements Encoder {
     this.#send(JSON.stringify(delta));
   };
 
-  /** What may hold lists. */
+  /** Writes a delta that may contain lists. */
   #list(delta: JsonObject): void {
     this.#writeDelta(this.#indexLists(delta));
   }

@@ -1,5 +1,5 @@
-// Calls as pieces in a stream. They may interleave; their numbers are the order in which they began, and each is told
-// with its name before any of its arguments.
+// Writes tool calls as pieces of a stream. Calls can be interleaved. They are numbered in the order
+// in which they began, and a call's name is written before its arguments.
 import type { JsonObject, Proof } from "../../../plugin/index.ts";
 import {
   toolCallDelta,
@@ -13,7 +13,7 @@ import {
 interface PendingCall {
   block: CallBlock;
   number: number;
-  /** What a wrapped freeform input has come to. */
+  /** Collected arguments of a wrapped freeform tool. */
   args: string;
   proof: Proof | undefined;
   isAnnounced: boolean;
@@ -23,7 +23,10 @@ export class ToolCallWriter {
   readonly #writeDelta: (delta: JsonObject) => void;
   readonly #declared: ChatDeclarations;
   readonly #calls = new Map<number, PendingCall>();
-  /** Begun, and not told yet: a signature that comes right behind its call goes out with its name. */
+  /**
+   * Calls that have begun but are not written yet. A signature that follows its call directly is
+   * then sent together with the name.
+   */
   readonly #waiting = new Set<PendingCall>();
   #count = 0;
 
@@ -53,7 +56,7 @@ export class ToolCallWriter {
     const call = this.#calls.get(index)!;
     call.proof = proof;
     if (!call.isAnnounced || this.#declared.usesLegacyCalls) return;
-    // Readers want the function in every fragment, one that has nothing to say of it included.
+    // Clients expect the function in every fragment, even if the fragment does not change it.
     const { block, number } = call;
     this.#writeDelta({
       tool_calls: [{ index: number, ...this.#piece(block, ""), ...callExtra(proof) }],
@@ -87,7 +90,7 @@ export class ToolCallWriter {
   #args({ block, number }: PendingCall, words: string): void {
     if (words === "") return;
     if (this.#declared.usesLegacyCalls) {
-      // The oldest form has room for one call.
+      // The legacy form allows only one call.
       if (number === 0) this.#writeDelta({ function_call: { arguments: words } });
       return;
     }

@@ -1,4 +1,4 @@
-// Tool declarations and the choice among them.
+// Decodes tool declarations and the tool choice.
 import type { ChatRequest, Json, JsonObject, Opt, Tool } from "../../../plugin/index.ts";
 import { asBoolean, asList, asObject, omitUndefined, asText } from "../../json-values.ts";
 import { rememberSource, ID } from "../constants.ts";
@@ -13,7 +13,7 @@ export function toolsOf(fields: JsonObject): readonly Tool[] {
       const at = `functions[${i}]`;
       tools.push(functionOf(asObject(raw) ?? failMalformed(at, "must be an object"), at));
     });
-  // Searching is a tool like others elsewhere; here it has a field of its own.
+  // Web search is a tool in other protocols and a field in this one.
   const search = asObject(fields["web_search_options"]);
   if (search) tools.push({ type: "hosted", name: "web_search", origin: ID, raw: search });
   return tools;
@@ -37,7 +37,7 @@ function toolOf(raw: Json, at: string): Tool {
     type: "custom" as const,
     name: asText(custom["name"]) ?? failMalformed(`${at}.custom.name`, "must be a string"),
     description: asText(custom["description"]),
-    // Others write a grammar one level higher.
+    // Other protocols put a grammar one level higher.
     raw: grammar ? { type: "grammar", ...grammar } : format,
   });
 }
@@ -51,7 +51,10 @@ const functionOf = (fn: JsonObject, at: string): Tool =>
     strict: asBoolean(fn["strict"]),
   });
 
-/** `kept`: what the common vocabulary has no word for; it goes back as it is. */
+/**
+ * Decodes the tool choice. A choice that the common form cannot represent is returned in `kept` and
+ * sent back unchanged.
+ */
 export function choiceOf(raw: Opt<Json>): { choice: ChatRequest["toolChoice"]; kept?: Json } {
   if (raw === undefined || raw === null) return { choice: undefined };
   if (raw === "auto" || raw === "none" || raw === "required") return { choice: raw };

@@ -1,5 +1,5 @@
-// Messages as turns. Every turn remembers the message it was read from, so that this wire's own client half can say an
-// untouched one word for word.
+// Decodes messages into turns. Every turn remembers the message it was read from, so that this
+// protocol's client half can send an unchanged turn verbatim.
 import type { Block, Json, JsonObject, Opt, Turn } from "../../../plugin/index.ts";
 import { asList, asObject, omitUndefined, asText } from "../../json-values.ts";
 import { rememberSource, argumentsText, digest, ID } from "../constants.ts";
@@ -11,7 +11,7 @@ interface Conversation {
   turns: readonly Turn[];
 }
 
-/** What the first of a message's instruction blocks remembers. */
+/** Source of an instruction message, remembered by its first block. */
 export interface InstructionSource {
   message: JsonObject;
   blocks: number;
@@ -40,7 +40,7 @@ export function conversation(messages: readonly Json[]): Conversation {
   return { instructions, turns };
 }
 
-/** Calls of the oldest form have no id; what answers one names its function. */
+/** The last call in the legacy form. Such calls have no ID, and their results name the function. */
 interface LegacyCalls {
   last: { id: string; name: string } | undefined;
 }
