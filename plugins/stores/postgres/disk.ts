@@ -1,4 +1,5 @@
-// The gateway's own disk, as far as the store uses it. A test passes one in memory.
+// The file system interface that the store uses for the gateway's own disk. Tests pass an in-memory
+// implementation.
 import { mkdir, open, readdir, readFile, rm } from "node:fs/promises";
 
 /** A file that is only appended to. */

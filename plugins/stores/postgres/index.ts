@@ -1,4 +1,5 @@
-// One ledger for several gateways, in PostgreSQL. Importing this file starts nothing; a connection is made when the store is opened.
+// Keeps one ledger for several gateways in PostgreSQL. Importing this file starts nothing; a
+// connection is made when the store is opened.
 import { defineStore, type Store } from "tollgate/plugin";
 import { addressProblems, type DatabaseAddress } from "./connection/connection-config.ts";
 import { createPostgresStore } from "./store.ts";

@@ -1,5 +1,5 @@
-// This node as the database knows it: its row, its number, its chain, and what it has open. What is not known after a broken connection is found out
-// before anything else is written.
+// The database state of this node: its row, its batch number, its chain head, and its open calls.
+// After a broken connection, the actual state is read before anything else is written.
 import type { InstanceInfo, ThresholdReached, StoreCommand, CommandResult } from "tollgate/plugin";
 import { sendHeartbeat, insertNode, type HeartbeatInfo } from "./membership/heartbeat.ts";
 import type { OwnCall } from "./rows/batch-plan.ts";
@@ -29,15 +29,15 @@ export class LocalNode {
   readonly openCalls = new Map<string, OwnCall>();
   readonly terms = new TermsCache();
   position: { instance: string; epoch: number; n: number; head: Buffer } | undefined;
-  /** Sent, and not answered: what is so if it has happened. */
+  /** A batch that was sent and is not confirmed, with the function to call if it was committed. */
   pendingBatch: { readonly head: Buffer; readonly done: () => void } | undefined;
   lastWriteAt = 0;
   readonly replayBuffer = new ReplayBuffer();
-  /** The database knows nothing of this node any more. */
+  /** Whether the database no longer has a row for this node. */
   isUnknownToDatabase = false;
-  /** Batches that are to be told again. */
+  /** Acknowledged batches that must be sent again, because the database lost them. */
   readonly unsentBatches: (readonly StoreCommand[])[] = [];
-  /** The connection at which all is known. */
+  /** Number of the connection on which the state was last synchronized. */
   syncedConnection = 0;
   spool: Spool | undefined;
   readonly #peerPositions: PeerPositions;
@@ -48,13 +48,19 @@ export class LocalNode {
     this.#peerPositions = new PeerPositions(of.schema);
   }
 
-  /** Before anything is asked: what is not known is found out, and what the database has lost is told. */
+  /**
+   * Called before any other work. Reads the unknown state and sends again what the database has
+   * lost.
+   */
   async catchUp(sql: RunSql): Promise<void> {
     await this.#ensureSynced(sql);
     if (this.unsentBatches.length > 0 && !this.isUnknownToDatabase) await this.replayUnsent(sql);
   }
 
-  /** False: it was taken for dead, or the database knows nothing of it. What is to be told is told under a new row then. */
+  /**
+   * Resumes the node. Returns false if its lease has expired or the database has no row for it.
+   * Unsent batches are then sent under a new row.
+   */
   async resume(sql: RunSql, about?: InstanceInfo): Promise<boolean> {
     await this.#ensureSynced(sql);
     if (this.isUnknownToDatabase || !(await this.heartbeat(sql, false, { info: about })))
@@ -72,13 +78,16 @@ export class LocalNode {
     this.syncedConnection = this.#connection.connectionCount;
   }
 
-  /** What the database has lost is told before this node ends, or stays on its disk for the next one. */
+  /**
+   * Sends again what the database has lost, before this node leaves. If that is impossible, it
+   * stays on disk for the next process.
+   */
   async replayBeforeLeave(sql: RunSql): Promise<RunSql> {
     await this.catchUp(sql);
     return this.isUnknownToDatabase ? failFenced() : sql;
   }
 
-  /** Two copies of it: here, and on this node's own disk. */
+  /** Keeps two copies of an acknowledged batch: in memory and on this node's disk. */
   async saveForReplay(
     commands: readonly StoreCommand[],
     verdicts: readonly CommandResult[],
@@ -89,8 +98,9 @@ export class LocalNode {
   }
 
   /**
-   * Of each new connection the node's own row is asked. It says whether a batch that was under way has happened, and whether the database was
-   * set back to before what was acknowledged.
+   * Reads this node's row after a new connection. The row shows whether the pending batch was
+   * committed. It also shows whether the database was restored to a state before acknowledged
+   * batches.
    */
   async syncPosition(sql: RunSql): Promise<void> {
     const me = this.requirePosition();
@@ -98,7 +108,8 @@ export class LocalNode {
       text: `SELECT n, head FROM ${this.#settings.schema}.node WHERE epoch = $1 AND id = $2`,
       values: [me.epoch, me.instance],
     });
-    // It is gone with all else: this node is refused, begins anew, and tells what it has kept then.
+    // The row was lost with other data. This node is fenced, joins again, and then sends what it
+    // has kept.
     if (!row) return void (this.isUnknownToDatabase = true);
     const before = me.n;
     const [n, head] = [Number(row["n"]), parseBytea(row["head"]!)];
@@ -122,7 +133,7 @@ export class LocalNode {
     return replayBatches(this.unsentBatches, (facts) => this.applyAgain(sql, facts));
   }
 
-  /** What was told before, and is told once more. */
+  /** Applies commands that were acknowledged before. */
   async applyAgain(sql: RunSql, facts: readonly StoreCommand[]): Promise<readonly CommandResult[]> {
     const verdicts = await this.applySlowPath(sql, facts);
     this.reportThresholds(verdicts.flatMap((verdict) => (verdict.ok && verdict.thresholds) || []));
@@ -130,16 +141,16 @@ export class LocalNode {
     return verdicts;
   }
 
-  /** What no client's call waits to hear. */
+  /** Reports thresholds that no client request waits for. */
   reportThresholds(crossings: readonly ThresholdReached[]): void {
     if (crossings.length > 0) this.serverState.onEvent({ type: "thresholds_reached", crossings });
   }
 
-  /** What processes before this one have left in its folder. */
+  /** Replays the spools that earlier processes left in this node's folder. */
   async replayLeftSpools(sql: RunSql, instance: string): Promise<void> {
     const { spoolDir, schema, leaseMs, disk } = this.#settings;
     if (!spoolDir) return;
-    // A process that this one succeeds may have had its name.
+    // The previous process may have had the same instance name.
     const own = this.spool?.instance === instance;
     const before = this.position;
     for (const left of await readLeftSpools(spoolDir(), own ? instance : "", disk)) {
@@ -148,7 +159,7 @@ export class LocalNode {
         this.terms.invalidate();
         return (facts: readonly StoreCommand[]) => this.applySlowPath(sql, facts);
       };
-      // Where it breaks, this node is the one that it was.
+      // If the replay fails, restore this node's own position.
       const commands = await replaySpool(sql, schema, left, { leaseMs, as }).finally(() => {
         this.position = before;
         this.terms.invalidate();
@@ -233,7 +244,7 @@ export class LocalNode {
     this.lastWriteAt = performance.now();
   }
 
-  /** False: this node was taken for dead. */
+  /** Sends a heartbeat. Returns the dead nodes, or false if this node's own lease has expired. */
   async heartbeat(
     sql: RunSql,
     look = false,
@@ -251,7 +262,7 @@ export class LocalNode {
     return heard?.deadNodes ?? false;
   }
 
-  /** What others have told the database may be gone. */
+  /** Whether to check if the database has lost batches of other nodes. */
   get needsPeerCheck(): boolean {
     return this.#peerPositions.isDue(this.#connection.connectionCount);
   }
@@ -261,7 +272,7 @@ export class LocalNode {
       this.serverState.onEvent(news);
   }
 
-  /** Settles what the dead have left open, and says whose calls these were. */
+  /** Settles the open calls of dead nodes, and reports the instances they belonged to. */
   async recoverDeadCalls(sql: RunSql, tell: boolean, said?: HeartbeatInfo): Promise<number> {
     for (let many = 0; ;) {
       const dead = await this.heartbeat(sql, true, said);

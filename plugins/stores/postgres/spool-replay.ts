@@ -1,5 +1,6 @@
-// What a process before this one has left in the folder: told to a database that does not know of it, under a row of its own. What that process had
-// open then is recovered, as of every node that is no more; and what it had set aside goes back, for now it is known what it has spent.
+// Replays what an earlier process left in the spool folder, under a new node row. Its open calls
+// are recovered, as for any dead node. Its budget leases are returned, because its spending is now
+// known.
 import type { InstanceInfo, StoreCommand, CommandResult } from "tollgate/plugin";
 import { insertNode, markNodeLeft } from "./membership/heartbeat.ts";
 import type { RunSql } from "./connection/pipelined-connection.ts";
@@ -9,7 +10,10 @@ import type { LeftSpool } from "./offline/spool.ts";
 
 type ApplySlowPath = (batch: readonly StoreCommand[]) => Promise<readonly CommandResult[]>;
 
-/** `as`: to write as that node. Says how many commands were told. */
+/**
+ * Replays a spool and returns the number of commands that were sent. `as` returns a function that
+ * writes as the given node.
+ */
 export async function replaySpool(
   sql: RunSql,
   schema: string,
@@ -20,7 +24,8 @@ export async function replaySpool(
     text: `SELECT epoch, n, info FROM ${schema}.node WHERE id = $1 ORDER BY epoch`,
     values: [instance],
   });
-  // One process has a folder: the one before it has ended, and is not to be waited for.
+  // A folder belongs to one process, so the previous process has ended. Do not wait for its lease
+  // to expire.
   await sql({
     text: `UPDATE ${schema}.node SET state = 'dead' WHERE id = $1 AND state = 'live'`,
     values: [instance],

@@ -1,4 +1,4 @@
-// What an operator does with the schema.
+// Operator commands for the schema, the hash chain, and budget leases.
 import { fail, type Commands } from "tollgate/plugin";
 import {
   migrate,
@@ -104,7 +104,7 @@ export const createSchemaCommands = (
   },
 });
 
-/** How an operator finds out whether the ledger was cut. */
+/** Commands with which an operator can detect that the ledger was truncated. */
 export const createChainCommands = (
   sql: RunSql,
   schema: string,
@@ -149,7 +149,10 @@ export const createChainCommands = (
   },
 });
 
-/** What one that lives has set aside may be spent at this moment. */
+/**
+ * Returns the budget leases of a dead gateway. A live gateway may be spending its leases at this
+ * moment, so it is rejected.
+ */
 async function releaseBudgetLeases(sql: RunSql, schema: string, node: string): Promise<number> {
   const [found, another] = await sql({
     text: `SELECT id, bool_or(state = 'live')::text AS lives FROM ${schema}.node WHERE starts_with(id, $1)

@@ -1,4 +1,4 @@
-// The store, put together of its parts.
+// Assembles the store from its parts.
 import { setTimeout as sleep } from "node:timers/promises";
 import { fail, getFault, type Commands, type LedgerTransfer, type Store } from "tollgate/plugin";
 import { openImport, isImporting, failUnfinishedImport } from "./transfer/import.ts";
@@ -19,12 +19,12 @@ import { verifyLedger } from "./audit/verify.ts";
 import { createWriter } from "./writer.ts";
 import type { WriterSettings } from "./writer-interface.ts";
 
-/** What the store is made of, as options say it. */
+/** Settings of the store, derived from its options. */
 export interface PostgresSettings extends Omit<WriterSettings, "usesPreparedStatements"> {
   readonly address: DatabaseAddress;
-  /** The owner of the schema, where that is another one than the one that runs. */
+  /** Connection of the schema owner, if it differs from the runtime role. */
   readonly ownerAddress: DatabaseAddress;
-  /** Where reports are asked: a replica, perhaps. */
+  /** Connection for reports. It can be a replica. */
   readonly reportAddress: DatabaseAddress;
   readonly migratesOnStart: boolean;
   readonly roles: DatabaseRoles;
@@ -32,16 +32,22 @@ export interface PostgresSettings extends Omit<WriterSettings, "usesPreparedStat
 
 export type PostgresStore = Store &
   Commands & {
-    /** `goodbye`: false leaves everything as a crash would. For tests of what is left then. */
+    /**
+     * Closes the store.
+     * @param goodbye If false, everything is left as after a crash. For tests of recovery.
+     */
     close(goodbye?: boolean): Promise<void>;
   };
 
-/** A start waits so long for its database before it says so; the host asks again, for as long as it takes. */
+/**
+ * Maximum wait for the database at startup, in milliseconds. After that, opening fails, and the
+ * host retries indefinitely.
+ */
 const START_TIMEOUT_MS = 2_000;
-/** A report may take so long. */
+/** Maximum run time of a report, in milliseconds. */
 const REPORT_TIMEOUT_MS = 30_000;
 const STATEMENT_TIMEOUT_MS = 2_000;
-/** A step of what becomes of the ledger over the years may take so long. */
+/** Maximum run time of a step of ledger maintenance, in milliseconds. */
 const LIFECYCLE_TIMEOUT_MS = 600_000;
 
 export function createPostgresStore(settings: PostgresSettings): PostgresStore {
@@ -112,7 +118,7 @@ export function createPostgresStore(settings: PostgresSettings): PostgresStore {
     audit: createAuditLog(writer, clientPool.sql, schema),
     thresholds: createThresholdOutbox(clientPool.sql, writer.sql, schema),
     getOrCreateShared: createSharedValues(clientPool.sql, schema),
-    // The proof is of what counts: a replica may be behind, or another one.
+    // Always verify the primary. A replica may lag behind or be another database.
     verify: () => verifyLedger(clientPool.sql, schema, () => assignNumbers(clientPool.sql, schema)),
     maintenance: createLedgerMaintenance(
       (work) => withOwnConnection(address, LIFECYCLE_TIMEOUT_MS, work),
@@ -136,7 +142,7 @@ export function createPostgresStore(settings: PostgresSettings): PostgresStore {
   return store;
 }
 
-/** The schema in the version that this gateway needs. */
+/** Ensures that the schema has the version that this gateway needs. */
 async function ensureSchema(
   { schema, migratesOnStart, roles }: PostgresSettings,
   sql: RunSql,
@@ -153,7 +159,7 @@ async function ensureSchema(
     );
 }
 
-/** A connection of its own, for what takes long. */
+/** Creates a separate connection for long work. */
 const createConnection = (to: DatabaseAddress, statementMs: number): PipelinedConnection =>
   new PipelinedConnection(() =>
     connectionConfig(to, { statementMs, silenceMs: statementMs + 10_000 }),
@@ -175,7 +181,10 @@ async function withOwnConnection<T>(
   }
 }
 
-/** `formed`: resolves when the schema is there. */
+/**
+ * Creates the transfer interface.
+ * @param formed Resolves when the schema exists.
+ */
 const createTransfer = (
   { address, ownerAddress, schema }: PostgresSettings,
   formed: () => Promise<void>,

@@ -1,4 +1,4 @@
-// What the rest of the store asks of the one part that writes.
+// The interface of the writer for the other parts of the store.
 import type { StoreCommand, StoreEvent, StoreInstance, CommandResult } from "tollgate/plugin";
 import type { Disk } from "./disk.ts";
 import type { RunSql } from "./connection/pipelined-connection.ts";
@@ -12,30 +12,43 @@ export interface Writer {
     hear: (news: StoreEvent) => void,
   ): Promise<{ epoch: number; recovered: number }>;
   apply(batch: readonly StoreCommand[]): Promise<readonly CommandResult[]>;
-  /** Lines in this node's chain, with statements of their own. */
+  /** Appends notes to this node's chain, with additional statements. */
   appendNotes(noting: NoteWrite): Promise<void>;
-  /** Reads anew what rows of its open calls say: a label may have been taken out of them. */
+  /** Reads the labels of its open calls again, because an erasure may have changed them. */
   refreshLabels(): Promise<void>;
-  /** A statement among the others. */
+  /** Runs a statement in the queue of this node's writes. */
   sql: RunSql;
-  /** The database's time, as far as it can be told from here. */
+  /**
+   * Returns the estimated database time. `at` is used instead if limits use the clock of the
+   * commands.
+   */
   databaseNow(at: number): number;
-  /** The database is away, and this node goes on alone. */
+  /** Whether the database is unreachable and this node is in offline mode. */
   readonly isOffline: boolean;
-  /** `goodbye`: what is open may be settled by others at once. */
+  /**
+   * Closes the writer.
+   * @param goodbye Whether to leave in good order, so that others may settle the open calls
+   *   immediately.
+   */
   close(goodbye: boolean): Promise<void>;
 }
 
 export interface WriterSettings extends FastPathSettings {
   readonly leaseMs: number;
-  /** How it goes on while the database is away; undefined: it does not. */
+  /** Offline settings. If unset, there is no offline mode. */
   readonly offline?: OfflineSettings | undefined;
-  /** A budget that so many gateways draw on at once is counted in slices; 0, or undefined: none is. */
+  /**
+   * Number of gateways using a budget at the same time from which it is counted in budget leases.
+   * Default: 0, which disables leases.
+   */
   readonly leaseThreshold?: number | undefined;
-  /** Where it may keep what it was told; undefined: in memory alone. */
+  /** Folder for the spool. If unset, acknowledged commands are kept only in memory. */
   readonly spoolDir?: (() => string) | undefined;
-  /** What `folder` is on. Default: the operating system's files. */
+  /** File system that contains `spoolDir`. Default: the operating system's. */
   readonly disk?: Disk;
-  /** "command": limits count by what commands say. For tests, whose calls are of other years. */
+  /**
+   * Clock for limits. With "command", limits use the times in commands. For tests whose calls are
+   * in other years.
+   */
   readonly clock: "database" | "command";
 }

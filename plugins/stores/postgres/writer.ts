@@ -1,5 +1,5 @@
-// All that this node writes goes through here, one after the other: the plain way where it can, the exact way where it must, and on its own disk
-// while the database is away.
+// Serializes all writes of this node. It uses the fast path if possible, the slow path if
+// necessary, and the local disk while the database is unreachable.
 import type {
   InstanceInfo,
   StoreCommand,
@@ -32,7 +32,7 @@ import type { Writer, WriterSettings } from "./writer-interface.ts";
 import type { OwnCall } from "./rows/batch-plan.ts";
 import { textArray } from "./connection/array-literal.ts";
 
-// What rows of open calls say in labels now: a settle repeats it.
+// Reads the current labels of open calls, because a settle repeats them.
 async function refreshLabels(
   sql: RunSql,
   schema: string,
@@ -52,8 +52,9 @@ async function refreshLabels(
   }
 }
 
-// Commands as they were when they were told: what tells them may change its own. Of plain data alone, in a fifth of the time of a structured clone.
-/** Of objects and arrays as JSON has them, and what has no parts. */
+// Copies commands, because the caller may change its objects later. Supports only plain data and
+// takes one fifth of the time of `structuredClone`.
+/** Copies JSON-like objects and arrays deeply. Other values are returned unchanged. */
 export function clonePlain<T>(of: T): T {
   if (typeof of !== "object" || of === null) return of;
   if (Array.isArray(of)) return of.map(clonePlain) as T;
@@ -65,34 +66,47 @@ export function clonePlain<T>(of: T): T {
   return copy as T;
 }
 
-// A database whose disk is full still takes a sign of life: where a row was refused a moment ago that says nothing, and a host that believed it would take calls and
-// refuse them by turns.
-/** For so long; a host is served again as soon after there is room. */
+// Remembers that the disk of the database is full. Such a database still accepts heartbeats, so a
+// heartbeat alone does not prove that rows are accepted. Without the latch, the host would
+// alternate between accepting calls and rejecting them.
+/**
+ * How long the latch holds, in milliseconds. It also bounds the delay until the host is served
+ * again after space is freed.
+ */
 const LATCH_MS = 2_000;
 class DiskFullLatch {
   #lastError: unknown;
   #until = 0;
 
-  /** What was asked has failed with this. */
+  /** Records the error of a failed write. */
   recordError(error: unknown): void {
     if (!isResourceExhausted(error) || error === this.#lastError) return;
     this.#lastError = error;
     this.#until = performance.now() + LATCH_MS;
   }
 
-  /** Throws what was heard a moment ago. */
+  /** Throws the recorded error while the latch holds. */
   throwIfFull(): void {
     if (performance.now() < this.#until) throw this.#lastError;
   }
 }
 
-/** A gateway looks so often whether the database has said anything, and asks where it has not. */
+/**
+ * How often a gateway checks whether the database has responded recently, in milliseconds. If not,
+ * it sends a heartbeat.
+ */
 const HEARTBEAT_INTERVAL_MS = 1_200;
-/** What was said so lately is new enough: with the time between two looks it is a second and a half in which another gateway's changes are known here. */
+/**
+ * Maximum age of a response that makes a heartbeat unnecessary. Together with the interval, other
+ * gateways' changes are visible within 1.5 s.
+ */
 const FRESH_MS = 250;
-/** A node that goes on alone looks so often whether the database is back. */
+/** How often a node in offline mode tries to reach the database, in milliseconds. */
 const RECONNECT_INTERVAL_MS = 250;
-/** Silence for so long is a database that is away, for a node that can go on alone. */
+/**
+ * Silence of the database after which a node enters offline mode, in milliseconds. Applies only if
+ * offline mode accepts new calls.
+ */
 const OFFLINE_AFTER_MS = 2_000;
 
 export const createWriter = (line: PipelinedConnection, settings: WriterSettings): Writer =>
@@ -137,11 +151,12 @@ class InstanceWriter implements Writer {
     { instance, info }: StoreInstance,
     hear: (news: StoreEvent) => void,
   ): Promise<{ epoch: number; recovered: number }> {
-    // One that was taken for dead can tell nothing before it is opened.
+    // A node whose lease has expired cannot write before it is opened again.
     return this.#serialQueue(() =>
       this.#runWithRetry(async (sql) => {
         this.#node.serverState.onEvent = (news) => {
-          // An erasure changes keys too: what this node repeats of its open calls may have been taken out of them.
+          // An erasure also changes keys. It may have removed labels that this node would repeat
+          // for its open calls.
           if (news.type === "keys_changed" && this.#node.openCalls.size > 0)
             void this.refreshLabels().catch(() => undefined);
           hear(news);
@@ -243,7 +258,10 @@ class InstanceWriter implements Writer {
     return verdicts;
   }
 
-  /** It looks at meters alone: what is set aside here of those that it claims goes back first. */
+  /**
+   * Applies a batch on the slow path. That path sees only meters, so this node first returns its
+   * budget leases on the claimed meters.
+   */
   async #applySlowPath(
     sql: RunSql,
     batch: readonly StoreCommand[],
@@ -271,7 +289,10 @@ class InstanceWriter implements Writer {
     }, away);
   }
 
-  /** `away` hears of each connection that breaks under the work. */
+  /**
+   * Runs work with retries.
+   * @param onConnectionFailure Called for each connection that breaks during the work.
+   */
   #runWithRetry<T>(
     work: (sql: RunSql) => Promise<T>,
     onConnectionFailure = ({ count, reason }: ConnectionFailure) => {
@@ -283,7 +304,10 @@ class InstanceWriter implements Writer {
       : withRetry(this.#connection, work, onConnectionFailure);
   }
 
-  /** A node with a disk of its own does not wait for its database: what it can, it decides by itself. */
+  /**
+   * With a local disk, the node does not wait for its database. It enters offline mode and decides
+   * what it can.
+   */
   #onWriteFailure(
     { count, elapsedMs, reason }: ConnectionFailure,
     batch: readonly StoreCommand[],
@@ -309,7 +333,7 @@ class InstanceWriter implements Writer {
     return this.#offlineMode!.decide(clonePlain(batch), (at) => this.databaseNow(at));
   }
 
-  /** Again and again, until the database is back and knows all that has happened. */
+  /** Retries until the database is reachable and has all offline batches. */
   #scheduleReconnect(): void {
     setTimeout(async () => {
       await this.#serialQueue(() => this.#leaveOfflineMode()).catch(() =>
@@ -322,7 +346,7 @@ class InstanceWriter implements Writer {
   async #leaveOfflineMode(): Promise<void> {
     const sql = await this.#connection.connect();
     const commands = await resync(sql, this.#node, this.#offlineMode!, this.#instanceFacts);
-    // Where all that was new was refused, there may be nothing to say.
+    // If offline mode rejected all new calls, there may be nothing to report.
     if (this.#offlineMode!.acceptsNewCalls || commands > 0)
       this.#node.serverState.onEvent({ type: "offline_ended", commands });
   }
@@ -339,7 +363,10 @@ class InstanceWriter implements Writer {
     };
   }
 
-  /** Another gateway's changes are to be known here soon, also where no batch brings the news. */
+  /**
+   * Sends a heartbeat if needed, so that changes by other gateways are seen soon even without
+   * writes.
+   */
   #onHeartbeatTimer(): void {
     if (!this.#node.position || this.isOffline) return;
     const quiet = performance.now() - this.#node.lastWriteAt >= FRESH_MS;
@@ -359,7 +386,8 @@ class InstanceWriter implements Writer {
     looked.catch((error: unknown) => {
       if (!isUnavailable(error)) return;
       this.#connection.disconnect();
-      // A break is mended with the next batch; a silence would be that batch's, too.
+      // The next batch repairs a broken connection. If the database is silent, the next batch would
+      // wait too.
       const silent = performance.now() - began > OFFLINE_AFTER_MS;
       if (silent && this.#offlineMode?.acceptsNewCalls && this.#node.position && !this.isOffline)
         this.#enterOfflineMode(errorMessage(error));

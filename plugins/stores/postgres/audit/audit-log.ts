@@ -1,4 +1,5 @@
-// What operators have done, in the chain of the instance that they did it at.
+// The audit log of operator commands. Each record is a note in the chain of the instance that ran
+// the command.
 import type { AuditEnd, AuditEntry, AuditLog } from "tollgate/plugin";
 import { toAuditedCommand, fromJson, toJson } from "tollgate/store";
 import type { RunSql } from "../connection/pipelined-connection.ts";

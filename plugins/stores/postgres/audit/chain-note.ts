@@ -1,4 +1,5 @@
-// What is no row of a call and belongs to the proof all the same: what operators did. It stands in the writing node's chain.
+// Notes are chain records that are not rows of calls, such as operator commands. A note is part of
+// the chain of the node that writes it.
 import { parseBytea, type NodePosition } from "../write/slow-path.ts";
 import { awaitAll } from "../connection/await-all.ts";
 import type { RunSql, SqlQuery } from "../connection/pipelined-connection.ts";
@@ -6,11 +7,14 @@ import { failFenced } from "../connection/errors.ts";
 import { hashBatch, noteChainLine } from "../rows/row-codec.ts";
 import { createSalt } from "../rows/salted-labels.ts";
 
-/** What is noted, and the statements that go with it. */
+/** Notes to append, with statements that run in the same transaction. */
 export interface NoteWrite {
   readonly notes: readonly ChainNote[];
   readonly statements: readonly SqlQuery[];
-  /** The first of the statements gives no row where it was noted already. */
+  /**
+   * Whether the first statement returns no row if the notes were already written. The write is then
+   * rolled back.
+   */
   readonly isOnce?: boolean;
 }
 
@@ -21,7 +25,10 @@ export interface ChainNote {
   readonly text: string;
 }
 
-/** In one transaction. Noted twice under one number is noted once: the statement refuses it. */
+/**
+ * Appends notes in one transaction. With `isOnce`, a repeated write has no effect, because its
+ * first statement returns no row.
+ */
 export async function appendNotes(
   sql: RunSql,
   schema: string,

@@ -1,5 +1,5 @@
-// Reads all that was written, and says what of it cannot be true: each node's chain, the one chain of all, what open calls hold, and the records of
-// keys and accounts.
+// Verifies the whole ledger: the chain of each node, the global chain, the amounts that open calls
+// reserve, and the key and account records.
 import type { Problem } from "tollgate/plugin";
 import { parseBytea } from "../write/slow-path.ts";
 import { awaitAll } from "../connection/await-all.ts";
@@ -17,16 +17,22 @@ import { numberArray } from "../connection/array-literal.ts";
 import { hashBatch, noteChainLine, decodeMeterAmounts, termsChainLine } from "../rows/row-codec.ts";
 import { CHAIN_LINE_SQL, TERMS_COLUMNS } from "../rows/columns.ts";
 
-/** Batches that are read at once. Of many more, rows grow old before they are looked at, and most of the time goes into collections. */
+/**
+ * Number of batches per read. Larger reads keep rows in memory for longer, and most of the time is
+ * spent on garbage collection.
+ */
 const BATCHES_PER_READ = 100;
-/** Reads that are under way while one is looked at. */
+/** Number of reads in progress while one result is processed. */
 const READ_AHEAD = 2;
-/** Terms that are known at a time. */
+/** Maximum number of terms in memory. */
 const MAX_TERMS = 100_000;
-/** More than these are not listed one by one. */
+/** Maximum number of problems to list. */
 const MAX_PROBLEMS = 100;
 
-/** What is pruned or erased while it is looked at may look like a loss: then it is looked at again. */
+/**
+ * Maximum number of runs. Rows that are compacted or erased during a run can look like a loss, so
+ * the run is repeated.
+ */
 const MAX_TRIES = 3;
 
 export async function verifyLedger(
@@ -47,7 +53,7 @@ export async function verifyLedger(
   }
 }
 
-/** Changes with all that is pruned or erased. */
+/** Returns a marker that changes with every compaction and erasure. */
 async function changeMarker(sql: RunSql, schema: string): Promise<string> {
   const [row] = await sql({
     text: `SELECT json_build_array((SELECT next_seq FROM ${schema}.checkpoint), (SELECT rollups FROM ${schema}.checkpoint), (SELECT count(*) FROM ${schema}.erased))::text AS it`,
@@ -80,7 +86,10 @@ async function verifyOnce(sql: RunSql, schema: string): Promise<readonly Problem
 
 type AddProblem = (path: string, message: string) => void;
 
-/** `since`: where it goes on, where its beginning is pruned. `gone`: hashes of what was taken out. */
+/**
+ * Verifies the chain of a node. `since` is where the chain continues after a compaction. `gone`
+ * contains the hashes of erased texts.
+ */
 async function verifyNodeChain(
   sql: RunSql,
   schema: string,
@@ -142,7 +151,11 @@ interface BatchRead {
   readonly notes: readonly Row[];
 }
 
-/** A node's batches after `from` up to `upTo`, with what is in them; while some are looked at the next ones are read. What it writes meanwhile is not read in part. */
+/**
+ * Yields the batches of a node after `from` up to `upTo`, with their rows and notes. Reads ahead
+ * while results are processed. The upper bound keeps batches that are written meanwhile from being
+ * read in part.
+ */
 async function* readNodeBatches(
   sql: RunSql,
   schema: string,
@@ -166,7 +179,7 @@ async function* readNodeBatches(
   for (let after = from; after < upTo || ahead.length > 0; after += BATCHES_PER_READ) {
     if (after < upTo) {
       const next = read(after);
-      // It is waited for later, or not at all.
+      // The promise is awaited later, or never if the caller stops.
       next.catch(() => undefined);
       ahead.push(next);
     }
@@ -174,7 +187,7 @@ async function* readNodeBatches(
   }
 }
 
-/** Terms of one node that its rows name, as the chain has them. */
+/** The terms of a node that its rows refer to, in the form that the chain covers. */
 class TermsVerifier {
   readonly #byId = new Map<string, { readonly line: string; readonly isTakenOut: boolean }>();
   readonly #sql: RunSql;
@@ -200,7 +213,8 @@ class TermsVerifier {
     for (const row of rows)
       this.#byId.set(row["id"]!, {
         line: termsChainLine(TERMS_COLUMNS.map((name) => row[name]!)),
-        // Labels are never written without a salt: what the chain has of them would pass for them.
+        // Labels always have a salt. Without this check, an attacker could replace labels by their
+        // chain hashes.
         isTakenOut:
           (row["labels"] !== null && row["salt"] === null) ||
           isErasedWithoutRecord(row["salt"]!, this.#erasedHashes),
@@ -212,7 +226,7 @@ class TermsVerifier {
   }
 }
 
-/** Terms that are gone prove nothing. */
+/** Terms that do not exist. Their empty line makes the hash of the batch differ. */
 const MISSING_TERMS = { line: "", isTakenOut: false };
 
 interface BatchLines {
@@ -241,7 +255,7 @@ function chainLines(
   return of;
 }
 
-/** The one chain of all batches, in the order of their numbers. */
+/** Verifies the global chain of all batches, in sequence order. */
 async function verifyGlobalChain(
   sql: RunSql,
   schema: string,
@@ -268,7 +282,10 @@ async function verifyGlobalChain(
     say("/entries", "The chain of all batches was cut.");
 }
 
-/** What meters say that open calls and slices hold, and what those say; as of one moment. */
+/**
+ * Compares the reserved amounts of meters with the sums over open calls and budget leases, as of
+ * one moment.
+ */
 async function verifyHeldAmounts(sql: RunSql, schema: string, say: AddProblem): Promise<void> {
   const [row] = await sql({
     text: `SELECT (SELECT coalesce(json_agg(json_build_array(id, reserved::text)), '[]') FROM ${schema}.meter WHERE reserved <> 0) AS meters,
@@ -295,7 +312,7 @@ async function verifyHeldAmounts(sql: RunSql, schema: string, say: AddProblem): 
       say(`/meters/${id}`, `It holds nothing, and slices and open calls hold ${amount}.`);
 }
 
-/** A record that no command wrote. */
+/** Reports records that no command wrote. */
 async function verifyRecords(sql: RunSql, schema: string, say: AddProblem): Promise<void> {
   for (const [kind, table, id] of [
     ["key", "key", "digest"],

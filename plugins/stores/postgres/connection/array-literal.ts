@@ -1,11 +1,12 @@
-// Arrays as PostgreSQL reads them. Built here, because the driver's own way looks at every value and takes twice as long.
+// Builds PostgreSQL array literals. The driver's own conversion inspects every value and takes
+// twice as long.
 
-/** A value of an array: null is NULL. Numbers have been written as text already. */
+/** An array element. null becomes NULL. Numbers may already be text. */
 export type ArrayItem = string | number | bigint | null;
 
 const SPECIAL = /["\\]/g;
 
-/** Of texts. */
+/** Returns the literal of a text array. */
 export function textArray(items: readonly (string | null)[]): string {
   let out = "{";
   for (let i = 0; i < items.length; i++) {
@@ -18,14 +19,17 @@ export function textArray(items: readonly (string | null)[]): string {
   return `${out}}`;
 }
 
-/** Of numbers. */
+/** Returns the literal of a number array. */
 export function numberArray(items: readonly ArrayItem[]): string {
   let out = "{";
   for (let i = 0; i < items.length; i++) out += `${i > 0 ? "," : ""}${items[i] ?? "NULL"}`;
   return `${out}}`;
 }
 
-/** The order that texts have by their bytes, which is the database's and every node's: only where halves of a pair of UTF-16 meet what is behind them is it not that of strings. */
+/**
+ * Compares texts by their UTF-8 bytes, as the database and all nodes sort them. This differs from
+ * JavaScript's string order only where surrogates meet code units above them.
+ */
 export function compareBytes(a: string, b: string): number {
   for (let i = 0; i < a.length && i < b.length; i++) {
     const difference = codePointRank(a.charCodeAt(i)) - codePointRank(b.charCodeAt(i));

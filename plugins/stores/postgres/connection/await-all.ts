@@ -1,6 +1,6 @@
-// Waits for several answers.
+// Waits for several promises.
 
-/** All of them, or the first that went wrong, once all are answered. */
+/** Waits until all promises have settled. Returns all results or throws the first error. */
 export async function awaitAll<T>(asked: readonly Promise<T>[]): Promise<T[]> {
   const answers = await Promise.allSettled(asked);
   for (const answer of answers) if (answer.status === "rejected") throw answer.reason;

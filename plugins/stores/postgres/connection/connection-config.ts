@@ -1,4 +1,5 @@
-// How the database is reached: the address, and what is behind it. A connection that leaves the machine is encrypted, and the server proves its name.
+// Builds the connection settings of a database. Connections that leave the machine are encrypted,
+// and the server certificate is verified.
 import type { ClientConfig } from "pg";
 import type { Problem } from "tollgate/plugin";
 import { TEXT_TYPES, SERVER_SILENCE_MS } from "./pipelined-connection.ts";
@@ -10,20 +11,20 @@ export interface DatabaseAddress {
   readonly cert?: string | undefined;
   readonly key?: string | undefined;
   readonly passwordFile?: string | undefined;
-  /** Behind it connections are shared: nothing is said that would stay with one. */
+  /** Whether a pooler shares connections between clients. Session state must not be set then. */
   readonly isPooled: boolean;
-  /** A file, as it is now. */
+  /** Reads the current content of a file. */
   readFile(path: string): Promise<Buffer>;
 }
 
-/** On this machine: a socket's folder, or a loopback address. */
+/** Whether the database is on this machine: a socket folder or a loopback address. */
 export function isLocal(url: string): boolean {
   const at = new URL(url);
   const host = at.searchParams.get("host") ?? decodeURIComponent(at.hostname);
   return host === "" || host.startsWith("/") || /^(localhost|127(\.\d+){3}|\[?::1\]?)$/.test(host);
 }
 
-/** What is wrong with an address, at `path`. */
+/** Yields the problems of an address. They are reported at `path`. */
 export function* addressProblems(
   path: string,
   url: string | undefined,
@@ -61,12 +62,16 @@ export function* addressProblems(
 }
 
 /**
- * To compile what looks at a year of partitions takes a hundred times as long as to look. And what reports add up is read once and looked up in
- * what is small: to put a year of rows in order for it is taken for cheaper than it is.
+ * Planner settings. JIT compilation of a query over a year of partitions takes 100 times as long as
+ * running it. Merge joins are off because the planner underestimates the cost of sorting a year of
+ * rows. Reports should read the rows once and look up small tables.
  */
 export const PLANNER_SETTINGS = ["jit=off", "enable_mergejoin=off"] as const;
 
-/** `within`: how long a statement may take, and how long the server may be silent. */
+/**
+ * Builds the driver configuration.
+ * @param within Limits on the run time of a statement and on the server's silence, in milliseconds.
+ */
 export async function connectionConfig(
   of: DatabaseAddress,
   within: { statementMs: number; silenceMs?: number },
@@ -95,7 +100,7 @@ export async function connectionConfig(
           ...(certPem && { cert: certPem }),
           ...(keyPem && { key: keyPem }),
         },
-    // A pooler refuses what it would have to remember for a connection.
+    // Poolers reject connection parameters that would become session state.
     ...(!isPooled && {
       statement_timeout: statementMs,
       lock_timeout: 700,
@@ -105,7 +110,10 @@ export async function connectionConfig(
   };
 }
 
-/** It is read for each connection, so that it can be changed; what the driver finds in the address goes before all else that it is told. */
+/**
+ * Adds the password to the URL, because the driver prefers the URL over other settings. The file is
+ * read for each connection, so that the password can be changed.
+ */
 async function withPassword(
   url: string,
   file: string | undefined,

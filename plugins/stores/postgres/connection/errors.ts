@@ -1,46 +1,58 @@
-// What the database said no with, and what is to be done about it.
+// Classifies database errors by the reaction they need.
 import { fail, getFault } from "tollgate/plugin";
 
 const errorCode = (error: unknown): string =>
   error instanceof Error && "code" in error && typeof error.code === "string" ? error.code : "";
 
-/** The same batch again, after a moment: others were in the way. */
+/** Whether the same batch can be retried shortly, because it conflicted with other transactions. */
 export const isRetryableConflict = (error: unknown): boolean =>
   ["40001", "40P01", "55P03", "57014", "TG002"].includes(errorCode(error));
 
-/** It is not as the node thought: what is really there has to be read first. */
+/** Whether the node's view of the database is outdated. The actual state must be read first. */
 export const needsReread = (error: unknown): boolean =>
   ["TG003", "TG005", "23505"].includes(errorCode(error));
 
-/** A slice is not as the node thought. */
+/** Whether a budget lease differs from the node's view. */
 export const isLeaseMissing = (error: unknown): boolean => errorCode(error) === "TG004";
 
-/** It has no room: on its disk, in its memory, for another connection. */
+/** Whether the database is out of disk space, memory, or connections. */
 export const isResourceExhausted = (error: unknown): boolean => errorCode(error).startsWith("53");
 
-/** Another session makes the same things in the catalog: duplicates, deadlocks, rows of it that were changed meanwhile. */
+/**
+ * Whether another session creates the same schema objects. This causes duplicates, deadlocks, and
+ * concurrently updated catalog rows.
+ */
 export const isSchemaConflict = (error: unknown): boolean =>
   isRetryableConflict(error) ||
   ["23505", "42P06", "42P07", "42710", "42723", "XX000"].includes(errorCode(error));
 
-/** The connection is broken, or the database is not the one that writes: whether the batch has happened is not known. */
+/**
+ * Whether the connection is broken or the database is not the primary. It is unknown whether the
+ * batch was committed.
+ */
 export function isUnavailable(error: unknown): boolean {
   const code = errorCode(error);
   if (/^[0-9A-Z]{5}$/.test(code) && !/^(08|57P|25006)/.test(code)) return false;
   return getFault(error) === undefined;
 }
 
-/** Refused until the gateway opens the store again. */
+/**
+ * Fails because this instance's lease has expired. All calls are rejected until the gateway opens
+ * the store again.
+ */
 export const failFenced = (): never =>
   fail("conflict", "This instance was taken for dead.", { code: "fenced" });
 
-/** In words: the address is a secret, and is not in them. */
+/** Fails because the database is unreachable. The message omits the address, which is a secret. */
 export const failUnreachable = (error: unknown): never =>
   fail("unavailable", `The database cannot be reached: ${errorMessage(error)}.`, {
     code: "store_unreachable",
   });
 
-/** A refused connection to several addresses has its words inside. */
+/**
+ * Returns the message of an error. A refused connection to several addresses has its messages in
+ * the inner errors.
+ */
 export const errorMessage = (error: unknown): string =>
   error instanceof AggregateError && error.message === ""
     ? errorMessage(error.errors[0])

@@ -1,48 +1,58 @@
-// One connection that writes, pipelined: what belongs together goes out in one write, and one round trip later all of it is answered. It is made
-// when it is needed, and again when it broke.
+// A pipelined connection for writes. Statements that belong together are sent in one write and
+// answered after one round trip. The connection is created on demand, and again after it breaks.
 import pg from "pg";
 
-/** How a connection is made: the driver's words, and the same again for each one. */
+/** Returns the driver configuration. Called for each new connection. */
 export type GetClientConfig = () => Promise<pg.ClientConfig>;
 
-/** Every value is the text that the server sent. */
+/** Returns every value as the text that the server sent. */
 export const TEXT_TYPES: pg.CustomTypesConfig = {
   getTypeParser: () => (value: string | Buffer) => (Buffer.isBuffer(value) ? value : `${value}`),
 };
 
-/** A row, by its columns' names. */
+/** A row, by column name. */
 export type Row = Readonly<Record<string, string | null>>;
 
-/** What is asked of the database; with a name it is parsed once a connection, where nothing stands between that forgets it. */
+/**
+ * A query. If it has a name, it is parsed once per connection. Do not set a name behind a pooler
+ * that drops prepared statements.
+ */
 export interface SqlQuery {
   readonly text: string;
   readonly values?: readonly (string | number | Buffer | null)[];
   readonly name?: string;
 }
 
-/** Asks, and answers with rows. Questions asked in one turn go out together. */
+/**
+ * Runs a query and returns its rows. Queries issued in the same turn of the event loop are sent
+ * together.
+ */
 export type RunSql = (question: SqlQuery) => Promise<readonly Row[]>;
 
 /**
- * The server's processes give memory back to their system with each batch and ask for it again, which takes a third of the batch's time: glibc keeps up to
- * twice as much as was once asked for, and given back, in one piece.
+ * Bytes that each new server process allocates and frees once. Without this, server processes
+ * return memory to the system after each batch and request it again, which takes one third of the
+ * batch time. glibc retains up to twice the largest block that was ever allocated and freed.
  */
 const SERVER_MEMORY_BYTES = 4_000_000;
 
-/** Silence of the server that is longer than this is a broken connection; its own statement_timeout is shorter. */
+/**
+ * Maximum silence of the server before the connection counts as broken, in milliseconds. The
+ * server's `statement_timeout` is shorter.
+ */
 export const SERVER_SILENCE_MS = 2_500;
 
 export class PipelinedConnection {
   readonly #getConfig: GetClientConfig;
   #client: Promise<pg.Client> | undefined;
-  /** How many connections there were. */
+  /** Number of connections created so far. */
   connectionCount = 0;
 
   constructor(connecting: GetClientConfig) {
     this.#getConfig = connecting;
   }
 
-  /** Whether there is a connection; another one is made by asking. */
+  /** Whether a connection exists. Otherwise, the next query creates one. */
   get isConnected(): boolean {
     return this.#client !== undefined;
   }
@@ -59,7 +69,7 @@ export class PipelinedConnection {
     };
   }
 
-  /** It is broken, or what it said last cannot be known. */
+  /** Drops the connection because it is broken or its last result is unknown. */
   disconnect(): void {
     const client = this.#client;
     this.#client = undefined;

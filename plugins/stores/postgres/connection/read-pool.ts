@@ -1,4 +1,4 @@
-// A few connections for what only reads, made when they are needed.
+// A small pool of connections for reads, created on demand.
 import pg from "pg";
 import { PLANNER_SETTINGS } from "./connection-config.ts";
 import type { RunSql, GetClientConfig, Row } from "./pipelined-connection.ts";
@@ -9,7 +9,11 @@ export interface ReadPool {
   close(): Promise<void>;
 }
 
-/** `shared`: connections are others' too, so that how a question is asked has to be said with each one. */
+/**
+ * Creates a pool.
+ * @param shared Whether a pooler shares the connections with other clients. Planner settings are
+ *   then set for each query.
+ */
 export function createReadPool(
   connecting: GetClientConfig,
   most: number,
@@ -18,7 +22,7 @@ export function createReadPool(
   let pool: Promise<pg.Pool> | undefined;
   const made = async (): Promise<pg.Pool> => {
     const fresh = new pg.Pool({ ...(await connecting()), max: most, idleTimeoutMillis: 30_000 });
-    // A connection that breaks while it is not used is replaced when it is.
+    // A connection that breaks while idle is replaced at the next use.
     fresh.on("error", () => {});
     return fresh;
   };
@@ -29,7 +33,7 @@ export function createReadPool(
         const from = await (pool ??= made());
         return (await (shared ? queryWithClient(from, question) : from.query<Row>(question))).rows;
       } catch (error) {
-        // In the words of the contract: what asks tells it from a defect by them.
+        // Throw the fault of the store contract, so that callers can distinguish it from a defect.
         if (isUnavailable(error)) failUnreachable(error);
         throw error;
       }
@@ -57,7 +61,7 @@ async function queryWithClient(
     broken = false;
     return found;
   } finally {
-    // One that is in the middle of something is not asked again.
+    // A connection in the middle of a transaction is not reused.
     client.release(broken);
   }
 }

@@ -1,19 +1,25 @@
-// Again, while others are in the way or the database is away; not for longer than the host would wait.
+// Retries work after conflicts and connection failures, for no longer than the host waits.
 import { setTimeout as sleep } from "node:timers/promises";
 import type { RunSql, PipelinedConnection } from "./pipelined-connection.ts";
 import { isUnavailable, isRetryableConflict, errorMessage } from "./errors.ts";
 
-/** A batch is tried for so long; the host asks again after that. */
+/** Maximum time that a batch is retried, in milliseconds. After that, the host retries. */
 const RETRY_TIMEOUT_MS = 4_000;
 
-/** A database that was asked in vain: how often for this work, since when, and what it said. */
+/**
+ * A failed attempt to reach the database: the number of failures for this work, the time since the
+ * first attempt, and the reason.
+ */
 export interface ConnectionFailure {
   readonly count: number;
   readonly elapsedMs: number;
   readonly reason: string;
 }
 
-/** `away` hears of each connection that broke; a throw of it ends the work. */
+/**
+ * Runs work with retries.
+ * @param onConnectionFailure Called for each broken connection. If it throws, the work ends.
+ */
 export async function withRetry<T>(
   line: PipelinedConnection,
   work: (sql: RunSql) => Promise<T>,
@@ -39,7 +45,9 @@ export async function withRetry<T>(
   }
 }
 
-/** One after the other, in the order in which they were asked for, whatever becomes of those before. */
+/**
+ * Creates a queue that runs work one at a time, in call order. Failures do not affect later work.
+ */
 export function createSerialQueue(): <T>(work: () => Promise<T>) => Promise<T> {
   let last: Promise<unknown> = Promise.resolve();
   return (work) => {

@@ -1,24 +1,28 @@
-// A node from its beginning to its end: signs of life, and that those of others are missing.
+// The life cycle of a node: join, heartbeats, detection of expired nodes, and leave.
 import { LATEST_VERSION } from "../schema/migrations.ts";
 import type { RunSql } from "../connection/pipelined-connection.ts";
 
-/** What a sign of life says besides. */
+/** Data that a heartbeat sends in addition. */
 export interface HeartbeatInfo {
-  /** What the instance says of itself from now on. */
+  /** New information about the instance. */
   readonly info?: unknown;
-  /** Its clock. */
+  /** The instance's clock, in milliseconds. */
   readonly at?: number;
 }
 
-/** What is heard with one. */
+/** The response to a heartbeat. */
 export interface HeartbeatResult {
   readonly versions: string;
   readonly databaseTime: number;
-  /** Nodes that do not live and have left calls open. */
+  /** Nodes that are not alive and have open calls. */
   readonly deadNodes: readonly string[];
 }
 
-/** `look`: the dead are looked for, too. Undefined: this node was taken for dead itself. */
+/**
+ * Sends a heartbeat.
+ * @param findsDead Whether to look for nodes whose lease has expired.
+ * @returns Undefined if this node's own lease has expired.
+ */
 export async function sendHeartbeat(
   sql: RunSql,
   schema: string,
@@ -39,7 +43,7 @@ export async function sendHeartbeat(
   return live === "true" ? { versions, databaseTime: Number(t), deadNodes: dead } : undefined;
 }
 
-/** A row of its own, with a greater number than any before. */
+/** Inserts a node row. Its epoch is greater than any before. */
 export async function insertNode(
   sql: RunSql,
   schema: string,
@@ -59,7 +63,7 @@ export async function insertNode(
   return Number(row!["epoch"]);
 }
 
-/** In good order: what it has open may be settled at once. */
+/** Marks a node as left in good order. Others may settle its open calls immediately. */
 export async function markNodeLeft(sql: RunSql, schema: string, epoch: number): Promise<void> {
   await sql({
     text: `UPDATE ${schema}.node SET state = 'left' WHERE epoch = $1 AND state = 'live'`,

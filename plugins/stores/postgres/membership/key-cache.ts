@@ -1,28 +1,32 @@
-// Keys that were asked for of late, for when the database is away: a client whose key was there a moment ago is not turned away for it. What is heard
-// of a change of any key takes all of them away.
+// Caches recently used keys for offline mode, so that their clients are still served. When any key
+// changes, the whole cache is cleared.
 import type { KeyRecord, Store, StoreCommand, StoreEvent } from "tollgate/plugin";
 import type { OfflineSettings } from "../offline/budget-lease-queries.ts";
 import { failUnreachable } from "../connection/errors.ts";
 
-/** The oldest go first. */
+/** Maximum number of cached keys. The oldest entries are dropped first. */
 const MAX_KEYS = 10_000;
 
 export interface KeyCache {
   findKey: Store["findKey"];
-  /** News passes by. */
+  /** Wraps an event listener to observe key changes. */
   wrapListener(told: (news: StoreEvent) => void): (news: StoreEvent) => void;
-  /** This batch was written here. */
+  /** Called after this node wrote a batch. */
   onBatchWritten(batch: readonly StoreCommand[]): void;
 }
 
-/** `away`: how long a key is remembered; undefined: a gateway that does not go on alone remembers none. */
+/**
+ * Creates a cache.
+ * @param away Offline settings, with the time that a key is cached. If unset, the gateway has no
+ *   offline mode and caches no keys.
+ */
 export function createKeyCache(
   sql: Store["findKey"],
   node: { readonly isOffline: boolean },
   away: OfflineSettings | undefined,
 ): KeyCache {
   const known = new Map<string, { readonly record: KeyRecord; readonly until: number }>();
-  /** Answers to what was asked before the last change are not remembered. */
+  /** Incremented with each change. Results of queries from before a change are not cached. */
   let age = 0;
   const forget = (): void => {
     age++;

@@ -1,5 +1,6 @@
-// How far other nodes had come, as this one has seen it. A database that was set back knows less: a node that lives tells it again, and of one
-// that does not, another one has to say what is missing.
+// Tracks the batch numbers of other nodes. A database that was restored from an older state has
+// lower numbers. A live node sends its lost batches again. For a node that is not alive, another
+// node must report the loss.
 import type { StoreEvent } from "tollgate/plugin";
 import type { RunSql, Row } from "../connection/pipelined-connection.ts";
 import { textArray } from "../connection/array-literal.ts";
@@ -7,13 +8,16 @@ import { textArray } from "../connection/array-literal.ts";
 interface PeerPosition {
   readonly id: string;
   n: number;
-  /** It was further once; what its row says of its last sign of life then. */
+  /**
+   * Set if the database has a lower number than before. `alive` is the last heartbeat in the row at
+   * that time.
+   */
   behind?: { readonly alive: string | undefined };
 }
 
-/** A node that lives has told by then what its database has lost. */
+/** Time after which a live node has sent again what its database lost, in milliseconds. */
 const REPLAY_GRACE_MS = 2_500;
-/** Nodes that are kept in mind. */
+/** Maximum number of tracked nodes. */
 const MAX_PEERS = 1_000;
 
 export class PeerPositions {
@@ -26,14 +30,20 @@ export class PeerPositions {
     this.#schema = schema;
   }
 
-  /** Not only with each look for the dead: another connection may be to a database that was set back, and one more look says what of it stays missing. */
+  /**
+   * Returns whether a check is due. Checks also run after a new connection, which may lead to a
+   * restored database. A second check then finds what is still missing.
+   */
   isDue(made: number): boolean {
     if (made !== this.#connectionId) this.#nextCheckAt = 0;
     this.#connectionId = made;
     return performance.now() >= this.#nextCheckAt;
   }
 
-  /** With each look for the dead. Says what is missing, each once, and not before a node that lives had time to tell it. */
+  /**
+   * Compares the numbers of other nodes. Called with each search for dead nodes. Returns each loss
+   * once, after a live node had time to send its batches again.
+   */
   async check(sql: RunSql, own: number): Promise<readonly StoreEvent[]> {
     const rows = await sql({
       text: `SELECT w.epoch, w.id, w.n, w.last_heartbeat::text AS last_heartbeat, w.state,
@@ -63,11 +73,11 @@ export class PeerPositions {
     if (row && n >= head.n) {
       head.n = n;
       delete head.behind;
-      // It writes nothing more.
+      // This node writes nothing more.
       if (row["state"] !== "live") this.#byEpoch.delete(epoch);
       return [];
     }
-    // Another process has told what it left, or itself under another number.
+    // A later process has sent what this one left, or the node itself has joined under a new epoch.
     const later = rows.some(({ id, last }) => id === head.id && Number(last) > Number(epoch));
     const alive = row?.["last_heartbeat"] ?? undefined;
     if (later) this.#byEpoch.delete(epoch);

@@ -1,20 +1,26 @@
-// What has to be done now and again, by whichever gateway comes first: numbers, sums, partitions. Each is a function of the database that does
-// nothing where there is nothing to do; one that fails is done the next time.
+// Runs periodic maintenance: sequence numbers, rollups, and partitions. Any gateway can do it. Each
+// task is a database function that does nothing if there is no work. A failed task is repeated at
+// the next interval.
 import type { RunSql } from "../connection/pipelined-connection.ts";
 import { assignNumbersSoon, updateRollups } from "../read/store-reads.ts";
 
-/** Entries are numbered so soon after they are written, where nothing asks for them earlier and no other gateway is at it. */
+/**
+ * Delay between writing entries and numbering them, in milliseconds. A report can cause it earlier.
+ */
 const NUMBERING_DELAY_MS = 250;
-/** Where another gateway does it, this one looks once more whether its last entries were among them. */
+/**
+ * If another gateway is numbering entries, delay until this one checks that its own last entries
+ * were included.
+ */
 const NUMBERING_RETRY_MS = 1_000;
-/** Sums are brought up to date so often: what is newer is added from its rows. */
+/** Interval of rollup updates, in milliseconds. Reports add newer entries from their rows. */
 const ROLLUP_INTERVAL_MS = 10_000;
-/** Next month's partitions are looked for so often. */
+/** Interval of checks for next month's partitions, in milliseconds. */
 const PARTITION_INTERVAL_MS = 3_600_000;
 
 export interface PeriodicMaintenance {
   start(): void;
-  /** Rows were written. */
+  /** Called after rows were written. */
   onRowsWritten(): void;
   stop(): void;
 }

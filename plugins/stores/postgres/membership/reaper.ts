@@ -1,20 +1,20 @@
-// Calls that others have left open, and what is recovered of them.
+// Recovers calls that dead nodes left open.
 import type { StoreCommand } from "tollgate/plugin";
 import { recoveredSettle, recoveryTime, type LedgerRow, type Progress } from "tollgate/store";
 import type { RunSql, Row } from "../connection/pipelined-connection.ts";
 import { textArray } from "../connection/array-literal.ts";
 import { nodeJoinSql, decodeRow, ROW_SELECT_SQL, type StoredRow } from "../rows/row-codec.ts";
 
-/** Calls that are settled in one batch. */
+/** Maximum number of calls settled in one batch. */
 const CALLS_PER_BATCH = 500;
 
-/** Settles, and how many there are of each instance. */
+/** Settle commands, and the number of calls per instance. */
 export interface RecoveredCalls {
   readonly commands: readonly StoreCommand[];
   readonly countByInstance: ReadonlyMap<string, number>;
 }
 
-/** Of these nodes, as many as fit in a batch. */
+/** Returns settle commands for open calls of these nodes, up to one batch. */
 export async function recoverDeadCalls(
   sql: RunSql,
   schema: string,

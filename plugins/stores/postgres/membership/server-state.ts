@@ -1,7 +1,11 @@
-// What each answer of the database says besides: its time, and whether keys or accounts have changed. The node's own clock decides nothing.
+// Tracks what each database response reports in addition: the database time, and whether keys or
+// accounts have changed. Decisions use the database clock, never the node's own.
 import type { StoreEvent } from "tollgate/plugin";
 
-/** The quickest round trip of the last minute says best how the two clocks differ. */
+/**
+ * How long the fastest round trip is used to estimate the clock offset, in milliseconds. The
+ * fastest trip gives the best estimate.
+ */
 const BEST_TRIP_TTL_MS = 60_000;
 
 export class ServerState {
@@ -11,17 +15,21 @@ export class ServerState {
     | { readonly tripMs: number; readonly offset: number; readonly until: number }
     | undefined;
 
-  /** The database's time, as far as it can be told from here. */
+  /** Returns the estimated database time, in milliseconds. */
   databaseNow(): number {
     return Math.floor(Date.now() + (this.#bestOffset?.offset ?? 0));
   }
 
-  /** How far this machine's clock is before the database's, in milliseconds. */
+  /** How far this machine's clock is ahead of the database's, in milliseconds. */
   get clockAheadMs(): number {
     return -(this.#bestOffset?.offset ?? 0);
   }
 
-  /** `t`: what the database's clock said in an answer that took so long. */
+  /**
+   * Updates the clock offset.
+   * @param t Database time in a response.
+   * @param tripMs Duration of the round trip.
+   */
   observeClock(t: number, tripMs: number): void {
     const now = performance.now();
     if (this.#bestOffset && this.#bestOffset.until > now && this.#bestOffset.tripMs < tripMs)
@@ -33,7 +41,7 @@ export class ServerState {
     };
   }
 
-  /** "3 1": how often keys and accounts have changed. */
+  /** Compares the change counters of keys and accounts, such as "3 1", and reports changes. */
   observeVersions(text: string): void {
     const [keys, accounts] = text.split(" ") as [string, string];
     const before = this.#seenVersions;

@@ -1,9 +1,9 @@
-// What is said once for all gateways: values that the first one decides, and crossings that were told.
+// State that all gateways share: values that the first gateway decides, and delivered thresholds.
 import type { ThresholdOutbox, Store } from "tollgate/plugin";
 import type { RunSql } from "../connection/pipelined-connection.ts";
 import { thresholdMeter, readUndeliveredThresholds } from "../read/store-reads.ts";
 
-/** The first that is written is the one that all read. */
+/** Creates a function that returns a shared value. The first written value wins. */
 export function createSharedValues(
   sql: RunSql,
   schema: string,
@@ -26,7 +26,10 @@ export function createSharedValues(
   };
 }
 
-/** `write`: a statement among those of this node. */
+/**
+ * Creates the outbox of thresholds.
+ * @param write Runs a statement in the queue of this node's writes.
+ */
 export const createThresholdOutbox = (
   sql: RunSql,
   write: RunSql,
