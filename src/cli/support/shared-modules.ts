@@ -1,6 +1,8 @@
 // Modules that are shared with plugins, so that a plugin and the gateway use one copy of the
 // contract.
 import { existsSync, readdirSync } from "node:fs";
+import { pathToFileURL } from "node:url";
+import { sourcePath } from "../../config/source/default-config.ts";
 
 /**
  * Imports the shared modules.
@@ -9,7 +11,7 @@ import { existsSync, readdirSync } from "node:fs";
 export async function createSharedModules(
   named: (specifier: string) => boolean = () => true,
 ): Promise<Record<string, unknown>> {
-  const protocols = new URL("../../protocols/", import.meta.url);
+  const protocols = pathToFileURL(`${sourcePath("protocols")}/`);
   const suffix = import.meta.filename.endsWith(".ts") ? "ts" : "js";
   // A folder without an index contains code that protocols share. Plugins cannot import it.
   const names = readdirSync(protocols, { withFileTypes: true })

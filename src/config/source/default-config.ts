@@ -9,12 +9,18 @@ export function findPackageRoot(from = import.meta.dirname): string {
   return existsSync(join(from, "package.json")) || above === from ? from : findPackageRoot(above);
 }
 
-/** Returns the path of a program in src/cli. Works from source and from dist/. */
+const SOURCE_SUFFIX = import.meta.filename.endsWith(".ts") ? ".ts" : ".js";
+
+/**
+ * Returns a path below src, in the source or in dist. The build merges files, so paths relative to a
+ * file differ between the two.
+ */
+export const sourcePath = (path: string): string =>
+  join(findPackageRoot(), SOURCE_SUFFIX === ".ts" ? "src" : "dist/src", path);
+
+/** Returns the path of a program in src/cli. */
 export const findProgram = (name: "plugin-process" | "worker"): string =>
-  join(
-    findPackageRoot(),
-    import.meta.filename.endsWith(".ts") ? `src/cli/${name}.ts` : `dist/src/cli/${name}.js`,
-  );
+  sourcePath(`cli/${name}${SOURCE_SUFFIX}`);
 
 export const readDefaultConfig = (): string =>
   readFileSync(join(findPackageRoot(), "gateway.yaml"), "utf8");
