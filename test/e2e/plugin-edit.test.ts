@@ -14,7 +14,7 @@ export default defineProvider({
   api: 1, name: "mine", summary: "Says one thing",
   setup: () => ({
     endpoints: [{
-      kind: "chat",
+      operation: "chat",
       async *run() {
         yield { type: "start", id: "m1" };
         yield { type: "open", index: 0, block: { type: "text" } };
@@ -106,7 +106,7 @@ describe("tollgate serve --dev", () => {
     };
     await compiler(gateway.dir);
     // One process, whatever the file says: an author reads one log, and may halt it.
-    expect(await gateway.ask("stats")).toMatchObject({ processes: { there: 1 } });
+    expect(await gateway.ask("stats")).toMatchObject({ processes: { expected: 1 } });
     await noticed(gateway, said, saying("0"));
     let over = false;
     const heard = new Set<string>();
