@@ -1,4 +1,4 @@
-/** A token that a backend gave, and how long it is good. */
+/** An access token that a backend issued, with its lifetime. */
 export interface MintedToken {
   /** The token. */
   readonly token: string;
@@ -10,25 +10,39 @@ interface CachedToken extends MintedToken {
   readonly expiresAt: number;
 }
 
-/** The most that a token is fetched anew before its end, and the part of its life: a request must not carry one that ends on its way. */
+/**
+ * A token is renewed when its remaining lifetime falls below the smaller of these limits: 5
+ * minutes, or 10% of its full lifetime. A request must not carry a token that expires before the
+ * request arrives.
+ */
 const RENEW_BEFORE_MS = 300_000;
 const RENEW_BEFORE_FRACTION = 0.1;
 
 /**
- * Tokens that end, by account: for `sign` and `refused` of a provider's `auth`. Many requests at once fetch one; one that is near its
- * end is fetched anew while the old one is still used; a failure is not kept. `ctx.shared` keeps them across reloads.
+ * Cache of expiring access tokens, by account. Use it in `sign` and `renewToken` of a provider's
+ * `auth`.
+ *
+ * Concurrent requests for one account share one fetch. A token that is about to expire is renewed
+ * in the background while the old one stays in use. A failed fetch is not cached. Store the
+ * instance with `ctx.shared` to keep the tokens across reloads.
  */
 export class AccountTokens {
   readonly #now: () => number;
   readonly #cached = new Map<string, CachedToken>();
   readonly #pending = new Map<string, Promise<string>>();
 
-  /** `now`: the time in milliseconds, as `Date.now` has it. */
+  /**
+   * Creates an empty cache. `now` returns the current time in Unix milliseconds, like `Date.now`.
+   */
   constructor(now: () => number) {
     this.#now = now;
   }
 
-  /** The account's token; `mint` is asked where there is none, and before it ends. An account is any text: its secret is better hashed. */
+  /**
+   * Returns the token of an account. Calls `mint` if there is no valid token, or in the background
+   * if the token is about to expire. `account` can be any text. Pass a hash instead of the
+   * account's secret.
+   */
   get(account: string, mint: () => Promise<MintedToken>): string | Promise<string> {
     const kept = this.#cached.get(account);
     const left = kept ? kept.expiresAt - this.#now() : 0;
@@ -36,18 +50,22 @@ export class AccountTokens {
       return kept.token;
     const coming = this.renew(account, mint);
     if (!kept || left <= 0) return coming;
-    // A request that comes after it is over is told why there is no other.
+    // This background renewal may fail. If it does, the next request after the token expired tries
+    // again and gets the error.
     coming.catch(() => {});
     return kept.token;
   }
 
-  /** One that is not the last one: for a token that the backend has called over. */
+  /**
+   * Fetches a new token even if the cached one has not expired. Use it after the backend revoked
+   * the cached token.
+   */
   renew(account: string, mint: () => Promise<MintedToken>): Promise<string> {
     const coming = this.#pending.get(account);
     if (coming) return coming;
     const fetched = mint().then(({ token, ttlMs }) => {
       const now = this.#now();
-      // Accounts that are configured no more leave nothing behind.
+      // Drop the expired tokens of accounts that are no longer configured.
       for (const [other, { expiresAt }] of this.#cached)
         if (expiresAt <= now) this.#cached.delete(other);
       this.#cached.set(account, { token, ttlMs, expiresAt: now + ttlMs });

@@ -1,4 +1,5 @@
-// One upstream attempt of an exchange, from choice to record. One call is exactly one ledger entry.
+// One call to a provider, from the choice of the candidate to the ledger record. Each call has
+// exactly one ledger entry.
 import type { ErrorKind, Fault } from "../model/error.ts";
 import type { EffectivePolicy, ForwardingMode, ModelInfo } from "../model/facts.ts";
 import type { Usage } from "../model/usage.ts";
@@ -9,13 +10,16 @@ import type { Exchange } from "./exchange.ts";
 import type { CallContext } from "./protocol.ts";
 import type { Limit } from "./store/limit.ts";
 
-/** provider × endpoint × model × credential. Of those that survive `route`, the first endpoint of a provider, model and credential is used. */
+/**
+ * A provider, endpoint, model, and credential that could serve a request. Of the endpoints that
+ * remain after `route`, the first one for each provider, model, and credential is used.
+ */
 export interface Candidate {
-  /** "openai/gpt-6" */
+  /** ID of the candidate: provider and model, such as "openai/gpt-6". */
   readonly id: string;
   /** Name of the provider in gateway.yaml. */
   readonly provider: string;
-  /** null: native. */
+  /** ID of the protocol that the endpoint speaks. `null` for a native endpoint. */
   readonly protocol: string | null;
   /** Whether the client's bytes are forwarded unchanged or the request is translated. */
   readonly mode: ForwardingMode;
@@ -23,28 +27,37 @@ export interface Candidate {
   readonly model: string;
   /** Metadata of the model. */
   readonly info: ModelInfo;
-  /** Its name, never its value. */
+  /** Name of the credential, never its value. */
   readonly credential: string;
   /** Data policy that applies to this call. */
   readonly policy: EffectivePolicy;
-  /** Its credential's share of the calls, beside those of the others, as gateway.yaml says it; 1 if that says nothing. */
+  /**
+   * Weight of the credential relative to the provider's other credentials, from gateway.yaml.
+   * Default: 1.
+   */
   readonly weight: number;
-  /** Told to `route` hooks, as of then: it failed lately. Undefined: it did not, or the hook is another one. */
+  /**
+   * The cooldown that the candidate was in when the `route` hook was called. Undefined if it was in
+   * none, or outside of `route` hooks.
+   */
   readonly cooldown: CandidateCooldown | undefined;
 }
 
-/** Why a candidate rests, and for how long. Whatever its place in the list, it is tried after those that do not rest. */
+/**
+ * Why a candidate is in cooldown, and until when. Candidates in cooldown are tried after all
+ * others, whatever their place in the list.
+ */
 export interface CandidateCooldown {
-  /** Unix milliseconds. An answer in the meantime ends it. */
+  /** End of the cooldown, in Unix milliseconds. A successful response ends the cooldown earlier. */
   readonly until: number;
-  /** The kind of the failure. */
+  /** Kind of the failure that caused the cooldown. */
   readonly reason: ErrorKind;
 }
 
 /**
- * One upstream attempt, as hooks and native endpoints see it. The host makes it before the `charge` hooks run and ends
- * it when its ledger row is settled. It is read-only: what a plugin wants changed goes through `Outgoing`, `Reply` or
- * a thrown fault.
+ * One call to a provider, as hooks and native endpoints see it. The host creates it before the
+ * `charge` hooks run and ends it when its ledger row is settled. It is read-only. To change a
+ * request or response, use `Outgoing`, return a response from an `attempt` hook, or throw a fault.
  */
 export interface Call extends Candidate, CallContext, ProviderClient {
   /** The provider's name of the model. */
@@ -55,23 +68,29 @@ export interface Call extends Candidate, CallContext, ProviderClient {
   readonly credential: string;
   /** ID of the call. Ledger rows refer to it. */
   readonly attemptId: string;
-  /** From 1. */
+  /** Position of the call within its request, from 1. */
   readonly n: number;
   /** The request that the call belongs to. */
   readonly exchange: Exchange;
 }
 
-/** A way to one provider under one credential. */
+/** An HTTP client for one provider under one credential. */
 export interface ProviderClient {
   /** Name of the credential, never its value. */
   readonly credential: string;
   /** Aborts when the call is canceled or its time is over. */
   readonly signal: AbortSignal;
   /**
-   * Pooled, size-capped, no redirects; relative to the endpoint's base. The credential goes along to bound origins only;
-   * elsewhere the request goes without it, and to a private network only where the operator's options name the origin.
-   * `call.fetch` resolves when the head of a successful answer has arrived, and its body is read as it comes. Every other answer
-   * is complete when the promise resolves. A body that breaks off rejects with a fault.
+   * Sends a request to the provider. A relative URL is resolved against the base URL of the
+   * endpoint. Connections are pooled, responses are limited in size, and redirects are not
+   * followed.
+   *
+   * The credential is sent to the bound origins only. Requests to other origins are sent without
+   * it. An origin on a private network is allowed only if the operator's options name it.
+   *
+   * `call.fetch` resolves when the headers of a successful response have arrived, and the body is
+   * read as it arrives. Any other response is complete when the promise resolves. A truncated body
+   * rejects with a fault.
    */
   fetch(
     url: string | URL,
@@ -85,35 +104,43 @@ export interface ProviderClient {
 }
 
 /**
- * What `next()` of an `attempt` hook resolves to: the provider's head is here, no content has left. The hook may look,
- * wait, or throw; a throw before it returns ends the call and the host tries the next candidate where the kind of
- * failure allows it. Where a hook further in has answered by itself, `status` is 200 and `headers` are empty.
+ * Result of `next()` in an `attempt` hook. The provider's headers have arrived and no content has
+ * been sent to the client. The hook can inspect it, wait, or throw. If the hook throws before it
+ * returns, the call ends, and the host tries the next candidate if the kind of failure allows it.
+ * If a later hook in the chain responded itself, `status` is 200 and `headers` is empty.
  */
 export interface UpstreamResponse {
   /** The provider's HTTP status. */
   readonly status: number;
-  /** Upstream's, all of them. */
+  /** All headers of the provider's response. */
   readonly headers: HeadersIn;
   /**
-   * What is left of limits: the gateway's own, as this call's reserve found them, and the provider's, as its head says them. The
-   * provider's are those of the operator's account, and no client's business.
+   * The gateway's own limits, as the reserve of this call found them, and the provider's limits, as
+   * its headers report them. The provider's limits belong to the operator's account. Do not show
+   * them to clients.
    */
   readonly limits: readonly RateLimit[];
   /**
-   * Resolves to what the client got, once settled; to null when it failed, was cut, is over `max` bytes, or privacy is not off.
-   * Never rejects. It is over after the hook has returned: do not wait for it before.
+   * Resolves to the response that the client received, after the call has been settled. Resolves to
+   * `null` if the call failed, the response was truncated or is larger than `max` bytes, or privacy
+   * is not `off`. Never rejects. It resolves only after the hook has returned, so do not await it
+   * in the hook.
    */
   recordResponse(max: number): Promise<RecordedResponse | null>;
   /**
-   * Resolves when this call's row is durable, to what it used and cost, a failure too. Never rejects. It is over after the hook
-   * has returned: do not wait for it before.
+   * Resolves to the usage and cost of this call when its ledger row is durable, also if the call
+   * failed. Never rejects. It resolves only after the hook has returned, so do not await it in the
+   * hook.
    */
   whenSettled(): Promise<CallRecord>;
 }
 
-/** One limit, and what is left of it. */
+/** One limit and its remaining amount. */
 export interface RateLimit {
-  /** Whose it is: the gateway's of its client, or the provider's of the operator's account. */
+  /**
+   * Whether the limit is the gateway's limit for the client, or the provider's limit for the
+   * operator's account.
+   */
   readonly source: "gateway" | "provider";
   /** What is counted. */
   readonly unit: Limit["unit"];
@@ -121,25 +148,28 @@ export interface RateLimit {
   readonly remaining: number | bigint;
   /** Maximum in one window, if it is known. */
   readonly max?: Opt<number | bigint>;
-  /** Unix milliseconds. */
+  /** Time at which the limit resets, in Unix milliseconds. */
   readonly resetsAt?: Opt<number>;
-  /** Of the gateway's own: what shares it, and its window. */
+  /** Scope of the gateway's own limit: what shares the count. Unset for a provider's limit. */
   readonly scope?: Opt<string>;
-  /** Window of the gateway's own limit. */
+  /** Window of the gateway's own limit. Unset for a provider's limit. */
   readonly per?: Opt<Limit["per"]>;
 }
 
 /**
- * A whole answer as the client got it. A cache keeps it and an `attempt` hook may return it in place of a `Reply`: then the
- * provider is not asked, and the ledger has no row. It is plain data. It is given only to a request of the same kind, protocol
- * and form, and never under privacy: where it does not fit, the log has a warning and the provider is asked.
+ * A complete response as the client received it, as plain data. A cache stores it, and an `attempt`
+ * hook can return it instead of the result of `next()`. In that case the provider is not called and
+ * the ledger gets no row.
+ *
+ * A recorded response fits only a request with the same operation, protocol, and form, and never a
+ * private request. If it does not fit, a warning is logged and the provider is called.
  */
 export interface RecordedResponse {
   /** Model type of the request. */
   operation: Operation;
   /** ID of the protocol that the response is written in. */
   protocol: string;
-  /** Whether it is a stream. */
+  /** Whether the response is a stream. */
   stream: boolean;
   /** Media type of the body. */
   contentType: string;
@@ -152,10 +182,14 @@ export interface RecordedResponse {
 }
 
 /**
- * An answer of a hook's own making, which an `attempt` hook may return in place of a `Reply`: a polite refusal, a fixed text.
- * The host writes it in whatever protocol and form the client asked for. If the provider was not asked, the ledger has one row
- * of this call, void, at cost 0, with the outcome `middleware`; it takes from limits on requests and from nothing else. If it
- * was asked, that call is ended and billed for what it was. The counts that the client is shown are the row's.
+ * A response that an `attempt` hook creates itself and returns instead of the result of `next()`,
+ * such as a refusal or a fixed text. The host writes it in the protocol and form that the client
+ * requested.
+ *
+ * If the provider was not called, the ledger gets one row for this call: state `void`, cost 0,
+ * outcome `middleware`. The call counts against limits on requests and no others. If the provider
+ * was called, that call is ended and billed for what it produced. The client receives the usage
+ * counts of that ledger row.
  */
 export interface SyntheticResponse {
   /** Content of the response and its finish reason. */
@@ -163,22 +197,28 @@ export interface SyntheticResponse {
 }
 
 /**
- * How sure a call's cost is. exact: the provider counted. estimated: it accepted the work and its counts are missing
- * or cut short. unpriced: the counts are known, the price is not. void: the provider accepted nothing, or was not
- * asked, so nothing is billed.
+ * How certain the cost of a call is.
+ *
+ * - `exact`: the provider reported the usage.
+ * - `estimated`: the provider accepted the work, but its usage counts are missing or incomplete.
+ * - `unpriced`: the usage is known and the price is not.
+ * - `void`: the provider accepted nothing or was not called, so nothing is billed.
  */
 export type CallState = "exact" | "estimated" | "unpriced" | "void";
 
 /**
- * One call after its settle, as `settle` hooks are told of it. The ledger has the same state, counts and cost under
- * `attempt`.
+ * Record of one settled call, as `settle` hooks receive it. The ledger has the same state, usage,
+ * and cost under the ID `attempt`.
  */
 export type CallRecord = Readonly<{
   /** ID of the call. Ledger rows refer to it. */
   attemptId: string;
   /** Position of the call within its request, from 1. */
   n: number;
-  /** Made beside a call that stayed without content. The one of the two that lost has the fault code `hedge_lost`. */
+  /**
+   * Whether the call was a hedge: made while an earlier call had not returned content. Of the two
+   * calls, the one that lost has the fault code `hedge_lost`.
+   */
   hedge?: Opt<boolean>;
   /** Provider, model, and credential of the call. */
   candidate: Candidate;
@@ -192,8 +232,8 @@ export type CallRecord = Readonly<{
   fault?: Fault;
   /** The provider's ID of the response. */
   upstreamId?: string;
-  /** When it began, counted from the request's first byte. */
+  /** Start of the call, in milliseconds since the first byte of the request. */
   startMs: number;
-  /** Each counted from there. */
+  /** Time from `startMs` to the headers, to the first content, and to the end, in milliseconds. */
   ms: { headers?: number; firstToken?: number; total: number };
 }>;

@@ -11,97 +11,135 @@ import type { KeyRecord } from "./store/key.ts";
 import type { Store } from "./store/store.ts";
 
 /**
- * What the host lends to one plugin, from its `setup` on. Everything with an end has an owner here, and ends in reverse order when
- * the generation has left. A store's own context has no `keys`, `catalog` and `ledger`, which are made from the store.
+ * Services that the host provides to one plugin, from its `setup` on. Every resource has an owner
+ * here, and resources are released in reverse order when the config generation has ended. The
+ * context of a store has no `keys`, `catalog`, and `ledger`, because these are built from the
+ * store.
  */
 export type Context = Readonly<{
-  /** "providers.anthropic": the path in gateway.yaml, in every log line and error. */
+  /**
+   * Path of the plugin in gateway.yaml, such as "providers.anthropic". It is part of every log line
+   * and error.
+   */
   id: string;
   /** Writes to the operator's log. */
   log: Logger;
-  /** Aborts when this generation leaves, at a reload or a stop: its last requests may still be under way, and `fetch` still asks. */
+  /**
+   * Aborts when this config generation is replaced by a reload or the gateway stops. The last
+   * requests of the generation may still be active, and `fetch` still works.
+   */
   signal: AbortSignal;
-  /** Ends it with the generation, and gives it back. What is given too late is ended at once. */
+  /**
+   * Registers a resource to be disposed when the generation ends, and returns it. A resource that
+   * is registered after that is disposed immediately.
+   */
   own<T extends Disposable | AsyncDisposable>(thing: T): T;
-  /** Called once when the generation has ended. A throw is logged, and the others end all the same. */
+  /**
+   * Registers a function that is called once when the generation has ended. If it throws, the error
+   * is logged and the other functions still run.
+   */
   onDispose(undo: () => unknown): void;
-  /** Calls `tick` again and again until the generation leaves. It keeps no process alive, never overlaps itself, and its errors are logged. */
+  /**
+   * Calls `tick` every `ms` milliseconds until the generation is replaced. The timer keeps no
+   * process alive. Two calls never overlap, and errors are logged.
+   */
   runEvery(ms: number, tick: (signal: AbortSignal) => unknown): void;
-  /** One thing across reloads, within this plugin and this process: made by the first that asks, ended when no generation holds it. */
+  /**
+   * Returns an object that this plugin keeps across reloads, within one process. The first caller
+   * creates it. It is ended when no generation holds it any more.
+   */
   shared<T extends object>(key: string, create: () => T, end?: (thing: T) => unknown): T;
   /**
-   * Asks the same plugin in the gateway's other processes, where there are any: what the first says that knows. `answer`
-   * is what this one says when it is asked. Plain data both ways.
+   * Creates a function that queries the same plugin in the other processes of the gateway, if there
+   * are any. It returns the first defined answer. `answer` computes this process's answer to such a
+   * query. Questions and answers must be plain data.
    */
   createPeerQuery<Q, A>(
     answer: (question: Q) => A | undefined,
   ): (question: Q) => Promise<A | undefined>;
   /**
-   * Never with a credential. The public internet, and what the operator names: origins in options that the schema marks
-   * `x-origin: true`, or in the definition's `needs`, are dialled as they are, on a private network too. Redirects are not
-   * followed, and an address that an answer gives is dialled by the same rule. Whatever goes wrong is a fault.
+   * Sends a request without any credential. It can reach the public internet and the origins that
+   * the operator names, also on a private network: in options that the schema marks with `x-origin:
+   * true`, or in the definition's `needs`. Redirects are not followed, and an address taken from a
+   * response is subject to the same rule. Every failure is a fault.
    *
-   * A path ("/v1/models") is asked of this gateway itself, at the port that clients reach and as any of them asks it: with the key
-   * that the plugin was given and sends, by all rules and limits, with its row in the ledger. Before the gateway serves it rejects.
+   * A path such as "/v1/models" is sent to this gateway itself, at the port that clients use and
+   * like any client request. The plugin must send a key that it was given. All rules and limits
+   * apply, and the ledger gets a row. Before the gateway serves requests, the call rejects.
    */
   fetch: ProviderClient["fetch"];
   /**
-   * Asks a model on behalf of a client's request: the whole walk again, with that client's key and privacy. Its calls are rows of their own,
-   * count against the same limits, and cost the same account. It is asked about by all middlewares but this one and those that asked
-   * before it, and at most four deep. A refusal is thrown; what a hook does not catch of it is that hook's failure, and no
-   * word on the client's request. It needs no `sends`: what may leave, and where to, is decided again.
+   * Sends a request to a model on behalf of a client's request. It passes through the whole request
+   * pipeline again, with the key and privacy of that client. Its calls have ledger rows of their
+   * own, count against the same limits, and are charged to the same account.
+   *
+   * All middleware sees the subrequest, except this one and those that sent a subrequest before it.
+   * Subrequests can be nested up to 4 levels deep. A refusal is thrown. If the hook does not catch
+   * it, it counts as a failure of the hook, not as a refusal of the client's request. The plugin
+   * needs no `sends` for it, because data policy is applied to the subrequest again.
    */
   sendSubrequest(request: Subrequest, of: SubrequestOptions): Promise<SubrequestResult>;
   /**
-   * The record of a client's secret: checked, hashed, remembered for a minute. Undefined: unknown, revoked or expired, and a
-   * client is not told which. A promise only where the store has to be asked; it rejects as `unavailable` when the store does
-   * not answer within 5 s.
+   * Finds the record of a client's secret. Results are cached for 60 s by the hash of the secret.
+   * Undefined if the key is unknown, revoked, or expired; do not tell the client which. Returns a
+   * promise only if the store has to be queried. The promise rejects as `unavailable` if the store
+   * does not respond within 5 s.
    */
   keys: { find(secret: string): KeyRecord | undefined | Promise<KeyRecord | undefined> };
   /** Models that the gateway offers. */
   catalog: {
-    /** The models that this identity may ask for: aliases first, then by provider as gateway.yaml has them. */
+    /**
+     * Returns the models that this identity may use: aliases first, then by provider in the order
+     * of gateway.yaml.
+     */
     list(of: {
       identity?: Opt<Identity>;
       privacy?: Opt<Privacy>;
       operation?: Opt<Operation>;
     }): readonly ListedModel[];
-    /** One of them by its id, or by another name that the gateway has for it. */
+    /** Returns the model with this ID or with another name that the gateway has for it. */
     find(id: string): ListedModel | undefined;
-    /** Every kind that is mounted, by its word. */
+    /** Returns all mounted operations, by name. */
     operations(): ReadonlyMap<string, OperationSpec>;
   };
   /**
-   * What this much would cost at a candidate's price, now and without what a request asks for besides (a tier, a size): in
-   * nano-dollars, null where the price is not known or has no line for a count. It reserves nothing.
+   * Returns the cost of this usage at the candidate's current price, in nano-dollars. Request
+   * options that change the price, such as a service tier or size, are not included. `null` if the
+   * price is unknown or has no entry for one of the units. Reserves nothing.
    */
   quoteCost(candidate: Pick<Candidate, "info" | "policy">, usage: Usage): bigint | null;
   /**
-   * What the ledger says, and what limits have counted at a moment: to look takes nothing and leaves no row. Where the store cannot tell,
-   * `counted` is absent or says nothing.
+   * Read access to the ledger and to the usage of limits. Reading reserves nothing and writes no
+   * row. If the store cannot report limit usage, `readLimits` is missing or returns nothing.
    */
   ledger: Pick<Store, "listEntries" | "sumEntries" | "readLimits">;
   /**
-   * How the gateway is now, all of its processes together: for metrics and pages. Asked by several at one time it is found out
-   * once. It answers within about a second, and fails only before the gateway serves.
+   * Returns the current live stats of all processes of the gateway, for metrics and pages.
+   * Concurrent callers share one query. It resolves within about 1 s and rejects only before the
+   * gateway serves requests.
    */
   stats(): Promise<GatewayStats>;
   /**
-   * An environment variable that the definition's `needs.env` names; undefined where it is not set. Any other name throws. What
-   * an operator should say belongs in an option: this is for names that a platform gives, such as AWS_REGION.
+   * Returns an environment variable that the definition's `needs.env` names. Undefined if it is not
+   * set. Any other name throws. Use options for the operator's settings. This function is for
+   * variables that a platform sets, such as AWS_REGION.
    */
   env(name: string): string | undefined;
   /**
-   * A file that the definition's `needs.files` name, or that is in a folder of theirs: absolute, or relative to gateway.yaml. As
-   * it is now, 16 MiB at most. Any other path is refused, and so is a link that leads out of such a folder. It rejects as the
-   * system does where there is none.
+   * Reads a file that the definition's `needs.files` names, or a file in a folder that it names.
+   * The path is absolute or relative to gateway.yaml. The current content is returned, up to 16
+   * MiB. Any other path is rejected, and so is a link that leads out of such a folder. A missing
+   * file rejects with the system's error.
    */
   readFile(path: string): Promise<Buffer>;
-  /** Where this plugin may keep files: a folder of its own under `state_dir`, 0700, made when first asked for. */
+  /**
+   * Returns the folder in which this plugin can keep files. It is under `state_dir`, has mode 0700,
+   * and is created at the first call.
+   */
   stateDir(): string;
 }>;
 
-/** A model as the catalog lists it: the merged facts, under the id that a client writes. */
+/** A model as the catalog lists it: the merged model metadata, under the name that clients use. */
 export interface ListedModel extends ModelInfo {
   /** Name that a client writes in `model`. */
   id: string;
@@ -112,8 +150,8 @@ export interface ListedModel extends ModelInfo {
 }
 
 /**
- * Writes one line to the operator's log, under the plugin's id. Registered secrets are masked. It never throws and
- * never waits.
+ * Writes one line to the operator's log, with the plugin's ID. Registered secrets are masked. It
+ * never throws and never blocks.
  */
 export type Logger = Readonly<
   Record<

@@ -5,7 +5,10 @@ import type { ProviderDef } from "./provider.ts";
 import type { NoOptions, ObjectSchema } from "./schema.ts";
 import type { StoreDef } from "./store/store-definition.ts";
 
-/** A string key, not a symbol: a symbol here makes every plugin's own .d.ts fail (TS4082). */
+/**
+ * Marks a definition with the kind of its plugin. The brand is a string key, because a symbol would
+ * make every plugin's own .d.ts fail (TS4082).
+ */
 export interface Branded<K extends string> {
   /** Kind of the plugin. */
   readonly "~tollgate": K;
@@ -13,8 +16,9 @@ export interface Branded<K extends string> {
 type Def<D, K extends string> = D & Branded<K>;
 
 /**
- * Declares a provider: a module's default export. Does nothing but type and brand the definition, so that importing it
- * has no side effect; the loader calls `setup` later, once for each generation.
+ * Declares a provider. Use the result as the default export of the module. It only types and marks
+ * the definition, so importing the module has no side effect. The loader calls `setup` later, once
+ * for each config generation.
  */
 export const defineProvider = <
   const O extends ObjectSchema = NoOptions,
@@ -24,38 +28,40 @@ export const defineProvider = <
 ): Def<ProviderDef<O, C>, "provider"> => ({ ...d, "~tollgate": "provider" });
 
 /**
- * Declares a frontend: a module's default export. The loader calls `setup` once for each generation, before its routes
- * answer.
+ * Declares a frontend. Use the result as the default export of the module. The loader calls `setup`
+ * once for each config generation, before its routes serve requests.
  */
 export const defineFrontend = <const O extends ObjectSchema = NoOptions>(
   d: FrontendDef<O>,
 ): Def<FrontendDef<O>, "frontend"> => ({ ...d, "~tollgate": "frontend" });
 
 /**
- * Declares a middleware: a module's default export. The loader calls `setup` once for each generation; the hooks it
- * returns run in the order in which `gateway.yaml` lists the middlewares.
+ * Declares a middleware. Use the result as the default export of the module. The loader calls
+ * `setup` once for each config generation. The hooks that it returns run in the order in which
+ * `gateway.yaml` lists the middleware.
  */
 export const defineMiddleware = <const O extends ObjectSchema = NoOptions>(
   d: MiddlewareDef<O>,
 ): Def<MiddlewareDef<O>, "middleware"> => ({ ...d, "~tollgate": "middleware" });
 
 /**
- * An observer: it is told what happened, in batches, in the primary process, and changes nothing. The default export of its
- * module; it only marks the definition, and nothing of it runs before the gateway mounts it.
+ * Declares an observer. Use the result as the default export of the module. An observer receives
+ * records in batches, in the primary process, and changes nothing. This function only marks the
+ * definition. No code of the observer runs before the gateway mounts it.
  */
 export const defineObserver = <const O extends ObjectSchema = NoOptions>(
   d: ObserverDef<O>,
 ): Def<ObserverDef<O>, "observer"> => ({ ...d, "~tollgate": "observer" });
 
 /**
- * Declares a store: a module's default export. The primary process calls `setup` once at start; a reload does not
- * replace it.
+ * Declares a store. Use the result as the default export of the module. The primary process calls
+ * `setup` once at start. A reload does not replace the store.
  */
 export const defineStore = <const O extends ObjectSchema = NoOptions>(
   d: StoreDef<O>,
 ): Def<StoreDef<O>, "store"> => ({ ...d, "~tollgate": "store" });
 
-/** What a definition's brand may say. Each kind has a section of its own in `gateway.yaml`. */
+/** Kind of a plugin. Each kind has its own section in `gateway.yaml`. */
 export type PluginKind = "provider" | "frontend" | "middleware" | "observer" | "store";
 
 /** Any definition, as the loader holds it: options and credentials are unknown until validated. */

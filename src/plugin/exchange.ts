@@ -1,5 +1,6 @@
-// One request: Arrival → Exchange → Candidate → Call → Outcome. What a plugin keeps of its own sits in a WeakMap.
-// Nothing handed to a plugin may be changed by it; the test kit deep-freezes it.
+// Types of one request: request head, exchange, candidate, call, and outcome. A plugin keeps data
+// of its own about a request in a WeakMap. A plugin must not change the objects that it receives.
+// The test kit deep-freezes them.
 import type { Feature, Privacy } from "../model/facts.ts";
 import type { Operation, ModelRequest } from "../model/request.ts";
 import type { Body, HeadersIn } from "../model/values.ts";
@@ -7,19 +8,28 @@ import type { Identity } from "./identity.ts";
 import type { Limit } from "./store/limit.ts";
 import type { ActionType } from "./protocol.ts";
 
-/** Of a client. Proved by the connection itself: no header can say it. */
+/** Certificate of a client. The TLS connection proves it, so no header can forge it. */
 export interface ClientCertificate {
-  /** What it was made for, as its subjectAltName says: DNS names, addresses (`spiffe://…`), mail addresses. At most 64. */
+  /**
+   * Names in the certificate's subjectAltName: DNS names, URIs (`spiffe://…`), and email addresses.
+   * At most 64.
+   */
   readonly names: readonly string[];
-  /** The subject's. A name for people: authorities check it less than `names`. */
+  /**
+   * Common name of the subject, for display. Certificate authorities verify it less strictly than
+   * `names`.
+   */
   readonly commonName: string | undefined;
-  /** SHA-256 of it, in lower-case hex. */
+  /** SHA-256 of the certificate, in lower-case hex. */
   readonly fingerprint: string;
-  /** Unix milliseconds. */
+  /** Expiry of the certificate, in Unix milliseconds. */
   readonly expiresAt: number;
 }
 
-/** The head. The body of a request that is refused here is never read. */
+/**
+ * The request line and headers of a request, before the body is read. If an `admit` hook rejects
+ * the request, the body is never read.
+ */
 export type RequestHead = Readonly<{
   /** ID of the request, sent as `x-request-id`. */
   id: string;
@@ -32,62 +42,79 @@ export type RequestHead = Readonly<{
   /** Address of the peer of the connection: the client, or the last proxy before the gateway. */
   address: string;
   /**
-   * What the client has proved of itself on this connection: a certificate that one of `listen.tls.client_certificates` has signed. Undefined where
-   * it has none, or none was asked for. One that has ended since the connection began is here all the same: `until` says when.
+   * Certificate that the client presented on this connection, signed by one of
+   * `listen.tls.client_certificates`. Undefined if the client presented none or none was requested.
+   * A certificate that expired after the connection was opened is still here. Compare `expiresAt`.
    */
   certificate: ClientCertificate | undefined;
   /** Parameters of the route's path, such as `id` of `/v1/models/:id`. */
   params: { readonly [name: string]: string };
-  /** Credentials and cookies taken out. */
+  /** Headers of the request, without credentials and cookies. */
   headers: HeadersIn;
-  /** Credentials taken out. */
+  /** Query of the URL, without credentials. */
   query: URLSearchParams;
   /**
-   * Where credentials came: names of headers (`x-api-key`), and with a question mark words of the query (`?key`). What they are is not
-   * shown. A frontend that answers several families of clients tells them by it.
+   * Where the request carried credentials, without their values: header names (`x-api-key`), and
+   * query parameters with a question mark (`?key`). A frontend that serves several families of
+   * clients uses it to distinguish them.
    */
   credentialSources: readonly string[];
-  /** Aborts when the client goes away before its answer has left. Made when first read. */
+  /**
+   * Aborts when the client disconnects before its response was sent. The signal is created when it
+   * is first read.
+   */
   signal: AbortSignal;
   /** Identity of the client. Undefined until an `admit` hook calls `identify`. */
   identity: Identity | undefined;
   /**
-   * What its key may use, and the accounts that it draws on so far as they tell clients of their limits: each of these may be shown to
-   * the client, and `ctx.ledger.counted` says what is left of it. Empty before it is identified.
+   * Limits of the key, and limits of its accounts that may be disclosed to the client. Each of them
+   * may be shown to the client, and `ctx.ledger.readLimits` returns their remaining amounts. Empty
+   * until the client is identified.
    */
   limits: readonly Limit[];
   /** Strictest privacy that hooks, the key, and its accounts have set so far. */
   privacy: Privacy;
-  /** Called by an `admit` hook, once: a second call is a 500. A request that no hook has identified is a 401. */
+  /**
+   * Sets the identity of the client. For `admit` hooks, once per request: a second call ends the
+   * request with a 500. A request that no hook identified is rejected with a 401.
+   */
   identify(who: Identity): void;
-  /** Called by an `admit` hook. It never loosens. Where no hook called it, a request with a Service-ZDR header is a 400. */
+  /**
+   * Raises the privacy of the request; it never lowers it. For `admit` hooks. If no hook calls it,
+   * a request with a Service-ZDR header is rejected with a 400.
+   */
   requirePrivacy(to: Privacy): void;
   /**
-   * Takes one of so many places for requests at once, until its call is reserved or it is over; a 429 when there is none.
-   * Counted in this process, from the head on: what a limit in `charge` counts it counts when the body has been read.
+   * Takes one of `max` concurrent slots of `scope`, until the request's call is reserved or the
+   * request ends. If no slot is free, the request is rejected with a 429. Slots are counted in this
+   * process, starting at the request head. A limit in `charge` starts to count only after the body
+   * has been read.
    */
   acquireSlot(scope: string, max: number): void;
   /**
-   * Sets a header of the answer, of an error too. The last one wins; it has no effect once the head is out. A name or a value
-   * that cannot stand in a header line throws, and the request is a 500.
+   * Sets a header of the response, also of an error. The last value wins. It has no effect after
+   * the headers were sent. A name or value that is not valid in a header throws, and the request
+   * ends with a 500.
    */
   setResponseHeader(name: string, value: string): void;
   /**
-   * Notes something on the ledger rows of this request that are still to come, and in its record for observers. A key's own
-   * label of that name stays as it is. At most 32, a name and a value of at most 256 characters each: more throws, and the
-   * request is a 500. Never what people wrote.
+   * Adds a label to the ledger rows that this request has yet to write, and to its record for
+   * observers. A label of the key with the same name is kept. A request can have up to 32 labels,
+   * with names and values of up to 256 characters; more throws, and the request ends with a 500.
+   * Never use text from prompts or responses.
    */
   addLabel(name: string, value: string): void;
   /**
-   * Reads the body, if it has not been read: size, UTF-8, duplicate keys, schema. Resolves to the same object, with more of it;
-   * rejects with the fault that the client is told. Called again it gives the same promise.
+   * Reads the body if it has not been read, and checks its size, UTF-8, duplicate keys, and schema.
+   * Resolves to this same object, which then has the members of an `Exchange`. Rejects with the
+   * fault that the client receives. Further calls return the same promise.
    */
   readBody(): Promise<Exchange>;
 }>;
 
 /**
- * An arrival whose body has been read: size, UTF-8, duplicate keys and schema have been checked. `rewrite` and later
- * hooks get it.
+ * A request whose body was read and passed the checks of size, UTF-8, duplicate keys, and schema.
+ * `rewrite` and later hooks receive it.
  */
 export type Exchange = RequestHead &
   Readonly<{
@@ -99,7 +126,7 @@ export type Exchange = RequestHead &
     actionType: ActionType;
     /** Name of the operation within its protocol, such as `generate`. */
     action: string;
-    /** As the client wrote it. */
+    /** Model name, as the client wrote it. */
     model: string;
     /** Whether the client requests a streamed response. */
     stream: boolean;
@@ -107,8 +134,14 @@ export type Exchange = RequestHead &
     features: readonly Feature[];
     /** The parsed body, with the changes that `edit` hooks made. */
     body: Body;
-    /** Decoded when first read; reading leaves passthrough mode open. */
+    /**
+     * Request in the common form. It is decoded when it is first read. Reading it does not force
+     * translation.
+     */
     request: ModelRequest;
-    /** How much it is: bytes of the body, and about how many tokens of input they are. A guess, made when first read. */
+    /**
+     * Size of the input: bytes of the body, and an estimate of its input tokens. It is computed
+     * when it is first read.
+     */
     inputSize: { readonly bytes: number; readonly tokens: number };
   }>;

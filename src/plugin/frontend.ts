@@ -8,98 +8,124 @@ import type { ActionType, Protocol, ErrorResponse } from "./protocol.ts";
 import type { NoOptions, ObjectSchema } from "./schema.ts";
 import type { CallTarget } from "./store/store.ts";
 
-/** A frontend's definition: routes in one client protocol, mounted under `frontends:`. */
+/** Definition of a frontend: routes in one client protocol, mounted under `frontends:`. */
 export interface FrontendDef<O extends ObjectSchema = NoOptions> extends Plugin<O> {
   /** Creates the frontend for one entry under `frontends:`. */
   setup: Setup<O, Frontend>;
 }
 
 /**
- * What a frontend's `setup` returns. The host serves its routes for as long as the generation lives and calls `fault`
- * and `secret` for each request; both are pure and fast. A throw in either is a 500 with a fixed text.
+ * A frontend that `setup` returns. The host serves its routes while the config generation is
+ * active. It calls `encodeFault` and `extractCredential` for each request, so both must be pure and
+ * fast. If either throws, the client receives a 500 with a fixed text.
  */
 export interface Frontend {
-  /** Protocol that clients speak. Routes to models need one, here or of their own. */
+  /**
+   * Protocol that clients speak. Routes to models need a protocol, either this one or their own.
+   */
   protocol?: Protocol;
   /** Routes of the frontend. */
   routes: readonly Route[];
-  /** Writes an error before the headers of a response are sent. `to`: as for a protocol's `fault`. Default: the protocol's. */
+  /**
+   * Writes an error before the headers of a response are sent. `to` is the same as in `encodeFault`
+   * of a protocol. Default: `encodeFault` of the protocol.
+   */
   encodeFault?(fault: Fault, x: RequestHead, to: { id: string; status?: number }): ErrorResponse;
   /**
-   * The only look at raw credentials: which header counts here, or which word of the query. `fail("unauthenticated")` says
-   * which to use. Whatever it makes of the query, the host has taken `key`, `api_key` and `access_token` out of the address
-   * that hooks, providers and logs see. Default: Authorization: Bearer.
+   * Returns the client's credential from the headers or the query. It is the only function that
+   * sees raw credentials. Throw `fail("unauthenticated")` with a message that names the header to
+   * use. The host removes `key`, `api_key`, and `access_token` from the URL that hooks, providers,
+   * and logs see, whatever this function returns. Default: `Authorization: Bearer`.
    */
   extractCredential?(headers: HeadersIn, query: QueryIn): string | undefined;
 }
 
-/** Where a route is. Paths are h3's: `:name` is one segment, `**:name` is the rest. */
+/**
+ * Method and path of a route. Path patterns use the syntax of h3: `:name` matches one segment, and
+ * `**:name` matches the rest.
+ */
 export interface RouteAddress {
   /** HTTP method, in upper case. */
   method: string;
   /** Path or paths of the route. */
   path: string | readonly string[];
 }
-/** A frontend's route: to models, or answered by the frontend itself, on the public port unless it says otherwise. */
+/**
+ * A route of a frontend. It leads to models, or the frontend handles it itself. By default it is
+ * served on the public port.
+ */
 export type Route = RouteAddress & (PipelineRoute | HandlerRoute<"public">);
 
-/** Goes the whole walk. */
+/** A route whose requests pass through the whole request pipeline. */
 export interface PipelineRoute {
   /** Operation: generate, count, or relay. */
   actionType: ActionType;
-  /** Name of the operation, which selects the provider's path. Default: `op`. */
+  /** Name of the operation, which selects the provider's path. Default: `actionType`. */
   action?: string;
   /**
-   * What is spoken here, where it is not the frontend's: bodies are checked, decoded, answered and refused in it, and it says
-   * which kind of model is asked for. Absent: the frontend's own.
+   * Protocol of this route. Bodies are checked, decoded, and answered in it, errors are written in
+   * it, and it determines the model type. Default: the protocol of the frontend.
    */
   protocol?: Protocol;
   /**
-   * More protocols that may be spoken here. `read` chooses one, by `RouteInput.protocol`; it is then called before the body is
-   * checked against a schema, because only its answer says against which. What fails until then is said in `protocol`.
+   * Other protocols that clients can speak on this route. `readInput` selects one with
+   * `RouteInput.protocol`. It is called before the body is checked against a schema, because its
+   * result determines the schema. Errors up to that point are written in `protocol`.
    */
   protocols?: readonly Protocol[];
-  /** How a body may come. Default: "json". */
+  /** Accepted form of the body. Default: "json". */
   body?: BodyForm;
   /**
-   * Where model and stream are; default body.model, body.stream. Called once for each request, after the body has been checked
-   * and before a model is looked for. A `fail()` is told to the client; any other throw is a 500.
+   * Returns the model and whether the client requests a stream. Default: `body.model` and
+   * `body.stream`. It is called once per request, after the body was checked and before the model
+   * is resolved. The client receives the error of a `fail()`. Any other throw is a 500.
    */
   readInput?(x: RequestHead, body: Body): RouteInput | Promise<RouteInput>;
 }
 
 /**
- * The media types that a route takes: JSON, `multipart/form-data`, or what the client likes. A form is checked as JSON is: UTF-8,
- * no name twice, so many parts at most. Its text parts are strings in the body and its files are `FilePart`s, spans of the bytes
- * that came; `name[]` is a list and `name[member]` an object, as they would be in JSON. To read a number in a text is the
- * protocol's.
+ * Media types that a route accepts: JSON, `multipart/form-data`, or either.
+ *
+ * A form gets the same checks as JSON: UTF-8, no duplicate names, and a limit on the number of
+ * parts. Its text parts become strings in the body. Its files become `FilePart`s, which are spans
+ * of the received bytes. `name[]` becomes a list and `name[member]` an object, as in JSON. The
+ * protocol converts texts to numbers.
  */
 export type BodyForm = "json" | "multipart" | "either";
 
 /**
- * What `read` of a walk route found in a request: which model is meant and how it is answered. Routing checks permission,
- * capability and privacy on it afterwards, as on any other model.
+ * Result of `readInput` of a route to models: which model is requested and how the response is
+ * sent. Routing then checks permissions, capabilities, and privacy as for any other model.
  */
 export interface RouteInput {
   /** Model name as the client wrote it, or a target to call directly. */
   model: string | Pick<CallTarget, "provider" | "model" | "credential">;
   /** Whether the client requests a streamed response. Default: `stream` of the body. */
   stream?: Opt<boolean>;
-  /** Operation, where it is not the route's. */
+  /** Operation of the request. Default: the operation of the route. */
   actionType?: Opt<ActionType>;
-  /** Name of the operation, where it is not the route's. */
+  /** Name of the operation. Default: the name of the route. */
   action?: Opt<string>;
-  /** What is spoken from here on: one of the route's `protocols`. Another one is a 500. Absent: the route's own. */
+  /**
+   * Protocol of the request from here on. It must be one of the route's `protocols`; any other one
+   * is a 500. Default: the protocol of the route.
+   */
   protocol?: Opt<Protocol>;
-  /** Top-level fields that stand in for the client's own from here on: survey, decoding and what is sent see these, on both lanes. */
+  /**
+   * Top-level fields that replace the client's fields from here on. Request analysis, decoding, and
+   * the outgoing request use these values, in passthrough and translated mode.
+   */
   edits?: Opt<Body>;
-  /** Is handed what the client got, once settled: not when it failed, was cut, is over `max` bytes, or while privacy is on. */
+  /**
+   * Receives the response that the client got, after the request has been settled. Not called if
+   * the request failed, the response was truncated or is larger than `maxBytes`, or privacy is on.
+   */
   record?: Opt<{ maxBytes: number; onRecorded(got: RecordedResponse): Sync }>;
 }
 
 /**
- * A route that its plugin answers itself, and what its client must present. `Usual` is what an absent `listener` means: "public" for a
- * frontend's, "admin" for a middleware's and an observer's.
+ * A route that its plugin handles itself, with the access that clients need. `Usual` is the default
+ * of `listener`: "public" for a frontend, "admin" for a middleware or an observer.
  */
 export type HandlerRoute<Usual extends "public" | "admin" = "public" | "admin"> = RouteHandler &
   (PublicAccess<Usual> | AdminAccess<Usual>);
@@ -107,29 +133,35 @@ export type HandlerRoute<Usual extends "public" | "admin" = "public" | "admin"> 
 type ListenerChoice<P extends string, Usual> = P extends Usual ? { listener?: P } : { listener: P };
 
 /**
- * On the port that clients reach, in every process that answers there. Admit hooks run and find out which key it is,
- * unless the route is open.
+ * Access to a route on the public port, in every process that serves it. `admit` hooks run and
+ * identify the key, unless the route allows unauthenticated requests.
  */
 export type PublicAccess<Usual> = ListenerChoice<"public", Usual> & {
-  /** Whether requests without a key are answered. */
+  /** Whether requests without a key are accepted. */
   allowUnauthenticated?: true;
-  /** Roles belong to the admin listener. */
+  /** Not available: roles apply to the admin listener only. */
   role?: never;
 };
 
 /**
- * On the admin listener alone, where gateway.yaml has `admin:`, and in the primary process alone, like commands. Admit hooks do
- * not run: the client presents an admin token, whose role must be `role` or more, owner where it is absent. Then
- * `x.identity.id` identifies the token or person (issuer, subject, and role), and `x.identity.name` is a display name that others may
- * share. Observers and `settle` hooks do not hear of it.
+ * Access to a route on the admin listener. It is served only if gateway.yaml has `admin:`, and only
+ * by the primary process, like commands. `admit` hooks do not run.
+ *
+ * The client presents an admin token with at least the role `role`, or `owner` if unset.
+ * `x.identity.id` then identifies the token or person (issuer, subject, and role).
+ * `x.identity.name` is a display name, which is not unique. Observers and `settle` hooks do not
+ * receive these requests.
  */
 export type AdminAccess<Usual> = ListenerChoice<"admin", Usual> & AdminRouteAccess;
 
 /**
- * Of an admin route: the least role, or `open`: answered to any client that reaches the listener, without a token, and then
- * `x.identity` is undefined. That is for what a page consists of before its reader has signed in, and never for what it shows.
- * `accounts`: admins that are limited to an account may use the route too. By default they may not, because what a plugin serves may
- * belong to other accounts.
+ * Who may use an admin route: clients with a minimum role, or any client that reaches the listener.
+ *
+ * With `allowUnauthenticated` no token is needed and `x.identity` is undefined. Use it for the
+ * files that make up a page before the user has signed in, never for the data that the page shows.
+ *
+ * With `allowAccountAdmins`, admins that are limited to one account may use the route too. By
+ * default they may not, because the plugin may serve data of other accounts.
  */
 export type AdminRouteAccess =
   /** Clients with an admin token of at least `role`. Default: `owner`. */
@@ -137,29 +169,41 @@ export type AdminRouteAccess =
   /** Any client that reaches the listener. */
   | { role?: never; allowUnauthenticated: true; allowAccountAdmins?: never };
 
-/** A served route of a middleware: its hooks and its routes share what `setup` made. On the admin listener unless it says otherwise. */
+/**
+ * A route that a middleware serves. Its hooks and its routes share the state that `setup` created.
+ * Default listener: "admin".
+ */
 export type PluginRoute = RouteAddress & HandlerRoute<"admin">;
 
-/** A served route of an observer. What an observer knows is not the clients': it is on the admin listener always. */
+/**
+ * A route that an observer serves. It is always on the admin listener, because an observer's data
+ * is not meant for clients.
+ */
 export type ObserverRoute = RouteAddress & RouteHandler & AdminAccess<"admin">;
 
 /**
- * How a served route answers. The client is identified first; then, where `body` says in which form, the body is read and checked;
- * then `serve` is called, once. A `fail()` in it is told in words, any other throw is a 500. Without `body` none is read.
+ * Handler of a route that its plugin serves. The host identifies the client first. If `body` is
+ * set, it then reads and checks the body in that form. Then it calls `handle` once. The client
+ * receives the error of a `fail()`. Any other throw is a 500.
  */
 export type RouteHandler =
   /** The body is not read. */
   | { body?: undefined; handle(x: RequestHead): RouteResponse | Promise<RouteResponse> }
   /** The body is parsed and checked. */
   | { body: BodyForm; handle(x: RequestHead, body: Body): RouteResponse | Promise<RouteResponse> }
-  /** Of any media type, as it came. */
+  /** The body is passed as it was received, with any media type. */
   | { body: "bytes"; handle(x: RequestHead, body: Buffer): RouteResponse | Promise<RouteResponse> };
 
 /**
- * The answer of a served route. JSON is written as JSON; a Buffer goes out as it is, with the content type from `headers`.
- * An async iterable goes out piece by piece: the next one is asked for when the client has room for it, and `return()` is called
- * when the client has gone. One that throws before its first piece is an error in words. Afterwards the connection is cut, so
- * that no client takes half an answer for a whole one. It ends by itself, or when `ctx.signal` says that its generation leaves.
+ * Response of a route that its plugin serves.
+ *
+ * An object is sent as JSON. A Buffer is sent unchanged, with the content type from `headers`. An
+ * async iterable is sent piece by piece: the next piece is requested when the client can receive
+ * it, and `return()` is called when the client has disconnected.
+ *
+ * If the iterable throws before its first piece, the client receives an error. If it throws later,
+ * the connection is closed, so that the client does not mistake a partial response for a complete
+ * one. A stream should end when `ctx.signal` reports that its generation is replaced.
  */
 export interface RouteResponse {
   /** HTTP status. */

@@ -1,140 +1,168 @@
-// What the gateway tells observers of itself.
+// Events that the gateway reports to observers about itself.
 import type { ErrorKind } from "../model/error.ts";
 import type { Opt } from "../model/values.ts";
 import type { ThresholdReached } from "./store/limit.ts";
 
-/** A hook that is not asked for a while, because it failed again and again. Plain data. */
+/**
+ * A hook that is in quarantine: it failed repeatedly and is not called for some time. Plain data.
+ */
 export interface QuarantinedHook {
-  /** As gateway.yaml mounts it: "middleware.guard". */
+  /** Path of the plugin in gateway.yaml, such as "middleware.guard". */
   readonly plugin: string;
-  /** "rewrite", "onRequests", "handle" */
+  /** Name of the hook, such as "rewrite", "onRequests", or "handle". */
   readonly hook: string;
-  /** Its last failure. threw: what is no refusal. timeout: it took longer than it may. invalid: what it gave cannot be used. */
+  /**
+   * Kind of the last failure. `threw`: an error other than a fault from `fail()`. `timeout`: the
+   * hook exceeded its maximum run time. `invalid`: the hook returned an unusable value.
+   */
   readonly reason: "threw" | "timeout" | "invalid";
-  /** Unix milliseconds. After it one request goes to see. */
+  /** End of the quarantine, in Unix milliseconds. After it, one request probes the hook. */
   readonly until: number;
 }
 
-/** Something that the gateway tells of itself. New types are added within api 1: what is not known is passed over. */
+/**
+ * An event that the gateway reports about itself. New types can be added within API version 1, so
+ * ignore unknown types.
+ */
 export type GatewayEvent = Readonly<{ at: number }> &
   (
     | Readonly<{
         /**
-         * A reload, by command or after a change of a file. Told with `ok: true` also when the file says again what runs, after a
-         * refusal; the same refusal is told once.
+         * A reload ended. It was triggered by a command, a signal, or a changed file. It is also
+         * reported with `ok: true` if, after a rejected config, the file describes the running
+         * config again. The same rejection is reported once.
          */
         type: "reloaded";
         /** What triggered the reload: a changed file, a signal, or a command. */
         trigger: "file" | "signal" | "command";
-        /** False: the config was refused, and the generation before goes on. */
+        /** Whether the config was accepted. If false, the previous generation stays in use. */
         ok: boolean;
-        /** The one that answers now. */
+        /** Number of the config generation that is in use now. */
         generation: number;
-        /** Of a refusal: its first error with file, line, and column, and how many more there are. Secrets are masked. */
+        /**
+         * Why the config was rejected: the first error with file, line, and column, and the number
+         * of further errors. Secrets are masked.
+         */
         reason?: Opt<string>;
       }>
     | Readonly<{
         /**
-         * A signal or a command asks for a reload. Told before a file is read, and whether or not anything has changed: what keeps
-         * a file open opens it anew, so that an old one may be put away.
+         * A signal or a command requested a reload. It is reported before any file is read, whether
+         * or not anything changed. Observers that keep a file open should reopen it, so that log
+         * files can be rotated.
          */
         type: "reload_requested";
         /** What triggered the reload. */
         trigger: "signal" | "command";
       }>
     | Readonly<{
-        /** After a failure a provider's credential, for one model or for all, is tried last for a while. */
+        /**
+         * A provider's credential was put in cooldown after a failure, for one model or for all.
+         * Until it ends, the credential is tried last.
+         */
         type: "cooldown_started";
         /** Name of the provider in gateway.yaml. */
         provider: string;
         /** Name of the credential. */
         credential: string;
-        /** null: all of its models. */
+        /** The provider's name of the model. `null`: all models of the credential. */
         model: string | null;
         /** Kind of failure. */
         reason: ErrorKind;
-        /** Unix milliseconds. */
+        /** End of the cooldown, in Unix milliseconds. */
         until: number;
       }>
     | Readonly<{
         /**
-         * What has rested answers again: told once, by the first answer after the failure. Each process has its own view of
-         * what rests, so with several workers a rest and its end may be told by each.
+         * A target that was in cooldown responded successfully. The first successful response after
+         * the failure reports it. Each process tracks cooldowns on its own, so several workers can
+         * each report the start and end of a cooldown.
          */
         type: "cooldown_ended";
         /** Name of the provider in gateway.yaml. */
         provider: string;
         /** Name of the credential. */
         credential: string;
-        /** null: it was all of its models. */
+        /** The provider's name of the model. `null`: all models of the credential. */
         model: string | null;
       }>
     | (Readonly<{
         /**
-         * What a limit has counted went over 50, 80, 95 or 100 per cent of it, by day, week, month or in total. Once in a
-         * window, over all processes and restarts, also where a correction takes it down and it goes over again; a limit that is raised
-         * has parts of its own. A kill in that moment may have it told twice, with the same window, limit and percentage, or, with a
-         * store that does not keep crossings, not at all.
+         * The usage of a limit by day, week, month, or in total exceeded 50, 80, 95, or 100% of the
+         * limit.
+         *
+         * It is reported once per window, across all processes and restarts, also if a correction
+         * lowers the usage and it rises again. A raised limit has new thresholds. If the process is
+         * killed at that moment, the event can be reported twice with the same window, limit, and
+         * percentage. With a store that does not record thresholds, it can be lost.
          */
         type: "budget_threshold_reached";
       }> &
         Readonly<ThresholdReached>)
     | Readonly<{
-        /** A key was made, changed, given a new secret, or ended, while the gateway ran. */
+        /** A key was created, moved, changed, rotated, or revoked while the gateway was running. */
         type: "key";
         /** What happened to the key. */
         change: "created" | "moved" | "updated" | "rotated" | "revoked";
-        /** Its id; no name, for that may be a person. */
+        /** ID of the key. The name is not reported, because it may identify a person. */
         key: string;
       }>
     | Readonly<{
-        /** An account of the store was made, changed, moved or ended, while the gateway ran. */
+        /**
+         * An account of the store was created, changed, moved, or closed while the gateway was
+         * running.
+         */
         type: "account";
         /** What happened to the account. */
         change: "created" | "moved" | "updated" | "closed";
-        /** Its id; no name. */
+        /** ID of the account. The name is not reported. */
         account: string;
       }>
     | Readonly<{
-        /** Once for all processes. False: the ledger takes no rows, and new calls are refused. True: it takes them again. */
+        /**
+         * The ledger became unavailable or available again. It is reported once for all processes.
+         * While the ledger is unavailable, new calls are rejected.
+         */
         type: "ledger";
         /** Whether the ledger accepts rows. */
         ok: boolean;
       }>
     | Readonly<{
-        /** A worker process has ended by itself; another one takes its place. */
+        /** A worker process exited unexpectedly. A new process replaces it. */
         type: "worker_exited";
-        /** Place of the worker, from 1. */
+        /** Number of the worker, from 1. */
         worker: number;
         /** Process ID of the worker that ended. */
         pid: number;
-        /** "SIGKILL", "exit code 1". */
+        /** Why the worker exited, such as "SIGKILL" or "exit code 1". */
         exitReason: string;
-        /** Calls that it had open, settled as estimated. */
+        /** Number of open calls of the worker, which were settled as estimated. */
         openCalls: number;
       }>
     | (Readonly<{
         /**
-         * A hook of a plugin has failed five times in a row, and is not asked for a while: `docs/plugins/failures.md` says what that
-         * means for each kind. Told once until it is released; each process has its own view, as of what rests.
+         * A hook failed 5 times in a row and is not called for some time. See
+         * `docs/plugins/failures.md` for the effect on each kind of plugin. It is reported once
+         * until the hook is released. Each process tracks hooks on its own, as it does for
+         * cooldowns.
          */
         type: "quarantined";
-        /** In a row, before. */
+        /** Number of consecutive failures. */
         failures: number;
       }> &
         QuarantinedHook)
     | Readonly<{
-        /** A hook that was in quarantine has done its work again. */
+        /** A hook that was in quarantine succeeded again. */
         type: "released";
-        /** "middleware.guard" */
+        /** Path of the plugin in gateway.yaml, such as "middleware.guard". */
         plugin: string;
         /** Name of the hook. */
         hook: string;
       }>
     | Readonly<{
-        /** This observer was too slow: so many records were not kept for it since the last such notice. */
+        /** This observer was too slow, so records for it were dropped. */
         type: "records_dropped";
-        /** Number of records that were dropped. */
+        /** Number of records that were dropped since the last such event. */
         records: number;
       }>
   );

@@ -1,43 +1,47 @@
-// How the gateway is at one moment, for plugins that show it.
+// Live stats of the gateway, for plugins that show them.
 import type { ErrorKind } from "../model/error.ts";
 import type { Opt } from "../model/values.ts";
 import type { StoreSize } from "./store/ledger-maintenance.ts";
 
 /**
- * All processes of the gateway together, as plain data. The host asks each of them and adds up; a process that has not answered
- * within a second is there with what it said last. What only counts up (`refusals`, `dropped`) never falls: what a process that
- * has ended counted stays in the sum.
+ * Live stats of all processes of the gateway together, as plain data. The host queries each process
+ * and sums the results. For a process that does not respond within 1 s, the last known values are
+ * used.
+ *
+ * Counters (`rejections`, `droppedRecords`) never decrease: the counts of a process that exited
+ * stay in the sum.
  */
 export interface GatewayStats {
-  /** Unix milliseconds. */
+  /** Time at which the stats were collected, in Unix milliseconds. */
   readonly at: number;
-  /** Of the program. */
+  /** Version of Tollgate. */
   readonly version: string;
-  /** The generation that answers now, and since when: Unix milliseconds. */
+  /**
+   * Number of the config generation in use, and the time since which it is used, in Unix
+   * milliseconds.
+   */
   readonly generation: { readonly number: number; readonly at: number };
-  /** What `/readyz` says, in every process. */
+  /** Health of the gateway, as `/readyz` reports it in every process. */
   readonly state: HealthState;
-  /** `answered` in time, of those that are `there`. */
+  /** Number of processes of the gateway, and number of processes that responded in time. */
   readonly processes: { readonly expected: number; readonly responded: number };
-  /** Each of them, as it said last; the primary is the first. */
+  /** Last known stats of each process. The primary process is the first. */
   readonly perProcess: readonly ProcessStats[];
-  /** Requests of clients under way. */
+  /** Number of active client requests. */
   readonly inFlight: number;
   /**
-   * Of them those that a frontend has, by its name in gateway.yaml: every one that is mounted, those with none too. A middleware that
-   * serves routes is there under its path. Not in it: health checks, and what no route has taken.
+   * Active requests by frontend, under the frontend's name in gateway.yaml. Every mounted frontend
+   * is listed, also with 0. A middleware that serves routes is listed under its path. Health checks
+   * and requests without a matching route are not counted.
    */
   readonly inFlightByFrontend: { readonly [frontend: string]: number };
-  /** What is tried last after a failure, 1,000 at most: those that rest longest. */
+  /** Targets in cooldown, up to 1,000: those with the longest remaining cooldown. */
   readonly cooldowns: readonly CooldownState[];
   /** Middleware in other processes that cannot be reached. */
   readonly unreachable: readonly UnreachablePluginStats[];
-  /** Connections to providers, an origin each. */
+  /** Connections to providers, one entry for each origin. */
   readonly pools: readonly PoolStats[];
-  /**
-   * `ok`: it accepts rows; `why` not, if it does not. `queue`: what waits for its batch. `commits`: how long the store took over each
-   * batch, until it was durable. `size`: absent where the store does not say it.
-   */
+  /** State of the ledger. */
   readonly ledger: {
     /** Whether the ledger accepts rows. */
     readonly ok: boolean;
@@ -50,43 +54,61 @@ export interface GatewayStats {
     /** Storage that the ledger uses. Unset if the store does not report it. */
     readonly size?: Opt<StoreSize>;
   };
-  /** Of a store that several gateways share. Absent: it belongs to this one, or has not said it in time. */
+  /**
+   * Gateways that share the store. Unset if the store belongs to this gateway alone, or did not
+   * report it in time.
+   */
   readonly fleet?: Opt<FleetStats>;
-  /** Certificates of the gateway's own listeners, and of the authorities that sign its clients'. Empty without TLS. */
+  /**
+   * Certificates of the gateway's own listeners, and of the authorities that sign client
+   * certificates. Empty without TLS.
+   */
   readonly certificates: readonly CertificateStats[];
-  /** The lists of models that providers are asked for, a line for each credential. */
+  /** Model lists that the gateway requests from providers, one entry for each credential. */
   readonly modelLists: readonly ModelListStats[];
   /**
-   * How late the event loop was, in milliseconds, of the process where it was latest, in the last 10 to 20 seconds. It is measured
-   * from the first reading on; that one says 0.
+   * Delay of the event loop in the last 10 to 20 s, in milliseconds, from the process with the
+   * longest delay. Measurement starts with the first reading, which reports 0.
    */
   readonly loopDelayMs: { readonly mean: number; readonly p99: number; readonly max: number };
-  /** Bytes, of all processes. */
+  /** Memory of all processes, in bytes. */
   readonly memory: { readonly rss: number; readonly heapUsed: number; readonly external: number };
   /**
-   * Requests that were turned away before a frontend or an `admit` hook saw them, by code, since the start: "unknown_path",
-   * "host_unknown", "too_many_in_flight", "http_malformed", "tls". Observers are told nothing else of them.
+   * Requests that were rejected before routing, so that no frontend or `admit` hook received them,
+   * by code, since the start: "unknown_path", "host_unknown", "too_many_in_flight",
+   * "http_malformed", "tls". `onRequests` does not report them.
    */
   readonly rejections: { readonly [code: string]: number };
-  /** Records that observers were too slow for, by their path in gateway.yaml, since the start. */
+  /**
+   * Records that were dropped because an observer was too slow, by the observer's path in
+   * gateway.yaml, since the start.
+   */
   readonly droppedRecords: { readonly [observer: string]: number };
 }
 
 /**
- * Whether requests should be sent to this gateway. starting: no port is open yet. ledger_unavailable: the ledger accepts no rows, so new calls are
- * refused. draining: it is about to stop. New states are added within api 1.
+ * Whether requests should be sent to this gateway. New states can be added within API version 1.
+ *
+ * - `starting`: no port is open yet.
+ * - `ready`: the gateway serves requests.
+ * - `ledger_unavailable`: the ledger accepts no rows, so new calls are rejected.
+ * - `draining`: the gateway is about to stop.
  */
 export type HealthState = "starting" | "ready" | "ledger_unavailable" | "draining";
 
-/** A provider's credential in cooldown, for one model or, where `model` is absent, for all. */
+/** A provider's credential in cooldown, for one model or, if `model` is unset, for all models. */
 export interface CooldownState {
   /**
-   * credential_rejected: the provider rejected it. retry_after: the provider sent `retry-after`. open: the circuit breaker is open, for all clients or
-   * for those whose requests failed; half_open: one request probes. recovering: it works, and gets little more than before it failed.
-   * New states are added within api 1.
+   * State of the credential. New states can be added within API version 1.
+   *
+   * - `credential_rejected`: the provider rejected the credential.
+   * - `retry_after`: the provider sent `retry-after`.
+   * - `open`: the circuit breaker is open, for all clients or for those whose requests failed.
+   * - `half_open`: one request probes.
+   * - `recovering`: calls succeed, and the target gets little more traffic than before the failure.
    */
   readonly state: "credential_rejected" | "retry_after" | "open" | "half_open" | "recovering";
-  /** The kind of the failure. */
+  /** Kind of the failure that caused the cooldown. */
   readonly reason: ErrorKind;
   /** Name of the provider in gateway.yaml. */
   readonly provider: string;
@@ -94,24 +116,28 @@ export interface CooldownState {
   readonly credential: string;
   /** The provider's name of the model. Unset: all models of the credential. */
   readonly model?: Opt<string>;
-  /** Unix milliseconds. */
+  /** End of the cooldown, in Unix milliseconds. */
   readonly until: number;
   /**
-   * Whether requests are refused until then, because the provider said that the account's limit is used up. Otherwise the cooldown
-   * only orders candidates: requests are still sent where no other candidate is left.
+   * Whether requests are rejected until the cooldown ends, because the provider reported that the
+   * account's limit is used up. Otherwise the cooldown only orders candidates: requests are still
+   * sent if no other candidate is left.
    */
   readonly rejectsRequests?: Opt<boolean>;
-  /** The keys whose requests alone are affected. Absent: the requests of all keys. */
+  /** Keys whose requests are affected. If unset, the requests of all keys are affected. */
   readonly keys?: Opt<readonly string[]>;
-  /** The share of the newest calls that succeeded, 0 to 1. Of candidates in cooldown, the one with more is called first. */
+  /**
+   * Share of the newest calls that succeeded, 0 to 1. Of the candidates in cooldown, the one with
+   * the highest share is called first.
+   */
   readonly score?: Opt<number>;
 }
 
-/** A middleware in another process that has ended, restarts, or does not answer. */
+/** A middleware in another process that exited, is restarting, or does not respond. */
 export interface UnreachablePluginStats {
   /** Path of the plugin in gateway.yaml: "middleware.guard". */
   readonly plugin: string;
-  /** Unix milliseconds: when the first process of the gateway lost its connection. */
+  /** Time at which the first process of the gateway lost its connection, in Unix milliseconds. */
   readonly since: number;
   /** What happens to requests that pass through it: rejected with an error, or continued without it (`on_error: continue`). */
   readonly requests: "rejected" | "continued";
@@ -133,7 +159,7 @@ export interface PoolStats {
   readonly queued: number;
 }
 
-/** Gateways that share a store: how many are in which state, and how this one stands. */
+/** Number of gateways that share a store, by state, and the state of this gateway. */
 export interface FleetStats {
   /** Number of gateways that are running. */
   readonly live: number;
@@ -141,47 +167,53 @@ export interface FleetStats {
   readonly left: number;
   /** Number of gateways whose lease expired. */
   readonly dead: number;
-  /** How far this gateway's clock is ahead of the store's. */
+  /** How far this gateway's clock is ahead of the store's clock, in milliseconds. */
   readonly clockAheadMs?: Opt<number>;
-  /** For how long this gateway has missed changes of keys or accounts. */
+  /** How long this gateway has been missing changes of keys or accounts, in milliseconds. */
   readonly syncLagMs?: Opt<number>;
 }
 
-/** How long something took, since the start. `upTo`: how many took at most so long; what took longer is in `count` alone. */
+/** Histogram of a duration since the start. */
 export interface DurationHistogram {
   /** Number of measurements. */
   readonly count: number;
   /** Sum of all durations, in milliseconds. */
   readonly sumMs: number;
-  /** Cumulative histogram: the number of measurements of at most `ms` milliseconds. */
+  /**
+   * Number of measurements of at most `ms` milliseconds, cumulative. Longer measurements are only
+   * in `count`.
+   */
   readonly buckets: readonly { readonly ms: number; readonly count: number }[];
 }
 
-/** A provider's live list of models, by one credential. */
+/** The model list that a provider reports for one credential. */
 export interface ModelListStats {
   /** Name of the provider in gateway.yaml. */
   readonly provider: string;
   /** Name of the credential. */
   readonly credential: string;
-  /** Unix milliseconds, when the provider last said so. Absent: never. */
+  /** Time of the last successful refresh, in Unix milliseconds. Unset if there was none. */
   readonly lastSuccessAt?: Opt<number>;
   /** Number of failed refreshes since the last successful one. */
   readonly failures: number;
 }
 
-/** A file of certificates. */
+/** A certificate file. */
 export interface CertificateStats {
-  /** The key of gateway.yaml: "listen.tls", "listen[1].tls", "listen.tls.client_certificates", "admin.tls". */
+  /**
+   * Key in gateway.yaml: "listen.tls", "listen[1].tls", "listen.tls.client_certificates", or
+   * "admin.tls".
+   */
   readonly listener: string;
-  /** Unix milliseconds: when the first certificate in the file expires. */
+  /** Time at which the first certificate in the file expires, in Unix milliseconds. */
   readonly expiresAt: number;
 }
 
-/** One process. Bytes, and seconds since its start. */
+/** Stats of one process. */
 export interface ProcessStats {
   /** Process ID. */
   readonly pid: number;
-  /** Unix milliseconds. */
+  /** Time at which the process started, in Unix milliseconds. */
   readonly startedAt: number;
   /** CPU time since the start, in seconds. */
   readonly cpu: { readonly user: number; readonly system: number };
@@ -196,17 +228,17 @@ export interface ProcessStats {
     /** Memory of C++ objects that JavaScript objects refer to. */
     readonly external: number;
   };
-  /** As in `Readings`, of this one alone. */
+  /** Delay of the event loop of this process, as in `GatewayStats`. */
   readonly loopDelayMs: GatewayStats["loopDelayMs"];
-  /** What collections of garbage took, by their kind, from the first reading on. */
+  /** Garbage collections by type, counted from the first reading on. */
   readonly gc: {
     readonly [kind in "minor" | "major" | "incremental" | "weakcb"]: {
       /** Number of collections. */
       readonly count: number;
-      /** Total duration of the collections. */
+      /** Total duration of the collections, in seconds. */
       readonly seconds: number;
     };
   };
-  /** Absent where the system does not say it. */
+  /** Number of open file descriptors. Unset if the operating system does not report it. */
   readonly openFiles?: Opt<number>;
 }

@@ -1,5 +1,6 @@
-// tollgate/plugin: the public contract, api 1. The only module, with tollgate/protocols/*, that a plugin imports.
-// May import: the model floor. May not: anything above. A change here is a change for every published plugin.
+// tollgate/plugin: the public plugin contract, API version 1. Plugins import only this module and
+// tollgate/protocols/*. It may import the model layer and nothing above it. A change here affects
+// every published plugin.
 export * from "../model/values.ts";
 export * from "../model/error.ts";
 export * from "../model/usage.ts";

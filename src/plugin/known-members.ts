@@ -1,5 +1,6 @@
-// What each part of a plugin may have, by name. The contract's types say which: a name too many or too few here does not
-// compile. A member whose name is none of them would never be called, and no type says so to an author who writes JavaScript.
+// Names of the members that each part of a plugin can have. The types of the contract determine the
+// lists: a missing or extra name does not compile. A member with an unknown name would never be
+// called, and plugins in JavaScript get no type error for it.
 import { nearest } from "../lib/text.ts";
 import type {
   Frontend,
@@ -30,7 +31,7 @@ const PLUGIN_MEMBERS = {
   setup: true,
 } as const;
 
-/** Of a definition's `needs`. */
+/** Members of a definition's `needs`. */
 export const NEEDS_MEMBERS = {
   origins: true,
   metadata: true,
@@ -38,7 +39,7 @@ export const NEEDS_MEMBERS = {
   files: true,
 } as const satisfies MemberTable<Needs<never>>;
 
-/** Of a definition, by kind. */
+/** Members of a definition, by kind of plugin. */
 export const DEFINITION_MEMBERS = {
   provider: {
     ...PLUGIN_MEMBERS,
@@ -61,7 +62,7 @@ export const DEFINITION_MEMBERS = {
 
 const COMMANDS_MEMBERS = { commands: true } as const satisfies MemberTable<Commands>;
 
-/** Of what `setup` gives, by kind. */
+/** Members of the object that `setup` returns, by kind of plugin. */
 export const SETUP_RESULT_MEMBERS = {
   provider: { ...COMMANDS_MEMBERS, endpoints: true, listModels: true, checkReady: true },
   frontend: {
@@ -161,15 +162,16 @@ const ROUTE_MEMBERS = {
   MemberTable<Extract<HandlerRoute, { body: "bytes" }>> &
   MemberTable<RouteAddress>;
 
-/** A member that nothing calls, and the one that was probably meant. */
+/** A member that nothing calls, and the name that was probably meant. */
 export interface UnknownMember {
   readonly name: string;
   readonly suggestion: string | undefined;
 }
 
 /**
- * The first member that is none of `names`. `all`: any such member counts. Otherwise only a slip of the finger does: an
- * older gateway meets members that a newer contract has added, and a class has methods of its own.
+ * Returns the first member that is not in `names`. With `all`, any such member is returned.
+ * Otherwise only a probable typo is returned, because a plugin for a newer contract may have
+ * members that this gateway does not know, and a class has methods of its own.
  */
 export function findUnknownMember(
   part: object,
@@ -186,7 +188,10 @@ export function findUnknownMember(
   return undefined;
 }
 
-/** Own members, and methods of its class. Names with a ~ are a host's own marks. */
+/**
+ * Lists the own members of an object, and the methods of its class. Names that start with ~ are
+ * marks of the host.
+ */
 function* listMembers(part: object): Generator<readonly [name: string, own: boolean]> {
   for (const name of Object.keys(part)) if (!name.startsWith("~")) yield [name, true];
   for (
@@ -198,7 +203,11 @@ function* listMembers(part: object): Generator<readonly [name: string, own: bool
       if (name !== "constructor" && !/^[#_~]/.test(name)) yield [name, false];
 }
 
-/** Of what a setup gave: which part has a member that nothing calls. A hook that is not called protects nothing, so any counts. */
+/**
+ * Returns an unknown member in the object that `setup` returned, with the part that contains it.
+ * For middleware, every unknown member is an error, because a hook that is never called protects
+ * nothing.
+ */
 export function findUnknownSetupMember(
   kind: keyof typeof SETUP_RESULT_MEMBERS,
   made: object,

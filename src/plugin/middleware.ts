@@ -18,7 +18,10 @@ import type { Plugin, Setup } from "./plugin.ts";
 import type { NoOptions, ObjectSchema } from "./schema.ts";
 import type { Limit } from "./store/limit.ts";
 
-/** How several middlewares combine; their order is gateway.yaml's. All fail closed, except settle. */
+/**
+ * How the hooks of several middleware are combined, in the order of gateway.yaml. All hooks fail
+ * closed by default, except `settle`.
+ */
 export const HOOK_COMBINATIONS = {
   admit: "each",
   edit: "reduce",
@@ -33,90 +36,123 @@ export const HOOK_COMBINATIONS = {
   settle: "observe",
 } as const satisfies { [H in keyof Required<Hooks>]: string };
 
-/** A middleware's definition: a bag of hooks, mounted under `middleware:` in the order in which they run. */
+/**
+ * Definition of a middleware: a set of hooks, mounted under `middleware:` in the order in which
+ * they run.
+ */
 export interface MiddlewareDef<O extends ObjectSchema = NoOptions> extends Plugin<O> {
-  /** Where it sends what people wrote. Under ZDR the host refuses what this cannot vouch for. */
+  /**
+   * Where the middleware sends text of prompts and responses. For ZDR requests, the host rejects a
+   * middleware whose data policy does not guarantee zero data retention.
+   */
   sends: "nowhere" | DataPolicy;
   /** Creates the hooks for one entry under `middleware:`. */
   setup: Setup<O, Hooks & MiddlewareRoutes>;
 }
 
-/** What a middleware's `setup` may give beside its hooks. */
+/** Routes that a middleware's `setup` can return in addition to its hooks. */
 export interface MiddlewareRoutes {
   /**
-   * Answered by the middleware itself, by what its hooks have left in the same `setup`. With several processes each has its own
-   * copy: `ctx.peers` asks the others. A route with `listener: "public"` is asked as `middleware.<name>`, the name that a key's
-   * `frontends` may say.
+   * Routes that the middleware handles itself, with the state that its hooks keep in the same
+   * `setup`. With several processes, each process has its own state. Use `ctx.createPeerQuery` to
+   * query the others. In a key's `frontends`, a route with `listener: "public"` is named
+   * `middleware.<name>`.
    */
   routes?: readonly PluginRoute[];
 }
 
 /**
- * The points at which a middleware takes part. A request meets them from top to bottom. Objects that a hook is handed are
- * read-only.
+ * The hooks of a middleware. A request passes them from top to bottom. Objects that a hook receives
+ * are read-only.
  *
- * A throw with `fail()` is the hook's word: it ends the request with that fault, in the client's own protocol. Any other throw
- * is a failure: a 500 that names the plugin, and the log has the rest. So is what `ctx.fetch` throws and the hook does not catch. A
- * hook that is waited for and takes longer than `timeout` in gateway.yaml (30 s if absent) has failed too: a 503. What it
- * does after that is not looked at. So has a hook that is not waited for and gives a promise, and one that gives what cannot be
- * used: a 500. One that fails five times in a row is not asked for a while, and what would need it is refused with a 503.
+ * A fault from `fail()` is the hook's decision: it ends the request with that fault, in the
+ * client's own protocol. Any other throw is a failure: a 500 that names the plugin, with the
+ * details in the log. An uncaught error of `ctx.fetch` is a failure too.
  *
- * With `on_error: continue` in gateway.yaml the request goes on after a failure of `edit`, `rewrite`, `inspect`, `route`, `attempt` or
- * `watch` as if that hook were not there, and the log has a warning. The others fail closed whatever is written: an identity,
- * a limit or the bytes themselves depend on them. A failure of `settle` is always logged and nothing more.
+ * An asynchronous hook that takes longer than `timeout` in gateway.yaml (default: 30 s) also fails,
+ * with a 503. Its later result is ignored. A synchronous hook that returns a promise fails with a
+ * 500, and so does a hook that returns an unusable value.
+ *
+ * A hook that fails 5 times in a row is not called for some time. Requests that need it are
+ * rejected with a 503.
+ *
+ * With `on_error: continue` in gateway.yaml, the request continues after a failure of `edit`,
+ * `rewrite`, `inspect`, `route`, `attempt`, or `watch` as if that hook did not exist, and a warning
+ * is logged. The other hooks always fail closed, because an identity, a limit, or the response
+ * bytes depend on them. A failure of `settle` is only logged.
  */
 export interface Hooks {
   /**
-   * On the head, before a byte of the body is read; one hook after the other, each waited for. `credential` is the client's secret
-   * as the frontend found it, and no other hook sees it. It identifies the client, tightens privacy, or refuses. Called for
-   * served routes too, unless they are open.
+   * Called with the request head, before any byte of the body is read. The hooks run one after the
+   * other, and each is awaited. `credential` is the client's secret, as the frontend found it. No
+   * other hook receives it.
+   *
+   * The hook identifies the client, raises privacy, or rejects the request. It is also called for
+   * routes that plugins serve, unless they allow unauthenticated requests.
    */
   admit?(x: RequestHead, credential: string | undefined): void | Promise<void>;
   /**
-   * Once, when the body has been read: top-level fields that stand in for the client's own from here on, in the protocol that the
-   * client speaks (`x.protocol`); `undefined` as a value takes a field away. Later hooks, survey, decoding and what is sent see
-   * these, and the lanes stay open: on passthrough mode the rest of the client's bytes leaves as it came. `model` and `stream` are
-   * read before it, and not its to give. A body that the protocol's schema refuses is a failure of the hook.
+   * Called once, after the body was read. Returns top-level fields that replace the client's fields
+   * from here on, in the protocol that the client speaks (`x.protocol`). The value `undefined`
+   * removes a field.
+   *
+   * Later hooks, request analysis, decoding, and the outgoing request use these fields. Passthrough
+   * mode stays possible: the rest of the client's bytes is forwarded unchanged. `model` and
+   * `stream` are read earlier and cannot be edited. If the edited body does not match the
+   * protocol's schema, the hook fails.
    */
   edit?(x: Exchange): Opt<Body> | Promise<Opt<Body>>;
   /**
-   * Once, before routing; each gets what the one before gave, and is waited for. What comes out is what providers are asked.
-   * Its presence closes passthrough mode.
+   * Called once, before routing. Each hook receives the result of the previous one and is awaited.
+   * The final result is the request that is sent to providers. A middleware with this hook forces
+   * translation.
    */
   rewrite?(request: ModelRequest, x: Exchange): ModelRequest | Promise<ModelRequest>;
   /**
-   * Once, after every `rewrite` and before routing: the request as a provider will be asked, in the form of no protocol. What no
-   * protocol knows of the client's words stands in its `rest`. It may refuse, and note what it found with `x.label`. It changes
-   * nothing, so passthrough mode stays open. Not called for what is only found again by its id. A request that cannot be read
-   * in this form is refused.
+   * Called once, after every `rewrite` and before routing, with the request in the common form, as
+   * it will be sent to a provider. Fields of the client's protocol that the common form does not
+   * know are in its `rest`.
+   *
+   * The hook can reject the request, and note findings with `x.addLabel`. It changes nothing, so
+   * passthrough mode stays possible. It is not called for requests that refer to stored content
+   * only by its ID. A request that cannot be decoded into the common form is rejected.
    */
   inspect?(request: ModelRequest, x: Exchange): void | Promise<void>;
   /**
-   * Fewer, in another order, or excluded with a reason. They come in the order in which they would be tried (`pick` and the
-   * weights of credentials have had their say), and what the hook makes of it stays, but for this: those that rest are tried
-   * last. A candidate that was not in the list is passed over.
+   * Called with the candidates. Returns fewer of them, in another order, or excluded with a reason.
+   * The candidates are in the order in which they would be tried, after `pick` and the credentials'
+   * weights were applied. The order that the hook returns is kept, except that candidates in
+   * cooldown are tried last. A candidate that was not in the list is ignored.
    */
   route?(list: readonly Candidate[], x: Exchange): RouteResult | Promise<RouteResult>;
   /**
-   * Before each call is sent, for token counts and by-id operations too. It says which limits the call counts against and how
-   * much is held. All of them and the reserve row are one atomic store call; a limit that is full is a 429.
+   * Called before each call is sent, also for token counts and operations by ID. Returns the limits
+   * that the call counts against, and the type of reservation. All limits and the reserve row are
+   * one atomic store command. If a limit is exhausted, the call is rejected with a 429.
    */
   charge?(call: Call): Charge | undefined;
   /**
-   * For each request that leaves, on both lanes and for a native endpoint's own fetches: the last word on it, but for the
-   * credential and a trace that the operator hands on. It edits `out`. A field of an account, or of state that is not the client's, is refused after it all the same.
+   * Called for each outgoing request, in passthrough and translated mode, and for each fetch of a
+   * native endpoint. The hook edits `out`. Only the credential and a trace that the operator
+   * forwards are added after it. The check for account fields and for state that does not belong to
+   * the client still runs after the hook.
    */
   prepare?(out: Outgoing, call: Call): Sync;
   /**
-   * Around each call. `next()` at most once: the host owns retries. It reserves and asks the provider, and its time does not
-   * count as the hook's; after it, upstream's head is here and no content has left. A hook that answers without it asks no
-   * provider: with what was recorded, or with an answer of its own.
+   * Wraps each call. `next()` reserves budget and calls the provider. Call it at most once, because
+   * the host owns retries. Its time does not count toward the hook's timeout. When it resolves, the
+   * provider's headers have arrived and no content has been sent to the client.
+   *
+   * If the hook does not call `next()`, no provider is called. It then returns a recorded response
+   * or a response of its own.
    */
   attempt?(call: Call, next: () => Promise<UpstreamResponse>): Promise<AttemptResult>;
   /**
-   * Made once per call. It may pass events on later, or `stop()`; the answer ends when finish comes out, and with a 503 when the
-   * provider has ended and finish has not come out within `timeout`. What the provider made is billed in any case.
-   * Its presence closes passthrough mode.
+   * Called once per call, and returns a stage that receives each event of the response. The stage
+   * can delay events, or call `stop()`. The response ends when the stage emits `finish`. If the
+   * provider has finished and the stage has not emitted `finish` within `timeout`, the response
+   * ends with a 503. Everything that the provider produced is billed. A middleware with this hook
+   * forces translation.
    */
   event?(
     call: Call,
@@ -124,34 +160,46 @@ export interface Hooks {
     stop: (fault: Fault) => void,
   ): (event: ModelEvent) => Sync;
   /**
-   * Made once per call. It is shown each event of the answer, in its place among the `event` stages, and changes none of
-   * them, so passthrough mode stays open: there the answer is decoded beside the bytes, and bytes pass after the events in
-   * them were shown. Of an event that comes in several lines, those before the last may have left. Of several answers at once
-   * it could be shown one: `n` above 1 is refused where a watcher looks. What the protocol's codec does not know passes unseen
-   * on passthrough mode; an `event` hook closes that lane, and lets nothing pass that it was not handed.
+   * Called once per call, and returns a function that receives each event of the response, at its
+   * position among the `event` stages. It cannot change events, so passthrough mode stays possible.
+   * In passthrough mode the response is decoded in parallel, and bytes are sent after their events
+   * were shown. If an event spans several lines, lines before the last one may already have been
+   * sent.
    *
-   * Nothing waits for it. `stop()` ends the answer, at once or from a promise of its own: before the first content as a
-   * refusal, after it in the protocol's own error, and after the finish not at all. What was made so far is billed. A throw
-   * ends the answer in the same way, or with `on_error: continue` ends the watching.
+   * Only one of several choices could be shown, so a request with `n` above 1 is rejected if a
+   * middleware has this hook. In passthrough mode, content that the protocol's codec does not know
+   * passes unseen. An `event` hook disables passthrough mode and receives everything that is sent.
+   *
+   * Events are not delayed for the function. `stop()` ends the response, immediately or later from
+   * a promise. Before the first content the client receives a refusal, after it the protocol's own
+   * error, and after the finish `stop()` has no effect. Content produced so far is billed. A throw
+   * ends the response in the same way. With `on_error: continue` it only ends the watching.
    */
   watch?(call: Call, stop: (fault: Fault) => void): (event: ModelEvent) => Sync;
   /**
-   * Exactly once for each request that reached a frontend, refused ones too, when its answer is over and billed; in reverse order,
-   * each waited for. It changes nothing any more. A throw is logged.
+   * Called exactly once for each request that reached a frontend, also if it was rejected, when its
+   * response has ended and is billed. The hooks run in reverse order, and each is awaited. The hook
+   * cannot change the request or response. A throw is logged.
    */
   settle?(x: RequestHead & Partial<Exchange>, outcome: Outcome): void | Promise<void>;
 }
 
-/** What an `attempt` hook answers: what `next()` gave it, a recording, or an answer of its own. */
+/**
+ * Result of an `attempt` hook: the result of `next()`, a recorded response, or a response that the
+ * hook created.
+ */
 export type AttemptResult = UpstreamResponse | RecordedResponse | SyntheticResponse;
 
 /**
- * What a `route` hook answers: the candidates that stay, in the order to try them, and those it leaves out with a
- * reason.
+ * Result of a `route` hook: the remaining candidates in the order to try them, and the excluded
+ * candidates with a reason.
  */
 export type RouteResult = readonly (Candidate | Exclusion)[];
 
-/** Told to the client when nothing is left, and to `explain`. */
+/**
+ * A candidate that a `route` hook excluded. The reason is shown to the client if no candidate is
+ * left, and by `tollgate explain`.
+ */
 export interface Exclusion {
   /** Candidate that is left out. */
   candidate: Candidate;
@@ -164,14 +212,14 @@ export interface Exclusion {
 }
 
 /**
- * What one middleware wants held against a call. The host merges all of them, adds the limits of the key and of its
- * accounts, and asks the store once.
+ * Reservation that one middleware requests for a call. The host merges the charges of all
+ * middleware, adds the limits of the key and its accounts, and sends one command to the store.
  */
 export interface Charge {
   /** Limits that the call counts against, besides those of the key and its accounts. */
   limits?: Opt<readonly Limit[]>;
   /** Labels for the ledger rows of the call. */
   labels?: Opt<HeadersOut>;
-  /** hard: the host caps the output. */
+  /** Type of the reservation. With `hard`, the host caps the output. */
   hold?: Opt<"hard" | "expected" | "soft">;
 }

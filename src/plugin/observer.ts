@@ -1,5 +1,6 @@
-// The fifth kind of plugin: it is told what happened, and changes nothing. Metrics, an access log, traces and alerts are
-// observers. Everything that it is handed is plain data: it may be kept, written as JSON or sent to another process.
+// Observers receive records of requests, events, and charges, and change nothing. Metrics, access
+// logs, traces, and alerts are observers. All data is plain: it can be kept, serialized as JSON, or
+// sent to another process.
 import type { ErrorKind } from "../model/error.ts";
 import type { FinishReason } from "../model/event.ts";
 import type { DataPolicy, ForwardingMode, Privacy } from "../model/facts.ts";
@@ -15,82 +16,98 @@ import type { NoOptions, ObjectSchema } from "./schema.ts";
 import type { LimitState } from "./store/limit.ts";
 import type { Reserve, Settle } from "./store/store.ts";
 
-/** What `defineObserver` takes; mounted under `observers:` in gateway.yaml. */
+/**
+ * Definition of an observer, as `defineObserver` takes it. Mounted under `observers:` in
+ * gateway.yaml.
+ */
 export interface ObserverDef<O extends ObjectSchema = NoOptions> extends Plugin<O> {
   /**
-   * Where it sends what it is told. An observer that sends it anywhere gets records of private requests (`Service-ZDR`)
-   * without labels, for a label may be a person.
+   * Where the observer sends its records. If it sends them anywhere, it receives records of private
+   * requests (`Service-ZDR`) without labels, because a label may identify a person.
    */
   sends: "nowhere" | DataPolicy;
   /**
-   * Called once for each generation, in the primary process alone, before that generation answers any client. A throw, or
-   * more than 10 s, refuses the config. What is counted goes into `ctx.shared`, which outlives a reload.
+   * Creates the observer. Called once per config generation, in the primary process only, before
+   * the generation serves clients. If it throws or takes longer than 10 s, the config is rejected.
+   * Keep counters in `ctx.shared`, which outlives a reload.
    */
   setup: Setup<O, Observer>;
 }
 
-/** What an observer's `setup` gives. All members may be absent. */
+/** An observer that `setup` returns. All members are optional. */
 export interface Observer {
   /**
-   * How much of a client's address its records have: nothing, the network that it is in (/24 of IPv4, /48 of IPv6), or all of it.
-   * Read once, after `setup`. Absent: "none". An observer that sends what it is told elsewhere may not say "full": the config is
-   * refused.
+   * How much of a client's address is in the records: nothing, its network (/24 for IPv4, /48 for
+   * IPv6), or the full address. It is read once, after `setup`. Default: "none". If an observer
+   * that sends its records elsewhere sets "full", the config is rejected.
    */
   clientAddress?: "none" | "prefix" | "full";
   /**
-   * What was asked and answered: every request that reached a frontend, refused ones too, once, when its last byte has
-   * left and its bill is settled. In the order of each process, those of several processes mixed.
+   * Called with the records of finished requests. Every request that reached a frontend is reported
+   * once, also if it was rejected, when its last byte was sent and it was settled. Records of one
+   * process are in order. Records of several processes are interleaved.
    *
-   * Called by the primary process, also for what its workers served, within a fifth of a second, with 1 to 256 records.
-   * One call at a time: the next waits for the promise of the one before. Nothing else waits for it: no request, no
-   * reload, no other observer. While it is busy at most 10,000 records are kept for it; what is beyond that is lost,
-   * counted, and told by a `dropped` notice.
+   * The primary process calls it, also for requests that its workers served, within 200 ms and with
+   * 1 to 256 records. The next call waits for the promise of the previous one. No request, reload,
+   * or other observer waits for it. While it is busy, up to 10,000 records are queued. Further
+   * records are dropped, counted, and reported by a `records_dropped` event.
    *
-   * It may do anything but change what it is handed. If it throws, rejects or takes longer than 30 s, these records are gone for
-   * it, the error is in the log, and the next batch comes all the same. After five failures in a row it is told nothing for 5 s,
-   * for twice as long each time it fails again, up to a minute. At the end of the gateway or of its generation it gets what is left,
-   * and has 5 s. What a killed worker had not handed on, a fifth of a second at most, is lost; bills go their own way.
+   * If it throws, rejects, or takes longer than 30 s, the batch is lost for this observer, the
+   * error is logged, and the next batch follows. After 5 failures in a row, the observer receives
+   * nothing for 5 s. The pause doubles with each further failure, up to 60 s. When the gateway or
+   * the generation ends, it receives the remaining records and has 5 s. Records that a killed
+   * worker had not sent yet, up to 200 ms of them, are lost. Billing is not affected.
    */
   onRequests?(batch: readonly RequestRecord[]): void | Promise<void>;
   /**
-   * What was turned away at the door, so that no frontend saw it and `seen` does not tell of it: a path that is not there, a Host
-   * that is not ours, a head that is no HTTP, one request too many on a connection. Each once. Under the rules of `seen`: many at a
-   * time, in the primary process, nothing waits for it, and a throw is logged.
+   * Called with requests that were rejected before routing, so that no frontend received them and
+   * `onRequests` does not report them: unknown path, unknown Host, invalid HTTP, or too many
+   * requests on a connection. Each is reported once. The rules of `onRequests` apply: records come
+   * in batches in the primary process, nothing waits for the call, and a throw is logged.
    */
   onRejected?(batch: readonly RejectedRequest[]): void | Promise<void>;
   /**
-   * What the gateway tells of itself, as it happens, one at a time, in the primary process. Under the rules of `seen`: it
-   * changes nothing, nothing waits for it, and a throw is logged.
+   * Called with each event that the gateway reports about itself, one at a time, in the primary
+   * process. The rules of `onRequests` apply: it changes nothing, nothing waits for the call, and a
+   * throw is logged.
    */
   onEvent?(notice: GatewayEvent): void | Promise<void>;
   /**
-   * What has become durable in the ledger through this gateway, with 1 to 256 lines, within a fifth of a second: every settled call
-   * and every correction, once, in the order in which they were written. The sum of its costs is the ledger's, to the nano-dollar:
-   * also of calls whose process was killed, which no record tells of. What a start finds open and recovers is not in it.
+   * Called with the charges that became durable in the ledger through this gateway, within 200 ms
+   * and with 1 to 256 records. Every settled call and every correction is reported once, in the
+   * order in which it was written. The sum of the costs equals the ledger's sum, to the
+   * nano-dollar, including calls whose process was killed and that have no request record. Calls
+   * that a start finds open and recovers are not included.
    *
-   * Called by the primary process, under the rules of `seen`: nothing waits for it, a throw is logged and these lines are gone for
-   * it, and beyond 10,000 that wait they are lost and told by a `dropped` notice.
+   * The primary process calls it, and the rules of `onRequests` apply: nothing waits for the call,
+   * and if it throws, the error is logged and the batch is lost for this observer. If more than
+   * 10,000 records are queued, further records are dropped and reported by a `records_dropped`
+   * event.
    */
   onCharges?(lines: readonly ChargeRecord[]): void | Promise<void>;
   /**
-   * Called once, when its generation ends, after all that it is told: what it has kept back for a larger batch goes now. It
-   * has what is left of the 5 s, `ctx.fetch` still asks, and a throw is logged. After it the observer is told nothing more.
+   * Called once when its generation ends, after all records were delivered. Send records that were
+   * kept for a larger batch now. The call has the rest of the 5 s, `ctx.fetch` still works, and a
+   * throw is logged. After it, the observer receives nothing.
    */
   flush?(): void | Promise<void>;
   /**
-   * Served on the admin listener, where gateway.yaml has one, for as long as the generation lives: what was counted, for a
-   * program that fetches it. They stand in the process that `seen` is called in.
+   * Routes that the observer serves on the admin listener, if gateway.yaml has one, while the
+   * generation is active. Use them to expose counters to a program that scrapes them. They run in
+   * the process that calls `onRequests`.
    */
   routes?: readonly ObserverRoute[];
 }
 
 /**
- * How a request ended, in one word, the same for all observers.
+ * How a request ended, in one word that is the same for all observers.
  *
- * ok: it was answered. client_error: what was asked is at fault, whether the gateway or a provider said so. refused: the gateway
- * said no: no valid key, a permission, a limit, privacy. upstream_error: no provider answered, or one broke off. error: the
- * gateway itself: a failing hook, a ledger that cannot be written, no room. canceled: the client went away, or the time that it
- * had set was over.
+ * - `ok`: the request was answered.
+ * - `client_error`: the request is invalid, according to the gateway or a provider.
+ * - `refused`: the gateway rejected it because of a key, a permission, a limit, or privacy.
+ * - `upstream_error`: no provider answered, or a response was truncated.
+ * - `error`: the gateway failed: a failing hook, a ledger that cannot be written, or no capacity.
+ * - `canceled`: the client disconnected, or the deadline that it had set expired.
  */
 export type RequestOutcome =
   | "ok"
@@ -101,116 +118,152 @@ export type RequestOutcome =
   | "canceled";
 
 /**
- * One request, when it is over. No word of a prompt, an answer or an error's message is in it. `clientRequestId`, `model` and
- * `labels` are the client's own text: what writes them into a line or a page must not let them end it.
+ * Record of one finished request. It contains no text of prompts, responses, or error messages.
+ * `clientRequestId`, `model`, and `labels` are text that the client controls. Escape them before
+ * you write them to a log line or a page.
  */
 export type RequestRecord = Readonly<{
-  /** Unix milliseconds, when it was over. */
+  /** Time at which the request ended, in Unix milliseconds. */
   at: number;
-  /** The `x-request-id` of the answer. */
+  /** ID of the request: the `x-request-id` of the response. */
   id: string;
   /**
-   * The client's own `x-request-id`, if it sent one of at most 128 printable characters of ASCII without spaces. Not told, for a
-   * private request, to an observer that sends it elsewhere.
+   * The client's own `x-request-id`, if it sent one of at most 128 printable ASCII characters
+   * without spaces. Not set for private requests if the observer sends its records elsewhere.
    */
   clientRequestId?: Opt<string>;
-  /** The process that served it: 0, or a worker's place from 1 on. One that takes over a place has its number. */
+  /**
+   * Process that served the request: 0, or a worker's number from 1. A process that replaces a
+   * worker has the same number.
+   */
   worker: number;
-  /** The config that it was answered by. */
+  /** Number of the config generation that served the request. */
   generation: number;
   /** How the request ended. */
   outcome: RequestOutcome;
-  /** The name of its frontend in gateway.yaml. */
+  /** Name of the frontend in gateway.yaml. */
   frontend: string;
-  /** The frontend's protocol; "" where it has none. */
+  /** ID of the frontend's protocol. Empty if it has none. */
   protocol: string;
   /** Model type that the route is for. */
   operation: Operation;
   /** Operation: generate, count, or relay. */
   actionType: ActionType;
-  /** The operation within its protocol: "generate", "count". */
+  /** Name of the operation within its protocol, such as "generate" or "count". */
   action: string;
   /** HTTP method. */
   method: string;
-  /** The path of its route, as its plugin declares it: "/v1/models/:id". */
+  /** Path pattern of the route, as its plugin declares it, such as "/v1/models/:id". */
   route: string;
-  /** As the client wrote it; "" when the request was refused before its body was read. */
+  /**
+   * Model name, as the client wrote it. Empty if the request was rejected before its body was read.
+   */
   model: string;
-  /** The name or pattern under `models:` in gateway.yaml that it led to. Undefined: it led to none. */
+  /**
+   * Name or pattern under `models:` in gateway.yaml that the model name matched. Undefined if it
+   * matched none.
+   */
   alias?: Opt<string>;
-  /** The id of the model that answered, "openai/gpt-6". Undefined: no provider's did. */
+  /** ID of the model that answered, such as "openai/gpt-6". Undefined if no provider answered. */
   served?: Opt<string>;
-  /** It goes on from what a provider keeps, so it could go to that provider alone. */
+  /**
+   * Whether the request continues from content that a provider stores, so that only that provider
+   * could serve it.
+   */
   isPinned: boolean;
-  /** Hooks that did more than let it pass, and what they were waited for; 32 at most. Undefined: none did. */
+  /**
+   * Hooks that did more than let the request pass, and their durations; up to 32. Undefined if
+   * there are none.
+   */
   hooks?: Opt<readonly RequestRecordHook[]>;
-  /** Candidates that were left out, or tried after the others, and why; 32 at most. Undefined: there were none. */
+  /**
+   * Candidates that were excluded or tried after the others, and why; up to 32. Undefined if there
+   * are none.
+   */
   skippedCandidates?: Opt<readonly RequestRecordSkippedCandidate[]>;
   /** Whether the client requested a stream. */
   stream: boolean;
-  /** null: no provider was asked. */
+  /** Whether bytes were forwarded unchanged or translated. `null` if no provider was called. */
   mode: ForwardingMode | null;
-  /** What the client was told, or 499 when it went away first. */
+  /** HTTP status that the client received. 499 if it disconnected first. */
   status: number;
-  /** Why it failed, without the words, which may quote what was sent. */
+  /** Why the request failed, without the message, which may quote the prompt. */
   fault?: Opt<RequestRecordFault>;
   /** Why the response ended. Undefined if there was none. */
   finish?: Opt<FinishReason>;
-  /** Answered by a middleware's recording: nothing was asked of a provider. */
+  /** Whether a middleware answered with a recorded response, so that no provider was called. */
   cached: boolean;
-  /** The id of its key; undefined for a request that was not identified. */
+  /** ID of the key. Undefined if the request was not identified. */
   key: Opt<string>;
-  /** Where its key stands among the accounts: "acme/research". Undefined: in none. */
+  /** Path of the key's account, such as "acme/research". Undefined if the key has no account. */
   account?: Opt<string>;
-  /** Of its key and of its accounts, what hooks noted with `x.label`, and what `charge` hooks put on its rows. */
+  /**
+   * Labels of the key and its accounts, labels that hooks added with `x.addLabel`, and labels that
+   * `charge` hooks added to the ledger rows.
+   */
   labels: HeadersOut;
   /** Privacy of the request. */
   privacy: Privacy;
-  /** What its answer said of what becomes of data there, as in the header Service-ZDR-Policy. Undefined: no provider was to be asked. */
+  /**
+   * Data retention that applied to the request, as in the response header Service-ZDR-Policy.
+   * Undefined if no provider was to be called.
+   */
   zdrReceipt?: Opt<string>;
-  /** Where its connection came from, as far as the observer has asked to know: "192.0.2.0/24", "2001:db8:1::/48". A proxy's own, behind one. */
+  /**
+   * Peer address of the connection, as far as `clientAddress` allows, such as "192.0.2.0/24" or
+   * "2001:db8:1::/48". Behind a proxy, it is the address of the proxy.
+   */
   client?: Opt<string>;
   /** Number of fields that translation dropped or approximated. */
   losses: number;
   /** Number of such fields by code. */
   lossCodes: { readonly [code: string]: number };
-  /** Of its body, as far as it was read. */
+  /** Bytes of the request body that were read. */
   bytesIn: number;
   /** Bytes of the response body that were sent to the client. */
   bytesOut: number;
-  /** From its first byte to its end. */
+  /** Time from the first byte of the request to its end, in milliseconds. */
   ms: number;
-  /** From its first byte to the first content of an answer. */
+  /**
+   * Time from the first byte of the request to the first content of the response, in milliseconds.
+   */
   firstTokenMs?: Opt<number>;
   /** Trace context of the request. */
   trace: RequestTrace;
-  /** Of that the gateway's own, to the microsecond: what is waiting neither for the client's body nor for a provider, as in a pause before it is asked again. */
+  /**
+   * Part of `ms` that the gateway itself used, in milliseconds with microsecond precision. It
+   * excludes waiting for the client's body, waiting for a provider, and backoff.
+   */
   overheadMs: number;
-  /** Every attempt, in order; the last one answered, if any did. */
+  /** All attempts, in order. If any of them answered, it is the last one. */
   calls: readonly RequestRecordCall[];
 }>;
 
 /**
- * Where a request stands in a trace, as W3C Trace Context has it: its client's, or one that begins with it. Every request has one,
- * kept or not. Ids are hex, in lower case.
+ * Position of a request in a trace, as defined by W3C Trace Context. The trace is the client's, or
+ * starts with this request. Every request has one, whether or not it is sampled. IDs are in
+ * lower-case hex.
  */
 export type RequestTrace = Readonly<{
-  /** 32 digits. */
+  /** ID of the trace, 32 digits. */
   traceId: string;
-  /** Of the request itself, 16 digits. */
+  /** Span ID of the request itself, 16 digits. */
   spanId: string;
-  /** The client's span, which the request is a part of. Undefined: it begins its trace. */
+  /**
+   * Span ID of the client's span, which is the parent of the request. Undefined if the request
+   * starts the trace.
+   */
   parentId?: Opt<string>;
-  /** Whether the client keeps its trace. Undefined: it brought none. */
+  /** Whether the client samples the trace. Undefined if the client sent no trace. */
   sampled?: Opt<boolean>;
   /**
-   * The client's `tracestate`: its own text, of at most 512 characters. Not told, for a private request, to an observer that sends
-   * it elsewhere.
+   * The client's `tracestate`, text of up to 512 characters that the client controls. Not set for
+   * private requests if the observer sends its records elsewhere.
    */
   state?: Opt<string>;
 }>;
 
-/** A failure without its words. `errno`: of a connection that failed, the system's name for it: "ECONNREFUSED". */
+/** A failure without its message. */
 export type RequestRecordFault = Readonly<{
   /** Kind of failure. */
   kind: ErrorKind;
@@ -220,51 +273,61 @@ export type RequestRecordFault = Readonly<{
   errno?: Opt<string>;
 }>;
 
-/**
- * A candidate that a request did not go to, or not at once. `by`: "key", "catalog", "privacy" and the like for the host's own
- * rules, "cooldown" for a target that has failed lately and is tried last, a path in gateway.yaml for a middleware. `code`: as a client is told
- * it; for what rests, the kind of its failure.
- */
+/** A candidate that a request was not sent to, or only after others. */
 export type RequestRecordSkippedCandidate = Readonly<{
-  /** "openai/gpt-6" */
+  /** ID of the candidate, such as "openai/gpt-6". */
   candidate: string;
   /** Name of the credential. */
   credential: string;
-  /** Rule or middleware that excluded or postponed the candidate. */
+  /**
+   * Rule that excluded or postponed the candidate: "key", "catalog", "privacy", and similar for the
+   * host's own rules, "cooldown" for a target that failed recently and is tried last, or the path
+   * of a middleware in gateway.yaml.
+   */
   by: string;
-  /** Machine-readable reason. For a cooldown, the kind of its failure. */
+  /** Machine-readable reason, as clients receive it. For a cooldown, the kind of its failure. */
   code: string;
 }>;
 
-/**
- * What a hook had to do with a request. refused: it ended it, by its own word. failed: it threw, or took too long. skipped: the
- * same, and `on_error: continue` let the request go on. responded: it answered in a provider's place. delayed: it let the request pass,
- * and took a millisecond or more.
- */
+/** Effect of a hook on a request. */
 export type RequestRecordHook = Readonly<{
-  /** "middleware.guard" */
+  /** Path of the plugin in gateway.yaml, such as "middleware.guard". */
   plugin: string;
   /** Name of the hook, such as `inspect`. */
   hook: string;
-  /** What the hook did. */
+  /**
+   * Effect of the hook.
+   *
+   * - `refused`: it rejected the request with `fail()`.
+   * - `failed`: it threw or took too long.
+   * - `skipped`: it failed, and `on_error: continue` let the request continue.
+   * - `responded`: it answered in place of a provider.
+   * - `delayed`: it let the request pass and took 1 ms or more.
+   */
   effect: "refused" | "failed" | "skipped" | "responded" | "delayed";
-  /** How long it was waited for, the client's sending of a body that it reads included. Undefined: it was not waited for. */
+  /**
+   * Duration of the hook, in milliseconds. It includes the time that the client took to send a body
+   * that the hook reads. Undefined if the hook was not awaited.
+   */
   ms?: Opt<number>;
 }>;
 
-/** One attempt of a request: one entry of the ledger. */
+/** One call of a request, which is one entry of the ledger. */
 export type RequestRecordCall = Readonly<{
   /** Position of the call within its request, from 1. */
   n: number;
   /** Whether the call was a hedge: made while another call had not returned content. */
   hedge?: CallRecord["hedge"];
-  /** Of this attempt, within its request's `trace`: what a provider that is handed the trace has as its parent. */
+  /**
+   * Span ID of the call, within the `trace` of its request. A provider that receives the trace gets
+   * it as the parent ID.
+   */
   spanId: string;
-  /** From the request's first byte to the beginning of this attempt. */
+  /** Start of the call, in milliseconds since the first byte of the request. */
   startMs: number;
   /** Name of the provider in gateway.yaml. */
   provider: string;
-  /** Upstream's own name. */
+  /** The provider's name of the model. */
   model: string;
   /** Name of the credential. */
   credential: string;
@@ -276,7 +339,7 @@ export type RequestRecordCall = Readonly<{
   state: CallState;
   /** Units that the call used. */
   usage: Usage;
-  /** null: it has no known price. */
+  /** Cost in billionths of a US dollar. `null` if no price is known. */
   costNano: bigint | null;
   /** Why the call failed. Undefined if it succeeded. */
   fault?: Opt<RequestRecordFault>;
@@ -284,39 +347,48 @@ export type RequestRecordCall = Readonly<{
   ms: { readonly headers?: Opt<number>; readonly firstToken?: Opt<number>; readonly total: number };
 }>;
 
-/** A request, or what was to become one, that was refused before a frontend saw it. Its path, headers and address are not in it. */
+/**
+ * A request, or an attempted request, that was rejected before routing. The record contains no
+ * path, header, or address.
+ */
 export type RejectedRequest = Readonly<{
-  /** Unix milliseconds. */
+  /** Time of the rejection, in Unix milliseconds. */
   at: number;
-  /** The `x-request-id` of the refusal. */
+  /** The `x-request-id` of the response. */
   id: string;
-  /** What the client was told. */
+  /** HTTP status that the client received. */
   status: number;
-  /** Why: "unknown_path", "host_unknown", "too_many_in_flight", "http_malformed", "tls". */
+  /** Reason: "unknown_path", "host_unknown", "too_many_in_flight", "http_malformed", or "tls". */
   code: string;
-  /** Undefined where no whole head was read. */
+  /** HTTP method. Undefined if the request head was not read completely. */
   method?: Opt<string>;
-  /** Which door: the one that clients reach, or the operators'. */
+  /** Listener that received the request: the one for clients or the one for operators. */
   listener: "public" | "admin";
 }>;
 
-/** One bill as the ledger has it: a call that was settled, or a correction of one. */
+/** One bill as the ledger has it: a settled call, or a correction of one. */
 export type ChargeRecord = Readonly<{
-  /** Unix milliseconds. */
+  /** Time of the ledger row, in Unix milliseconds. */
   at: number;
   /** Whether the row settles a call or corrects its cost. */
   type: "settle" | "adjust";
-  /** Of the call; its rows in the ledger are found by it. */
+  /** ID of the call, which is also in its ledger rows. */
   attempt: string;
-  /** What its reserve said. Undefined: that was before this gateway had an observer that asks for bills, and of every correction. */
+  /**
+   * Data of the call's reserve row. Undefined for every correction, and for calls that were
+   * reserved before this gateway had an observer with `onCharges`.
+   */
   call?: Opt<ChargedCall>;
   /** How certain the cost is. */
   state: CallState;
   /** Units that the call used. */
   usage: Usage;
-  /** null: it has no known price. Of a correction what it adds, which may be less than nothing. */
+  /**
+   * Cost in billionths of a US dollar. `null` if no price is known. For a correction, the
+   * difference, which may be negative.
+   */
   costNano: bigint | null;
-  /** "ok", the kind of a failure, "recovered". */
+  /** Outcome: "ok", the kind of a failure, or "recovered". */
   outcome: string;
   /** Why the response ended. */
   finish?: Opt<string>;
@@ -324,13 +396,13 @@ export type ChargeRecord = Readonly<{
   ms?: Settle["ms"];
 }>;
 
-/** What the ledger knew of a call before it was sent. */
+/** Data of a call that the ledger had before the call was sent. */
 export type ChargedCall = Readonly<
   Pick<
     Reserve,
     "request" | "number" | "key" | "account" | "labels" | "target" | "privacy" | "clientRequest"
   > & {
-    /** The limits that it drew on, as they stood then. */
+    /** Limits that the call counted against, as of its reserve. */
     limits: readonly LimitState[];
   }
 >;

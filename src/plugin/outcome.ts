@@ -5,8 +5,9 @@ import type { Opt } from "../model/values.ts";
 import type { CallRecord } from "./call.ts";
 
 /**
- * How a request ended. Told once to every `settle` hook, when the client has its answer and the last ledger row is durable;
- * where the ledger takes longer than 2 s for that row, the hooks are not kept waiting either.
+ * How a request ended. Every `settle` hook receives it once, when the response has been sent and
+ * the last ledger row is durable. If the ledger takes longer than 2 s for that row, the hooks are
+ * called without waiting for it.
  */
 export type Outcome = Readonly<{
   /** HTTP status that the client received; 499 if it disconnected first. */

@@ -2,8 +2,9 @@ import type { Field, HeadersOut, Opt } from "../model/values.ts";
 import type { References } from "./references.ts";
 
 /**
- * The request about to leave. Edits are kept by top-level field and spliced into the client's bytes, JSON or a form, so that editing
- * closes no lane. A body into which a file is set leaves as a form.
+ * A request that is about to be sent to a provider. Edits are kept by top-level field and spliced
+ * into the client's JSON or form, so that editing does not force translation. If a field is set to
+ * a file, the body is sent as a form.
  */
 export interface Outgoing {
   /** HTTP method. */
@@ -12,14 +13,14 @@ export interface Outgoing {
   readonly path: string;
   /** Headers as they will be sent, without the credential. */
   readonly headers: HeadersOut;
-  /** A top-level field as it will leave, edits included. */
+  /** Returns a top-level field as it will be sent, including edits. */
   get(field: string): Opt<Field>;
-  /** Without a body, set and drop do nothing. */
+  /** Sets a top-level field. If there is no body, `set` and `remove` do nothing. */
   set(field: string, value: Opt<Field>): void;
-  /** Takes a field out. */
+  /** Removes a top-level field. */
   remove(field: string): void;
-  /** No value: remove. */
+  /** Sets a header. Without a value, removes it. */
   setHeader(name: string, value?: string): void;
-  /** What it names that is not its own, as it stands now. */
+  /** Returns the models, tools, and stored content that the current body refers to. */
   references?(): References;
 }

@@ -5,89 +5,124 @@ import type { Role } from "./role.ts";
 import type { JSONSchema } from "json-schema-to-ts";
 import type { Infer, ObjectSchema } from "./schema.ts";
 
-/** What every plugin says of itself. Importing a plugin must have no side effects. */
+/**
+ * Members that the definition of every plugin has. Importing a plugin must have no side effects.
+ */
 export interface Plugin<O extends ObjectSchema> {
-  /** The contract's version; it changes only when the contract breaks. */
+  /** Version of the plugin contract. It changes only when the contract breaks. */
   api: 1;
-  /** The first version of Tollgate that has what it uses: "1.3". An older one refuses it, and says so. Absent: any that speaks its api. */
+  /**
+   * First version of Tollgate that has everything the plugin uses, such as "1.3". An older gateway
+   * rejects the plugin with an explanatory error. Default: any version with this `api`.
+   */
   since?: string;
-  /** Lower case, dashes: what `use:` says. */
+  /** Name that `use:` refers to, in lower case with dashes. */
   name: string;
-  /** One line, for `list` and for hovering in an editor. */
+  /** Description in one line, for `tollgate list` and for tooltips in editors. */
   summary: string;
-  /** What an author promises of it. Absent: experimental. */
+  /** Stability that the author promises. Default: experimental. */
   stability?: Stability;
-  /** What it says of others that was neither tried nor read at the source, a word each: `tollgate list` names them. */
+  /**
+   * Claims of the plugin about other systems that were neither tested nor checked in the source,
+   * one word each. `tollgate list` shows them.
+   */
   unverified?: readonly string[];
   /**
-   * Draft-07. Every option described, secrets `x-secret: true`; absent = takes none. A path has `x-path: true`: the plugin gets it
-   * absolute, resolved against the folder of the file in which the operator wrote it.
+   * JSON schema (draft-07) of the options. Describe every option, and mark secrets with `x-secret:
+   * true`. Mark a path with `x-path: true`: the plugin receives it as an absolute path, resolved
+   * against the folder of the file that contains it. Default: the plugin takes no options.
    */
   options?: O;
-  /** What it reaches beyond the public internet. */
+  /** Access that the plugin needs beyond the public internet. */
   needs?: Needs<Infer<O>>;
-  /** What a schema cannot say. Pure: no I/O, runs under `tollgate check`. */
+  /**
+   * Returns problems that a schema cannot express. It must be pure and do no I/O, because `tollgate
+   * check` runs it.
+   */
   check?(options: Infer<O>): Iterable<Problem>;
 }
 
 /**
- * What a plugin needs of the machine and the network: what is not named here is refused. `tollgate plugin <id>` and
- * `tollgate list` show it. `ctx.fetch` and a provider's line dial the public internet and what is named in `origins` or in an
- * option that the schema marks `x-origin: true`; everything else is refused, also when one of these redirects there.
+ * Access to the machine and the network that a plugin needs. Access that is not listed here is
+ * denied. `tollgate plugin <id>` and `tollgate list` show the list.
+ *
+ * `ctx.fetch` and requests of a provider can reach the public internet, the addresses in `origins`,
+ * and those in options that the schema marks with `x-origin: true`. Everything else is rejected,
+ * also if one of these addresses redirects there.
  */
 export interface Needs<O> {
   /**
-   * Addresses whose origins are dialled as they are, on a private network too. A function sees the operator's options, and by `env`
-   * the variables that `env` of these needs names, for platforms that give an address so; it is pure otherwise, and a throw refuses
-   * the config.
+   * Addresses whose origins can be reached also on a private network. A function receives the
+   * operator's options, and `env` reads the variables that `env` in these needs lists, for
+   * platforms that provide an address in a variable. Apart from that it must be pure. If it throws,
+   * the config is rejected.
    */
   origins?:
     | readonly string[]
     | ((options: O, env: (name: string) => string | undefined) => readonly string[]);
   /**
-   * The addresses at which a cloud gives the machine its credentials (169.254.169.254 and its like). Without it they are dialled
-   * by no way, even where an operator's option names one.
+   * Whether the plugin can reach the addresses at which a cloud provides the machine's credentials,
+   * such as 169.254.169.254. Without it they cannot be reached in any way, even if an operator's
+   * option names one.
    */
   metadata?: true;
-  /** The environment variables that `ctx.env` reads. */
+  /** Environment variables that `ctx.env` can read. */
   env?: readonly string[];
-  /** Files, and folders with all that is in them, that `ctx.readFile` reads: absolute, or relative to gateway.yaml. A function as for `origins`. */
+  /**
+   * Files, and folders with all their contents, that `ctx.readFile` can read. Paths are absolute or
+   * relative to gateway.yaml. A function is called as for `origins`.
+   */
   files?: readonly string[] | ((options: O) => readonly string[]);
 }
 
-/** How much its author promises. Absent is experimental. `tollgate list` shows it. */
+/** Stability that a plugin's author promises. Default: experimental. `tollgate list` shows it. */
 export type Stability = "experimental" | "beta" | "stable" | "deprecated";
 
-/** A command that a plugin brings. The gateway describes its own in the same words. */
+/** A command that a plugin adds. The gateway describes its own commands with the same type. */
 export interface PluginCommand {
-  /** One line, for lists of commands. */
+  /** Description in one line, for lists of commands. */
   readonly summary: string;
-  /** Checked before `run`, with defaults filled in. Absent: it takes nothing. */
+  /**
+   * Schema of the input, which is checked before `run`, with defaults filled in. Default: the
+   * command takes no input.
+   */
   readonly input?: ObjectSchema;
-  /** What it answers, for programs that ask. It may answer more. Absent: any JSON. */
+  /**
+   * Schema of the result, for programs that call the command. The result may have further members.
+   * Default: any JSON.
+   */
   readonly output?: JSONSchema;
-  /** The least that its giver must be. Absent: owner. */
+  /** Minimum role of the caller. Default: owner. */
   readonly role?: Role;
-  /** Whether it changes anything. Absent: it may. */
+  /** Whether the command changes anything. Default: it may. */
   readonly writes?: boolean;
   /**
-   * Of a store: while no gateway runs it is run before `open`, as what brings a database to the form that `open` asks for. Absent: the store
-   * is opened first.
+   * Whether a store's command runs before `open` while no gateway is running, such as a migration
+   * that brings a database to the schema that `open` requires. Default: the store is opened first.
    */
   readonly runsBeforeOpen?: boolean;
-  /** Called by the host for each command that is given. What it throws is the answer; a fault is said as it is. */
+  /**
+   * Runs the command. The host calls it for each invocation. If it throws, the error is the result;
+   * a fault is reported with its own message.
+   */
   run(input: JsonObject): Promise<Json>;
 }
 
-/** `tollgate plugin <id> <command>` (id: the path in gateway.yaml), and the same on the control socket: the only way a plugin adds to either. */
+/**
+ * Commands that a plugin adds. Run them with `tollgate plugin <id> <command>`, where the ID is the
+ * path in gateway.yaml, or over the control socket. A plugin cannot extend the command line or the
+ * socket in any other way.
+ */
 export interface Commands {
   /** Commands of the plugin, by name. */
   commands?: { readonly [name: string]: PluginCommand };
 }
 
 /**
- * Called by the host once for each generation, before that answers. It takes what it needs through the context and calls no
- * upstream. A throw, or more than 10 s, refuses the config: the old generation goes on, and what `ctx` owns is ended.
+ * Creates one instance of a plugin. The host calls it once per config generation, before the
+ * generation serves requests. It gets what it needs from the context and calls no provider. If it
+ * throws or takes longer than 10 s, the config is rejected: the old generation stays in use, and
+ * everything that `ctx` owns is released.
  */
 export type Setup<O extends ObjectSchema, T> = (
   options: Infer<O>,

@@ -1,10 +1,10 @@
 import type { Opt } from "../model/values.ts";
 
-/** `path` is a JSON pointer into the options. */
+/** A problem with the options of a plugin. */
 export interface Problem {
   /** JSON pointer into the options, such as `/max`. */
   path: string;
-  /** What is wrong, without the file and the line, which the host adds. */
+  /** Description of the problem, without file and line, which the host adds. */
   message: string;
   /** How to fix it. */
   hint?: Opt<string>;

@@ -1,5 +1,5 @@
-// A protocol is a pure codec: no I/O, no clock, nothing remembered between two methods.
-// Frontends use its server half, providers its client half; both halves have the same four words.
+// A protocol is a pure codec: it does no I/O, reads no clock, and keeps no state between two calls.
+// Frontends use its server half, and providers use its client half.
 import type { JSONSchema } from "json-schema-to-ts";
 import type { Fault } from "../model/error.ts";
 import type { FinishReason, ModelResponse, ModelEvent, UsageReport } from "../model/event.ts";
@@ -13,22 +13,31 @@ import type { FieldAllowlist } from "./references.ts";
 import type { LimitState } from "./store/limit.ts";
 import type { ConversationKey, RequestFacts } from "./request-facts.ts";
 
-/** generate: metered · count: answered or estimated · relay: same protocol only, the client's method and query kept (retrieve, cancel…). */
+/**
+ * Operation of a route.
+ *
+ * - `generate`: creates content, and is metered.
+ * - `count`: counts tokens. The provider answers it, or the host estimates.
+ * - `relay`: forwards a request of the same protocol with the client's method and query, such as
+ *   retrieve or cancel.
+ */
 export type ActionType = "generate" | "count" | "relay";
 
-/** Below the endpoint's base; it cannot leave its origin. */
+/** A path that is appended to the endpoint's base URL. It cannot leave the origin of that URL. */
 export type Path = string | ((of: CallContext) => string);
 
 /**
- * One wire format, made by a function of its dialect. Equal ids mean one format, and so passthrough mode. Either half may be
- * missing. The host calls its methods from many requests at once; none of them may keep anything between two calls.
+ * One API format, created by a function of its dialect. Protocols with equal IDs have the same
+ * format, so passthrough mode is possible between them. Either half can be missing. The host calls
+ * the methods from many concurrent requests, so they must not keep state between two calls.
  */
 export interface Protocol<K extends Operation = Operation> {
   /** ID of the API format, such as `chat-completions`. */
   id: string;
   /**
-   * What is asked for in it: `chatWork`, `imageWork`, `embeddingWork`, `rerankWork`, `moderationWork`, `completionWork`,
-   * `speechWork`, `transcriptWork`, or a package's own.
+   * Model type that the protocol requests: `chatWork`, `imageWork`, `embeddingWork`, `rerankWork`,
+   * `moderationWork`, `completionWork`, `speechWork`, `transcriptWork`, or one that a package
+   * defines.
    */
   operationSpec: OperationSpec<K>;
   /** The half that frontends use. Without it, no frontend can speak the protocol. */
@@ -36,73 +45,97 @@ export interface Protocol<K extends Operation = Operation> {
   /** The half that providers use. Without it, no provider can be called in the protocol. */
   client?: ClientHalf<K>;
   /**
-   * These pass on passthrough mode, a trailing * being a prefix; all others stop here. Even where they are listed
-   * these stop: of a request, what clients present as a key (`authorization`, `x-api-key`, `cookie`, …); of an answer, what tells of
-   * the operator's account. Secrets are masked in the rest.
-   *
-   * `reviewed`: which of the request's may leave under Service-ZDR, each with the words that were reviewed. Any other header, and
-   * any other word in a list separated by commas, is not sent. Absent: no header of the client is sent.
+   * Headers that passthrough mode forwards. A trailing * matches a prefix. All other headers are
+   * removed. Some headers are removed even if they are listed: from a request, those in which
+   * clients present keys (`authorization`, `x-api-key`, `cookie`, …), and from a response, those
+   * that identify the operator's account. Secrets are masked in the others.
    */
   headers?: {
     /** Names of client headers that are sent to the provider. */
     request?: readonly string[];
     /** Names of provider headers that are sent to the client. */
     response?: readonly string[];
-    /** Header values that may be sent under Service-ZDR, by header. */
+    /**
+     * Header values that may be sent under Service-ZDR, by header. Any other header, and any other
+     * item of a comma-separated list, is not sent. Default: no client header is sent.
+     */
     zdrAllowed?: { readonly [header: string]: readonly string[] };
   };
-  /** What may leave of its bodies under Service-ZDR. Without it, nothing but what the operator allows. */
+  /**
+   * Fields of request bodies that may be sent under Service-ZDR. Without it, only fields that the
+   * operator allows are sent.
+   */
   zdrAllowedFields?: FieldAllowlist;
 }
 
 /**
- * The half that faces clients: reads their requests, writes their answers. Pure functions and push encoders, one
- * encoder for each answer. A `fail()` in `request` is told to the client as it is; any other throw is a 500. `survey`
- * and `request` are linear in the body.
+ * The half of a protocol that faces clients: it decodes requests and encodes responses. It consists
+ * of pure functions and of push encoders, one for each response. The client receives the error of a
+ * `fail()` in `decodeRequest` unchanged. Any other throw is a 500. `analyze` and `decodeRequest`
+ * must take linear time in the size of the body.
  */
 export interface ServerHalf<K extends Operation> {
-  /** What the gateway relies on, open for the rest. Compiled once for each generation; a body that breaks it is a 400. */
+  /**
+   * Schema of the fields that the gateway relies on. It allows further fields. It is compiled once
+   * per config generation. A body that violates it is rejected with a 400.
+   */
   schema: JSONSchema;
-  /** One cheap look at each body, on both lanes: what the host must know without decoding. */
+  /**
+   * Returns the facts that the host needs without decoding the body. It is called for each body, in
+   * passthrough and translated mode, and must be cheap.
+   */
   analyze(body: Body): RequestFacts;
-  /** Decodes a body, at most once for a request, when first something reads it. Loses nothing (rest, ext, opaque); refuses only what is malformed. */
+  /**
+   * Decodes a body into the common form. It is called at most once per request, when something
+   * first reads the decoded request. It must keep everything (`rest`, `ext`, `opaque`) and reject
+   * only malformed bodies.
+   */
   decodeRequest(body: Body, op: ActionType): ModelRequest<K>;
   /**
-   * What all turns of one conversation have in common. Called once for a request to a name with `pick: sticky`, which sends them to
-   * one place, so that what the provider has cached is found again. Pure and linear in the body. Absent, or with nothing in it: such a
-   * request goes by chance. A throw is a 500.
+   * Returns the parts that all turns of one conversation have in common. It is called once for each
+   * request to a model name with `pick: sticky`, which sends the turns of a conversation to the
+   * same target, to use the provider's prompt cache. It must be pure and linear in the body. If it
+   * is missing or returns nothing, the target is random. A throw is a 500.
    */
   conversationKey?(body: Body): ConversationKey;
   /**
-   * The media type of what `stream` and `whole` write, asked once for each request before anything is written. Absent:
-   * events are `text/event-stream`, a whole answer is `application/json`. A protocol of lines says
+   * Returns the media type of the output of `createEncoder` and `encodeResponse`. It is called once
+   * per request, before anything is written. Default: `text/event-stream` for events and
+   * `application/json` for a complete response. A line-based protocol returns
    * `application/x-ndjson` here.
    */
   contentType?(asked: Pick<ResponseContext, "stream" | "body" | "query">): string;
   /**
-   * How the client that wrote this body spells a field that a client half names in the common words: `stop` is
-   * `stop_sequences` to some. Errors and warnings name the client's own. Absent: as it is.
+   * Returns the client's name for a field that a client half names in common terms. For example,
+   * `stop` is `stop_sequences` in some protocols. Errors and warnings use the client's name.
+   * Default: the name unchanged.
    */
   clientFieldName?(field: string, body: Body): string;
   /**
-   * Makes the encoder of one streamed answer: it writes whole events in the client's dialect, or the bytes of an answer that has
-   * no events.
+   * Creates the encoder of one streamed response. It writes complete events in the client's
+   * dialect, or the bytes of a response that has no events.
    */
   createEncoder(write: (piece: string | Buffer) => void, to: ResponseContext): Encoder;
   /**
-   * Writes an answer that goes out in one piece. Called once for an answer. JSON is written as JSON. A Buffer is the answer as it
-   * is; `type` says what it is. A `fail("upstream")` says that this is no answer to the request, and another candidate may be
-   * tried; any other throw is a 500. The call is billed either way.
+   * Encodes a response that is sent in one piece. It is called once per response. An object is sent
+   * as JSON. A Buffer is sent unchanged, with the media type from `contentType`. `fail("upstream")`
+   * reports that the provider's answer is not a response to the request, so another candidate may
+   * be tried. Any other throw is a 500. The call is billed in all cases.
    */
   encodeResponse(answer: ModelResponse, to: ResponseContext): JsonObject | Buffer;
   /**
-   * Writes an error before the headers of a response are sent. `status`: the provider's own status, which the client gets; a format that repeats the
-   * status in its body repeats this one. If it throws, the host writes a plain error.
+   * Writes an error before the headers of a response are sent. `status` is the provider's own
+   * status, which the client receives. A format that repeats the status in its body must use this
+   * value. If it throws, the host writes a plain error.
    */
   encodeFault(fault: Fault, x: { id: string; status?: number }): ErrorResponse;
-  /** Writes the answer to a token count. Absent: counts are refused. */
+  /** Encodes the response to a token count. If it is missing, token counts are rejected. */
   encodeCount?(tokens: number): JsonObject;
-  /** Request id and rate limits, by this protocol's names. `now`: Unix milliseconds, for names that count from it; codecs have no clock. */
+  /**
+   * Returns headers with the request ID and the rate limits, under this protocol's names. `now` is
+   * the current time in Unix milliseconds, for headers that are relative to it, because codecs have
+   * no clock.
+   */
   encodeHeaders?(of: { id: string; limits: readonly LimitState[]; now: number }): HeadersOut;
   /**
    * Text that the host writes between two events after 15 s of silence. If empty, nothing is written, and the head of a stream
@@ -110,79 +143,107 @@ export interface ServerHalf<K extends Operation> {
    */
   ping: string;
   /**
-   * The text that every event starts with, such as `data: `, for a format whose clients accept nothing between two events. The
-   * first ping of a silence is written after it, and the next event continues without it. `ping` must then be white space that
-   * parsers skip there. Default: pings stand between events.
+   * Text that every event starts with, such as `data: `, for a format whose clients accept nothing
+   * between two events. During a silence, the first ping is written after this text, and the next
+   * event continues without it. `ping` must then be white space that parsers skip at that position.
+   * Default: pings are written between events.
    */
   pingPrefix?: string;
   /**
-   * After an error inside a stream the connection is cut, once the error has left: for a wire whose clients take an end for a good
-   * one. Absent: the answer ends as any other.
+   * Whether the connection is closed after an error inside a stream was sent. Use it for a format
+   * whose clients take the end of the stream for a complete response. Default: the response ends
+   * normally.
    */
   closeOnError?: true;
 }
 
 /**
- * The half that faces providers: writes their requests, reads their answers. Pure functions and push decoders, one
- * decoder for each call. A `fail()` while an answer is read ends the call: before the first content another candidate may be
- * tried, where its kind allows it; after it the client's stream ends in its protocol's error. Any other throw is a 500.
+ * The half of a protocol that faces providers: it encodes requests and decodes responses. It
+ * consists of pure functions and of push decoders, one for each call. A `fail()` while a response
+ * is read ends the call. Before the first content, another candidate may be tried if the kind of
+ * fault allows it. After it, the client's stream ends with its protocol's error. Any other throw is
+ * a 500.
  */
 export interface ClientHalf<K extends Operation> {
   /**
-   * By what a route calls itself. A name that neither the endpoint nor its protocol has makes the endpoint no candidate for
-   * that route.
+   * Paths by the action of a route. If neither the endpoint nor its protocol has a path for an
+   * action, the endpoint is no candidate for that route.
    */
   paths: { generate: Path; [name: string]: Opt<Path> };
-  /** `lose()` or `fail("unsupported")` what this wire cannot say. */
+  /**
+   * Encodes a request for the provider. Call `reportLoss()` or `fail("unsupported")` for fields
+   * that the format cannot express.
+   */
   encodeRequest(request: ModelRequest<K>, of: CallContext): Body;
   /**
-   * Whether this wire knows a top-level field, in any of its dialects. Such a field is said by `request` in its own words, and
-   * the host never takes it from what another protocol's codec did not know.
+   * Whether the format has this top-level field, in any of its dialects. `encodeRequest` writes
+   * such a field itself, so the host never copies it from the fields that another protocol's codec
+   * did not know.
    */
   knowsField?(field: string): boolean;
-  /** The look at a body of this wire as it leaves, which holds and promises are made from. Absent: the server half's. */
+  /**
+   * Analyzes a body in this format as it is sent. Reservations and data policies are derived from
+   * it. Default: `analyze` of the server half.
+   */
   analyze?(body: Body): RequestFacts;
-  /** Makes the decoder of one streamed answer. Events are emitted while bytes are pushed, in order, and none after `finish`. */
+  /**
+   * Creates the decoder of one streamed response. It emits events while bytes are pushed, in order,
+   * and none after `finish`.
+   */
   createDecoder(emit: (event: ModelEvent) => void, of: CallContext, headers: HeadersIn): Decoder;
-  /** Reads an answer that came in one piece, and emits the same events. */
+  /** Decodes a response that arrived in one piece, and emits the same events as a stream would. */
   decodeResponse(
     body: Buffer,
     emit: (event: ModelEvent) => void,
     of: CallContext,
     headers: HeadersIn,
   ): void;
-  /** Names a refusal: any status but 2xx and 3xx, with the first 64 KiB of its body. The kind that it says decides what the host does. */
+  /**
+   * Decodes an error response: any status outside 2xx and 3xx, with the first 64 KiB of the body.
+   * The kind of the returned fault determines what the host does next.
+   */
   decodeFault(status: number, headers: HeadersIn, body: Buffer): Fault;
-  /** Reads the answer to a token count. Absent: the host estimates. */
+  /** Decodes the response to a token count. If it is missing, the host estimates. */
   decodeCount?(body: Buffer): number;
-  /** Both lanes, first of all: ask for usage, apply the dialect. */
+  /**
+   * Edits the outgoing request in passthrough and translated mode, before all other `prepare`
+   * functions. Use it to request usage counts and to apply the dialect.
+   */
   prepare?(out: Outgoing, of: CallContext): Sync;
   /**
-   * What only the account that made it can read, such as encrypted reasoning. A provider that refuses a request with one of `codes`
-   * is asked once more, in the same request and within `attempts`, after `leave` has taken it out of what leaves and named it with
-   * `lose`. `leave` is called before the hooks of middlewares; a `fail()` in it ends that call as the provider's refusal would.
+   * Content that only the provider account that created it can read, such as encrypted reasoning.
+   * If a provider rejects a request with one of `errorCodes`, it is called once more within the
+   * same request and its limit of attempts. Before that, `strip` removes the content from the
+   * outgoing request and reports it with `reportLoss`. `strip` is called before the hooks of
+   * middleware. A `fail()` in it ends that call like the provider's refusal.
    */
   accountBound?: { errorCodes: readonly string[]; strip(out: Outgoing, of: CallContext): Sync };
   /**
-   * How many stop sequences this format has a field for; `request` leaves the others to `cutAt`. If another endpoint of the same
-   * provider takes all stop sequences of a request, the host calls that one. Default: any number.
+   * Maximum number of stop sequences that the format can express. `encodeRequest` passes the others
+   * to `emulateStopSequences`. If another endpoint of the same provider accepts all stop sequences
+   * of a request, the host calls that one. Default: no maximum.
    */
   maxStopSequences?: number;
-  /** Bounds the output. Without it, hard budgets cannot use this endpoint. */
+  /**
+   * Limits the length of the output. Without it, this endpoint cannot be used with hard
+   * reservations.
+   */
   capOutput?(out: Outgoing, tokens: number): Sync;
   /**
-   * Whether an answer to this may hold thought that does not pass by, or not all of it: what broke off is billed with room
-   * for it. Absent: it may.
+   * Whether the response may contain reasoning that is not sent, or not sent completely. A
+   * truncated response is then billed with an allowance for it. Default: it may.
    */
   mayHideReasoning?(out: Outgoing, of: CallContext): boolean;
   /**
-   * Units of hosted tools whose runs this half counts in every answer: a unit that no report of an answer has did not run. Of
-   * other tools that a request asks for, one run is billed, and the bill is an estimate.
+   * Units of hosted tools whose runs this half counts in every response. If a response reports no
+   * such unit, the tool did not run. For other requested tools, one run is billed, and the cost is
+   * an estimate.
    */
   countedToolUnits?: readonly Unit[];
   /**
-   * passthrough mode: called once for each answer, when upstream's head is there. Without it, same protocol in and out is
-   * translated. `headers`: upstream's, all of them.
+   * Creates the passthrough stream of one response, when the provider's headers have arrived.
+   * `headers` are all headers of the provider. Without this method, requests are translated even if
+   * client and provider use the same protocol.
    */
   createPassthrough?(
     sink: PassthroughSink,
@@ -191,109 +252,140 @@ export interface ClientHalf<K extends Operation> {
   ): PassthroughStream;
 }
 
-/** One answer of a provider on its way in. `end()` without a finish throws: truncated is not complete. */
+/**
+ * Decodes one response of a provider. `end()` throws if no finish was decoded, because a truncated
+ * response is not complete.
+ */
 export interface Decoder {
-  /** The bytes as they come, in pieces of any size. Not called again after a throw. */
+  /** Receives bytes as they arrive, in pieces of any size. It is not called again after a throw. */
   push(chunk: Buffer): void;
-  /** Called once, when the provider has ended its message well. */
+  /** Called once, when the provider has ended its response normally. */
   end(): void;
 }
 
-/** Gets usage twice: after `start` a guess of the input, for wires that tell counts at their beginning; and just before the finish the one that is settled. */
+/**
+ * Encodes one response to a client. It receives usage twice: after `start` an estimate of the
+ * input, for formats that send counts at the beginning, and just before the finish the settled
+ * usage.
+ */
 export interface Encoder {
-  /** Writes one event, or keeps it until it can be written. Called in order; the last one is `finish`. */
+  /**
+   * Writes one event, or keeps it until it can be written. Events arrive in order, and the last one
+   * is `finish`.
+   */
   writeEvent(event: ModelEvent): void;
-  /** The protocol's own error, inside a stream that has begun. Nothing follows it. */
+  /** Writes the protocol's own error into a stream that has started. Nothing follows it. */
   writeFault(fault: Fault): void;
 }
 
-/** Passes an upstream's bytes on and reports what it sees in them. `between`: no event is half written, so a ping may go here. */
+/** Forwards the bytes of a provider's response and reports their content. */
 export interface PassthroughStream extends Decoder {
-  /** Writes the protocol's own error to the client, after bytes that have passed. Nothing follows it. */
+  /**
+   * Writes the protocol's own error to the client, after bytes that were forwarded. Nothing follows
+   * it.
+   */
   writeFault(fault: Fault): void;
-  /** Whether no event is half written, so that a ping may be written. */
+  /** Whether the forwarded bytes end between two events, so that a ping can be written. */
   readonly isBetweenEvents: boolean;
 }
 
-/** What a relay reports while bytes pass. A JSON answer is one push() of the whole body. What is passed on within one push() leaves in one write. */
+/**
+ * Receives the reports of a passthrough stream while bytes are forwarded. A JSON response is one
+ * `push()` with the whole body. Bytes that are forwarded during one `push()` are sent in one write.
+ */
 export interface PassthroughSink {
   /**
-   * The media type of what the client gets, where it is another than the server half's `type` says: upstream's own, for sound or
-   * plain text. Said before the first bytes. Once the head has left with another type, the call fails.
+   * Sets the media type of the response if it differs from `contentType` of the server half, for
+   * example the provider's own type for audio or plain text. Call it before the first bytes. If the
+   * headers were already sent with another type, the call fails.
    */
   setContentType(mime: string): void;
   /**
-   * On to the client: the same Buffer or subarrays. Held before content(), and after finish() until the settle row is durable,
-   * for 2 s at most.
+   * Forwards bytes to the client. Pass the same Buffer or subarrays of it. The bytes are held until
+   * `reportContent`, and after `reportFinish` until the settle row is durable, for up to 2 s.
    */
   write(chunk: Buffer): void;
-  /** Content seen; the first is the commit point. `bytes`: how much text it is, from which a cut answer is billed. */
+  /**
+   * Reports that content was seen. After the first report, no other candidate can be tried. `bytes`
+   * is the length of the text, from which a truncated response is billed.
+   */
   reportContent(bytes?: number): void;
-  /** Upstream's own id of this answer. */
+  /** Reports the provider's ID of the response. */
   reportStart(id: string): void;
-  /** Counts as the provider tells them; a later count of the same unit takes the place of the one before. */
+  /**
+   * Reports usage counts of the provider. A later count replaces an earlier one of the same unit.
+   */
   reportUsage(seen: UsageReport): void;
   /**
-   * Said before the terminal bytes are passed on. What comes back is what was settled, estimates included: where upstream
-   * has not told the client, the relay tells it.
+   * Reports the finish, before the terminal bytes are forwarded. Returns the settled usage,
+   * including estimates. If the provider has not sent usage to the client, the relay sends this
+   * value.
    */
   reportFinish(reason: FinishReason): Opt<Usage>;
 }
 
-/** How a codec says what it could not carry. */
+/** Reports fields that a codec could not carry over. */
 export interface LossReporter {
   /**
-   * Names a field that is lost. The client reads it in `x-tollgate-warnings`, if the head of the answer has not left yet. Where the request is strict the host throws
-   * `unsupported` here, so a codec need not ask whether it is.
+   * Reports a field that was dropped or approximated. The client receives it in
+   * `x-tollgate-warnings` if the headers of the response have not been sent. If the request is
+   * strict, the host throws `unsupported` here, so codecs need not check for it.
    */
   reportLoss(field: string, how: "dropped" | "approximated", code?: string): void;
 }
 
-/** What a client half may know of the call it encodes. */
+/** Properties of a call that a client half can use. */
 export interface CallContext extends LossReporter {
   /** Operation of the route: generate, count, or relay. */
   readonly actionType: ActionType;
-  /** Key into `paths`. */
+  /** Name of the operation, which is the key into `paths`. */
   readonly action: string;
-  /** Upstream's own name. */
+  /** The provider's name of the model. */
   readonly model: string;
   /** Metadata of the model. */
   readonly info: ModelInfo;
-  /** Whether a stream is asked of upstream. */
+  /** Whether a stream is requested from the provider. */
   readonly stream: boolean;
   /**
-   * Makes the host end the answer before the first of these texts, for stop sequences that this format cannot express. The host
-   * closes the connection to the provider and reports `stop` as approximated. Only blocks of text are searched. Absent where no answer
-   * is awaited: such stop sequences are unsupported there.
+   * Makes the host end the response before the first occurrence of one of these texts, for stop
+   * sequences that this format cannot express. The host closes the connection to the provider and
+   * reports `stop` as approximated. It searches only text blocks. Unset if no response is expected;
+   * such stop sequences are then unsupported.
    */
   emulateStopSequences?(texts: readonly string[]): void;
   /** Parameters of the client's path, such as `id` of `/v1/responses/:id`. */
   readonly params: { readonly [name: string]: string };
   /** Query of the client's URL, without credentials. */
   readonly query: URLSearchParams;
-  /** relay: the operator lets this provider keep answers, to be found again by the key that asked for them. Absent = refuse. */
+  /**
+   * Whether the operator allows this provider to store responses, which the key that created them
+   * can retrieve later (`relay`). Default: `reject`.
+   */
   readonly stateMode?: Opt<"reject" | "relay">;
 }
 
-/** What a server half may know of the answer it writes. */
+/** Properties of a response that a server half can use. */
 export interface ResponseContext extends LossReporter {
   /** ID of the request, sent as `x-request-id`. */
   readonly id: string;
-  /** Provider-qualified, for every chunk. */
+  /** Model that answered, with its provider, for every chunk. */
   readonly model: string;
-  /** Unix seconds. */
+  /** Creation time, in Unix seconds. */
   readonly created: number;
   /** Whether the client requested a stream. */
   readonly stream: boolean;
-  /** The client's own request. */
+  /** Body of the client's request. */
   readonly body: Body;
   /** Query of the client's URL, without credentials. */
   readonly query: URLSearchParams;
-  /** What is known of the model that answers. A relay reads in its price which units are counted by themselves. */
+  /**
+   * Metadata of the model that answered, if known. Its price lists which units are counted
+   * separately.
+   */
   readonly info?: Opt<ModelInfo>;
 }
 
-/** Without a status, the kind's. */
+/** An error response. */
 export interface ErrorResponse {
   /** HTTP status. Default: the status of the fault's kind. */
   status?: Opt<number>;

@@ -14,48 +14,64 @@ import type { Plugin, Setup } from "./plugin.ts";
 import type { Path, Protocol } from "./protocol.ts";
 import type { Infer, NoOptions, ObjectSchema } from "./schema.ts";
 
-/** A provider's definition: the way to one backend, mounted as many times as `providers:` names it. */
+/**
+ * Definition of a provider: the connection to one backend, which can be mounted several times under
+ * `providers:`.
+ */
 export interface ProviderDef<
   O extends ObjectSchema = NoOptions,
   C extends ObjectSchema = NoOptions,
 > extends Plugin<O> {
-  /** What one credential is made of: its fields stand in `with:` (one) or in `credentials: [{ name, with, zdr, weight, models }]` (several). */
+  /**
+   * Schema of one credential. Its fields are set in `with:` (one credential) or in `credentials: [{
+   * name, with, zdr, weight, models }]` (several).
+   */
   credential?: C;
-  /** Absent = unknown. */
+  /** What the backend does with data. Default: unknown. */
   dataPolicy?: DataPolicy;
-  /** Where `data` is not all there is to say: by protocol, by kind, by model, listed or not. */
+  /**
+   * Exceptions from `dataPolicy`, by protocol, by model type, by model, and by whether the model is
+   * listed.
+   */
   dataPolicyExceptions?: readonly PolicyException[];
-  /** What is known of its models. The live list and the operator's own facts win over it, field by field. */
+  /**
+   * Metadata of its models. The live model list and the operator's own metadata override it, field
+   * by field.
+   */
   facts?: Facts;
   /** Creates the provider for one entry under `providers:`. */
   setup: Setup<O, Provider<Infer<C>>>;
 }
 
 /**
- * What a provider's `setup` returns, for one mounted instance. `setup` opens no connection; the host calls `ready`
- * before the generation is swapped in, and `models` in the background.
+ * A mounted provider that `setup` returns. `setup` opens no connection. The host calls `checkReady`
+ * before the config generation is put in use, and `listModels` in the background.
  */
 export interface Provider<C = unknown> {
-  /** Preferred first when translating. */
+  /** Endpoints of the provider. For translation, earlier ones are preferred. */
   endpoints: readonly Endpoint<C>[];
   /**
-   * What this credential may call. Asked in the primary process, again and again, under a deadline. A failure is in the log and
-   * keeps the last good list.
+   * Returns the models that this credential can call. It is called periodically in the primary
+   * process, with a deadline. A failure is logged, and the last successful list stays in use.
    */
   listModels?(client: ProviderClient): Promise<readonly ModelInfo[]>;
   /**
-   * Asked in the primary process before a generation answers, with 5 s. A failure is a warning; where the operator wrote
-   * `require_ready: true` it refuses the config, and the old generation goes on.
+   * Checks the provider in the primary process, before a config generation serves requests, within
+   * 5 s. A failure is a warning. With `require_ready: true` it rejects the config, and the old
+   * generation stays in use.
    */
   checkReady?(client: ProviderClient): Promise<void>;
 }
 
-/** One way to ask a backend: in a protocol whose codec exists, or by code of the plugin's own. */
+/** One way to call a backend: in a protocol with a codec, or with code of the plugin. */
 export type Endpoint<C = unknown> =
   | ProtocolEndpoint<C>
   | { [K in Operation]: NativeEndpoint<C, K> }[Operation];
 
-/** Where the credential may go. From options only: nothing in a request changes it. */
+/**
+ * Origins and authentication of an endpoint. They come from the options only. A request cannot
+ * change where the credential is sent.
+ */
 export interface EndpointConnection<C> {
   /** Base URL of the API. Paths of endpoints are appended. */
   base: string;
@@ -63,13 +79,17 @@ export interface EndpointConnection<C> {
   origins?: readonly string[];
   /** How the credential is added to a request. */
   auth: Auth<C>;
-  /** passthrough mode's client headers win over them, prepare over both. */
+  /**
+   * Headers of every request. In passthrough mode the client's headers override them, and `prepare`
+   * overrides both.
+   */
   headers?: HeadersOut;
 }
 
 /**
- * How the credential is put on a request. The host does it last, after every hook, so that no plugin sees the value: a header
- * that carries a field of it, a function that signs the final bytes, or a scheme whose token ends (`TokenAuth`).
+ * How the credential is added to a request: a header with a field of the credential, a function
+ * that signs the final bytes, or a scheme whose token expires (`TokenAuth`). The host adds it last,
+ * after every hook, so that no other plugin receives its value.
  */
 export type Auth<C> =
   | "none"
@@ -79,43 +99,52 @@ export type Auth<C> =
   | TokenAuth<C>;
 
 /**
- * The headers that sign a request. Called by the host each time that a request is sent, with the bytes as they will leave.
- * `fail("upstream_auth")` in it rests the credential and the next candidate is tried; any other throw is `upstream`, and so is more than 30 s.
+ * Returns the headers that sign a request. The host calls it for every request that it sends, with
+ * the final bytes. After `fail("upstream_auth")`, the credential is put in cooldown and the next
+ * candidate is tried. Any other throw, or a run time of more than 30 s, is an `upstream` fault.
  */
 export type SignRequest<C> = (
   request: SignableRequest,
   credential: C,
 ) => HeadersOut | Promise<HeadersOut>;
 
-/** Auth with a token that ends before the credential does, and that the provider may call over before its time. */
+/**
+ * Authentication with a token that expires before the credential does, and that the provider may
+ * revoke before its expiry.
+ */
 export interface TokenAuth<C> {
-  /** As `Sign` says. It fetches the token when there is none, keeps it, and fetches another when its time is near. */
+  /**
+   * Returns the headers that sign a request, as in `SignRequest`. It fetches a token if there is
+   * none, caches it, and renews it before it expires.
+   */
   sign: SignRequest<C>;
   /**
-   * Called when the provider answers 401 or 403: whether that says that the token is over. If so, it fetches another, and
-   * resolves to true when the next `sign` will use that. The host then signs the request again and sends it once more; a
-   * second refusal stands. It resolves to false for any other refusal.
+   * Called when the provider responds with 401 or 403. If the response means that the token is no
+   * longer valid, it fetches a new token, and resolves to true when the next `sign` will use that
+   * one. The host then signs the request again and sends it once more. A second refusal is final.
+   * For any other refusal, it resolves to false.
    *
-   * The host calls it once for a token: calls that the same token fails meanwhile wait for the one that asks, and are sent
-   * again with what it got. It is one call all the same, with one reserve and one settle: what a 401 refused was not accepted,
-   * and no byte of an answer has left. A throw ends the calls that wait, as in `sign`; so do 30 s without an answer.
+   * The host calls it once per token. Other calls that fail with the same token wait for the
+   * result, and are sent again with the new token. The retry belongs to the same call, with one
+   * reserve and one settle, because a request that got a 401 was not accepted and no byte of a
+   * response was sent. A throw, or no result within 30 s, ends the waiting calls, as in `sign`.
    */
   renewToken(refusal: AuthRejection, credential: C): boolean | Promise<boolean>;
 }
 
-/** What a provider said to a request that it did not let in. */
+/** A provider's response to a request that it did not authorize. */
 export interface AuthRejection {
   /** HTTP status of the response: 401 or 403. */
   readonly status: number;
   /** Headers of the response. */
   readonly headers: HeadersIn;
-  /** Its first 64 KiB. */
+  /** The first 64 KiB of the response body. */
   readonly body: Buffer;
   /** Aborts when the host no longer waits for a token. */
   readonly signal: AbortSignal;
 }
 
-/** A request as it will leave, for schemes that sign it. */
+/** A request in its final form, for schemes that sign it. */
 export interface SignableRequest {
   /** HTTP method. */
   readonly method: string;
@@ -129,46 +158,68 @@ export interface SignableRequest {
   readonly signal: AbortSignal;
 }
 
-/** What an endpoint says of itself to routing and privacy. */
+/** Capabilities of an endpoint, for routing and privacy. */
 export interface EndpointCapabilities {
-  /** Whether it has this model, unless ModelInfo.protocols knows better. Pure: asked whenever a name is resolved. */
+  /**
+   * Whether the endpoint serves this model. `ModelInfo.protocols` takes precedence. It must be
+   * pure, because it is called whenever a model name is resolved.
+   */
   servesModel?(model: string): boolean;
-  /** always = the host folds for a client that wants it whole; never = it makes the stream. Default: on_request. */
+  /**
+   * How the endpoint supports streams. `always`: the host collects the stream for a client that
+   * requests a complete response. `never`: the host creates the stream. Default: on_request.
+   */
   streaming?: "on_request" | "always" | "never";
   /** Features that every model of this endpoint supports or lacks. */
   can?: FeatureSupport;
-  /** Data policy of this endpoint, where it differs from the provider's. */
+  /** Data policy of this endpoint, if it differs from the provider's. */
   dataPolicy?: Partial<DataPolicy>;
 }
 
-/** The host sends: pool, deadline, abort, back-pressure and credential are its own. */
+/**
+ * An endpoint with a protocol. The host sends the requests and manages connection pool, deadline,
+ * abort, backpressure, and credential.
+ */
 export interface ProtocolEndpoint<C = unknown> extends EndpointConnection<C>, EndpointCapabilities {
   /** Protocol that the endpoint speaks. */
   protocol: Protocol;
-  /** Paths by operation, where they differ from the protocol's. */
+  /** Paths by action, if they differ from the protocol's. */
   paths?: { readonly [name: string]: Opt<Path> };
   /**
-   * Where this backend is told which requests are of one conversation, so that it sends them to where their prompt is cached: in a field
-   * of the body, a header, or both. Under `pick: sticky` the host sets them, to a hash, before the hooks of middlewares
-   * and where nothing stands yet. Never under Service-ZDR.
+   * Body field, header, or both in which this backend accepts a conversation ID, so that it routes
+   * the requests of one conversation to the same prompt cache. With `pick: sticky`, the host sets
+   * them to a hash, before the hooks of middleware and only if they are empty. They are never set
+   * under Service-ZDR.
    */
   sessionAffinity?: { field?: Opt<string>; header?: Opt<string> };
-  /** After the protocol's, before the middlewares'. */
+  /**
+   * Edits an outgoing request. It runs after `prepare` of the protocol and before `prepare` of
+   * middleware.
+   */
   prepare?(out: Outgoing, call: Call): Sync;
 }
 
 /**
- * No wire format of ours: several requests, an SDK, or nothing. Always translated. `run` is called once for each call, after its
- * reserve; its fetches pass the `prepare` hooks. It never retries, and stops when `call.signal` fires. A `fail()` in it ends the
- * call as a provider's refusal would, with the `retry-after` of the last answer to `call.fetch` that was not ok; any other throw is a
- * failure of the provider. `count` is asked for token counts; without it the host estimates.
+ * An endpoint without a protocol: the plugin sends several requests, uses an SDK, or sends nothing.
+ * Requests are always translated.
+ *
+ * `run` is called once per call, after its reserve. Its fetches pass the `prepare` hooks. It must
+ * not retry, and must stop when `call.signal` aborts. A `fail()` in it ends the call like a refusal
+ * of the provider, with `retry-after` from the last unsuccessful response to `call.fetch`. Any
+ * other throw is a failure of the provider.
  */
 export interface NativeEndpoint<C = unknown, K extends Operation = Operation>
   extends Partial<EndpointConnection<C>>, EndpointCapabilities {
   /** Model type that the endpoint serves. */
   operation: K;
-  /** The events of one answer, ending with `finish`. Read as fast as the client reads. */
+  /**
+   * Yields the events of one response, ending with `finish`. They are read as fast as the client
+   * reads.
+   */
   run(request: ModelRequest<K>, call: Call, credential: C): AsyncIterable<ModelEvent>;
-  /** How many tokens the request would be, without making an answer. */
+  /**
+   * Returns the number of tokens of the request, without creating a response. If it is missing, the
+   * host estimates.
+   */
   countTokens?(request: ModelRequest<K>, call: Call, credential: C): Promise<number>;
 }

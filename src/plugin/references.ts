@@ -1,15 +1,19 @@
-// What is looked for in a body, before it is routed and again when it leaves: what it names that is not its own, and what of it
-// was not reviewed. The tables and the walks are in tollgate/protocols/references.
+// Types for what request analysis finds in a body, before routing and again when it is sent:
+// references to content outside of the body, and fields that are not on the allowlist. The tables
+// and the functions are in tollgate/protocols/references.
 import type { Feature } from "../model/facts.ts";
 import type { Json, JsonObject, Opt } from "../model/values.ts";
 
-/** refers: what was kept before is looked up. stores: what is sent now is kept, which is the client's own affair without privacy. */
+/**
+ * Effect of a field. `refers`: it refers to content that was stored before. `stores`: the provider
+ * stores the content of this request, which is the client's decision if privacy is off.
+ */
 export type ReferenceEffect = "refers" | "stores";
 
 /**
- * One word of a protocol by which a body names, or asks for, something that is kept. Tables in
- * `tollgate/protocols/references` are made of them. The host reads them when it looks over a body; `does`, `says` and `when`
- * are pure, and a throw in one is a 500.
+ * A rule for one protocol field that refers to stored content or stores content. The tables in
+ * `tollgate/protocols/references` consist of such rules. The host applies them when it analyzes a
+ * body. `effect`, `message`, and `matches` must be pure, and a throw in one is a 500.
  */
 export interface StateReferenceRule {
   /** Feature that the request needs if the field is set. */
@@ -17,27 +21,31 @@ export interface StateReferenceRule {
   /** Whether the field refers to stored content or stores content. */
   readonly effect: ReferenceEffect | ((value: Json) => ReferenceEffect);
   /**
-   * Where the operator relays state. passthrough: by a client of the upstream's own protocol · bound: only what the host has
-   * bound to the key · never: it goes on after the answer, or is found again by every client.
+   * Who may use the field if the operator relays state. `passthrough`: clients of the provider's
+   * own protocol. `bound`: only content that the host has bound to the key. `never`: nobody,
+   * because the state outlives the response or every client could retrieve it.
    */
   readonly relayPolicy: "passthrough" | "bound" | "never";
-  /** What to send in its place. */
+  /** What the client can send instead. */
   readonly alternative: string;
-  /** The code by which clients know what to do, where there is one; `says` are its words. */
+  /** Error code that tells clients what to do, if there is one. `message` explains it. */
   readonly code?: string;
   /** Returns the explanation that goes with `code` in the error. */
   readonly message?: (value: Json) => string;
-  /** Whether this value says it; absent: any that says anything. */
+  /** Whether this value refers to or stores content. Default: any value that is set. */
   readonly matches?: (value: Json, holder: JsonObject) => boolean;
-  /** The member inside that says it. */
+  /** Name of the nested member that the rule applies to. */
   readonly member?: string;
 }
 
-/** One thing that a body names and that is not its own: where it stands, and what it is. */
+/**
+ * A reference in a body to content, a tool, a model, or an account outside of the body, with its
+ * position.
+ */
 export type Reference = {
-  /** The top-level field that it stands in. */
+  /** Top-level field that contains the reference. */
   readonly field: string;
-  /** "tools[0].container", as clients know it. */
+  /** Path of the reference as clients know it, such as "tools[0].container". */
   readonly path: string;
 } & (
   | {
@@ -51,18 +59,25 @@ export type Reference = {
       readonly value: Json;
     }
   | { readonly type: "hosted" | "cache"; readonly feature: Feature }
-  /** `uses`: how often it may be asked, as it stands beside its name. */
+  /** Another model. `maxUses` is the maximum number of calls, as the body has it. */
   | { readonly type: "model"; readonly model: string; readonly maxUses: Opt<Json> }
   | { readonly type: "account" }
 );
 
-/** What a body names that is not its own: the first place in each top-level field for each thing that is named. */
+/**
+ * References of a body to anything outside of it: for each referenced thing, the first place in
+ * each top-level field.
+ */
 export type References = readonly Reference[];
 
 /**
- * What may stand in a member that was reviewed. plain: values and lists of values · free: the client's own words, in which
- * no provider looks for an order · members by name · or, as a pair, by the `type` that an object says it is: the one that an
- * object without a type is, and all that were reviewed, with `_*` for a date at the end.
+ * Content that a member on the allowlist may have.
+ *
+ * - `plain`: values and lists of values.
+ * - `free`: the client's own text, in which no provider looks for instructions.
+ * - An object: nested members, by name.
+ * - A pair: members by the object's `type`. The first item is the type of an object without one.
+ *   The second lists all allowed types, with `_*` at the end for a date.
  */
 export type AllowedContent =
   | "plain"
@@ -70,10 +85,13 @@ export type AllowedContent =
   | AllowedFields
   | readonly [absent: string | null, types: { readonly [type: string]: AllowedFields | "free" }];
 
-/** The members of one object that were reviewed, by name, with what may stand in each. */
+/** Allowed members of one object, by name, with the content that each may have. */
 export interface AllowedFields {
   readonly [member: string]: AllowedContent;
 }
 
-/** What of a protocol's bodies may leave under Service-ZDR, each group with its reason. What is in none of them stays. */
+/**
+ * Fields of a protocol's bodies that may be sent under Service-ZDR, in groups with a reason each.
+ * Fields in no group are not sent.
+ */
 export type FieldAllowlist = readonly (readonly [why: string, fields: AllowedFields])[];

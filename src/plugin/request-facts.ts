@@ -1,35 +1,59 @@
-// What a look at a body says of a request, before anything decodes it.
+// Facts that request analysis finds in a body before it is decoded.
 import type { Feature } from "../model/facts.ts";
 import type { Field, Opt } from "../model/values.ts";
 import type { CostFactors } from "../model/operations/operation-spec.ts";
 import type { References } from "./references.ts";
 
-/** features: capabilities and privacy · the rest: the reserve. */
+/**
+ * Facts about a request. `features` are used for capabilities and privacy. The other members are
+ * used for the reservation.
+ */
 export interface RequestFacts extends CostFactors {
   /** Features that the request needs. */
   features: readonly Feature[];
-  /** As the client asks for it; what upstream reports wins. */
+  /** Service tier that the client requests. The tier that the provider reports takes precedence. */
   tier?: Opt<string>;
-  /** What a price's multipliers ask for: { speed: "fast" }. */
+  /** Values that the multipliers of a price depend on, such as `{ speed: "fast" }`. */
   pricingAttributes?: Opt<{ readonly [fact: string]: Opt<string> }>;
-  /** Pictures, sound, documents: how many, and how many bytes of the body they are. */
+  /** Number of images, audio clips, and documents, and the number of body bytes that they use. */
   media?: Opt<{ count: number; bytes: number }>;
-  /** Other models that it names: each may be asked as well, and is billed at its own price. `uses`: how often, where it says so. */
+  /**
+   * Other models that the request names. Each may be called too, and is billed at its own price.
+   * `maxUses` is the maximum number of calls, if the request sets one.
+   */
   additionalModels?: Opt<readonly { model: string; maxUses?: Opt<number> }[]>;
-  /** How often tools that upstream runs may run, where the request bounds it. */
+  /** Maximum number of runs of tools that the provider hosts, if the request limits it. */
   maxToolRuns?: Opt<number>;
-  /** Upstream reads more than stands here: something that it keeps is named. */
+  /**
+   * Whether the request names content that the provider stores, so that the provider reads more
+   * than the body.
+   */
   readsStoredContent?: Opt<boolean>;
-  /** What it names that is not its own: models, tools, state. Absent: the host looks for itself. */
+  /**
+   * References of the body to models, tools, and stored content. If unset, the host finds them
+   * itself.
+   */
   references?: Opt<References>;
-  /** What is asked needs work on the answer that bytes in passing cannot get: this request is translated. */
+  /**
+   * Whether the request needs changes to the response that passthrough mode cannot make, so that it
+   * must be translated.
+   */
   requiresTranslation?: Opt<boolean>;
 }
 
-/** By what the turns of one conversation are known to belong together. The host compares it, as a hash with the key's id, and keeps none of it. */
+/**
+ * Data that identifies the turns of one conversation. The host compares it as a hash together with
+ * the ID of the key, and stores none of it.
+ */
 export interface ConversationKey {
-  /** What the client calls it, in a field that is meant for that: it counts before all else. At most 256 characters. */
+  /**
+   * Conversation ID that the client sent in a field for that purpose. It takes precedence over
+   * `prefix`. At most 256 characters.
+   */
   id?: Opt<string>;
-  /** How it begins, in parts that later turns do not change: instructions, tools, the first turn of the user. */
+  /**
+   * Beginning of the conversation, in parts that later turns do not change: instructions, tools,
+   * and the first turn of the user.
+   */
   prefix: readonly Opt<Field>[];
 }

@@ -1,6 +1,7 @@
 /**
- * What the giver of a command, or the client of an admin route, must be at least. Each may what those before it may: metrics reads
- * counts and times, a viewer reads everything, an operator changes what can be changed back, an owner may do all. A user who may
- * open the state folder, and so its control socket, is an owner.
+ * Minimum role of the caller of a command or an admin route. Each role includes the previous ones:
+ * `metrics` reads counts and durations, `viewer` reads everything, `operator` makes changes that
+ * can be undone, and `owner` can do everything. A user with access to the state directory, and so
+ * to its control socket, is an owner.
  */
 export type Role = "metrics" | "viewer" | "operator" | "owner";

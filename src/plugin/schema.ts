@@ -1,6 +1,9 @@
 import type { FromSchema, JSONSchema } from "json-schema-to-ts";
 
-/** A plugin's options: draft-07, closed, written as a literal. An open schema does not compile. */
+/**
+ * JSON schema (draft-07) of a plugin's options, written as a literal. A schema that allows unknown
+ * options does not compile.
+ */
 export type ObjectSchema = JSONSchema & {
   /** Options are an object. */
   readonly type: "object";
@@ -8,7 +11,10 @@ export type ObjectSchema = JSONSchema & {
   readonly additionalProperties: false;
 };
 
-/** The TypeScript type of what a schema accepts, defaults filled in. Of any schema: anything, so that `Definition` takes every definition. */
+/**
+ * TypeScript type of the values that a schema accepts, with defaults filled in. For the type `any`
+ * it is `any`, so that `Definition` accepts every definition.
+ */
 export type Infer<S> = 0 extends 1 & S ? any : S extends JSONSchema ? FromSchema<S> : never;
 
 /** The schema of a plugin that takes no options. */
@@ -21,7 +27,7 @@ export type NoOptions = {
   readonly properties: {};
 };
 
-/** The usual credential: one key. */
+/** Schema of the usual credential: one API key. */
 export const apiKeySchema = {
   type: "object",
   additionalProperties: false,

@@ -2,28 +2,39 @@ import type { Json, JsonObject, Opt } from "../model/values.ts";
 import type { CallRecord } from "./call.ts";
 import type { RequestHead } from "./exchange.ts";
 
-/** What a plugin asks a model, as a client would: at one of the paths that this gateway's frontends serve. */
+/**
+ * A request that a plugin sends to a model through the gateway, at a path that one of the gateway's
+ * frontends serves.
+ */
 export interface Subrequest {
-  /** "/v1/chat/completions", "/v1/embeddings": one that has no parameters. Its frontend must be mounted. */
+  /**
+   * Path without parameters, such as "/v1/chat/completions" or "/v1/embeddings". Its frontend must
+   * be mounted.
+   */
   path: string;
-  /** In the protocol that is spoken there, not streamed. */
+  /** Body in the protocol of that path, without streaming. */
   body: JsonObject;
 }
 
-/** On whose behalf it is asked. */
+/** Options of a subrequest. */
 export interface SubrequestOptions {
-  /** The client's request: its key pays, its limits and its privacy hold. */
+  /**
+   * The client's request. The subrequest is charged to its key, and its limits and privacy apply.
+   */
   parentRequest: RequestHead;
-  /** Gives it up. It is given up too when the client goes. */
+  /** Cancels the subrequest. It is also canceled when the client disconnects. */
   signal?: Opt<AbortSignal>;
 }
 
-/** What came of it. */
+/** Result of a subrequest. */
 export interface SubrequestResult {
-  /** Of this request of its own. Its rows in the ledger have the client's as their label `parent`. */
+  /**
+   * ID of the subrequest. Its ledger rows have the ID of the client's request in the label
+   * `parent`.
+   */
   id: string;
-  /** As a client would have got it. */
+  /** Response body, as a client would receive it. */
   body: Json;
-  /** What it used and cost. */
+  /** Records of its calls, with usage and cost. */
   calls: readonly CallRecord[];
 }

@@ -1,22 +1,29 @@
-// What several keys share: an organisation, a team in it, a project, a person. One that an operator made with a command is the store's;
-// those that gateway.yaml has are not here.
+// Accounts of the store. An account is shared by several keys: an organization, a team, a project,
+// or a person. Operators create these accounts with commands. The accounts in gateway.yaml are not
+// stored here.
 import type { Privacy } from "../../model/facts.ts";
 import type { HeadersOut, Opt } from "../../model/values.ts";
 import type { Limit } from "./limit.ts";
 
-/** An account as a store keeps it, whole. What is absent restricts nothing. */
+/** A complete account, as a store keeps it. An unset member restricts nothing. */
 export interface AccountRecord {
-  /** What keys name, for good: rows of the ledger say it too. */
+  /** ID of the account. Keys refer to it. It never changes, because ledger rows refer to it too. */
   id: string;
-  /** The account that it stands in, which may be one of gateway.yaml. */
+  /** ID of the parent account, which may be an account in gateway.yaml. */
   parent?: Opt<string>;
-  /** What people call it. */
+  /** Display name. */
   name?: Opt<string>;
-  /** What all of its keys, and all accounts in it, may use together. */
+  /** Limits that all keys of the account, and all accounts nested under it, share. */
   limits?: Opt<readonly Limit[]>;
-  /** What a key has that is made in it, or in an account in it which says nothing of that. A key that is there already stays as it is. */
+  /**
+   * Defaults for new keys in the account, and in nested accounts that have no defaults of their
+   * own. Existing keys do not change.
+   */
   defaults?: Opt<KeyDefaults>;
-  /** Patterns, in which each `*` stands for any text. */
+  /**
+   * Models that keys of the account may use, as patterns in which each `*` matches any text.
+   * Default: all.
+   */
   models?: Opt<readonly string[]>;
   /** Names of the frontends that keys of the account may use. Default: all. */
   frontends?: Opt<readonly string[]>;
@@ -26,25 +33,29 @@ export interface AccountRecord {
   labels?: Opt<HeadersOut>;
   /** Whether clients can see what is left of the account's limits. Default: `numbers`. */
   discloseLimits?: Opt<LimitDisclosure>;
-  /** Unix milliseconds. */
+  /** Creation time, in Unix milliseconds. */
   created: number;
-  /** From then on its keys, and those of all accounts in it, are refused. */
+  /**
+   * Time at which the account was closed, in Unix milliseconds. From then on, the keys of the
+   * account and of all nested accounts are rejected.
+   */
   closedAt?: Opt<number>;
-  /** 1 for one that is new, and one more with every change. */
+  /** Version of the record: 1 for a new account, increased by 1 with every change. */
   version: number;
 }
 
-/** Of new keys. */
+/** Defaults for new keys of an account. */
 export interface KeyDefaults {
-  /** Each where the key is made without a limit of that unit. */
+  /** Default limits. Each applies if the key is created without a limit of that unit. */
   limits: readonly KeyLimit[];
 }
 
-/** A limit of a key: the host says whose it is. */
+/** A limit of a key, without its scope, which the host sets. */
 export type KeyLimit = Omit<Limit, "scope">;
 
 /**
- * What clients whose keys draw on the account are told of its own limits. numbers, by default: which limit, what is left of it and when
- * it is back, in refusals, headers and reports. nothing: that a request is refused, and when to come again.
+ * Information about the account's own limits that clients with a key of the account receive. `full`
+ * (default): which limit it is, its remaining amount, and when it resets, in refusals, headers, and
+ * reports. `hidden`: only that a request is rejected and when to retry.
  */
 export type LimitDisclosure = "full" | "hidden";

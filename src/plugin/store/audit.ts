@@ -1,32 +1,36 @@
-// What operators have done, as a store keeps it: each change before it takes effect, and how it ended.
+// The audit log of a store: each change that an operator requested, recorded before it takes
+// effect, and its outcome.
 import type { Json, Opt } from "../../model/values.ts";
 import type { Role } from "../role.ts";
 
-/** One command that changes something. No secret is in it, and no text that a person may be known by but the giver's own name. */
+/**
+ * Record of one command that changes something. It contains no secret, and no personal data except
+ * the name of the actor.
+ */
 export interface AuditEntry {
   /** ID of the entry, which `AuditEnd` refers to. */
   readonly id: string;
-  /** Unix milliseconds. */
+  /** Time at which the command was given, in Unix milliseconds. */
   readonly at: number;
-  /** "shell", or an admin token's name: "admin:anna". */
+  /** Name of the actor: "shell", or the name of an admin token such as "admin:anna". */
   readonly actor: string;
   /** Role of the actor when the command was given. */
   readonly role: Role;
-  /** Where it came in: "socket", "files", "token", "session". */
+  /** Channel through which the command arrived: "socket", "files", "token", or "session". */
   readonly channel: string;
   /** Network address of the client, for commands that came over the admin listener. */
   readonly address?: Opt<string>;
   /** Name of the command, such as `keys.create`. */
   readonly command: string;
-  /** What it is about: a key's id, a file. */
+  /** Object of the command, such as the ID of a key or a file. */
   readonly target?: Opt<string>;
-  /** What was there. */
+  /** Value before the change. */
   readonly before?: Opt<Json>;
-  /** What was asked for. */
+  /** Requested value. */
   readonly after?: Opt<Json>;
 }
 
-/** How one ended. */
+/** Outcome of a command. */
 export interface AuditEnd {
   /** ID of the entry that ended. */
   readonly id: string;
@@ -34,11 +38,14 @@ export interface AuditEnd {
   readonly at: number;
   /** Whether the command took effect. */
   readonly outcome: "done" | "failed";
-  /** Of a failure, its code. */
+  /** Code of the error, if the command failed. */
   readonly code?: Opt<string>;
 }
 
-/** One as it is listed. "unknown": the gateway ended before it was told, so it may have taken effect or not. */
+/**
+ * A command as the log lists it. The outcome "unknown" means that the gateway ended before it
+ * recorded the outcome, so the command may or may not have taken effect.
+ */
 export interface AuditedCommand extends AuditEntry {
   /** Whether the command took effect. */
   readonly outcome: AuditEnd["outcome"] | "unknown";
@@ -47,18 +54,21 @@ export interface AuditedCommand extends AuditEntry {
 }
 
 /**
- * The part of a store that keeps this. A store of rows that prove themselves keeps these rows in the same proof, and keeps them when
- * other rows are pruned.
+ * The part of a store that keeps the audit log. A store whose rows form a hash chain includes these
+ * rows in the chain, and keeps them when other rows are pruned.
  */
 export interface AuditLog {
   /**
-   * Called by the host before a command takes effect. Durable when it resolves; a rejection refuses the command, and nothing has
-   * happened then.
+   * Records a command before it takes effect. The record is durable when the promise resolves. If
+   * it rejects, the command is rejected and has no effect.
    */
   begin(entry: AuditEntry): Promise<void>;
-  /** Called when it has taken effect, or has failed. A rejection is logged by the host; the command is listed as "unknown". */
+  /**
+   * Records the outcome when the command took effect or failed. The host logs a rejection, and the
+   * command is listed as "unknown".
+   */
   end(end: AuditEnd): Promise<void>;
-  /** The newest first. `after`: a listing's `next`. */
+  /** Lists commands, the newest first. `after` is the `next` of an earlier page. */
   list(page?: {
     after?: Opt<string>;
     limit?: Opt<number>;

@@ -2,7 +2,9 @@ import type { Opt } from "../../model/values.ts";
 import type { Identity } from "../identity.ts";
 import type { Role } from "../role.ts";
 
-/** A key as the store keeps it: the digest of its secret, and the identity that it proves. */
+/**
+ * A key as the store keeps it: the digest of its secret, and the identity that the secret proves.
+ */
 export interface KeyRecord extends Identity {
   /** SHA-256 of the secret, in hex. */
   digest: string;
@@ -12,11 +14,14 @@ export interface KeyRecord extends Identity {
   expires?: Opt<number>;
   /** Time at which the key was revoked, in Unix milliseconds. Unset if it was not. */
   revoked?: Opt<number>;
-  /** One more with every change; absent: it was never changed. */
+  /**
+   * Version of the record, increased by 1 with every change. Unset if the key was never changed.
+   */
   version?: Opt<number>;
   /**
-   * What its holder may do on the admin listener, as an admin token. Absent: it is a key, for models. A token is never a key: the host
-   * finds no client by it. A store keeps it like every other member.
+   * Role of an admin token on the admin listener. Unset for a key for models. An admin token is
+   * never a key for models, so the host finds no client with it. Stores keep this member like every
+   * other one.
    */
   admin?: Opt<Role>;
 }

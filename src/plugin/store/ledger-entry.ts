@@ -1,10 +1,10 @@
-// What a ledger is read as: entries, listings of them, and their sums.
+// Ledger entries, pages of entries, and totals.
 import type { ForwardingMode, Privacy } from "../../model/facts.ts";
 import type { Usage } from "../../model/usage.ts";
 import type { HeadersOut, Opt } from "../../model/values.ts";
 import type { CallState } from "../call.ts";
 
-/** What the client asked for, where it differs from what was tried. */
+/** The client's request, where it differs from the call. */
 export interface ClientRequestInfo {
   /** Model name, as the client wrote it. */
   model: string;
@@ -16,11 +16,14 @@ export interface ClientRequestInfo {
   mode: ForwardingMode;
   /** Whether the client requested a stream. */
   stream: boolean;
-  /** What the promise about data stands on. */
+  /** Basis of the data policy that applied to the call. */
   policyBasis?: Opt<string>;
 }
 
-/** When billed at another model's or tier's price, or at several. */
+/**
+ * Part of a bill. It is used if the call was billed at the price of another model or tier, or at
+ * several prices.
+ */
 export interface BillPart {
   /** Model that was billed, as the provider names it. */
   model: string;
@@ -34,7 +37,10 @@ export interface BillPart {
   costNano: bigint | null;
 }
 
-/** What is asked: the provider as mounted, the provider's own name of the model, the wire, and the credential's name. */
+/**
+ * Target of a call: the mounted provider, the provider's name of the model, the protocol, and the
+ * name of the credential.
+ */
 export interface CallTarget {
   /** Name of the provider in gateway.yaml. */
   provider: string;
@@ -46,10 +52,16 @@ export interface CallTarget {
   credential: string;
 }
 
-/** How long a call took to its answer's head, to its first content and in all, in milliseconds. */
+/**
+ * Time from the start of a call to the headers, to the first content, and to the end, in
+ * milliseconds.
+ */
 export type CallDurations = Opt<{ headers?: Opt<number>; firstToken?: Opt<number>; total: number }>;
 
-/** `settle` with outcome `recovered`: what recovery wrote for a call whose owner died. */
+/**
+ * One row of the ledger. A `settle` row with the outcome `recovered` was written by recovery for a
+ * call whose owner died.
+ */
 export interface LedgerEntry {
   /** Position in the ledger. Later rows have higher numbers. */
   seq: number;
@@ -77,7 +89,9 @@ export interface LedgerEntry {
   upstreamId?: string;
   /** Labels of the key, its accounts, and hooks. */
   labels: HeadersOut;
-  /** As its reserve said it: an account that has moved since changes no row. */
+  /**
+   * Path of the account when the call was reserved. Moving the account later does not change it.
+   */
   account?: Opt<string>;
   /** Position of the call within its request, from 1. */
   n?: Opt<number>;
@@ -101,15 +115,18 @@ export interface LedgerEntry {
   reason?: Opt<string>;
   /** Name of the actor that made an adjustment, such as `operator`. */
   actor?: Opt<string>;
-  /** Which process wrote it. */
+  /** ID of the instance that wrote the row. */
   instance?: Opt<string>;
 }
 
-/** Which entries are meant. Members that are absent restrict nothing. */
+/** Filter for ledger entries. An unset member restricts nothing. */
 export interface LedgerQuery {
   /** ID of the key. */
   key?: Opt<string>;
-  /** Of this account and of all that stood below it at the time: its name, or names joined by "/". */
+  /**
+   * Account, including all accounts that were nested under it at the time: its ID, or IDs joined by
+   * "/".
+   */
   account?: Opt<string>;
   /** ID of the call. */
   attempt?: Opt<string>;
@@ -123,30 +140,34 @@ export interface LedgerQuery {
   state?: Opt<LedgerEntry["state"]>;
   /** Name of the provider in gateway.yaml. */
   provider?: Opt<string>;
-  /** As sums say it, with its provider ("openai/gpt-5"), or the provider's name of it alone. */
+  /**
+   * Model with its provider, as totals name it ("openai/gpt-5"), or only the provider's name of the
+   * model.
+   */
   model?: Opt<string>;
-  /** Name and value: "team=web". */
+  /** Label name and value, such as "team=web". */
   label?: Opt<string>;
   /** Name of the credential. */
   credential?: Opt<string>;
-  /** Where the client asked. */
+  /** Name of the frontend that the client called. */
   frontend?: Opt<string>;
   /** How the call ended, such as `ok` or `rate_limited`. */
   outcome?: Opt<string>;
 }
 
-/** Which part of a listing is wanted. */
+/** Page of a list that is requested. */
 export interface PageRequest {
   /**
-   * A listing's `next`; for entries the seq of any entry will do. Entries are listed in the order of their seq, and none is ever
-   * added below one that was listed: a caller that reads on from the last one misses nothing, whichever instance writes.
+   * The `next` of an earlier page. For entries, the `seq` of any entry is valid too. Entries are
+   * listed in the order of `seq`, and none is ever inserted before a listed one. A caller that
+   * continues after the last entry misses nothing, whichever instance writes.
    */
   after?: Opt<string>;
   /** Maximum number of items. Default: the store's. */
   limit?: Opt<number>;
 }
 
-/** One part of a listing. With `next`, more follows after it. */
+/** One page of a list. If `next` is set, more pages follow. */
 export interface ResultPage<T> {
   /** Items of this page, in order. */
   items: readonly T[];
@@ -154,9 +175,9 @@ export interface ResultPage<T> {
   next?: Opt<string>;
 }
 
-/** Settled entries of one group, added up. */
+/** Sum of the settled entries of one group. */
 export interface LedgerTotal {
-  /** Values that define the group, by the name of the dimension in `TotalsBy`. */
+  /** Values that define the group, by dimension. `TotalsBy` lists the dimensions. */
   by: HeadersOut;
   /** Number of calls. */
   calls: number;
@@ -166,6 +187,9 @@ export interface LedgerTotal {
   costNano: bigint;
   /** Number of calls without a known price. */
   unpriced: number;
-  /** How many of the calls are estimates. Absent: not counted, and the host asks once more, for these alone. */
+  /**
+   * Number of calls with an estimated cost. If unset, it was not counted, and the host queries
+   * these calls separately.
+   */
   estimated?: Opt<number>;
 }

@@ -1,66 +1,86 @@
-// What becomes of a ledger over the years: it is copied, put back, archived, cut, and a person is taken out of it. A store may do
-// without any of this; the command then says what this store cannot.
+// Maintenance of a ledger: backup, restore, archive, pruning, and erasure of personal data. All of
+// it is optional. A command that the store does not support reports that.
 import type { Usage } from "../../model/usage.ts";
 import type { Opt } from "../../model/values.ts";
 import type { Problem } from "../problem.ts";
 
 /**
- * Called by the host for an operator's commands and for `ledger: { retention }`, in the process that owns the store, while batches go on:
- * none of it may keep a batch waiting for long. Each of them stands for itself: a store offers those that it can do. What one throws
- * is the command's answer, a fault in its own words.
+ * Maintenance operations of a store. The host calls them for an operator's commands and for
+ * `ledger: { retention }`, in the process that owns the store, while batches are written. No
+ * operation may delay a batch for long.
+ *
+ * Each operation is independent: a store implements those that it supports. If one throws, the
+ * error is the result of the command; a fault is reported with its own message.
  */
 export interface LedgerMaintenance {
   /**
-   * Writes all that the store keeps, as of one moment, into `file`, which is there, is empty and is the host's own. Called for
-   * `tollgate backup`. A rejection leaves a file that the host throws away.
+   * Writes everything that the store keeps, as of one moment, into `file`. The file exists, is
+   * empty, and belongs to the host. It is called for `tollgate backup`. If it rejects, the host
+   * deletes the file.
    */
   backup?(file: string): Promise<LedgerBackup>;
   /**
-   * Puts such a copy where `open` will find it. Called before `open`, on a store that has nothing; where there is something, it
-   * rejects as `conflict`. The copy is looked through first: what is not as it was written is rejected as `invalid`, and nothing is put anywhere.
+   * Restores a backup to where `open` will find it. It is called before `open`, on an empty store.
+   * If the store is not empty, it rejects as `conflict`. The backup is verified first. If it was
+   * altered, the call rejects as `invalid` and nothing is restored.
    */
   restore?(file: string): Promise<LedgerBackup>;
   /**
-   * Writes all rows up to those that began at `before` into `file`, compressed, with a proof that needs no ledger. Called for
-   * `tollgate ledger archive`, and before a prune that asks for it.
+   * Writes all rows up to those that began at `before` into `file`, compressed, with a proof that
+   * can be verified without the ledger. It is called for `tollgate ledger archive`, and before a
+   * prune that requires an archive.
    */
   archive?(file: string, of: ArchiveRequest): Promise<ArchiveInfo>;
-  /** Reads an archive alone, and says what of it cannot be true. Called before `open` too, by `tollgate ledger archive --verify`. */
+  /**
+   * Reads an archive by itself, and returns its inconsistencies. `tollgate ledger archive --verify`
+   * calls it, also before `open`.
+   */
   readArchive?(file: string): Promise<ArchiveInfo & { readonly problems: readonly Problem[] }>;
-  /** What `prune` would do, and what is in its way. Changes nothing. */
+  /** Returns what `prune` would remove and what prevents it. Changes nothing. */
   planPrune?(before: number): Promise<PrunePlan>;
   /**
-   * Puts sums in the place of all rows from before `before`, as far as no open call began there. Sums, budgets and the proof stay what they
-   * were. In short steps between batches; `progress` is called after each and never throws. After a crash the next call goes on.
+   * Replaces all rows from before `before` with rollups, up to the oldest open call. Totals,
+   * budgets, and the proof do not change. It works in short steps between batches. `progress` is
+   * called after each step and never throws. After a crash, the next call continues.
    */
   prune?(before: number, progress?: (of: PruneProgress) => void): Promise<PruneResult>;
-  /** What there is now, cheaply: asked by `tollgate status` and by whatever shows it. */
+  /**
+   * Returns the current state of the ledger. It must be cheap, because `tollgate status` and other
+   * displays call it.
+   */
   readState?(): Promise<LedgerState>;
   /**
-   * Takes text that a person may be known by out of everything that is kept, for good: rows stay, and what they say in its place is
-   * "erased". Durable when it resolves. Nothing that fits is no error.
+   * Permanently erases personal data from everything that the store keeps. The rows are kept, and
+   * the erased text is replaced by "erased". The erasure is durable when the promise resolves. It
+   * is no error if nothing matches.
    */
   erase?(what: ErasureRequest): Promise<ErasureResult>;
-  /** Of what it leaves out: what an operator does in its place, a sentence each. It is the command's answer. */
+  /**
+   * For operations that the store does not implement: what an operator does instead, in one
+   * sentence each. It is the result of the command.
+   */
   readonly alternatives?: Opt<{
     readonly [K in "backup" | "restore" | "archive" | "prune" | "state" | "erase"]?: Opt<string>;
   }>;
 }
 
-/** What is taken out. `values`: what an earlier `Erased` gave, for a copy of the ledger from before that. */
+/**
+ * Data to erase. `hashes` of an earlier `ErasureResult` erase the same texts from an older copy of
+ * the ledger.
+ */
 export type ErasureRequest =
   | { readonly label: { readonly name: string; readonly value: string } }
-  /** The key's name, its own labels, and the labels of all its rows. */
+  /** Erases the name of the key, its own labels, and the labels of all its rows. */
   | { readonly key: string }
   | { readonly hashes: readonly string[] };
 
-/** What was taken out, in words that say nothing of it. */
+/** Erased data, in a form that does not reveal it. */
 export interface ErasureResult {
   /** Hashes of the erased texts. Pass them to `erase` to erase the same texts from an older copy. */
   readonly hashes: readonly string[];
 }
 
-/** What all settled calls of some rows come to. */
+/** Sum of all settled calls of some rows. */
 export interface LedgerSum {
   /** Number of settled calls. */
   readonly calls: number;
@@ -72,17 +92,20 @@ export interface LedgerSum {
   readonly unpriced: number;
 }
 
-/** A whole ledger as it was at one moment. */
+/** Summary of a complete ledger as of one moment. */
 export interface LedgerBackup {
-  /** The newest row's seq and hash; the hash is part of the ledger that goes on. Absent: the store keeps no hashes. */
+  /**
+   * `seq` and hash of the newest row. The hash stays part of the ledger that continues. Unset if
+   * the store keeps no hashes.
+   */
   readonly head?: Opt<{ readonly seq: number; readonly hash: string }>;
-  /** All that was settled. */
+  /** Sum of all settled calls. */
   readonly total: LedgerSum;
-  /** What was erased from it so far, as `Erased` says it. */
+  /** Hashes of the texts erased so far, as in `ErasureResult`. */
   readonly erasedHashes: readonly string[];
 }
 
-/** Which rows an archive has. `labels: false` leaves out what labels say. */
+/** Rows that an archive contains. */
 export interface ArchiveRequest {
   /** End of the archived period, not included, in Unix milliseconds. */
   readonly before: number;
@@ -90,7 +113,7 @@ export interface ArchiveRequest {
   readonly labels: boolean;
 }
 
-/** What an archive says of itself. */
+/** Summary of an archive. */
 export interface ArchiveInfo {
   /** Number of rows. */
   readonly rows: number;
@@ -106,23 +129,23 @@ export interface ArchiveInfo {
   readonly total: LedgerSum;
 }
 
-/** What `prune` would take out. */
+/** Rows that `prune` would remove. */
 export interface PrunePlan {
   /** Number of rows that would be removed. */
   readonly rows: number;
-  /** Room that is given back, about. */
+  /** Estimate of the storage that is freed, in bytes. */
   readonly bytes: number;
-  /** How long it would take, about. */
+  /** Estimate of the duration, in milliseconds. */
   readonly ms: number;
   /** Time of the first row to remove, in Unix milliseconds. Unset if there is none. */
   readonly from?: Opt<number>;
   /** Time of the last row to remove, in Unix milliseconds. Unset if there is none. */
   readonly to?: Opt<number>;
-  /** The oldest open call, where it keeps rows from going. */
+  /** The oldest open call, if it prevents rows from being removed. */
   readonly open?: Opt<{ readonly attempt: string; readonly at: number }>;
 }
 
-/** How far a prune is. */
+/** Progress of a prune. */
 export interface PruneProgress {
   /** Number of rows that have been removed. */
   readonly rows: number;
@@ -130,36 +153,42 @@ export interface PruneProgress {
   readonly total: number;
 }
 
-/** What a prune has done. */
+/** Result of a prune. */
 export interface PruneResult {
   /** Number of rows that were removed. */
   readonly rows: number;
   /** Bytes of storage that were freed. */
   readonly bytes: number;
-  /** The longest that a step has kept batches waiting. */
+  /** Longest time that a step delayed batches, in milliseconds. */
   readonly longestStepMs: number;
-  /** Rows from here on are there; before it, sums. Absent: nothing was ever pruned. */
+  /**
+   * Time of the oldest row that is kept, in Unix milliseconds. Earlier rows were replaced by
+   * rollups. Unset if nothing was ever pruned.
+   */
   readonly rowsSince?: Opt<number>;
 }
 
-/** A ledger in numbers. */
+/** Size and age of a ledger. */
 export interface LedgerState {
   /** Size of the ledger, in bytes. */
   readonly bytes: number;
-  /** When the oldest row that is there was written; absent: there is none. */
+  /**
+   * Time at which the oldest existing row was written, in Unix milliseconds. Unset if there is
+   * none.
+   */
   readonly oldestAt?: Opt<number>;
-  /** Rows that sums stand for, since the beginning. */
+  /** Number of rows that rollups have replaced since the beginning. */
   readonly prunedRows: number;
-  /** When rows were pruned last. */
+  /** Time of the last prune, in Unix milliseconds. */
   readonly prunedAt?: Opt<number>;
 }
 
-/** A store's room. What it does not know is absent. */
+/** Storage that a store uses. Members that it does not know are unset. */
 export interface StoreSize {
-  /** Of the ledger, where it lies. */
+  /** Size of the ledger at its location, in bytes. */
   bytes?: Opt<number>;
-  /** That it could still grow by. */
+  /** Storage that the ledger could still use, in bytes. */
   freeBytes?: Opt<number>;
-  /** Of its oldest row, in Unix milliseconds. */
+  /** Time of the oldest row, in Unix milliseconds. */
   oldestAt?: Opt<number>;
 }

@@ -1,5 +1,6 @@
-// How a ledger moves from one kind of store to another: one gives what it keeps in pieces, the other takes them in and goes on with a chain of its own,
-// anchored at the hash of the one before.
+// Transfer of a ledger from one kind of store to another. One store exports its content in pieces.
+// The other imports them, and continues with a hash chain of its own that starts at the last hash
+// of the exported one.
 import type { Price } from "../../model/facts.ts";
 import type { Usage } from "../../model/usage.ts";
 import type { Opt } from "../../model/values.ts";
@@ -8,33 +9,43 @@ import type { AuditEnd, AuditEntry } from "./audit.ts";
 import type { KeyRecord } from "./key.ts";
 import type { LedgerEntry, LedgerTotal } from "./ledger-entry.ts";
 
-/** The part of a store that can be moved. Everything in it is called for `tollgate store copy`, and before `open`. */
+/** The part of a store that can be moved. `tollgate store copy` calls all of it, before `open`. */
 export interface LedgerTransfer {
-  /** On the store that is left. Gateways may be open on it. */
+  /** Opens the export on the store that is left. Gateways may have this store open. */
   openExport(): Promise<LedgerExport>;
-  /** On the store that is moved into: empty, or where a move into it was interrupted. Until that is finished, `open` refuses it. */
+  /**
+   * Opens the import on the new store. It must be empty or contain an interrupted import. `open`
+   * rejects the store until the import is finished.
+   */
   openImport(): Promise<LedgerImport>;
 }
 
-/** A ledger that gives itself away. */
+/** A ledger that is being exported. */
 export interface LedgerExport extends AsyncDisposable {
-  /** Some rows behind a place; 0: from the beginning. A settle never comes without its reserve before it. */
+  /**
+   * Returns a page of rows after a position. 0 starts at the beginning. A settle row never precedes
+   * its reserve row.
+   */
   readRows(after: number): Promise<TransferredRows>;
-  /** From now on no gateway writes to it. Rejects as `conflict`, with the code `in_use`, while a gateway does. */
+  /**
+   * Stops all writes. From then on, no gateway writes to the store. Rejects as `conflict` with the
+   * code `in_use` while a gateway does.
+   */
   stopWrites(): Promise<void>;
-  /** All that is no row, once it is quiet. */
+  /** Returns everything except the rows. Called after writes were stopped. */
   readRemainder(): Promise<TransferredRemainder>;
 }
 
-/** A ledger that is filled. */
+/** A ledger that is being imported. */
 export interface LedgerImport extends AsyncDisposable {
-  /** The place behind which rows are missing. */
+  /** Position after which rows are missing. */
   readonly after: number;
-  /** Durable when it resolves, with its place. */
+  /** Writes a page of rows. The rows and their position are durable when the promise resolves. */
   writeRows(rows: TransferredRows): Promise<void>;
   /**
-   * Takes the rest, compares what its own rows come to with what the other store's come to, and is a ledger from then on. What differs is rejected
-   * as `invalid`, and it stays what it was. `head`: the newest hash of its own chain.
+   * Writes the remainder, compares the totals of its own rows with the totals of the other store,
+   * and turns the import into a ledger. If they differ, it rejects as `invalid` and the import
+   * stays unfinished. `head` is the newest hash of its own chain.
    */
   finish(
     rest: TransferredRemainder,
@@ -45,31 +56,34 @@ export interface LedgerImport extends AsyncDisposable {
 export interface TransferredRows {
   /** Rows of this page. */
   readonly rows: readonly TransferredRow[];
-  /** The place behind them. */
+  /** Position after the rows of this page. */
   readonly next: number;
   /** Whether rows follow after this page. */
   readonly more: boolean;
 }
 
-/** A row on its way: as a listing says it, with what its call took of meters, by their names. */
+/**
+ * A row in transfer: as a page lists it, with the amounts that its call took from meters, by meter
+ * name.
+ */
 export interface TransferredRow extends Omit<LedgerEntry, "seq"> {
   /** Meters that the call counted against, and the amount taken from each. */
   readonly meterAmounts: readonly (readonly [meter: string, amount: bigint])[];
 }
 
-/** All that a ledger keeps besides its rows. */
+/** Everything that a ledger keeps besides its rows. */
 export interface TransferredRemainder {
   /** All keys, including revoked keys. */
   readonly keys: readonly KeyRecord[];
-  /** All accounts of the store, including ended accounts. */
+  /** All accounts of the store, including closed accounts. */
   readonly accounts: readonly AccountRecord[];
   /** Price rows, by hash. */
   readonly prices: readonly (readonly [hash: string, price: Price])[];
-  /** What operators did, the oldest first. */
+  /** Audit log entries, the oldest first. */
   readonly audit: readonly (readonly [AuditEntry, AuditEnd | undefined])[];
   /** Counts of all limits. */
   readonly meters: readonly TransferredMeter[];
-  /** What was last heard of calls that are open. */
+  /** Last reported progress of calls that are open. */
   readonly lastProgress: readonly (readonly [
     attempt: string,
     usage: Usage,
@@ -77,15 +91,15 @@ export interface TransferredRemainder {
   ])[];
   /** Values that were decided once for all instances. */
   readonly shared: readonly (readonly [name: string, value: Uint8Array])[];
-  /** Sums that stand for rows that are gone, by quarters of an hour; absent: nothing was pruned. */
+  /** Rollups that replace pruned rows, by quarter of an hour. Unset if nothing was pruned. */
   readonly rollups?: Opt<TransferredRollups>;
-  /** The newest hash of its chain; absent: it keeps none. */
+  /** Newest hash of the chain. Unset if the store keeps none. */
   readonly head?: Opt<string>;
-  /** What all that was settled comes to, by key, model, state and price. */
+  /** Sums of all settled calls, by key, model, state, and price. */
   readonly totals: readonly LedgerTotal[];
 }
 
-/** What a meter has counted: as the book of `tollgate/store` has it. */
+/** Usage counted by one meter, as the ledger rules of `tollgate/store` define it. */
 export interface TransferredMeter {
   /** ID of the meter: unit, window, start, and scope. */
   readonly id: string;
@@ -99,7 +113,7 @@ export interface TransferredMeter {
   readonly notifiedLevel: bigint;
 }
 
-/** Sums in the place of rows; `text` as `createSubtotals` of `tollgate/store` writes it. */
+/** Sums that replace rows, with `text` as `createSubtotals` of `tollgate/store` writes it. */
 export interface TransferredRollups {
   /** Number of rows that the sums replace. */
   readonly rows: number;

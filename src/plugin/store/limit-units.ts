@@ -1,6 +1,6 @@
-// What limits count and in which time, for schemas and checks that want each of the words.
+// Units and windows of limits, for schemas and checks that enumerate them.
 
-/** What can be counted, but for money. */
+/** Units that can be counted, except money. */
 export const COUNTED_UNITS = [
   "requests",
   "concurrent",
@@ -12,7 +12,7 @@ export const COUNTED_UNITS = [
   "seconds",
   "searches",
 ] as const;
-/** Each `Limit.unit`. */
+/** All values of `Limit.unit`. */
 export const LIMIT_UNITS = [...COUNTED_UNITS, "nano_usd"] as const;
-/** Each `Limit.per`. */
+/** All values of `Limit.per`. */
 export const LIMIT_SPANS = ["minute", "hour", "day", "week", "month", "total", "open"] as const;

@@ -1,9 +1,13 @@
-// Limits: the type that stores count by, and the text that people and programs write: usd=5/month. The text has one schema, one
-// parser and one printer, for gateway.yaml, commands, the admin API and the options of any plugin that takes limits.
+// Limits: the type that stores count with, and the text form that people and programs write, such
+// as usd=5/month. The text form has one schema, one parser, and one formatter. gateway.yaml,
+// commands, the admin API, and the options of any plugin with limits use them.
 import { fail } from "../../model/error.ts";
 import { COUNTED_UNITS, LIMIT_SPANS } from "./limit-units.ts";
 
-/** At most `max` of a unit in a window, counted together for all that share `scope`. */
+/**
+ * A limit of at most `max` of a unit in a window, counted together for everything that shares
+ * `scope`.
+ */
 export interface Limit {
   /** What shares the count, such as `key:<id>` or `account:<id>`. */
   scope: string;
@@ -26,8 +30,9 @@ export interface Limit {
 }
 
 /**
- * What a limit by day, week, month or in total has counted went over this much of it: what was used, without what open calls
- * hold. `max` is the one that was claimed last. What had been over already when the limit was lowered is not told.
+ * A threshold that the usage of a limit by day, week, month, or in total exceeded. The usage counts
+ * settled amounts, without reservations of open calls. `max` is the limit that was claimed last.
+ * Thresholds that were already exceeded when the limit was lowered are not reported.
  */
 export interface ThresholdReached extends Pick<Limit, "scope" | "unit" | "per"> {
   /** Threshold that was reached, in percent of `max`. */
@@ -36,43 +41,56 @@ export interface ThresholdReached extends Pick<Limit, "scope" | "unit" | "per"> 
   used: bigint;
   /** Limit that was claimed last. */
   max: bigint;
-  /** Unix milliseconds, as of a LimitState. */
+  /** Time at which the limit resets, in Unix milliseconds, as in `LimitState`. */
   resetsAt: number;
 }
 
 /**
- * Which crossings were told. That a limit was crossed is durable with the row that did it; that it was told, when `told` resolves. So a
- * crossing that a crash has kept from being told is told by the next owner.
+ * Records which thresholds were delivered to observers. A reached threshold is durable with the row
+ * that reached it. Its delivery is durable when `markDelivered` resolves. If a crash prevents a
+ * delivery, the next owner delivers it.
  */
 export interface ThresholdOutbox {
   /**
-   * Those of which nothing says that they were told: by settles whose verdict the host did not live to hear, and by calls that recovery has
-   * recovered. Of a store of several instances: this one's, and those of instances that are dead. Asked once, after `open`. A rejection is logged, and they are told after the next start.
+   * Returns the thresholds without a recorded delivery: from settles whose results the host did not
+   * receive before it ended, and from calls that recovery settled. A store of several instances
+   * returns those of this instance and of dead instances. Called once, after `open`. A rejection is
+   * logged, and the thresholds are delivered after the next start.
    */
   listUndelivered(): Promise<readonly ThresholdReached[]>;
   /**
-   * All observers have been told of these. May overlap with `apply`. One that is told again changes nothing, and one of a window
-   * that is forgotten is passed over. A rejection is logged: it is told once more after the next start.
+   * Records that all observers received these thresholds. It may overlap with `apply`. A repeated
+   * delivery changes nothing, and one of a forgotten window is ignored. A rejection is logged, and
+   * the thresholds are delivered once more after the next start.
    */
   markDelivered(crossings: readonly ThresholdReached[]): Promise<void>;
 }
 
-/** In per cent of a limit. A store looks at each. */
+/** Thresholds in percent of a limit. A store checks each. */
 export const LIMIT_THRESHOLDS = [50, 80, 95, 100] as const;
 
-/** A limit as it stood when the store looked: what is left, and when the window ends. */
+/** A limit with its remaining amount and the end of its window, as of when the store read it. */
 export interface LimitState extends Limit {
   /** Units that are left in the window. */
   remaining: number | bigint;
-  /** Unix milliseconds; for what never resets, the last moment that a Date can say (8.64e15). */
+  /**
+   * Time at which the limit resets, in Unix milliseconds. For a limit that never resets, the latest
+   * time of a Date (8.64e15).
+   */
   resetsAt: number;
 }
 
-/** What a limit has counted, for people: `used` and `held` and what is left come to `max`, but for a limit that was lowered or overdrawn. */
+/**
+ * Usage of a limit, for people. The sum of `used`, `reserved`, and the remaining amount is `max`,
+ * unless the limit was lowered or overdrawn.
+ */
 export interface LimitUsage extends LimitState {
-  /** What calls that are over came to in this window. Of a rate, what has not drained yet, with what open calls hold. */
+  /**
+   * Usage of finished calls in this window. For a rate, the amount that has not drained yet,
+   * including the reservations of open calls.
+   */
   used: bigint;
-  /** What open calls have set aside. Of a rate nothing: it is in `used`. */
+  /** Reservations of open calls. For a rate it is 0, because they are included in `used`. */
   reserved: bigint;
 }
 
@@ -80,8 +98,8 @@ const SPAN_PATTERN = LIMIT_SPANS.filter((span) => span !== "open").join("|");
 const RATE_UNIT_PATTERN = COUNTED_UNITS.filter((unit) => unit !== "concurrent").join("|");
 
 /**
- * The schema of one limit, for a plugin's `options`: a text such as usd=300/month, requests=60/minute or concurrent=5. Each text
- * that it accepts is a limit.
+ * Schema of one limit, for a plugin's `options`: a text such as usd=300/month, requests=60/minute,
+ * or concurrent=5. Every text that it accepts is a valid limit.
  */
 export const LIMIT_SCHEMA = {
   type: "string",
@@ -92,7 +110,10 @@ export const LIMIT_SCHEMA = {
 
 const LIMIT_PATTERN = new RegExp(LIMIT_SCHEMA.pattern);
 
-/** Returns the limit that a text describes, or undefined for a text that `LIMIT` rejects. Dollars become nano-dollars, exactly. */
+/**
+ * Returns the limit that a text describes, or undefined if `LIMIT_SCHEMA` rejects the text. Dollars
+ * are converted to nano-dollars exactly.
+ */
 export function parseLimit(text: string): Omit<Limit, "scope"> | undefined {
   if (!LIMIT_PATTERN.test(text)) return undefined;
   const [unit = "", amount = "", per = "open"] = text.split(/[=/]/);
@@ -102,7 +123,10 @@ export function parseLimit(text: string): Omit<Limit, "scope"> | undefined {
     : { unit: unit as Limit["unit"], max: Number(amount), per: per as Limit["per"] };
 }
 
-/** Returns the limit that a text describes, counted for all that share `scope`. Throws for a text that `LIMIT` rejects. */
+/**
+ * Returns the limit that a text describes, counted for everything that shares `scope`. Throws if
+ * `LIMIT_SCHEMA` rejects the text.
+ */
 export function parseScopedLimit(text: string, scope: string): Limit {
   const limit = parseLimit(text);
   if (limit) return { scope, ...limit };
@@ -110,7 +134,7 @@ export function parseScopedLimit(text: string, scope: string): Limit {
   return fail("invalid", message, { code: "bad_input" });
 }
 
-/** Returns the text of a limit, from which `parseLimit` reads the same limit. */
+/** Returns the text form of a limit. `parseLimit` returns the same limit for it. */
 export function formatLimit({ unit, max, per }: Pick<Limit, "unit" | "max" | "per">): string {
   if (unit === "concurrent") return `concurrent=${max}`;
   if (unit !== "nano_usd") return `${unit}=${max}/${per}`;

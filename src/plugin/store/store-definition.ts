@@ -2,7 +2,10 @@ import type { Plugin, Setup } from "../plugin.ts";
 import type { NoOptions, ObjectSchema } from "../schema.ts";
 import type { Store } from "./store.ts";
 
-/** A store's definition: where keys, limits and the ledger live. One is mounted, under `store:`. */
+/**
+ * Definition of a store, which keeps keys, limits, and the ledger. Exactly one is mounted, under
+ * `store:`.
+ */
 export interface StoreDef<O extends ObjectSchema = NoOptions> extends Plugin<O> {
   /** Creates the store. */
   setup: Setup<O, Store>;

@@ -1,16 +1,16 @@
-// Gateways that share a store, as the store knows them.
+// Gateways that share a store, as the store tracks them.
 import type { Opt } from "../../model/values.ts";
 import type { ThresholdReached } from "./limit.ts";
 
-/** What opens a store: one gateway process. */
+/** The gateway process that opens a store. */
 export interface StoreInstance {
   /** ID of the process, new at each start. */
   instance: string;
-  /** Where it runs; for people. */
+  /** Description of the process, for display. */
   info?: Opt<InstanceInfo>;
 }
 
-/** What an instance says of itself when it opens the store, and with each sign of life. */
+/** Description that an instance reports when it opens the store and with each heartbeat. */
 export interface InstanceInfo {
   /** Version of Tollgate. */
   readonly version: string;
@@ -18,13 +18,18 @@ export interface InstanceInfo {
   readonly host: string;
   /** ID of the primary process. */
   readonly pid: number;
-  /** command: a program of the command line that has opened the store for one task. Absent: it is a gateway. */
+  /**
+   * Kind of program. `command` is a command-line program that opened the store for one task.
+   * Default: `gateway`.
+   */
   readonly program?: Opt<"gateway" | "command">;
-  /** How many processes of it answer clients. */
+  /** Number of its processes that serve clients. */
   readonly workers?: Opt<number>;
-  /** Where it answers clients, as one on its machine says it. Absent: it does not answer yet. */
+  /**
+   * URL at which it serves clients, as seen from its own machine. Unset while it does not serve.
+   */
   readonly url?: Opt<string>;
-  /** Where other gateways on its store reach it. Absent: nowhere. */
+  /** Address at which other gateways of the same store reach it. Unset if they cannot. */
   readonly address?: Opt<string>;
   /** Number of the config generation. It increases with each reload. */
   readonly generation?: Opt<number>;
@@ -32,57 +37,76 @@ export interface InstanceInfo {
   readonly config?: Opt<string>;
 }
 
-/** An instance, as the store knows it. */
+/** State of an instance, as the store tracks it. */
 export interface InstanceState {
   /** ID of the process. */
   readonly instance: string;
   /** What the instance reported about itself. */
   readonly info?: Opt<InstanceInfo>;
-  /** left: it ended in good order. dead: its lease was over, and what it had open is recovered. */
+  /**
+   * Whether the instance is running. `left`: it stopped in order. `dead`: its lease expired, and
+   * its open calls were recovered.
+   */
   readonly state: "live" | "left" | "dead";
-  /** When a sign of life came last, in Unix milliseconds, by the store's clock. */
+  /** Time of the last heartbeat, in Unix milliseconds, by the store's clock. */
   readonly lastHeartbeatAt: number;
-  /** How far its clock was ahead of the store's at that sign of life, in milliseconds; below 0: behind. Absent: the store does not know. */
+  /**
+   * How far its clock was ahead of the store's clock at that heartbeat, in milliseconds. Negative
+   * if it was behind. Unset if the store does not know.
+   */
   readonly clockAheadMs?: Opt<number>;
   /**
-   * For how long there have been changes of keys or accounts that it does not know of; 0: it knows of all. Absent: the store does not
-   * know. A key that was revoked may be good there for so long.
+   * How long the instance has been missing changes of keys or accounts, in milliseconds. 0 if it
+   * has all changes. Unset if the store does not know. A revoked key may be accepted there for that
+   * long.
    */
   readonly syncLagMs?: Opt<number>;
-  /** Calls that it has begun and that nothing has settled. */
+  /** Number of its calls that are not settled. */
   readonly openCalls?: Opt<number>;
 }
 
-/** What a store tells a gateway. New types are added within api 1: one that the host does not know is passed over. */
+/**
+ * An event that a store reports to a gateway. New types can be added within API version 1. The host
+ * ignores unknown types.
+ */
 export type StoreEvent =
-  /** Another instance has changed keys: nothing that is remembered of any key counts any more. */
+  /** Another instance changed keys, so all cached keys are invalid. */
   | { readonly type: "keys_changed" }
-  /** Another instance has changed accounts: the host asks for all of them again. */
+  /** Another instance changed accounts. The host reads all of them again. */
   | { readonly type: "accounts_changed" }
   /**
-   * The store cannot be reached, and has been asked again. The host refuses every new call at once, those that wait too, and sends
-   * nothing upstream; what is owed is told when the store answers, which the host finds out by itself. Told once for each time; `reason` is
-   * for people.
+   * The store cannot be reached, also after a retry. The host immediately rejects new calls,
+   * including queued ones, and sends nothing to providers. Outstanding commands are sent when the
+   * store responds again, which the host detects itself. It is reported once for each outage.
+   * `reason` is for people.
    */
   | { readonly type: "unavailable"; readonly reason: string }
   /**
-   * The store cannot be reached, and this gateway goes on by itself with what it has set aside of budgets; `offline_ended`: it is reached again,
-   * and was told so many commands that it did not know. In between it refuses single reserves as `not_available_offline`.
+   * The store cannot be reached, and this gateway continues with its budget leases.
+   * `offline_ended`: the store is reachable again and received the given number of commands. In
+   * between, the store rejects individual reserves as `not_available_offline`.
    */
   | { readonly type: "offline_started"; readonly reason: string }
   | { readonly type: "offline_ended"; readonly commands: number }
-  /** What an earlier process of this gateway has left on its disk was told: so many commands. */
+  /**
+   * The store received commands that an earlier process of this gateway had left on its disk.
+   * `commands` is their number.
+   */
   | { readonly type: "spool_replayed"; readonly instance: string; readonly commands: number }
-  /** A copy of what is told cannot be kept on this gateway's disk. */
+  /** A copy of the commands for the store cannot be written to this gateway's disk. */
   | { readonly type: "spool_failed"; readonly reason: string }
   /**
-   * What was counted here and is no verdict of a settle crossed these: calls of the dead that were recovered, what was told later or added up
-   * later. Each once, and told to the observers as those of verdicts are.
+   * Thresholds were reached by other means than a settle result: by recovered calls of dead
+   * instances, or by commands that were sent or added up later. Each is reported once, and
+   * observers receive it like those of settle results.
    */
   | { readonly type: "thresholds_reached"; readonly crossings: readonly ThresholdReached[] }
-  /** Calls of an instance that was taken for dead were settled as estimated. */
+  /** Calls of an instance whose lease expired were settled as estimated. */
   | { readonly type: "calls_recovered"; readonly instance: string; readonly calls: number }
-  /** Rows that an instance had written are gone, from one seq to another: the database was set back, and no instance had a copy. */
+  /**
+   * Rows that an instance wrote, in a range of `seq`, are lost: the database was restored to an
+   * earlier state, and no instance had a copy.
+   */
   | {
       /** Rows of an instance are missing after the database was restored, and no instance has a copy. */
       readonly type: "rows_lost";

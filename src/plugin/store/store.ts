@@ -1,4 +1,5 @@
-// Messages in, messages out, all structured-cloneable: a thread, another process or a test may stand between.
+// Interface of stores. All arguments and results can be structured-cloned, so a thread, another
+// process, or a test can be between the host and the store.
 import type { Price, Privacy } from "../../model/facts.ts";
 import type { Usage } from "../../model/usage.ts";
 import type { HeadersOut, Opt } from "../../model/values.ts";
@@ -23,105 +24,154 @@ import type { KeyRecord } from "./key.ts";
 import type { LedgerTransfer } from "./ledger-transfer.ts";
 import type { Problem } from "../problem.ts";
 
-/** What it is read as. */
+/** Types that the ledger is read with. */
 export type * from "./ledger-entry.ts";
 
 /**
- * Keeps keys, limits and the ledger. Only the primary process calls it; workers' batches are carried there. `open`
- * comes first; `apply` is never called again before the last one has ended; reads may overlap. A rejection of
- * `apply` means that nothing was written, and the host asks again or refuses new calls until the store answers.
+ * Keeps keys, limits, and the ledger. Only the primary process calls it; batches of workers are
+ * forwarded to that process. `open` is called first. `apply` is never called before the previous
+ * call has ended. Reads may overlap. If `apply` rejects, nothing was written, and the host retries
+ * or rejects new calls until the store responds.
  *
- * A store may belong to one process, which locks out all others, or to several gateways, its instances, at once. The members
- * `lease`, `shared` and `instances` and what `hear` is told are for the second kind; a store of one process leaves them out.
+ * A store belongs either to one process, which locks out all others, or to several gateways at the
+ * same time, its instances. The members `lease`, `getOrCreateShared`, and `listInstances`, and the
+ * events, are for the second kind. A store of one process omits them.
  */
 export interface Store {
   /**
-   * An instance is taken for dead when nothing was heard of it for `ms`; the host says `alive` every `beatMs`. Read once, when opened.
-   * Absent: an instance lives until its process ends, and no sign of life is asked for.
+   * Lease of an instance. The instance counts as dead if no heartbeat was received for
+   * `durationMs`. The host sends a heartbeat every `heartbeatMs`. It is read once, when the store
+   * is opened. Default: an instance lives until its process ends, and no heartbeat is sent.
    */
   lease?: Opt<{ readonly durationMs: number; readonly heartbeatMs: number }>;
   /**
-   * Lock, or join; recover, and presume what dead owners left open: `recovered` calls. The host calls it before all else, and again
-   * after it was fenced. `epoch` is greater than that of every instance before: a token that fences. `instance` is new with every
-   * process; the same one again is a re-open, and its calls stay open, unless they were recovered meanwhile. `hear` is called at any time after that, with what this gateway has to know and cannot see by
-   * itself; it returns at once and never throws. A rejection ends the start; of a store with a `lease` one that is no fault, or
-   * `unavailable`, is tried again until it opens: what it stands on may come up later than the gateway.
+   * Opens the store: locks it, or joins the other instances. Recovers calls that dead owners left
+   * open; `recovered` is their number. The host calls it before everything else, and again after
+   * this instance was fenced.
+   *
+   * `epoch` is a fencing token: it is greater than that of every earlier instance. `instance` is
+   * new for every process. The same `instance` reopens the store, and its calls stay open unless
+   * they were recovered in the meantime. `onEvent` may be called at any time after that, with
+   * events that this gateway cannot detect itself. It returns immediately and never throws.
+   *
+   * A rejection ends the start. With a `lease`, a rejection that is not a fault, or an
+   * `unavailable` fault, is retried until the store opens, because the database may start later
+   * than the gateway.
    */
   open(
     instance: StoreInstance,
     onEvent?: (news: StoreEvent) => void,
   ): Promise<{ epoch: number; recovered: number }>;
   /**
-   * One transaction, in order, durable when it resolves. A denial is a verdict, a rejection means nothing happened; repeats change nothing.
-   * Rejected as `invalid`: a command that cannot be obeyed (a settle without its reserve). Rejected otherwise: try again later.
-   * Rejected as `unavailable` with the code `not_available_offline`: one of its commands cannot be taken while what the store stands on is away, and others may
-   * be; the host finds out which, as it does for `invalid`, and its client may come again. Never of a settle.
+   * Applies a batch as one transaction, in order. It is durable when the promise resolves. A denial
+   * is a result. A rejection means that nothing was written. Repeating a batch changes nothing.
    *
-   * The fence: an instance that was taken for dead while it lived is refused whatever it asks for, as `conflict` with the code
-   * `fenced`. The host opens the store again and tells the same batch again. What it settles then of calls that were recovered is
-   * the truth that comes late: a correction of each, once.
+   * - Rejected as `invalid`: a command cannot be applied, such as a settle without its reserve.
+   * - Rejected as `unavailable` with the code `not_available_offline`: one of the commands cannot
+   *   be accepted while the database is unavailable, and others may be. The host finds out which
+   *   one, as it does for `invalid`, and the client may retry. A settle never causes it.
+   * - Any other rejection: retry later.
+   *
+   * Fencing: every call of an instance whose lease expired while it was running rejects as
+   * `conflict` with the code `fenced`. The host opens the store again and sends the same batch
+   * again. A settle of a call that was recovered in the meantime then becomes one correction of
+   * that call.
    */
   apply(batch: readonly StoreCommand[]): Promise<readonly CommandResult[]>;
-  /** One key, by the SHA-256 of its secret. Asked while a client waits: after 5 s the host refuses it. */
+  /**
+   * Returns the key with this SHA-256 of its secret. A client waits for it: after 5 s the host
+   * rejects the request.
+   */
   findKey(digest: string): Promise<KeyRecord | undefined>;
-  /** All keys, revoked ones too, in the order in which they were made. */
+  /** Returns all keys, including revoked ones, in the order of their creation. */
   listKeys(page?: PageRequest): Promise<ResultPage<KeyRecord>>;
   /**
-   * All accounts that were made by a command, ended ones too, by id. Read when a gateway starts, and again when the store tells that
-   * another instance has changed some. A store without it keeps none: commands say so, and gateway.yaml has all that there are.
+   * Returns all accounts that commands created, including closed ones, by ID. Called when a gateway
+   * starts, and again when the store reports that another instance changed accounts. A store
+   * without it keeps no accounts: commands report that, and only the accounts in gateway.yaml
+   * exist.
    */
   listAccounts?(page?: PageRequest): Promise<ResultPage<AccountRecord>>;
   /**
-   * What these limits have counted at that moment, in their order. It takes nothing and leaves no row. Asked when an operator or a client
-   * wants to know what is left; a rejection is told as numbers that are not known. A store without it has limits that hold all the
-   * same, and reports without what is left of them.
+   * Returns the usage of these limits at that moment, in the same order. Reserves nothing and
+   * writes no row. Called when an operator or a client requests the remaining amounts. If it
+   * rejects, the amounts are reported as unknown. In a store without it, limits are still enforced,
+   * and reports omit remaining amounts.
    */
   readLimits?(limits: readonly Limit[], at: number): Promise<readonly LimitUsage[]>;
-  /** Rows of the ledger that fit the query, in the order in which they were written. */
+  /**
+   * Returns the rows of the ledger that match the query, in the order in which they were written.
+   */
   listEntries(
     query: LedgerQuery,
     page?: PageRequest,
     of?: ReadOptions,
   ): Promise<ResultPage<LedgerEntry>>;
   /**
-   * Settled entries, added up by group. A `model` is said with its provider: two providers may have one of the same name. A call
-   * stands under each of its labels; by `account` it stands under its own and under each above it, as "acme" and "acme/research".
-   * Days and hours are those of `zone`, an IANA name such as "Europe/Berlin"; UTC when it is absent. `createTotals` and `matches` of
-   * `tollgate/store` do all of it, so a store need not know what there is to group by.
+   * Returns the sums of settled entries by group. `model` includes the provider, because two
+   * providers can have a model with the same name. A call is counted under each of its labels. By
+   * `account` it is counted under its own account and each parent, such as "acme" and
+   * "acme/research". Days and hours are in `zone`, an IANA name such as "Europe/Berlin". Default:
+   * UTC. `createTotals` and `matches` of `tollgate/store` implement all of this, so a store does
+   * not need to know the dimensions.
    */
   sumEntries(
     query: LedgerQuery & { by: readonly TotalsBy[]; zone?: Opt<string> },
     of?: ReadOptions,
   ): Promise<readonly LedgerTotal[]>;
-  /** A pinned price row: any entry can be computed again. */
+  /** Returns a pinned price row, from which the cost of any entry can be computed again. */
   findPrice?(hash: string): Promise<Price | undefined>;
-  /** What operators have done. Absent: nothing of that is kept, and the host says so when it starts. */
+  /**
+   * Audit log of operators' commands. If it is missing, no audit log is kept, and the host reports
+   * that at start.
+   */
   audit?: Opt<AuditLog>;
-  /** Reads all that was written and says what of it cannot be true. Asked by `tollgate ledger verify`. */
+  /**
+   * Reads everything that was written and returns inconsistencies. `tollgate ledger verify` calls
+   * it.
+   */
   verify?(): Promise<readonly Problem[]>;
   /**
-   * A value that is decided once for all instances, and for good: the first one that asks for it has `make` called, and what that
-   * gives is the answer that all get, also after a restart. The host keeps the first key in it, by its digest. Two instances that ask
-   * at once may both make one; one of the two is kept. A `make` that rejects decides nothing, and its error is the caller's.
+   * Returns a value that is decided once for all instances and never changes, also after a restart.
+   * The first caller's `make` creates it. The host stores the first key in it, by its digest. If
+   * two instances call it concurrently, both may create a value, and one of the two is kept. If
+   * `make` rejects, nothing is decided, and the caller receives the error.
    */
   getOrCreateShared?(name: string, make: () => Promise<Uint8Array>): Promise<Uint8Array>;
-  /** How much room it takes, and how much there is. Asked for readings, and may take its time; a rejection leaves it out there. */
+  /**
+   * Returns the storage that the store uses and the storage that is available. Called for live
+   * stats; it may be slow. If it rejects, the stats omit it.
+   */
   readSize?(): Promise<StoreSize>;
-  /** Those that live, and those that died of late; for commands and readings, which go without them when it rejects. */
+  /**
+   * Returns the live instances and those that died recently. Commands and live stats call it, and
+   * omit the instances if it rejects.
+   */
   listInstances?(): Promise<readonly InstanceState[]>;
-  /** Once disposed of, it may be opened by another process as the same instance: so a gateway is replaced while it serves. With a `lease` none has to wait. */
+  /**
+   * Whether another process can open the store as the same instance after this one was disposed of.
+   * It allows a gateway to be replaced while it serves. With a `lease`, no process has to wait.
+   */
   supportsHandoff?: Opt<true>;
-  /** Crossings of limits until they are told, so that no crash keeps one to itself. Absent: a kill in that moment may lose one. */
+  /**
+   * Reached thresholds until they are delivered, so that a crash loses none. Without it, a kill at
+   * that moment may lose one.
+   */
   thresholds?: Opt<ThresholdOutbox>;
-  /** What it can do for a ledger that grows old: copies, archives, sums in place of rows, erasure. Read whenever an operator asks for it. */
+  /**
+   * Maintenance operations for a growing ledger: backup, archive, pruning, and erasure. Read
+   * whenever an operator requests one.
+   */
   maintenance?: Opt<LedgerMaintenance>;
-  /** How it moves to another kind of store, and from one. Absent: it does not. */
+  /** Transfer to and from another kind of store. Without it, the store cannot be moved. */
   transfer?: Opt<LedgerTransfer>;
 }
 
 /**
- * What sums are grouped by. `accounts` is the whole of where a key stood, once, and `labels` is all labels of a call, as JSON: a call is
- * in one group of each. `state` is that of the bill, or "adjusted" for corrections; `price` is the hash of the pinned row.
+ * Dimensions by which totals are grouped. By `accounts`, a call is counted once, under the full
+ * path of its account. By `labels`, it is counted once, under all its labels as JSON. `state` is
+ * the state of the bill, or "adjusted" for corrections. `price` is the hash of the pinned price
+ * row.
  */
 export type TotalsBy =
   | "key"
@@ -138,45 +188,60 @@ export type TotalsBy =
   | "hour"
   | "label"
   | "labels";
-/** `signal`: the answer is not wanted any more. A store that can stops; one that cannot goes on, and the host waits for it. */
+/**
+ * Options of a read. If `signal` aborts, the result is no longer needed. A store stops if it can.
+ * Otherwise it continues, and the host waits for it.
+ */
 export interface ReadOptions {
   /** Aborts when the result is no longer needed. */
   signal?: Opt<AbortSignal>;
 }
 
 /**
- * One command of a batch. Everything in it is plain data, so that it may cross a thread or a process. `at` is what its row says; a
- * store of several instances counts limits by a clock of its own, so that a gateway whose clock is wrong moves no limit.
+ * One command of a batch. It is plain data, so it can be sent to a thread or a process. `at` is the
+ * time of its row. A store of several instances counts limits by a clock of its own, so that a
+ * gateway with a wrong clock does not shift limits.
  */
 export type StoreCommand = { at: number } & (
   | Reserve
-  /** What a crash would be recovered from. Best effort: an attempt that is not open is passed over. */
+  /**
+   * Saves the progress of an open call, from which it is settled after a crash. Best effort: an
+   * attempt that is not open is ignored.
+   */
   | { do: "progress"; attempt: string; usage: Usage; costNano?: Opt<bigint | null> }
   | Settle
   /** Adds a correction to the cost of a settled call. `costNano` is the difference and may be negative. */
   | { do: "adjust"; attempt: string; costNano: bigint; reason: string; actor: string }
   /**
-   * A key's record, whole. Of a key that is there it is rejected as `invalid`, with the code `version_conflict`, when its `version` is not the
-   * one after the store's, or when it has none and the store's has one: of two gateways that change a key at once, one is told so, and a
-   * key that was revoked stays that. The same record once more changes nothing.
+   * Writes a complete key record. A change of an existing key is rejected as `invalid` with the
+   * code `version_conflict` if its `version` does not follow the stored one, or if it has no
+   * version and the stored key has one. If two gateways change a key at the same time, one of them
+   * gets this error, and a revoked key stays revoked. Writing the same record again changes
+   * nothing.
    */
   | { do: "key"; key: KeyRecord }
   /**
-   * An account, whole, sent to stores that have `accounts`. Rejected as `invalid`, and nothing of the batch happened: `version_conflict`,
-   * when its version is not the one after the store's, so that two gateways overwrite nothing of one another; `account_cycle`, when it
-   * would stand in itself. The same record once more changes nothing.
+   * Writes a complete account record. It is sent only to stores with `listAccounts`. It is rejected
+   * as `invalid`, and nothing of the batch is applied, with these codes: `version_conflict` if its
+   * version does not follow the stored one, so that gateways do not overwrite each other's changes;
+   * `account_cycle` if the account would be nested under itself. Writing the same record again
+   * changes nothing.
    */
   | { do: "account"; account: AccountRecord }
-  /** The row behind a hash that reserves pin; rows never change. */
+  /** Writes the price row for a hash that reserves refer to. Price rows never change. */
   | { do: "price"; hash: string; price: Price }
   /**
-   * Renews the lease, and settles what instances whose lease is over have left open. Sent every `beatMs`, and to see whether the store
-   * answers. `about`: what the instance says of itself now, in place of what it said before; `at` is its clock. Absent: nothing new.
+   * Renews the lease, and settles open calls of instances whose lease expired. It is sent every
+   * `heartbeatMs`, and to check whether the store responds. `info` replaces the description that
+   * the instance reported before; `at` is the instance's clock. Default: unchanged.
    */
   | { do: "heartbeat"; info?: Opt<InstanceInfo> }
 );
 
-/** Opens a call before a byte is sent: the row and all its claims are taken together or not at all. */
+/**
+ * Opens a call before any byte is sent. The row and all its claims are written together or not at
+ * all.
+ */
 export interface Reserve {
   /** Marks a reserve. */
   do: "reserve";
@@ -194,19 +259,22 @@ export interface Reserve {
   privacy: Privacy;
   /** Labels for the rows of the call. */
   labels: HeadersOut;
-  /** Where its key stood among the accounts, from the outermost on: "acme/research". */
+  /** Path of the key's account, starting at the outermost account, such as "acme/research". */
   account?: Opt<string>;
   /** Limits that the call counts against, and how much to take from each. */
   claims: readonly (Limit & { take: bigint })[];
   /** Reserved amount in billionths of a US dollar; null if no price is known. */
   holdNano: bigint | null;
-  /** The pinned row's hash; null = unpriced. */
+  /** Hash of the pinned price row. `null` if the call is unpriced. */
   price: string | null;
   /** What the client requested. */
   clientRequest?: Opt<ClientRequestInfo>;
 }
 
-/** Closes a call: what it came to. Gives back what was held above that. The same settle again changes nothing. */
+/**
+ * Closes a call with its final cost. Releases the rest of the reservation. Repeating the same
+ * settle changes nothing.
+ */
 export interface Settle {
   /** Marks a settle. */
   do: "settle";
@@ -233,8 +301,9 @@ export interface Settle {
 }
 
 /**
- * The answer to one command of a batch, at the same place in the list. A denial names the limit that refused. `crossed`: on the
- * command that did it, and on no other, so that each crossing is told once.
+ * Result of one command of a batch, at the same position. A denial names the limit that was
+ * exhausted. `thresholds` is set only on the result of the command that reached them, so each is
+ * reported once.
  */
 export type CommandResult =
   /** The command took effect. `limits`: for a reserve, the limits that it counted against. */
