@@ -61,8 +61,8 @@ export interface MountedProvider {
   readonly endpoints: readonly MountedEndpoint[];
   readonly credentials: readonly Credential[];
   /**
-   * Additional origins from the operator's options. Requests to them are sent without the transport
-   * of an endpoint.
+   * Origins to which requests may be sent besides those of the endpoints. The operator's options
+   * name them.
    */
   readonly extraOrigins: ReadonlySet<string>;
   /** Whether requests to the cloud's metadata service are allowed. */

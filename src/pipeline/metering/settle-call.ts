@@ -1,5 +1,5 @@
 // Ends a call: its usage and cost, its record, and its ledger row. If the ledger does not accept
-// the row, a log line contains it.
+// the row, this is logged.
 import { setTimeout as sleep } from "node:timers/promises";
 import { wallClock } from "../../lib/time/wall-clock.ts";
 import type { Fault } from "../../model/error.ts";

@@ -1,12 +1,16 @@
-// Bytes of an answer that stay in this process: bounded, and counted among what the process holds.
+// Counts the bytes of a response that are kept in memory, limits them, and reserves them in the
+// process's memory budget.
 import { failBoundExceeded } from "../../model/bound-exceeded.ts";
 import type { ModelEvent } from "../../model/event.ts";
 import type { HostCall } from "../exchange/call.ts";
 
-/** What every answer may hold without asking. */
+/** Bytes that every response may keep without a reservation. */
 const UNRESERVED_BYTES = 1024 * 1024;
 
-/** Bytes of an answer that stay here, for the client or for a codec: bounded, and counted as what the process holds. */
+/**
+ * Counts bytes of a response that are kept for the client or for a codec. The count is limited, and
+ * reserved in the process's memory budget.
+ */
 export class BufferedBytes {
   readonly #call: HostCall;
   readonly #maxBytes: number;
@@ -20,7 +24,7 @@ export class BufferedBytes {
     this.#reservedBytes = Math.min(UNRESERVED_BYTES, this.#maxBytes);
   }
 
-  /** So many bytes more; fewer, where the number is negative. */
+  /** Adds to the count. A negative number reduces it. */
   add(bytes: number): void {
     this.#size = Math.max(0, this.#size + bytes);
     if (bytes <= 0 || this.#size <= this.#reservedBytes) return;
@@ -38,13 +42,16 @@ export class BufferedBytes {
     this.#reservedBytes += more;
   }
 
-  /** Nothing of it is here any more. */
+  /** Sets the count to 0. Called when nothing is kept any more. */
   reset(): void {
     this.#size = 0;
   }
 }
 
-/** About how many bytes of it stay where the answer is kept; a partial picture is not kept. */
+/**
+ * Returns the approximate size in bytes of an event in a buffered response. A partial image is not
+ * kept.
+ */
 export function bufferedSizeOf(event: ModelEvent): number {
   switch (event.type) {
     case "delta":
@@ -64,7 +71,10 @@ export function bufferedSizeOf(event: ModelEvent): number {
   }
 }
 
-/** Vectors are lists of numbers, or bytes: a number weighs what it takes in memory. Deeper than this is not an item. */
+/**
+ * Depth below which values are not counted, because no item is nested more deeply. Embeddings are
+ * lists of numbers, or bytes. A number counts with its size in memory.
+ */
 const MAX_DEPTH = 8;
 
 function sizeOfValue(item: unknown, depth = 0): number {

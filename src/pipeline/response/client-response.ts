@@ -1,5 +1,6 @@
-// The client's side of an exchange: what may leave, and when. Two gates: nothing leaves before the first content
-// (until then another candidate may still answer), and nothing leaves after the finish until the bill is durable.
+// The client's side of an exchange: decides what is sent and when. Nothing is sent before the first
+// content, because until then another candidate may answer. Nothing is sent after the finish until
+// the bill is durable.
 import type { ServerResponse } from "node:http";
 import { fail } from "../../model/error.ts";
 import type { HeadersOut } from "../../model/values.ts";
@@ -17,26 +18,35 @@ const COMMIT_AFTER_BYTES = 1024 * 1024;
 const uncork = (res: ServerResponse): void => res.uncork();
 const CONTENT_TYPE = /^[\x21-\x7e][\x20-\x7e]{0,255}$/;
 const PING_EVERY_MS = 15_000;
-/** So much waits for a client to read, and no more is asked for: Node's own mark lets each stalled client hold one read more of upstream. */
+/**
+ * Unsent bytes beyond which the provider's response is paused. Node's own high-water mark would let
+ * each stalled client hold one more read of the provider's response.
+ */
 const MAX_PENDING_WRITE_BYTES = 16 * 1024;
 
 export class ClientResponse implements TimerEntry {
   timerIndex = -1;
-  /** Content has left, or is about to: no other candidate after it. */
+  /**
+   * Whether content has been sent or is about to be sent. No other candidate can answer after that.
+   */
   isCommitted = false;
   writer: ResponseWriter | undefined;
-  /** Of a hedge: the answer that the client's head and pings belong to until this one has content. */
+  /**
+   * The other response of a hedge, which owns the client's headers and pings until this response
+   * has content.
+   */
   readonly #lead: ClientResponse | undefined;
   #race: ResponseRace | undefined;
   #recordings: Recordings | undefined;
-  // What a write needs stands here and not behind the exchange: with a thousand streams, each hop is a miss of the processor's cache.
+  // Fields that a write needs are copied here from the exchange. With a thousand streams, each
+  // indirection is a cache miss of the processor.
   readonly #stream: boolean;
   readonly #res: ServerResponse;
   readonly #timerWheel: TimerWheel;
   readonly #state: ExchangeState;
   readonly #pings: Pings;
   readonly #closesOnError: boolean;
-  /** What the protocol says that it writes; a relay, and a cache, may know better. */
+  /** The content type of the client's protocol. A relay or a cache may set another one. */
   readonly #defaultContentType: string;
   #contentType: string;
   #upstream: Parameters<ClientResponse["begin"]>[0];
@@ -73,7 +83,7 @@ export class ClientResponse implements TimerEntry {
     this.#race = race;
   }
 
-  /** From here on the client's answer is this one. */
+  /** Makes this response the one that the client receives. */
   #win(): void {
     const race = this.#race;
     if (!race) return;
@@ -82,7 +92,7 @@ export class ClientResponse implements TimerEntry {
     if (this.#lead) this.#timerWheel.add(this);
   }
 
-  /** A call begins to answer: what an earlier one left behind is forgotten. */
+  /** Starts the response of a call and discards buffered data of an earlier call. */
   begin(
     upstream: Pick<UpstreamHttpResponse, "pause" | "resume"> | undefined,
     headers: HeadersOut | (() => HeadersOut),
@@ -101,14 +111,14 @@ export class ClientResponse implements TimerEntry {
     return this.#contentType;
   }
 
-  /** What has left cannot be said in another way. */
+  /** Sets the content type. Throws if the headers have already been sent with another one. */
   setContentType(mime: string): void {
     if (mime === this.#contentType) return;
     if (this.hasSentHeaders || !CONTENT_TYPE.test(mime))
       fail("upstream", `The provider's answer is of a type that cannot be passed on.`, {
         code: "bad_content_type",
       });
-    // A relay takes it from the head of an upstream.
+    // A relay takes the content type from the provider's headers.
     this.#contentType = this.#state.gen.mask(mime);
   }
 
@@ -122,7 +132,7 @@ export class ClientResponse implements TimerEntry {
     }
   }
 
-  /** From here on, everything waits for `settled`. */
+  /** Buffers everything until `onSettled` is called. */
   holdUntilSettled(): void {
     this.#win();
     this.#isAwaitingSettlement = true;
@@ -150,13 +160,16 @@ export class ClientResponse implements TimerEntry {
       this.#upstream?.pause();
   }
 
-  /** For an endpoint that makes the answer here and has no upstream to pause: resolves when the client reads again. */
+  /**
+   * Resolves when the client reads again. For an endpoint that produces the response itself and has
+   * no provider response to pause.
+   */
   whenWritable(): Promise<void> | undefined {
     if (this.#blockedSince === undefined || this.#isMuted) return undefined;
     return new Promise((resolve) => this.#drainWaiters.push(resolve));
   }
 
-  /** The answer is over: what is held leaves, and with it the connection is free. */
+  /** Ends the response: sends buffered data and frees the connection. */
   end(): void {
     this.#win();
     this.#timerWheel.remove(this);
@@ -176,8 +189,9 @@ export class ClientResponse implements TimerEntry {
   }
 
   /**
-   * The answer has failed after its head was sent: `say` writes the protocol's error, and the stream ends in the way that its
-   * clients take for a failure. If `say` throws, the connection breaks without a word.
+   * Ends a response that failed after its headers were sent. `writeError` writes the protocol's
+   * error, and the stream ends in the way that its clients treat as a failure. If `writeError`
+   * throws, the connection is closed without an error message.
    */
   failWith(writeError: () => void): void {
     try {
@@ -191,7 +205,10 @@ export class ClientResponse implements TimerEntry {
     }
   }
 
-  /** What is held leaves, and then the connection breaks: what ends well would look whole. */
+  /**
+   * Sends buffered data, then closes the connection abruptly. A stream that ended cleanly would
+   * look complete.
+   */
   #closeAbruptly(): void {
     this.#timerWheel.remove(this);
     this.#recordings?.end(false);
@@ -203,7 +220,7 @@ export class ClientResponse implements TimerEntry {
     res.write("", () => res.destroy());
   }
 
-  /** The client has gone, or must not hear more: nothing leaves any longer. */
+  /** Stops all output, because the client disconnected or must not receive more. */
   mute(): void {
     this.#isMuted = true;
     this.#race = undefined;
@@ -213,12 +230,15 @@ export class ClientResponse implements TimerEntry {
     this.#timerWheel.remove(this);
   }
 
-  /** What the client gets, once it is settled; null when it was cut or is larger than `max`. */
+  /**
+   * Resolves to the response as sent to the client, once it is settled. Resolves to null if it was
+   * truncated or is larger than `max` bytes.
+   */
   record(max: number): Promise<Buffer[] | null> {
     return (this.#recordings ??= new Recordings()).add(max);
   }
 
-  /** Given up before anything left: the refusal writes the answer. */
+  /** Gives up a response of which nothing was sent. The error response is written separately. */
   abandon(): void {
     this.#recordings?.end(false);
     this.#timerWheel.remove(this);
@@ -268,7 +288,7 @@ export class ClientResponse implements TimerEntry {
       for (const [name, value] of state.responseHeaders) list.push(name, value);
     state.res.writeHead(200, list);
     if (length !== undefined) return;
-    // Nearly always something follows in this turn, and leaves with it.
+    // More data usually follows in the same turn and is sent together with the headers.
     state.res.cork();
     state.res.flushHeaders();
     process.nextTick(uncork, state.res);
@@ -303,7 +323,7 @@ export class ClientResponse implements TimerEntry {
       this.#upstream?.resume();
       this.#notifyWritable();
     };
-    // Where Node sees room enough, it says nothing when there is more.
+    // While Node's buffer is below its high-water mark, Node emits no `drain` event.
     if (room) res.write("", go);
     else res.once("drain", go);
   }

@@ -1,5 +1,5 @@
-// What an answer says of the way that it came, where gateway.yaml asks for it. None of it is there by itself: it tells clients about
-// the gateway.
+// Creates headers that describe how a request was served. Only headers that gateway.yaml enables
+// are sent, because they reveal details of the gateway to clients.
 import { nanoToDecimal } from "../../money/format-usd.ts";
 import type { LimitState } from "../../plugin/store/limit.ts";
 import { visibleLimits } from "../accounts/accounts.ts";
@@ -8,7 +8,10 @@ import type { ExchangeState } from "../exchange/exchange.ts";
 type HeaderLine = readonly [name: string, value: string];
 const NONE: readonly HeaderLine[] = [];
 
-/** As far as it is known when the head leaves; `whole`: the answer is all there, and what it cost is known. */
+/**
+ * Creates the headers from what is known when they are sent. `isComplete`: whether the response is
+ * complete, so that its cost is known.
+ */
 export function createDiagnosticHeaders(
   state: ExchangeState,
   isComplete: boolean,
@@ -33,7 +36,9 @@ export function createDiagnosticHeaders(
   return lines;
 }
 
-/** Of all attempts; null: one of them has no known price. */
+/**
+ * Returns the total cost of all attempts in nanodollars, or null if one of them has no known price.
+ */
 function totalCost({ callRecords }: ExchangeState): bigint | null {
   let sum = 0n;
   for (const { costNano } of callRecords) {
@@ -43,7 +48,10 @@ function totalCost({ callRecords }: ExchangeState): bigint | null {
   return sum;
 }
 
-/** The one with the least left, as the call's reserve found it: what it holds itself is taken off. */
+/**
+ * Formats the budget with the smallest remaining amount. The amount is as of the call's
+ * reservation, with the reservation subtracted.
+ */
 function formatTightestBudget(limits: readonly LimitState[]): string | undefined {
   let least: LimitState | undefined;
   for (const limit of limits)
@@ -54,7 +62,10 @@ function formatTightestBudget(limits: readonly LimitState[]): string | undefined
   return `left=${nanoToDecimal(BigInt(remaining))}, max=${nanoToDecimal(BigInt(max))}, per=${per}, reset=${reset}, of=${encodeURI(scope)}`;
 }
 
-/** gw: until a provider was asked, the client's body and the ledger's row included; upstream: from there until now. */
+/**
+ * Formats the timing. `gw`: time until a provider was called, including the client's body and the
+ * ledger row. `upstream`: time from then until now.
+ */
 function formatServerTiming({ startedAt, sentCalls }: ExchangeState): string {
   const now = performance.now();
   const gateway = `gw;dur=${((sentCalls?.firstSentAt ?? now) - startedAt).toFixed(1)}`;

@@ -1,4 +1,5 @@
-// What an answer's events pass on their way: stages that may change them, and those that only look, in gateway.yaml's order.
+// Runs event hooks, which may change a response's events, and watch hooks, which only read them, in
+// the order of gateway.yaml.
 import type { Fault } from "../../model/error.ts";
 import type { ModelEvent } from "../../model/event.ts";
 import type { HostCall } from "../exchange/call.ts";
@@ -18,12 +19,12 @@ import type { CompiledHook } from "../hooks/hook-chain.ts";
 import { attributeFault } from "../faults/fault-source.ts";
 import type { TranscoderSink } from "./transcoder.ts";
 
-/** Where events go. */
+/** Receives events. */
 export type EventHandler = (event: ModelEvent) => void;
 
 /**
- * The stages before `last`. What a hook throws is its own, and what comes after the hooks is the answer's: neither throws
- * through the other.
+ * Returns a handler that passes events through the hooks to `last`. Errors of hooks and errors of
+ * `last` are kept apart, so neither propagates through the other.
  */
 export function createFilterChain(
   call: HostCall,
@@ -63,7 +64,10 @@ export function createFilterChain(
   );
 }
 
-/** Throws where a stage that its answer would have to pass is not asked now: an answer that cannot leave is not paid for. */
+/**
+ * Throws if a hook that the response must pass is in quarantine. A response that cannot be
+ * delivered would be paid for without use.
+ */
 export function assertFiltersAvailable({ provider, exchange }: HostCall): void {
   for (const { event, watch } of exchange["~"].frontend.hookChain.eventFilters) {
     const { failurePolicy, appliesTo } = event ?? watch;
@@ -72,7 +76,9 @@ export function assertFiltersAvailable({ provider, exchange }: HostCall): void {
   }
 }
 
-/** Of the stages that may keep an answer back, the one that has the longest time for it. */
+/**
+ * Returns the event hook with the longest timeout, because event hooks may hold a response back.
+ */
 export function longestHoldingFilter(call: HostCall): HookFailurePolicy | undefined {
   let longest: HookFailurePolicy | undefined;
   for (const { appliesTo, failurePolicy } of call.exchange["~"].frontend.hookChain.event)
@@ -81,7 +87,10 @@ export function longestHoldingFilter(call: HostCall): HookFailurePolicy | undefi
   return longest;
 }
 
-/** The watchers alone, for an answer whose bytes pass as they came; nothing where there is none. */
+/**
+ * Returns the watch hooks, for a response whose bytes are forwarded unchanged. Returns undefined if
+ * none applies.
+ */
 export function createEventWatchers(
   call: HostCall,
   sink: TranscoderSink,
@@ -107,14 +116,17 @@ export function createEventWatchers(
   };
 }
 
-/** Those that look at one answer. */
+/** The watch hooks of one response. */
 export interface EventWatchers {
-  /** One of them has to see all of it, or none of it passes. */
+  /**
+   * Whether at least one of the hooks must see the whole response. If it cannot, the response is
+   * not forwarded.
+   */
   readonly isRequired: boolean;
   observe(event: ModelEvent): void;
 }
 
-/** One hook at one answer. */
+/** One hook and the response that it handles. */
 interface FilterContext {
   readonly call: HostCall;
   readonly sink: TranscoderSink;
@@ -131,14 +143,14 @@ const createFilterContext = (
   { id, failurePolicy }: Pick<CompiledHook<"event">, "id" | "failurePolicy">,
   hook: FilterContext["hook"],
 ): FilterContext => {
-  // A watcher that may be passed over is seen to where that is done.
+  // The success or failure of a watch hook under `continue` is recorded in its own guard.
   const passes = hook === "watch" && failurePolicy?.onError === "continue";
   const conducts = passes ? NO_BREAKERS : (failurePolicy?.breakers ?? NO_BREAKERS);
   const log = failurePolicy?.log ?? call.exchange["~"].gen.log;
   return { call, sink, id, hook, policy: { id, log, breakers: conducts } };
 };
 
-/** What a hook passes on, as far as it can be used: what cannot ends the answer by that hook's name. */
+/** Wraps `next` for a hook. An invalid event ends the response with an error in the hook's name. */
 const createCheckedNext =
   (as: FilterContext, next: EventHandler): EventHandler =>
   (event) => {
@@ -151,7 +163,9 @@ const createCheckedNext =
     return next(event);
   };
 
-/** After its finish an answer is not stopped any more. */
+/**
+ * Returns the function with which a hook stops a response. After the finish event it does nothing.
+ */
 const createStop =
   ({ call, sink, id, hook }: FilterContext) =>
   (fault: Fault) => {
@@ -178,7 +192,10 @@ function createHandler(as: FilterContext, make: () => EventHandler): EventHandle
   }
 }
 
-/** One that has seen an answer to its end has done its work; one that has failed sees no more of it. */
+/**
+ * Wraps a hook. Seeing a response to its end counts as success. A hook that failed receives no more
+ * events.
+ */
 function isolateFailures(as: FilterContext, stage: (event: ModelEvent) => unknown): EventHandler {
   let hasFailed = false;
   return (event) => {

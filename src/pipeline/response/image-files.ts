@@ -1,10 +1,16 @@
-/** Where pictures are kept for clients that want an address, and fetched for clients that want bytes. */
+/**
+ * Stores images for clients that request a URL, and fetches images for clients that request bytes.
+ */
 export interface ImageFiles {
-  /** The address at which these bytes are found for a while; `who` is the key whose share of the room they take. */
+  /**
+   * Stores the bytes and returns a temporary URL for them. `who`: the key whose share of the
+   * storage they use.
+   */
   store(bytes: Buffer, mime: string | undefined, who: string | undefined): Promise<string>;
   /**
-   * From an address that a provider wrote, through the egress guard, without any credential. `own` is an origin that the
-   * operator wrote: an address there is dialled as it is, wherever a redirect then leads.
+   * Fetches an image from a URL that a provider returned. The request goes through the egress guard
+   * and carries no credential. `own`: an origin from the operator's config. A URL with this origin
+   * is requested without the guard, wherever a redirect then leads.
    */
   fetch(
     url: string,

@@ -10,7 +10,10 @@ const requestedForm = (x: Exchange): ImageRequest["responseFormat"] | undefined 
     ? (x.request as ImageRequest).responseFormat
     : undefined;
 
-/** An address is a file that is kept, here or with the provider: nothing for a request that asks for privacy. */
+/**
+ * Throws if a private request asks for image URLs. A URL requires a file that is stored, by the
+ * gateway or by the provider.
+ */
 export function rejectImageUrlUnderZdr(x: Exchange): void {
   if (x.privacy !== "off" && requestedForm(x) === "url")
     fail(
@@ -20,7 +23,10 @@ export function rejectImageUrlUnderZdr(x: Exchange): void {
     );
 }
 
-/** The answer with its pictures in the form that was asked for; nothing, when they are in it already. */
+/**
+ * Converts the images of a response to the requested form. Returns undefined if they already have
+ * it.
+ */
 export function convertImages(
   call: HostCall,
   answer: ModelResponse,
@@ -41,7 +47,10 @@ export function convertImages(
   ).then((blocks) => ({ ...answer, blocks }));
 }
 
-/** A stream has no addresses in it: a picture that comes as one is fetched, and what follows it waits. */
+/**
+ * Fetches images of a stream that arrive as URLs, because a stream to the client contains no URLs.
+ * Later events wait for the image.
+ */
 export function fetchStreamedImages(
   call: HostCall,
   emit: (event: ModelEvent) => void,
@@ -53,7 +62,7 @@ export function fetchStreamedImages(
     const fetching =
       event.type === "media" && "url" in event.media ? convertMedia(call, event.media) : undefined;
     if (!before && !fetching) return emit(event);
-    // Upstream may end its message now, although a picture is still being fetched.
+    // The provider may now end its message although an image is still being fetched.
     if (event.type === "finish") sink.tally.hasFinished = true;
     before = Promise.all([fetching, before]).then(([media]) =>
       emit(event.type === "media" && media ? { ...event, media } : event),

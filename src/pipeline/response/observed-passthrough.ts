@@ -1,4 +1,5 @@
-// passthrough mode under eyes: an answer is decoded beside its bytes, and its bytes pass after the events in them were shown.
+// Passthrough with watch hooks. The response is decoded in parallel, and its bytes are forwarded
+// after the hooks have seen their events.
 import { bodyFormOf } from "../../lib/media-type.ts";
 import type { HeadersIn } from "../../model/values.ts";
 import type { Decoder } from "../../plugin/protocol.ts";
@@ -10,7 +11,10 @@ import type { EventWatchers } from "./event-filters.ts";
 
 const NEWLINE = 0x0a;
 
-/** A stream of events or lines goes on line by line: half a line is nothing that could have been shown. */
+/**
+ * Forwards a stream of events or lines line by line, because an incomplete line cannot be decoded
+ * for the hooks.
+ */
 export class ObservedPassthrough implements Transcoder {
   readonly #sink: TranscoderSink;
   readonly #transcoder: Transcoder;
@@ -68,7 +72,7 @@ export class ObservedPassthrough implements Transcoder {
   }
 }
 
-/** A whole answer, shown before any of it passes. */
+/** Shows a complete response to the hooks before any of it is forwarded. */
 export function observeWhole(
   call: HostCall,
   sink: TranscoderSink,
@@ -83,7 +87,10 @@ export function observeWhole(
   }
 }
 
-/** What cannot be decoded cannot be shown: then it does not pass, unless every watcher may be passed over. */
+/**
+ * Handles a response that cannot be decoded, and therefore not be shown to the hooks. It is
+ * forwarded only if every watch hook may be skipped.
+ */
 function handleUndecodable(
   call: HostCall,
   sink: TranscoderSink,
@@ -99,7 +106,7 @@ function handleUndecodable(
   );
 }
 
-/** The decoder whose events are shown. After a failure it is asked no more. */
+/** Decodes events for the hooks. After a failure it decodes nothing more. */
 class ObservingDecoder implements Decoder {
   readonly #call: HostCall;
   readonly #sink: TranscoderSink;
@@ -122,7 +129,7 @@ class ObservingDecoder implements Decoder {
     }
   }
 
-  /** Whether the answer is whole its relay says. */
+  /** The transcoder that forwards the bytes decides whether the response is complete. */
   end(): void {
     try {
       this.#decoder?.end();

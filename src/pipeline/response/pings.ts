@@ -1,9 +1,9 @@
-// What is written while a stream is silent. See `ServerHalf.ping` in src/plugin/protocol.ts.
+// Pings that are written while a stream is silent. See `ServerHalf.ping` in src/plugin/protocol.ts.
 import type { ServerHalf } from "../../plugin/protocol.ts";
 
 export class Pings {
   readonly #ping: string;
-  /** What the first ping of a silence writes before itself, and the next event then leaves out. */
+  /** Prefix that the first ping of a silence writes. The next event then omits it. */
   readonly #opening: string;
   #isOpen = false;
 
@@ -12,24 +12,24 @@ export class Pings {
     this.#opening = pingPrefix;
   }
 
-  /** Whether this format has pings. */
+  /** Whether this protocol has pings. */
   get isSupported(): boolean {
     return this.#ping !== "";
   }
 
-  /** The text of the next ping. */
+  /** Returns the text of the next ping. */
   next(): string {
     if (this.#isOpen || this.#opening === "") return this.#ping;
     this.#isOpen = true;
     return this.#opening + this.#ping;
   }
 
-  /** Whether `rest` has to be asked about the next event. */
+  /** Whether a prefix was written, so that `stripOpening` must be called for the next event. */
   get isOpen(): boolean {
     return this.#isOpen;
   }
 
-  /** What is left to write of the event that the pings have opened. */
+  /** Returns the event without the prefix that a ping has already written. */
   stripOpening(event: Buffer | string): Buffer | string {
     this.#isOpen = false;
     const { length } = this.#opening;
@@ -40,5 +40,5 @@ export class Pings {
   }
 }
 
-/** For responses that are not streamed. No ping is ever written, so all of them can share it. */
+/** For non-streaming responses. No ping is ever written, so all of them can share this object. */
 export const NO_PINGS = new Pings({ ping: "" });

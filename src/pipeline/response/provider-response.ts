@@ -1,4 +1,5 @@
-// What `next()` of an attempt hook gives: the head of a provider's answer, or of one that a hook further in has given.
+// Responses that `next()` of an attempt hook returns: the headers of a provider's response, or of a
+// response that an inner hook returned.
 import { wallClock } from "../../lib/time/wall-clock.ts";
 import type { HeadersIn } from "../../model/values.ts";
 import type {
@@ -13,7 +14,7 @@ import type { CallTally } from "../metering/call-tally.ts";
 import { parseRateLimits } from "../faults/rate-limit-headers.ts";
 import type { ClientResponse } from "./client-response.ts";
 
-/** The head of a provider's answer, as `attempt` hooks get it. */
+/** The headers of a provider's response, as attempt hooks receive them. */
 export class ProviderResponse implements UpstreamResponse {
   readonly status: number;
   readonly headers: HeadersIn;
@@ -64,7 +65,7 @@ export class ProviderResponse implements UpstreamResponse {
 
 const EMPTY_HEADERS = { status: 200, headers: {} };
 
-/** The reply that stands for what a hook has answered by itself: hooks around it see a head like any other. */
+/** Represents a response that a hook made itself, so that outer hooks see headers as usual. */
 export class HookProvidedResponse extends ProviderResponse {
   readonly result: RecordedResponse | SyntheticResponse;
 
@@ -78,7 +79,10 @@ export class HookProvidedResponse extends ProviderResponse {
   }
 }
 
-/** Whether a recorded answer may be given to the client of this call: what it asked for, in the form that it asked for. */
+/**
+ * Whether a recorded response may be sent to the client of this call. It must match the request and
+ * the form that the client asked for.
+ */
 export function canReplay(recorded: RecordedResponse, { exchange: x }: HostCall): boolean {
   return (
     x.privacy === "off" &&

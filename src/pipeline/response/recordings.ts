@@ -1,4 +1,4 @@
-// Copies of what a client gets, for hooks and frontends that asked for one.
+// Copies of a client's response, for hooks and frontends that requested one.
 interface Recording {
   readonly max: number;
   size: number;
@@ -6,7 +6,7 @@ interface Recording {
   resolve(parts: Buffer[] | null): void;
 }
 
-/** Pieces of an answer as one. */
+/** Joins the chunks of a response. */
 export function concatChunks(pieces: readonly (Buffer | string)[]): Buffer {
   const [first] = pieces;
   if (pieces.length === 1 && Buffer.isBuffer(first)) return first;
@@ -16,12 +16,15 @@ export function concatChunks(pieces: readonly (Buffer | string)[]): Buffer {
 export class Recordings {
   readonly #all: Recording[] = [];
 
-  /** Resolves with the whole answer; with null if it was cut or is larger than `max` bytes. */
+  /**
+   * Resolves to the complete response. Resolves to null if it was truncated or is larger than `max`
+   * bytes.
+   */
   add(max: number): Promise<Buffer[] | null> {
     return new Promise((done) => this.#all.push({ max, size: 0, parts: [], resolve: done }));
   }
 
-  /** Another call begins to answer. */
+  /** Discards the copies because another call starts to answer. */
   restart(): void {
     for (const one of this.#all) {
       one.parts = [];
@@ -38,7 +41,7 @@ export class Recordings {
     }
   }
 
-  /** `whole`: all of the answer has come. */
+  /** Ends the recordings. `isComplete`: whether the complete response was received. */
   end(isComplete: boolean): void {
     for (const one of this.#all) one.resolve(isComplete && one.size <= one.max ? one.parts : null);
   }

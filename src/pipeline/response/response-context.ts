@@ -1,4 +1,4 @@
-// What a codec that writes an answer is told of it.
+// The context of a call for a codec that writes a response.
 import { wallClock } from "../../lib/time/wall-clock.ts";
 import type { ModelInfo } from "../../model/facts.ts";
 import type { Body } from "../../model/values.ts";
@@ -29,7 +29,7 @@ class CallResponseContext implements ResponseContext {
   }
 
   // Methods, not closures in fields, which would keep the call in memory (`let-go.test.ts`).
-  /** Few protocols ask for it, and taking it apart is dear. */
+  /** Parsed only when read: few protocols use it, and parsing is expensive. */
   get query(): URLSearchParams {
     return this.#call.exchange.query;
   }

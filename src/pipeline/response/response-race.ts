@@ -1,15 +1,15 @@
-/** Two answers to one client, of which one is sent. */
+/** A race of two responses for one client. Only one of them is sent. */
 export interface ResponseRace {
-  /** Called with the answer that is sent, before its first byte. */
+  /** Called with the response that wins, before its first byte is sent. */
   onWinner(by: object): void;
-  /** Called before the head leaves that the first of the two has promised. */
+  /** Called before the headers of the first response are sent. */
   onOpening(): void;
 }
 
-/** What writes into an answer. */
+/** The code that writes a response. */
 export interface ResponseWriter {
-  /** Whether a ping may be written here. */
+  /** Whether a ping may be written at this position. */
   readonly isBetweenEvents: boolean;
-  /** Its call is given up. */
+  /** Called when the call must end with this error. */
   onError(problem: unknown): void;
 }

@@ -1,5 +1,5 @@
-// A served answer that comes piece by piece: at the client's pace, ended when the client leaves, and never half of one that
-// looks whole.
+// Streams a response that a frontend serves itself. It follows the client's pace and ends when the
+// client disconnects. A truncated response never looks complete.
 import { fail } from "../../model/error.ts";
 import type { HostExchange } from "../exchange/exchange.ts";
 
@@ -8,7 +8,10 @@ type Chunk = string | Uint8Array;
 export class ServedStream {
   readonly #x: HostExchange;
   readonly #chunks: AsyncIterator<Chunk>;
-  /** Ends what is waited for when the client leaves. A race of promises would keep one for each piece. */
+  /**
+   * Ends the current wait when the client disconnects. Racing promises would keep one promise in
+   * memory for each chunk.
+   */
   #wake: (() => void) | undefined;
   #hasSentHeaders = false;
   #isDone = false;
@@ -19,7 +22,11 @@ export class ServedStream {
     x["~"].disconnectListeners.push(() => this.#wake?.());
   }
 
-  /** `head` writes it. A first piece that is there at once leaves with it; a first failure at once is still said in words. */
+  /**
+   * Writes the response. `writeHeaders` writes the headers. A first chunk that is available
+   * immediately is sent with the headers. If the source fails immediately, the client still
+   * receives an error response.
+   */
   async run(writeHeaders: () => void): Promise<void> {
     const { res } = this.#x["~"];
     const open = () => {
@@ -44,7 +51,7 @@ export class ServedStream {
     }
   }
 
-  /** Nothing: the client has gone. */
+  /** Resolves to undefined if the client has disconnected. */
   #next(): Promise<IteratorResult<Chunk> | undefined> {
     return new Promise((resolve, reject) => {
       if (this.#x["~"].isDisconnected) return resolve(undefined);
@@ -53,11 +60,14 @@ export class ServedStream {
     });
   }
 
-  /** Resolves when there is room for more. */
+  /**
+   * Writes a chunk. Returns a promise that resolves when there is room for more, or undefined if
+   * there is room now.
+   */
   #write(piece: Chunk, open: () => void): Promise<void> | undefined {
     const state = this.#x["~"];
     const bytes = typeof piece === "string" ? Buffer.from(piece) : piece;
-    // An empty piece would be the end of an answer in chunks.
+    // An empty chunk would end a response in chunked encoding.
     if (bytes.length === 0) return undefined;
     open();
     state.bytesOut += bytes.length;
@@ -68,7 +78,7 @@ export class ServedStream {
     });
   }
 
-  /** It may stand in the middle of something; what it says to its end is for the log alone. */
+  /** Closes the source, which may be in the middle of its work. Its errors are only logged. */
   #close(): void {
     this.#wake = undefined;
     if (this.#isDone) return;

@@ -1,12 +1,19 @@
-// Stop sequences for a wire that has none: the answer ends before the first of them, and its provider is told to stop.
+// Emulates stop sequences for a protocol that has none. The response ends before the first of them,
+// and the provider's response is canceled.
 import type { ModelEvent } from "../../model/event.ts";
 import type { Json } from "../../model/values.ts";
 import type { EventHandler } from "./event-filters.ts";
 
-/** Looks for several texts at once in one that comes in pieces. Each character is looked at once for each text. */
+/**
+ * Searches for several texts in a text that arrives in pieces. Each character is examined once for
+ * each text.
+ */
 export class MultiTextSearch {
   readonly #texts: readonly string[];
-  /** Of each text, for each length of its beginning: the length of the longest shorter one that ends it too. */
+  /**
+   * For each text and each prefix length: the length of the longest proper prefix that is also a
+   * suffix (Knuth–Morris–Pratt).
+   */
   readonly #borders: readonly (readonly number[])[];
   readonly #matched: number[];
 
@@ -16,12 +23,15 @@ export class MultiTextSearch {
     this.#matched = texts.map(() => 0);
   }
 
-  /** How many units at the end of what came may be the beginning of a text. */
+  /** The number of code units at the end of the input that may be the start of a text. */
   get pending(): number {
     return Math.max(0, ...this.#matched);
   }
 
-  /** Where in `piece` the first text is complete, and which: the longest of those that end there. */
+  /**
+   * Returns the end position in `piece` of the first complete text, and the text. If several texts
+   * end there, the longest is returned.
+   */
   find(piece: string): { end: number; text: string } | undefined {
     for (let i = 0; i < piece.length; i++) {
       let found: string | undefined;
@@ -52,20 +62,26 @@ function computeBorders(text: string): number[] {
 
 interface OpenTextBlock {
   readonly search: MultiTextSearch;
-  /** Units that have not left: they may be the beginning of a text. */
+  /** Code units that were not passed on because they may be the start of a text. */
   pending: string;
   logprobs: readonly Json[];
 }
 
 export interface StopSequenceOptions {
   readonly sequences: readonly string[];
-  /** Whether upstream reports its counts in any case: then what follows the text is dropped and the answer ends with it. */
+  /**
+   * Whether the provider reports its usage in any case. Then the text after the stop sequence is
+   * dropped, and the response ends when the provider's response ends.
+   */
   readonly isWhole: boolean;
-  /** Called once the answer has ended early. */
+  /** Called once, when the response ends early. */
   onStopped(): void;
 }
 
-/** The stage before all others. Thoughts and calls are not searched, as no provider does. */
+/**
+ * Creates the filter that runs before all hooks. Reasoning and tool calls are not searched, as with
+ * every provider.
+ */
 export function createStopFilter(
   next: EventHandler,
   { sequences, isWhole, onStopped }: StopSequenceOptions,

@@ -1,4 +1,4 @@
-// An answer of a hook's own making, in the protocol and the form that the client asked for.
+// Sends a response that a hook made, in the protocol and form that the client requested.
 import { responseToEvents } from "../../model/response-events.ts";
 import type { Usage } from "../../model/usage.ts";
 import type { SyntheticResponse } from "../../plugin/call.ts";
@@ -6,7 +6,10 @@ import type { HostCall } from "../exchange/call.ts";
 import type { ClientResponse } from "./client-response.ts";
 import { createResponseContext } from "./response-context.ts";
 
-/** What its codec writes of it, before any of it leaves: a block that an answer cannot have is the hook's mistake. */
+/**
+ * Encodes a hook's response before any of it is sent. A block that a response cannot contain is an
+ * error of the hook.
+ */
 export function encodeSyntheticResponse(
   call: HostCall,
   { response }: SyntheticResponse,
@@ -26,7 +29,7 @@ export function encodeSyntheticResponse(
   return Buffer.concat(parts);
 }
 
-/** All of it, at once. */
+/** Sends a complete response in one piece. */
 export function sendWholeResponse(response: ClientResponse, body: Buffer | string): void {
   response.write(body);
   response.commit();

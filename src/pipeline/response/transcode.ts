@@ -1,4 +1,5 @@
-// How an upstream's answer becomes the client's: its bytes relayed, or its events decoded and written anew.
+// Converts a provider's response to the client's: it relays the bytes, or decodes the events and
+// encodes them again.
 import { BOUNDS } from "../../lib/bounds.ts";
 import { createFault, type Fault } from "../../model/error.ts";
 import { failBoundExceeded } from "../../model/bound-exceeded.ts";
@@ -20,15 +21,21 @@ import { observeWhole, ObservedPassthrough } from "./observed-passthrough.ts";
 import type { UpstreamHttpResponse } from "../upstream/upstream-http-response.ts";
 import type { CallTally } from "../metering/call-tally.ts";
 
-/** Where a call's answer comes from. */
+/** The source of a call's response. */
 export type ResponseSource =
   | { response: UpstreamHttpResponse }
   | { events: AsyncIterable<ModelEvent> };
 
-/** What a relay gives out counts for a little more than what it took in: it may have written a name anew, shorter. */
+/**
+ * Factor by which a relay's output counts more than its input, because the relay may have replaced
+ * a name by a shorter one.
+ */
 const RELAY_OUTPUT_FACTOR = 1.5;
 
-/** Verbatim: the same Buffers go on, the codec's relay looks at them as they pass. */
+/**
+ * Creates a transcoder for passthrough mode. The same buffers are forwarded, and the codec reads
+ * them as they pass.
+ */
 export function createPassthroughTranscoder(
   call: HostCall,
   sink: TranscoderSink,
@@ -48,7 +55,10 @@ export function createPassthroughTranscoder(
   });
 }
 
-/** Both ends of a relay in one object: with a thousand streams, each object that an event touches is a miss of the processor's cache. */
+/**
+ * Combines both ends of a relay in one object. With a thousand streams, each object that an event
+ * touches is a cache miss of the processor.
+ */
 class PassthroughTranscoder implements Transcoder, PassthroughSink {
   readonly #passthrough: PassthroughStream;
   readonly #sink: TranscoderSink;
@@ -65,7 +75,7 @@ class PassthroughTranscoder implements Transcoder, PassthroughSink {
     this.#passthrough = client.createPassthrough!(this, createResponseContext(call), headers);
   }
 
-  /** Bytes that a relay takes in and does not give out are bytes that it keeps. */
+  /** Bytes that a relay takes in and does not give out count as buffered. */
   push(chunk: Buffer): void {
     this.#buffered.add(chunk.length);
     this.#passthrough.push(chunk);
@@ -110,7 +120,10 @@ class PassthroughTranscoder implements Transcoder, PassthroughSink {
   }
 }
 
-/** Translated: upstream's bytes → events → the event hooks → the client's protocol. */
+/**
+ * Creates a transcoder for translated mode: provider's bytes → events → event hooks → client's
+ * protocol.
+ */
 export function createTranslatingTranscoder(
   call: HostCall,
   sink: TranscoderSink,
@@ -132,7 +145,8 @@ export function createTranslatingTranscoder(
       client.decodeResponse(body, onDecoded, call, source.headers),
     );
   }
-  // A decoder keeps bytes that bring no event: half of one, or a whole answer where a stream was expected.
+  // A decoder keeps bytes that produce no event: an incomplete event, or a complete response where
+  // a stream was expected.
   const undecodedBytes = new BufferedBytes(call);
   const onEvent = (event: ModelEvent) => {
     undecodedBytes.reset();
@@ -157,11 +171,14 @@ export function createTranslatingTranscoder(
 interface ClientEventWriter {
   emit(event: ModelEvent): void;
   writeFault(fault: Fault): void;
-  /** What is emitted within is written at once. */
+  /** Runs `work` and writes everything that it emits in one write. */
   batch(work: () => void): void;
 }
 
-/** Where events go: through the hooks' pipe, into the client's protocol. */
+/**
+ * Creates the end of the event pipeline: events pass through the hooks and are written in the
+ * client's protocol.
+ */
 export function createEventWriter(
   call: HostCall,
   sink: TranscoderSink,
@@ -182,7 +199,7 @@ export function createEventWriter(
   const writeEvent = (event: ModelEvent): void => {
     if (sink.isOver) return undefined;
     if (++events > BOUNDS.events.max) failBoundExceeded("events");
-    // A protocol that writes an answer anew may have to say all of it once more at its end.
+    // A protocol that encodes a response again may have to repeat all of it at its end.
     buffered.add(bufferedSizeOf(event));
     switch (event.type) {
       case "usage":
@@ -191,7 +208,8 @@ export function createEventWriter(
         tally.recordAccepted(event.id);
         if (!encoder) break;
         encoder.writeEvent(event);
-        // Some wires tell counts at their beginning, and clients show them: so a guess goes out until upstream's own counts come.
+        // Some protocols send counts at the start, and clients show them. An estimate is sent until
+        // the provider's own counts arrive.
         return encoder.writeEvent({ type: "usage", usage: { input: tally.inputEstimate } });
       case "open":
         if (++blocks > BOUNDS.blocks.max) failBoundExceeded("blocks");
@@ -207,11 +225,11 @@ export function createEventWriter(
       case "finish": {
         if (encoder) {
           tally.hasFinished = true;
-          // What stands before the end is the client's already.
+          // Content before the finish event belongs to the client and is not held back.
           batcher.flush();
           sink.onFinishing(event.reason);
           const { usage } = tally.usage();
-          // Where the input was not counted, the guess that went out at the start is taken back.
+          // If the input was not counted, the estimate that was sent at the start is reset to 0.
           const counted = usage.output === undefined ? usage : { input: 0, ...usage };
           encoder.writeEvent({ type: "usage", usage: counted });
           encoder.writeEvent(event);
@@ -222,7 +240,8 @@ export function createEventWriter(
         const whole = folded!.answer();
         const writeWhole = (said: ModelResponse) => {
           if (sink.isOver) return;
-          // An answer that the client's protocol cannot write is none, and another candidate may have one: so it is written first.
+          // A response that the client's protocol cannot represent is an error, and another
+          // candidate may answer. Therefore it is encoded before it is committed.
           const body = server.encodeResponse({ ...said, usage: tally.usage().usage }, context);
           sink.onFinishing(event.reason);
           response.write(Buffer.isBuffer(body) ? body : Buffer.from(JSON.stringify(body)));
@@ -256,7 +275,10 @@ export function createEventWriter(
   };
 }
 
-/** Stop sequences that the provider did not get, then the hooks. */
+/**
+ * Creates the pipeline of filters: stop sequences that the provider did not receive, then the
+ * hooks.
+ */
 function createFilterPipeline(
   call: HostCall,
   sink: TranscoderSink,
@@ -295,11 +317,14 @@ function collectWhole(
   };
 }
 
-/** What a codec lets end without a finish would be waited for until all time is over. */
+/**
+ * Creates the error for a response that ended without a finish event. Otherwise the client would
+ * wait forever.
+ */
 export const createTruncatedError = (): Error =>
   createFault("upstream", "The provider ended before its finish.", { code: "truncated" });
 
-/** A throw that is no fault: the log has it, the client gets a fixed text. */
+/** Logs an error that is no fault, and returns a fault with a fixed message for the client. */
 export function logInternalError(call: HostCall, problem: unknown): Fault {
   const x = call.exchange;
   x["~"].gen.log.error(

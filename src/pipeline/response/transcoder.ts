@@ -1,30 +1,37 @@
-// What stands on both sides of a lane: what it tells, and what it takes.
+// The interfaces on both sides of a transcoder.
 import type { Fault } from "../../model/error.ts";
 import type { FinishReason } from "../../model/event.ts";
 import type { Decoder } from "../../plugin/protocol.ts";
 import type { CallTally } from "../metering/call-tally.ts";
 import type { ClientResponse } from "./client-response.ts";
 
-/** What a lane tells of the answer that passes through it. */
+/** Receives what a transcoder reports about the response. */
 export interface TranscoderSink {
   readonly response: ClientResponse;
   readonly tally: CallTally;
-  /** It has ended, one way or another: what still comes is dropped. */
+  /**
+   * Whether the response has ended, with or without an error. Data that arrives later is dropped.
+   */
   readonly isOver: boolean;
   onContent(): void;
-  /** Before the terminal is written: what is written from here on waits for the bill. */
+  /**
+   * Called before the final event is written. Everything written from then on waits for the bill.
+   */
   onFinishing(reason: FinishReason): void;
-  /** The terminal has been written. */
+  /** Called when the final event has been written. */
   onFinished(): void;
-  /** A stage of the event pipe ends the answer. */
+  /** Ends the response with a fault. Called by an event hook or a watch hook. */
   stopWith(fault: Fault): void;
   onError(problem: unknown): void;
-  /** The answer ended before its provider did, which is to stop. */
+  /**
+   * Called when the response ended before the provider's did. The provider's response is then
+   * canceled.
+   */
   onStoppedEarly(): void;
 }
 
 export interface Transcoder extends Decoder {
-  /** The client protocol's own error, inside a stream that has begun. */
+  /** Writes an error in the client's protocol, inside a stream that has begun. */
   writeFault(fault: Fault): void;
   readonly isBetweenEvents: boolean;
 }

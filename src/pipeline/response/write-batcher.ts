@@ -1,5 +1,5 @@
-// What one read from an upstream brings is many events, and leaves as one write: each write is a chunk of its own on the wire,
-// with work for the client too.
+// Batches the events from one read of a provider's response into one write. Each write is a
+// separate chunk on the connection, which costs the client work too.
 import type { ClientResponse } from "./client-response.ts";
 
 export class WriteBatcher {
@@ -20,7 +20,10 @@ export class WriteBatcher {
     this.#response.write(piece);
   }
 
-  /** Also when the work breaks off: what came before its fault is the client's. */
+  /**
+   * Runs `work` and writes everything that it produced. If `work` throws, the data written before
+   * the error is still sent.
+   */
   batch(work: () => void): void {
     this.#isBatching = true;
     try {

@@ -1,10 +1,14 @@
-// A body that leaves. A small one is one buffer; a large one that was edited stays views into what the client sent with the
-// edits between them, for a copy of each large body is what full collections are made for.
+// The body of an outgoing request. A small body is one buffer. A large body that was edited
+// consists of views into the client's bytes with the edits between them, because copying each large
+// body would cause full garbage collections.
 import { unpooledConcat } from "../../lib/unpooled-buffer.ts";
 
-/** A body of this size is not copied to be in one buffer. */
+/** Size in bytes from which a body is not copied into one buffer. */
 const SINGLE_BUFFER_BYTES = 256 * 1024;
-/** What lies between large pieces is copied: a write for each of them costs more. */
+/**
+ * Chunks between large ones are merged up to this size, because a separate write for each of them
+ * costs more than a copy.
+ */
 const SMALL_CHUNK_BYTES = 16 * 1024;
 
 export class BodyChunks {
@@ -25,14 +29,17 @@ export class BodyChunks {
     return this.#chunks;
   }
 
-  /** In one buffer, for a scheme that signs it; what is sent then is that buffer. */
+  /**
+   * Returns the body in one buffer, for a scheme that signs it. That buffer is then also the one
+   * that is sent.
+   */
   toBuffer(): Buffer {
     if (this.#chunks.length > 1) this.#chunks = [Buffer.concat(this.#chunks)];
     return this.#chunks[0]!;
   }
 }
 
-/** Small neighbours become one piece. */
+/** Merges small adjacent chunks. */
 function mergeSmallChunks(parts: readonly Buffer[]): Buffer[] {
   const list: Buffer[] = [];
   let small: Buffer[] = [];

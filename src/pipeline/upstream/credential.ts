@@ -1,16 +1,19 @@
-// How a credential is put on a request, and what happens when a provider calls its token over. The token is fetched anew once,
-// whatever number of calls it fails; each of them is sent again once.
+// Adds credentials to requests and renews expired tokens. An expired token is renewed once, no
+// matter how many calls fail with it. Each of these calls is sent once more.
 import { fail } from "../../model/error.ts";
 import type { HeadersOut } from "../../model/values.ts";
 import type { Auth, AuthRejection, SignableRequest, TokenAuth } from "../../plugin/provider.ts";
 import type { Credential } from "../exchange/mounted.ts";
 
-/** The host gives up a token that takes longer. */
+/** Time in milliseconds after which a token renewal is given up. */
 const RENEW_TIMEOUT_MS = 30_000;
-/** Clouds call a token over with either. */
+/** Statuses that may mean an expired token. Clouds use either of them. */
 const MAY_MEAN_EXPIRED: ReadonlySet<number> = new Set([401, 403]);
 
-/** What goes beside the headers of the request, which others have seen and may keep. */
+/**
+ * Returns the headers with the credential. They are kept apart from the request's own headers,
+ * which other code has seen and may keep.
+ */
 export function createAuthHeaders(
   auth: Auth<any>,
   { fields }: Credential,
@@ -28,17 +31,21 @@ export function createAuthHeaders(
 const isTokenAuth = (auth: Auth<any>): auth is TokenAuth<any> =>
   typeof auth === "object" && "sign" in auth;
 
-/** One credential's token under one scheme. */
+/** The token of one credential under one scheme. */
 class CachedToken {
-  /** How often it was fetched anew. */
+  /** Number of renewals. */
   version = 0;
   #renewing: Promise<boolean> | undefined;
 
-  /** Resolves to true when there is another than at `age`. The first that asks fetches it; the others wait for that. */
+  /**
+   * Resolves to true when there is a newer token than `version`. The first caller renews it, and
+   * the others wait for that.
+   */
   async ensureNewerThan(version: number, ask: () => Promise<boolean>): Promise<boolean> {
     while (this.version === version) {
       if (!this.#renewing) return this.#renew(ask);
-      // One may have been refused for another reason: what it heard is no answer to the next.
+      // The other caller's request may have been rejected for another reason, so its result does
+      // not apply to this one.
       await this.#renewing;
     }
     return true;
@@ -55,7 +62,7 @@ class CachedToken {
   }
 }
 
-/** By scheme and credential; both are a generation's. */
+/** Tokens by scheme and credential. Both belong to a config generation. */
 const tokens = new WeakMap<object, WeakMap<Credential, CachedToken>>();
 
 function tokenOf(auth: TokenAuth<any>, credential: Credential): CachedToken {
@@ -66,13 +73,17 @@ function tokenOf(auth: TokenAuth<any>, credential: Credential): CachedToken {
   return token;
 }
 
-/** Which token a request is about to be signed with; nothing for a scheme that has none. */
+/**
+ * Returns the version of the token with which a request is about to be signed, or undefined for a
+ * scheme without tokens.
+ */
 export const tokenVersion = (auth: Auth<any>, credential: Credential): number | undefined =>
   isTokenAuth(auth) ? tokenOf(auth, credential).version : undefined;
 
 /**
- * Whether a refused request should be signed and sent once more: its scheme says that the token is over, and there is another.
- * `age`: the token that it was signed with. What `refused` throws is thrown.
+ * Whether a rejected request should be signed and sent once more, because its scheme considers the
+ * token expired and a new one is available. `version`: the token that the request was signed with.
+ * Errors of `refusal` are rethrown.
  */
 export async function renewToken(
   auth: Auth<any>,

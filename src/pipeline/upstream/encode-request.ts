@@ -19,7 +19,10 @@ import { OutgoingRequest } from "./outgoing-request.ts";
 import { createZdrHeaders } from "../privacy/zero-retention.ts";
 import { createTraceHeaders } from "../exchange/trace.ts";
 
-/** The request as this endpoint must hear it: the client's bytes with edits, or the codec's body. */
+/**
+ * Encodes the request for an endpoint: the client's bytes with edits, or the body that the codec
+ * produced.
+ */
 export function encodeRequest(
   call: HostCall,
   protocol: Protocol,
@@ -75,9 +78,10 @@ export function encodeRequest(
 }
 
 /**
- * Under Service-ZDR a header of the client leaves only with the words that the protocol's review names, whether the host or the
- * provider's plugin put it there. Other headers are the gateway's own. A client that relies on a word that is left out reads that in
- * the warnings; ids of a client's own are left out silently.
+ * Under Service-ZDR, reduces client headers to the values that the protocol's review allows,
+ * regardless of whether the host or the provider's plugin added them. Other headers are the
+ * gateway's own. If a value of a reviewed header is dropped, a warning is sent. IDs that the client
+ * chose are dropped silently.
  */
 function filterHeadersForZdr(
   call: HostCall,
@@ -101,10 +105,13 @@ function filterHeadersForZdr(
   }
 }
 
-/** Set by the host, whatever the client sent by these names. */
+/** Headers that the host sets, whatever the client sent. */
 const HOST_HEADERS: ReadonlySet<string> = new Set(["accept-encoding", "content-type"]);
 
-/** Only where requests are kept together anyhow: to a provider it says which of them belong together, and nothing else. */
+/**
+ * Sets the conversation ID for session affinity. It is sent only if the route is sticky, because it
+ * reveals to the provider which requests belong together. It reveals nothing else.
+ */
 function setConversationAffinity(
   { exchange: x }: HostCall,
   out: OutgoingRequest,
@@ -120,7 +127,7 @@ function setConversationAffinity(
     out.setHeader(header, conversation);
 }
 
-/** A body may not say where it goes or on which account. */
+/** Removes fields in which a client could choose the route or the account. */
 function dropAccountFields(call: HostCall, out: OutgoingRequest): void {
   for (const field of out.presentFields(FORBIDDEN_BODY_FIELDS)) {
     const wasSet = out.get(field) !== null;
@@ -133,14 +140,15 @@ function dropAccountFields(call: HostCall, out: OutgoingRequest): void {
 const FORBIDDEN_BODY_FIELDS: ReadonlySet<string> = new Set([...ROUTING_FIELDS, ...ACCOUNT_FIELDS]);
 
 /**
- * Fields that no codec knows go along, unless the model is known to refuse them. What the target's codec knows comes from the
- * request's own words alone: merged from another protocol's body, it would be a field that nothing here has looked at.
+ * Encodes the body. Fields that no codec knows are forwarded, unless the model is known to reject
+ * them. Fields that the target's codec knows are taken only from the decoded request. A field
+ * copied from another protocol's body would not have been checked.
  */
 function translateBody(call: HostCall, protocol: Protocol): Body {
   const x = call.exchange;
   const request = x["~"].rewrittenRequest ?? x.request;
   const encoded: unknown = protocol.client!.encodeRequest(request, call);
-  // Spread, anything else would be a body without members, which leaves and is billed.
+  // Spreading any other value would produce a body without members, which would be sent and billed.
   if (!isBody(encoded))
     throw new TypeError(`${protocol.id}: request gave something that is no body`);
   const body: Record<string, Body[string]> = { ...encoded };
@@ -161,7 +169,7 @@ const isBody = (said: unknown): said is Body =>
 const resolvePath = (path: Path, call: HostCall): string =>
   typeof path === "string" ? path : path(call);
 
-/** Headers that a protocol lets through; a trailing * is a prefix. */
+/** Forwards the headers that a protocol allows. A trailing `*` matches by prefix. */
 function forwardHeaders(
   list: readonly string[] | undefined,
   headers: HeadersIn,
@@ -182,11 +190,14 @@ function forwardHeaders(
   }
 }
 
-/** Headers that tell of the operator's account: no protocol's list lets these through. */
+/**
+ * Headers that reveal the operator's account. They are never forwarded, whatever a protocol's list
+ * contains.
+ */
 const ACCOUNT_HEADER =
   /rate-?limit|organi[sz]ation|project|workspace|account|tenant|cookie|credit|balance|quota/;
 
-/** What of an upstream's head reaches a client, by the protocol's list. */
+/** Forwards the provider's response headers that the protocol's list allows. */
 export const forwardResponseHeaders = (
   list: readonly string[] | undefined,
   headers: HeadersIn,
@@ -196,7 +207,7 @@ export const forwardResponseHeaders = (
     if (!ACCOUNT_HEADER.test(name)) each(name, value);
   });
 
-/** Everything the client may know before the first byte of an answer. */
+/** Creates the response headers that are known before the first byte of a response. */
 export function createResponseHeaders(call: HostCall, upstream: HeadersIn): HeadersOut {
   const x = call.exchange;
   const { frontend, gen, account } = x["~"];

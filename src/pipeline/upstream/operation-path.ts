@@ -2,8 +2,9 @@ import type { Path, Protocol } from "../../plugin/protocol.ts";
 import type { ProtocolEndpoint } from "../../plugin/provider.ts";
 
 /**
- * The path at which an endpoint answers what a route calls by this name: the endpoint's own, else its protocol's. Undefined: it
- * does not have this operation. The name may be a client's word.
+ * Returns the path for an operation that a route calls by this name. The endpoint's own path takes
+ * precedence over its protocol's. Returns undefined if the endpoint does not have the operation.
+ * The name may come from the client.
  */
 export function findOperationPath(
   name: string,

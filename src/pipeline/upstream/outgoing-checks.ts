@@ -1,5 +1,6 @@
-// What leaves is what was looked at: state, models, accounts and privacy are judged on the body that leaves, on both lanes, just
-// before it does. The tables are in protocols/references; here stands what may be done with what they find.
+// Checks the outgoing request for state, models, accounts, and privacy. The checks run on the body
+// that is sent, in both modes, immediately before it is sent. The tables are in
+// protocols/references. This file decides what happens to what they find.
 import { wallClock } from "../../lib/time/wall-clock.ts";
 import { satisfies } from "../../catalog/data-policy.ts";
 import { fail } from "../../model/error.ts";
@@ -18,7 +19,10 @@ import { matchesPattern } from "../../catalog/pattern.ts";
 import { effectivePolicyOf } from "../privacy/candidate-policy.ts";
 import { verifyPolicy, rejectUnreviewedFields } from "../privacy/zero-retention.ts";
 
-/** Before a request is written for a provider: the answer must not depend on what cannot be said there. */
+/**
+ * Runs before a request is encoded for a provider, so that the result does not depend on fields
+ * that the provider's protocol lacks.
+ */
 export function checkBeforeEncoding(call: HostCall): void {
   const x = call.exchange;
   const { facts } = x["~"].receivedBody!;
@@ -28,11 +32,15 @@ export function checkBeforeEncoding(call: HostCall): void {
     checkStateReferences(call, references);
     if (call.protocol !== x.protocol) rejectProviderOnlyTools(references);
   }
-  // Only the plugin sees what leaves there: so what it is given must be what may leave.
+  // Only the plugin sees what a native endpoint sends, so the request that the plugin receives must
+  // already be allowed.
   if (native && x.privacy !== "off") rejectUnreviewedFields(call, x.body, x["~"].frontend.protocol);
 }
 
-/** Some tools have a field of their own, such as `mcp_servers`. They are refused as tools are, and by that field's name. */
+/**
+ * Rejects hosted tools that have a field of their own, such as `mcp_servers`. The error names that
+ * field.
+ */
 function rejectProviderOnlyTools(named: References): void {
   for (const { type, path } of named)
     if (type === "hosted" && (path === "mcp_servers" || path === "mcpServers"))
@@ -42,7 +50,7 @@ function rejectProviderOnlyTools(named: References): void {
       });
 }
 
-/** The last look at a request: nothing changes it after this. */
+/** Runs the last checks. Nothing changes the request after them. */
 export function checkBeforeSending(call: HostCall, out: OutgoingRequest): void {
   const named = out.references();
   if (named.length > 0) {
@@ -62,7 +70,10 @@ export function checkBeforeSending(call: HostCall, out: OutgoingRequest): void {
   verifyPolicy(call, out);
 }
 
-/** A client that speaks another protocol than the provider cannot mean state of that provider. */
+/**
+ * Throws if the request refers to stored state that it may not use. A client that speaks another
+ * protocol than the provider cannot refer to that provider's state.
+ */
 function checkStateReferences(call: HostCall, named: References): void {
   const x = call.exchange;
   const isSameProtocol = call.protocol === x.protocol;
@@ -74,12 +85,15 @@ function checkStateReferences(call: HostCall, named: References): void {
   if (statefulReference) rejectReference(statefulReference);
 }
 
-/** A body may name more models than its own. The key must be allowed each of them, and privacy holds for each. */
+/**
+ * Checks the other models that a body names. The key must be allowed to use each of them, and
+ * privacy applies to each.
+ */
 function checkReferencedModels(call: HostCall, named: References): void {
   const x = call.exchange;
   for (const info of findReferencedModels(call, named)) {
     const id = `${call.provider}/${info.model}`;
-    // A preset that is part of the model's own name was allowed with it.
+    // A preset that is part of the model's own name was allowed together with it.
     if (!call.model.endsWith(info.model) && !isModelAllowed(x, id, info.model))
       fail(
         "forbidden",
@@ -107,13 +121,16 @@ function checkReferencedModels(call: HostCall, named: References): void {
   }
 }
 
-/** The models that a body names beside its own, as this provider has them: any of them may answer, and be paid. */
+/**
+ * Returns the models that a body names in addition to its own, as this provider offers them. Any of
+ * them may answer and be billed.
+ */
 export const findReferencedModels = (call: HostCall, named: References): readonly ModelInfo[] =>
   referencedModels(named).map(
     (model) => call.exchange["~"].gen.catalog.find(call.provider, model).info,
   );
 
-/** By its id here, or by a name of the gateway's that leads to it. */
+/** Whether the key may use the model, by its ID or by a name of the gateway that resolves to it. */
 function isModelAllowed(x: HostExchange, id: string, name: string): boolean {
   const allowed = x.identity?.models;
   if (!allowed) return true;

@@ -1,5 +1,6 @@
-// The request about to leave. Edits are kept by top-level field and spliced into the client's own bytes: what was
-// not edited stays byte for byte, numbers beyond 2^53 and the order of keys included.
+// The request about to be sent. Edits are kept per top-level field and spliced into the client's
+// own bytes. Everything that was not edited stays byte for byte the same, including numbers beyond
+// 2^53 and the order of keys.
 import type { Span } from "../../lib/json/json-scanner.ts";
 import { unpooledFromText } from "../../lib/unpooled-buffer.ts";
 import { BodyChunks } from "./body-chunks.ts";
@@ -33,15 +34,15 @@ export class OutgoingRequest implements Outgoing {
   readonly #spans: ReadonlyMap<string, Span> | null;
   readonly #multipart: MultipartLayout | undefined;
   readonly #edits = new Map<string, Opt<Field>>();
-  /** The bytes as they stand; an edit forgets them. */
+  /** The serialized body. An edit discards it. */
   #chunks: BodyChunks | undefined;
-  /** Of the body without its edits. */
+  /** References in the body without edits. */
   #originalReferences: References | undefined;
   #references: References | undefined;
 
   /**
-   * `raw` with `spans` or a `form` is passthrough mode's; without them the body is written anew. `named`: what was found in the body
-   * already, but for fields that are set right away.
+   * Creates a request. Passthrough mode passes `raw` with `spans` or a `form`. Without them, the
+   * body is serialized. `named`: references that were found in the body before any field was set.
    */
   constructor(of: {
     method: string;
@@ -66,7 +67,10 @@ export class OutgoingRequest implements Outgoing {
     return this.#body !== null && Object.hasOwn(this.#body, field) ? this.#body[field] : undefined;
   }
 
-  /** Which of these stand in it: a body has few fields, and the lists of names are long. */
+  /**
+   * Returns which of the names occur in the body. It iterates over the body, which has few fields,
+   * because the lists of names are long.
+   */
   presentFields(names: ReadonlySet<string>): readonly string[] {
     let found: string[] | undefined;
     for (const field in this.#body)
@@ -95,13 +99,16 @@ export class OutgoingRequest implements Outgoing {
     else this.headers[name.toLowerCase()] = value;
   }
 
-  /** A body with a file becomes a form, and is announced as one. */
+  /**
+   * Returns the serialized body. A body with a file becomes a form, and its content type is set
+   * accordingly.
+   */
   toChunks(): BodyChunks | null {
     if (!this.#body) return null;
     return (this.#chunks ??= new BodyChunks(this.#serialize()));
   }
 
-  /** What the client sent, but for its model's name. */
+  /** Whether the body is the client's, except for the model's name. */
   get isUnchanged(): boolean {
     if (!this.#raw) return false;
     for (const field of this.#edits.keys()) if (field !== "model") return false;
@@ -120,7 +127,7 @@ export class OutgoingRequest implements Outgoing {
     return this.#spliceValues(this.#raw, this.#spans);
   }
 
-  /** Fields that were not edited are as they were looked at when they came. */
+  /** Returns all references. Fields that were not edited are not analyzed again. */
   references(): References {
     if (!this.#body) return [];
     this.#originalReferences ??= findReferences(this.#body);
@@ -130,11 +137,11 @@ export class OutgoingRequest implements Outgoing {
         : updateReferences(this.#originalReferences, this.#edits));
   }
 
-  /** As the provider will read it. */
+  /** Returns the body as the provider will read it. */
   toBody(): Body | null {
     if (!this.#body) return null;
     if (this.#edits.size === 0) return this.#body;
-    // Made of entries, because an assignment to "__proto__" would set a prototype.
+    // Built from entries, because an assignment to "__proto__" would set a prototype.
     const fields = new Map(Object.entries(this.#body));
     for (const [field, value] of this.#edits)
       if (value === undefined) fields.delete(field);
@@ -153,7 +160,9 @@ export class OutgoingRequest implements Outgoing {
     return unpooledFromText(JSON.stringify(body));
   }
 
-  /** Only values change: everything else, white space included, stays as it came. */
+  /**
+   * Splices changed values into the text. Everything else, including whitespace, stays as received.
+   */
   #spliceValues(raw: Buffer, spans: ReadonlyMap<string, Span>): Buffer[] {
     const parts: Buffer[] = [];
     let at = 0;
@@ -170,7 +179,10 @@ export class OutgoingRequest implements Outgoing {
     return parts;
   }
 
-  /** Members come or go: the members that stay keep their bytes, the white space between them does not. */
+  /**
+   * Adds or removes members. The remaining members keep their bytes, but the whitespace between
+   * them is lost.
+   */
   #rejoinMembers(raw: Buffer, spans: ReadonlyMap<string, Span>): Buffer[] {
     const parts: Buffer[] = [];
     let before = OPEN;
@@ -195,7 +207,7 @@ export class OutgoingRequest implements Outgoing {
 
 const toJsonBytes = (value: Json): Buffer => Buffer.from(JSON.stringify(value));
 
-/** A file, or a list with one. */
+/** Whether a value is a file or a list that contains one. */
 const hasFile = (value: Opt<Field>): boolean =>
   Array.isArray(value) ? value.some(isFilePart) : isFilePart(value);
 
@@ -206,7 +218,10 @@ function isSameValue(a: Opt<Field>, b: Opt<Field>): boolean {
   return JSON.stringify(a) === JSON.stringify(b);
 }
 
-/** Flat, as undici likes it best: name, value, name, value. What is `over` them takes their place. */
+/**
+ * Flattens headers to the form that undici handles fastest: name, value, name, value. Headers in
+ * `over` replace others.
+ */
 export function flattenHeaders(headers: HeadersOut, over: HeadersOut): string[] {
   const list: string[] = [];
   for (const name in headers) {

@@ -1,5 +1,6 @@
-// A provider's own code on the way of a call: an endpoint that makes its answer itself, a scheme that signs. What it throws without
-// words is its provider's failure, as a broken line is: others may answer, and it rests where it keeps failing.
+// Converts errors of a provider's own code: an endpoint that produces its response itself, or a
+// signing scheme. Any other error than a fault counts as the provider's failure, like a broken
+// connection. Other candidates may answer, and repeated failures put the target in cooldown.
 import { createFault, getFault } from "../../model/error.ts";
 import type { ModelEvent } from "../../model/event.ts";
 import type { HostCall } from "../exchange/call.ts";
@@ -11,7 +12,8 @@ const YIELD_EVERY_EVENTS = 512;
 export function toProviderFault(call: HostCall, problem: unknown): unknown {
   const said = getFault(problem);
   if (said) {
-    // A plugin need not read the header itself. Of which kinds a client is told, `retryAfterOf` decides, as for any provider.
+    // A plugin need not read the header itself. As for any provider, `retryAfterOf` decides for
+    // which kinds a client receives the retry time.
     said.retryAfterMs ??= call.retryAfterMs;
     return problem;
   }
@@ -31,7 +33,7 @@ export function toProviderFault(call: HostCall, problem: unknown): unknown {
   return attributeFault(failed, "target", provider);
 }
 
-/** The events of an endpoint that makes its answer itself, as far as they can be used. */
+/** Validates the events of an endpoint that produces its response itself. */
 export async function* validateEvents(
   call: HostCall,
   events: AsyncIterable<ModelEvent>,
@@ -41,7 +43,7 @@ export async function* validateEvents(
     for await (const event of events) {
       checkEvent(event);
       yield event;
-      // What never waits for anything would let nothing else be done.
+      // A generator that never waits would block all other work.
       if (++made % YIELD_EVERY_EVENTS === 0) await new Promise(setImmediate);
     }
   } catch (problem) {

@@ -1,4 +1,5 @@
-// What a failure means: for the next requests, for the operator, and in words for the client.
+// Handles a provider's failure: its effect on later requests, the operator's log, and the message
+// for the client.
 import type { Fault } from "../../model/error.ts";
 import type { JsonObject } from "../../model/values.ts";
 import type { HostCall } from "../exchange/call.ts";
@@ -17,7 +18,9 @@ const ACCOUNT_MESSAGES = {
     `The gateway's account with ${provider} has no credit or quota left.`,
 } as const;
 
-/** What a failure means for the next requests, and for the operator. */
+/**
+ * Records a failure for the target's health and, if it concerns the account, in the operator's log.
+ */
 export function recordFailure(call: HostCall, fault: Fault): void {
   if (!countsAgainstTarget(fault)) return;
   const x = call.exchange;
@@ -45,13 +48,22 @@ export function recordFailure(call: HostCall, fault: Fault): void {
   );
 }
 
-/** A message that shares this many letters in a row with the request quotes it. */
+/**
+ * Number of consecutive characters that a message must share with the request to count as quoting
+ * it.
+ */
 const QUOTE_LENGTH = 12;
-/** A longer body is not searched. */
+/**
+ * Size in bytes beyond which a body is not searched. The message then counts as quoting the
+ * request.
+ */
 const MAX_SEARCHED_BYTES = 64 * 1024;
 const MAX_MESSAGE_LENGTH = 500;
 
-/** Providers quote what they were sent, and what people write is in no log. */
+/**
+ * Whether the provider's message quotes the request. Content that people wrote must not appear in a
+ * log.
+ */
 function quotesRequest({ exchange: x }: HostCall, message: string): boolean {
   const { receivedBody } = x["~"];
   if (
@@ -68,7 +80,10 @@ function quotesRequest({ exchange: x }: HostCall, message: string): boolean {
   return said.length < QUOTE_LENGTH && sent.includes(said);
 }
 
-/** As a client may read it: which provider failed, in its words, without a secret, and nothing of the operator's account. */
+/**
+ * Returns the fault for the client: it names the provider that failed and contains the provider's
+ * message. It contains no secrets and nothing about the operator's account.
+ */
 export function toClientFault(gen: Generation, fault: Fault): Fault {
   const provider = faultProvider(fault);
   if (isProviderAccountError(fault.kind))

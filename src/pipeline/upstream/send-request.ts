@@ -15,7 +15,10 @@ import { timeoutsFor } from "../targets/timeouts.ts";
 import { UpstreamHttpResponse, readErrorBody } from "./upstream-http-response.ts";
 import { yieldForLargeBody } from "../../lib/yield.ts";
 
-/** What is known of an upstream's refusal, beside its fault: on passthrough mode its own words pass. */
+/**
+ * Details of a provider's rejection in addition to the fault. In passthrough mode, the provider's
+ * own body is forwarded.
+ */
 export interface UpstreamErrorResponse {
   status: number;
   headers: HeadersIn;
@@ -25,7 +28,10 @@ const errorResponses = new WeakMap<object, UpstreamErrorResponse>();
 export const errorResponseOf = (problem: unknown): UpstreamErrorResponse | undefined =>
   typeof problem === "object" && problem !== null ? errorResponses.get(problem) : undefined;
 
-/** Sends, and takes the head. For any status but 2xx the codec makes the fault. */
+/**
+ * Sends a request and reads the response headers. For any status other than 2xx, the codec creates
+ * the fault.
+ */
 export async function sendRequest(
   call: HostCall,
   wire: EndpointTransport,
@@ -47,7 +53,7 @@ export async function sendRequest(
   }
 }
 
-/** What was refused for a token that is over is sent once more with another one. */
+/** Sends a request that was rejected because of an expired token once more, with a new token. */
 async function retryWithRenewedToken(
   call: HostCall,
   wire: EndpointTransport,
@@ -78,14 +84,14 @@ async function retryWithRenewedToken(
 
 const isSuccess = ({ status }: UpstreamHttpResponse): boolean => status >= 200 && status < 300;
 
-/** What goes on the wire, but for what signs it. */
+/** The request without its signature. */
 interface UnsignedRequest {
   readonly out: OutgoingRequest;
   readonly path: string;
   readonly body: BodyChunks | null;
 }
 
-/** Signs and sends; resolves with the head, whatever its status. */
+/** Signs and sends the request. Resolves when the response headers arrive, with any status. */
 function signAndDispatch(
   call: HostCall,
   wire: EndpointTransport,
@@ -111,7 +117,10 @@ function signAndDispatch(
   return signWithTimeout(signing).then((own) => dispatchSigned(call, wire, unsigned, own), failed);
 }
 
-/** A scheme that asks for a token waits for another service, and no call waits for it longer than this. */
+/**
+ * Maximum time in milliseconds to sign a request. A scheme that needs a token calls another
+ * service.
+ */
 const SIGN_TIMEOUT_MS = 30_000;
 
 async function signWithTimeout(signing: Promise<HeadersOut>): Promise<HeadersOut> {
@@ -157,7 +166,7 @@ function dispatchSigned(
   });
 }
 
-/** The fault of a refusal. */
+/** Throws the fault for a rejection. */
 function throwUpstreamError(
   { status, headers }: UpstreamHttpResponse,
   errorBody: Buffer,
@@ -170,7 +179,7 @@ function throwUpstreamError(
   const { kind, message, ...more } = protocol.client!.decodeFault(status, headers, errorBody);
   const problem = createFault(kind, message, more);
   markAccountLimit(getFault(problem)!, headers);
-  // Half of an error is no JSON, so it cannot pass on as it is.
+  // A truncated error body is not valid JSON, so it cannot be forwarded unchanged.
   if (errorBody.length < BOUNDS.errorBody.max)
     errorResponses.set(problem, { status, headers, body: errorBody });
   throw problem;

@@ -1,4 +1,5 @@
-// One request to an upstream, on undici's dispatch: no streams, no promises per chunk, back-pressure by pause and resume.
+// One request to a provider, on undici's dispatch API. It needs no streams and no promise per
+// chunk, and applies back-pressure by pause and resume.
 import type { Readable } from "node:stream";
 import type { Dispatcher } from "undici";
 import { BOUNDS, type BoundName } from "../../lib/bounds.ts";
@@ -14,13 +15,14 @@ import type { EndpointTransport } from "../exchange/mounted.ts";
 import type { BodyChunks } from "./body-chunks.ts";
 import type { TimerWheel, TimerEntry } from "../admission/timer-wheel.ts";
 
-// Comments of an event stream, which providers send while an answer is not there yet: they are no byte of it.
+// Characters of comments in an event stream. Providers send comments while a response is not ready.
+// They are not part of the response.
 const [LF, CR, COLON] = [10, 13, 58];
 /** Reads the beginning of a stream, up to its first line that is neither blank nor a comment. */
 export class LeadingComments {
   #inComment = false;
 
-  /** Whether the stream has gone on to something else within this piece. Not called again after that. */
+  /** Whether the comments end within this chunk. Not called again after it has returned true. */
   hasPassed(chunk: Buffer): boolean {
     for (let at = 0; at < chunk.length; at++) {
       if (chunk[at] === LF || chunk[at] === CR) this.#inComment = false;
@@ -32,19 +34,22 @@ export class LeadingComments {
 }
 
 const ERROR_BODY_TIMEOUT_MS = 5_000;
-/** What may come before its taker is there. A head mostly brings the answer's first bytes along, and to stop the parser for them costs more than they do. */
+/**
+ * Bytes that may arrive before the sink is attached. Headers usually arrive together with the first
+ * bytes of the body, and pausing the parser for them costs more than keeping them.
+ */
 const MAX_EARLY_BYTES = 65_536;
 
-/** What takes an answer's bytes. */
+/** Receives the bytes of a response. */
 export interface ResponseSink {
   onData(chunk: Buffer): void;
-  /** Without an error: upstream ended its message well. */
+  /** Called at the end. Without an error, the provider's message ended correctly. */
   onEnd(error?: unknown): void;
 }
 
 const NO_CHUNKS: readonly Buffer[] = [];
 
-/** Of a body in pieces undici does not know how long it is. */
+/** Adds the content length, because undici does not know the length of a body in chunks. */
 const withContentLength = (headers: string[], length: number): string[] =>
   headers.some((name, i) => i % 2 === 0 && name.toLowerCase() === "content-length")
     ? headers
@@ -52,7 +57,10 @@ const withContentLength = (headers: string[], length: number): string[] =>
 
 const deliverChunks = (response: UpstreamHttpResponse): void => response.deliverIfReading();
 
-/** One answer of a provider. A model that thinks may be silent for minutes; the operator sets how long is too long. */
+/**
+ * One response of a provider. A reasoning model may be silent for minutes. The operator configures
+ * the limit.
+ */
 export class UpstreamHttpResponse implements Dispatcher.DispatchHandler, TimerEntry {
   timerIndex = -1;
   status = 0;
@@ -61,20 +69,20 @@ export class UpstreamHttpResponse implements Dispatcher.DispatchHandler, TimerEn
   #timeouts: EffectiveTimeouts;
   readonly #started: number;
   #idleDeadline: number;
-  /** An event stream has sent nothing but comments. */
+  /** Set while an event stream has sent only comments. */
   #leadingComments: LeadingComments | undefined;
   #controller: Dispatcher.DispatchController | undefined;
   #sink: ResponseSink | undefined;
-  /** What has come and was not handed over. */
+  /** Received chunks that were not delivered yet. */
   #pendingChunks: Buffer[] = [];
   #earlyBytes = 0;
-  /** The client does not read. */
+  /** Whether the client does not read. */
   #paused = false;
   #ended: { error?: unknown } | undefined;
   #abortReason: Error | undefined;
-  /** Its last bytes could not be sent. */
+  /** Whether the connection broke while the request was being sent. */
   #isRequestCut = false;
-  /** Its call, until there is a head: it is told how far it has come. */
+  /** The call that waits for headers, which is updated with its progress. */
   #pendingHeaders:
     | {
         readonly call: { failurePoint: FailurePoint };
@@ -83,7 +91,7 @@ export class UpstreamHttpResponse implements Dispatcher.DispatchHandler, TimerEn
       }
     | undefined;
 
-  /** `hinted`: the total is the client's own wish. */
+  /** `timeouts.isClientLimit`: whether the total comes from the client. */
   constructor(dog: TimerWheel, timeouts: EffectiveTimeouts) {
     this.#timerWheel = dog;
     this.#timeouts = timeouts;
@@ -91,14 +99,17 @@ export class UpstreamHttpResponse implements Dispatcher.DispatchHandler, TimerEn
     this.#idleDeadline = this.#started + timeouts.firstByteMs;
   }
 
-  /** How far its call has come. Where bytes may have left and nothing came back, it is not known whether there is work to pay for. */
+  /**
+   * How far the call has progressed. If bytes may have been sent and no response arrived, it is
+   * unknown whether the provider will bill work.
+   */
   get failurePoint(): FailurePoint {
     if (this.status > 0) return "rejected";
     if (this.#controller === undefined) return "unsent";
     return this.#isRequestCut ? "send_interrupted" : "no_response";
   }
 
-  /** Resolves with itself when it has a head. */
+  /** Sends the request. Resolves with this object when headers arrive. */
   dispatch(
     call: { failurePoint: FailurePoint; readonly usesNewConnection: boolean },
     wire: EndpointTransport,
@@ -114,12 +125,12 @@ export class UpstreamHttpResponse implements Dispatcher.DispatchHandler, TimerEn
           method: of.method as Dispatcher.HttpMethod,
           path: of.path,
           headers: list.length > 1 ? withContentLength(of.headers, of.body!.length) : of.headers,
-          // undici takes anything that it can iterate over; its types do not say so.
+          // undici accepts any iterable, although its types do not allow it.
           body: list.length > 1 ? (list as unknown as Readable) : (list[0] ?? null),
         },
         this,
       );
-      // It ends with this request.
+      // The connection closes when this request ends.
       if (call.usesNewConnection) dispatcher.close().catch(() => {});
     });
   }
@@ -131,7 +142,10 @@ export class UpstreamHttpResponse implements Dispatcher.DispatchHandler, TimerEn
     else if (this.#earlyBytes > MAX_EARLY_BYTES && !this.#paused) this.#controller?.resume();
   }
 
-  /** While the client does not read, nothing is read from upstream: its silence then is no fault. */
+  /**
+   * Stops reading from the provider while the client does not read. The provider's silence during
+   * that time is no failure.
+   */
   pause(): void {
     this.#paused = true;
     this.#idleDeadline = Infinity;
@@ -143,7 +157,7 @@ export class UpstreamHttpResponse implements Dispatcher.DispatchHandler, TimerEn
     this.deliver();
     if (!this.#paused) this.#controller?.resume();
   }
-  /** Gives the rest of the answer this much time. */
+  /** Limits the time for the rest of the response. */
   limitRemainingTime(ms: number): void {
     this.#timeouts = { ...this.#timeouts, totalMs: this.#timerWheel.now - this.#started + ms };
   }
@@ -182,7 +196,8 @@ export class UpstreamHttpResponse implements Dispatcher.DispatchHandler, TimerEn
   }
 
   onResponseStart(c: Dispatcher.DispatchController, status: number, headers: HeadersIn): void {
-    // Each is a view into the first read from the socket, which would be held for as long as the answer lasts.
+    // The raw headers are views into the first read from the socket, which would stay in memory
+    // until the response ends.
     c.rawHeaders = null;
     if (status < 200) return;
     this.status = status;
@@ -193,7 +208,7 @@ export class UpstreamHttpResponse implements Dispatcher.DispatchHandler, TimerEn
     this.#takePendingHeaders()?.resolve(this);
   }
 
-  /** It waits no longer. */
+  /** Returns the waiting call and stops waiting. */
   #takePendingHeaders() {
     const head = this.#pendingHeaders;
     this.#pendingHeaders = undefined;
@@ -202,7 +217,7 @@ export class UpstreamHttpResponse implements Dispatcher.DispatchHandler, TimerEn
   }
 
   onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
-    // Bytes that were on their way when it was paused still come.
+    // Bytes that were in flight when reading was paused still arrive.
     if (!this.#paused) this.#idleDeadline = this.#timerWheel.now + this.#timeouts.idleMs;
     if (this.#leadingComments?.hasPassed(chunk)) this.#leadingComments = undefined;
     this.#pendingChunks.push(chunk);
@@ -212,14 +227,17 @@ export class UpstreamHttpResponse implements Dispatcher.DispatchHandler, TimerEn
     } else if (this.#pendingChunks.length === 1) process.nextTick(deliverChunks, this);
   }
 
-  /** What comes for a client that does not read stays as it came: with the rest of its read, which the socket holds. */
+  /**
+   * Delivers only if the client reads. Otherwise the chunks stay as received, together with the
+   * rest of their read, which the socket holds anyway.
+   */
   deliverIfReading(): void {
     if (!this.#paused) this.deliver();
   }
 
   /**
-   * What one read of the socket brought goes on in one piece, however many chunks of HTTP it was: it is looked at
-   * once and written once.
+   * Delivers everything from one read of the socket in one piece, however many HTTP chunks it was.
+   * It is then processed and written once.
    */
   deliver(): void {
     const came = this.#pendingChunks;
@@ -247,7 +265,10 @@ export class UpstreamHttpResponse implements Dispatcher.DispatchHandler, TimerEn
   }
 }
 
-/** The beginning of an error's body. Its meaning is mostly in its head, so the rest is not waited for. */
+/**
+ * Reads the beginning of an error's body. The meaning is usually at the start, so the rest is not
+ * waited for.
+ */
 export function readErrorBody(response: UpstreamHttpResponse, max: number): Promise<Buffer> {
   return new Promise((resolve) => {
     const chunks: Buffer[] = [];
@@ -266,12 +287,12 @@ export function readErrorBody(response: UpstreamHttpResponse, max: number): Prom
   });
 }
 
-/** Counts what is kept, and throws where it is too much. */
+/** Counts bytes that are kept, and throws if there are too many. */
 interface ByteCounter {
   add(bytes: number): void;
 }
 
-/** So few bytes that they need no room of their own. */
+/** Counts bytes up to a bound that is small enough not to need a memory reservation. */
 export class BoundedByteCounter implements ByteCounter {
   readonly #bound: BoundName;
   #size = 0;
@@ -286,7 +307,10 @@ export class BoundedByteCounter implements ByteCounter {
   }
 }
 
-/** The whole body of an answer that should be small: a token count, or what is asked for by id. */
+/**
+ * Reads the complete body of a response that should be small: a token count, or the result of a
+ * by-ID operation.
+ */
 export function readResponseBody(
   response: UpstreamHttpResponse,
   counter: ByteCounter,
@@ -299,7 +323,7 @@ export function readResponseBody(
           counter.add(chunk.length);
           chunks.push(chunk);
         } catch (problem) {
-          // Said here too: an answer that has all come is not broken off any more.
+          // Reject here too: aborting a response that has already arrived completely has no effect.
           reject(problem as Error);
           response.abort(problem as Error);
         }
