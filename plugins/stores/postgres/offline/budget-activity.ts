@@ -1,26 +1,26 @@
-// The budgets that this node's calls draw on, and how much of each: what it may need soon of those that are hot.
+// Tracks how much this node's calls use of each budget, to estimate what it needs of hot budgets.
 import { isCalendarPeriod } from "tollgate/store";
 import { parseMeterId, type MeterDelta } from "../rows/batch-plan.ts";
 
-/** A budget that calls of this node have claimed. */
+/** Use of a budget that calls of this node have claimed. */
 export interface BudgetUse {
   max: bigint;
   lastUsedAt: number;
-  /** It is not asked for before. */
+  /** Earliest time at which a lease is requested again. */
   nextRequestAt: number;
-  /** Since the last look. */
+  /** Amount since the last heartbeat. */
   recentTake: bigint;
   recentCalls: number;
-  /** As of the last look, what it comes to in about ten looks. */
+  /** Expected use in about 10 heartbeat intervals, as of the last heartbeat. */
   expectedUse: bigint;
   expectedCalls: number;
 }
 
-/** Meters that are kept in mind. */
+/** Maximum number of tracked meters. */
 const MAX_METERS = 10_000;
-/** Fewer calls in ten looks are no hot budget's. */
+/** Minimum number of calls in about 10 heartbeat intervals for a hot budget. */
 const MIN_CALLS = 10;
-/** Meters that are told of at once. */
+/** Maximum number of meters per report. */
 const METERS_PER_REPORT = 100;
 
 export class BudgetActivity {
@@ -49,7 +49,10 @@ export class BudgetActivity {
     }
   }
 
-  /** With each sign of life: what was used of late weighs more. Says which are busy, the busiest first. */
+  /**
+   * Updates the estimates; recent use has more weight. Called with each heartbeat. Returns the busy
+   * budgets, busiest first.
+   */
   takeHot(): readonly (readonly [id: string, of: BudgetUse])[] {
     for (const of of this.all.values()) {
       of.expectedUse += of.recentTake - of.expectedUse / 10n;

@@ -1,4 +1,4 @@
-// What a node asks the database about slices, each in one statement.
+// Database queries about budget leases. Each is one statement.
 import type { ThresholdReached } from "tollgate/plugin";
 import { createLedgerRules, createMeter } from "tollgate/store";
 import type { RunSql, Row } from "../connection/pipelined-connection.ts";
@@ -6,24 +6,30 @@ import { numberArray, textArray } from "../connection/array-literal.ts";
 import { EMPTY_JOURNAL } from "../write/result-replay.ts";
 import { recalledLeasesSql } from "../schema/budget-lease-sql.ts";
 
-/** How a node is apart from its database: for how long it goes on alone, and with what part of what is left of a budget. */
+/**
+ * Settings of offline mode: its maximum duration, and the share of a budget's remainder that is
+ * leased for it.
+ */
 export interface OfflineSettings {
   readonly maxMs: number;
-  /** 0.02: two in a hundred. */
+  /** A fraction, such as 0.02 for 2%. */
   readonly share: number;
 }
 
-/** A slice that is asked for. */
+/** A lease request. */
 export interface LeaseRequest {
   readonly id: string;
   readonly max: bigint;
-  /** What this node uses in a while; null: a standing slice. */
+  /**
+   * Amount that this node is expected to use soon. null requests a lease that is held for offline
+   * mode.
+   */
   readonly expectedUse: bigint | null;
-  /** What one call takes. */
+  /** Amount of one call. */
   readonly take: bigint;
 }
 
-/** Other nodes are asked for theirs of these meters. Says how many have any. */
+/** Asks other nodes to return their leases on these meters. Returns the number of leases. */
 export async function recallLeases(
   sql: RunSql,
   schema: string,
@@ -36,7 +42,7 @@ export async function recallLeases(
   return Number(row!["many"]);
 }
 
-/** Which of this node's another one needs, and how many nodes live. */
+/** Returns which leases of this node were recalled, and the number of live nodes. */
 export async function readRecalled(sql: RunSql, schema: string, node: string) {
   const [row] = await sql({ text: recalledLeasesSql(schema), values: [node] });
   return {
@@ -52,7 +58,7 @@ export async function hasAnyLease(sql: RunSql, schema: string): Promise<boolean>
   return row!["are"] === "true";
 }
 
-/** What this node has, by meter. */
+/** Returns this node's leases, by meter. */
 export async function readOwnLeases(sql: RunSql, schema: string, node: string) {
   const rows = await sql({
     text: `SELECT meter, amount FROM ${schema}.budget_lease WHERE node = $1`,
@@ -61,7 +67,10 @@ export async function readOwnLeases(sql: RunSql, schema: string, node: string) {
   return rows.map(({ meter, amount }) => [meter!, BigInt(amount!)] as const);
 }
 
-/** This node draws on these meters: on which of them `from` nodes do, and how many nodes live. */
+/**
+ * Reports that this node uses these meters. Returns those that at least `from` nodes use, and the
+ * number of live nodes.
+ */
 export async function reportUse(
   sql: RunSql,
   schema: string,
@@ -77,7 +86,10 @@ export async function reportUse(
   };
 }
 
-/** `apart`: what is taken may be spent while the database is away. */
+/**
+ * Takes leases.
+ * @param of If `apart` is set, the leases may be spent in offline mode.
+ */
 export const takeLeases = (
   sql: RunSql,
   schema: string,
@@ -100,7 +112,10 @@ export const takeLeases = (
     ],
   });
 
-/** What a node has set aside goes back, all of it or of these meters. A row for each, with what its meter says then. */
+/**
+ * Returns all leases of a node, or those on the given meters. The result has a row for each, with
+ * the state of its meter.
+ */
 export const returnLeases = (
   sql: RunSql,
   schema: string,
@@ -112,11 +127,14 @@ export const returnLeases = (
     values: [node, ids === undefined ? null : textArray(ids)],
   });
 
-/** The same of nodes that do not live, but for what they may spend apart. */
+/** Returns the leases of dead nodes, except those that may be spent in offline mode. */
 export const returnDeadLeases = (sql: RunSql, schema: string): Promise<readonly Row[]> =>
   sql({ text: `SELECT id, level, max, peak FROM ${schema}.return_dead_leases_1()` });
 
-/** What was crossed when slices were added up: `peak` is what the meter had come to before. */
+/**
+ * Returns the thresholds that were reached when lease spending was added to meters. `peak` is the
+ * highest level before.
+ */
 export function reachedThresholdsIn(rows: readonly Row[]): readonly ThresholdReached[] {
   const book = createLedgerRules(EMPTY_JOURNAL, () => "");
   for (const { id, level, max, peak } of rows)

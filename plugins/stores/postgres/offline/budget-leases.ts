@@ -1,5 +1,5 @@
-// The slices of this node: of which budgets it has set a part aside, when it takes one, and when it gives it back. Of hot budgets they are what its
-// calls are counted in; all others are there for when the database is away, and nothing is spent from them before.
+// Manages this node's budget leases: when it takes and returns them. Calls on hot budgets are
+// counted in leases. Leases on other budgets are held for offline mode and not spent before.
 import type { ThresholdReached } from "tollgate/plugin";
 import { BudgetActivity, type BudgetUse } from "./budget-activity.ts";
 import type { MeterDelta } from "../rows/batch-plan.ts";
@@ -17,27 +17,32 @@ import {
   type LeaseRequest,
 } from "./budget-lease-queries.ts";
 
-/** Meters in one statement. */
+/** Number of meters per statement. */
 const METERS_PER_STATEMENT = 500;
-/** Meters of which it is remembered that a client was refused. */
+/** Maximum number of meters with a remembered denial. */
 const MAX_DENIED_METERS = 10_000;
-/** A meter that had no room is asked for again. */
+/** Delay before a lease is requested again on a meter that had no room, in milliseconds. */
 const LEASE_RETRY_MS = 10_000;
-/** A meter at which many are refused is recalled so often. */
+/** Minimum interval between recalls of a meter with denials, in milliseconds. */
 const RECALL_INTERVAL_MS = 1_000;
-/** A budget that no call has drawn on for so long is forgotten, and its slice goes back. */
+/** Idle time after which a budget is forgotten and its lease is returned, in milliseconds. */
 const LEASE_IDLE_MS = 10_000;
-/** A fleet that is too small for hot budgets is counted so often. */
+/**
+ * How often the live nodes are counted while there are too few for hot budgets, in milliseconds.
+ */
 const FLEET_COUNT_INTERVAL_MS = 10_000;
 
 interface OwnLease {
   amount: bigint;
   spent: bigint;
-  /** The limit that it was taken of, and what the meter said then. Undefined: nothing is spent from it. */
+  /**
+   * The limit, and the state of the meter when the lease was taken. If unset, the lease must not be
+   * spent now.
+   */
   readonly hot?: { readonly max: bigint; readonly level: bigint; readonly reserved: bigint };
 }
 
-/** What a batch takes of meters, and of slices. */
+/** The amounts of a batch, split into those for meters and those for leases. */
 export interface LeaseSplit {
   readonly metered: readonly MeterDelta[];
   readonly leased: readonly MeterDelta[];
@@ -46,9 +51,9 @@ export interface LeaseSplit {
 interface BudgetLeaseOptions {
   readonly schema: string;
   readonly offline: OfflineSettings | undefined;
-  /** A budget on which so many draw is hot; 0: none is. */
+  /** Number of gateways that make a budget hot. 0 disables hot budgets. */
   readonly threshold: number;
-  /** Hears what was crossed when meters were told what slices have spent. */
+  /** Called with the thresholds that were reached when lease spending was added to meters. */
   onThresholdsReached(crossings: readonly ThresholdReached[]): void;
 }
 
@@ -57,41 +62,44 @@ export class BudgetLeases {
   readonly #own = new Map<string, OwnLease>();
   readonly #activity = new BudgetActivity();
   readonly #deniedMeters = new Map<string, { at: number; others: boolean }>();
-  /** They were spent from, and all of them go back first. */
+  /** Whether leases were spent in offline mode. All leases are then returned first. */
   #wasSpentOffline = false;
   #connectionId = 0;
   #lastCountAt = -Infinity;
   #existenceCheckedAt = -Infinity;
   #doesAnyExist = false;
-  /** Gateways that live, this one included. */
+  /** Number of live gateways, including this one. */
   liveGateways = 1;
 
   constructor(of: BudgetLeaseOptions) {
     this.#options = of;
   }
 
-  /** What is set aside of a meter; undefined: nothing, or what there was may be spent. */
+  /**
+   * Returns the leased amount of a meter. Returns undefined if there is no lease or it may have
+   * been spent.
+   */
   leasedAmount(id: string): bigint | undefined {
     return this.#wasSpentOffline ? undefined : this.#own.get(id)?.amount;
   }
 
-  /** Calls have claimed these. */
+  /** Records that calls have claimed these amounts. */
   recordUse(sums: readonly MeterDelta[]): void {
     this.#activity.record(sums);
   }
 
-  /** From now on nothing of them is known to be unspent. */
+  /** Marks all leases as possibly spent. */
   markSpentOffline(): void {
     this.#wasSpentOffline = true;
   }
 
-  /** They are not as this node thought. */
+  /** Drops all leases, because they differ from this node's view. They are read again. */
   invalidate(): void {
     this.#own.clear();
     this.#connectionId = -1;
   }
 
-  /** Which of a batch's sums are counted in slices: those that fit there. */
+  /** Splits the amounts of a batch. An amount goes to a lease if it fits. */
   split(sums: readonly MeterDelta[], made: number): LeaseSplit | undefined {
     if (this.#own.size === 0 || this.#wasSpentOffline || made !== this.#connectionId)
       return undefined;
@@ -106,7 +114,10 @@ export class BudgetLeases {
     return sliced.length > 0 ? { metered, leased: sliced } : undefined;
   }
 
-  /** It is sent: what it takes is not there any more, until it is known whether that has happened. */
+  /**
+   * Reserves amounts of leases for a batch that is sent. The returned function is called with
+   * whether the batch was applied.
+   */
   reserve(sliced: readonly MeterDelta[]): (happened: boolean) => void {
     const owns = sliced.map((sum) => [sum, this.#own.get(sum.id)!] as const);
     const taken = ({ running }: MeterDelta) => (running > 0n ? running : 0n);
@@ -119,11 +130,15 @@ export class BudgetLeases {
     };
   }
 
-  /** A sliced meter as the book is to see it: what others have set aside is held, what this node has is room. */
+  /**
+   * Returns a leased meter in the form that the ledger rules need. Leases of others count as
+   * reserved, and this node's lease counts as available.
+   */
   meterState(id: string): string {
     const { amount, spent, hot } = this.#own.get(id)!;
     const { level, reserved, max } = hot!;
-    // A peak that nothing comes to: what is crossed is told when the meter hears what was spent.
+    // A peak that no level reaches. Thresholds are reported when the spending is added to the
+    // meter.
     return [level + spent, reserved - spent - amount, 0, max, level + spent + max].join(" ");
   }
 
@@ -131,12 +146,19 @@ export class BudgetLeases {
     return this.#own.size > 0;
   }
 
-  /** Those of them of which this node has set something aside, so that their meters say less than there is. */
+  /**
+   * Returns the meters on which this node holds a lease. Their remaining amount is larger than the
+   * meter shows.
+   */
   leasedIds(ids: readonly string[]): readonly string[] {
     return ids.filter((id) => this.#own.has(id));
   }
 
-  /** `made`: how many connections there were. A new one may lead to a database that does not know of the last slices. */
+  /**
+   * Takes, refills, and returns leases.
+   * @param made Number of connections so far. A new one may lead to a database that lacks the last
+   *   leases.
+   */
   async maintain(sql: RunSql, node: string, made: number): Promise<void> {
     if (this.#wasSpentOffline) await this.returnAll(sql, node);
     const now = performance.now();
@@ -165,8 +187,9 @@ export class BudgetLeases {
   }
 
   /**
-   * A client was refused at these meters. "own": what this node had set aside of them has gone back, so that it is worth another try.
-   * "others": other nodes have slices of them, and will have given them back in a second or so.
+   * Called when clients were denied at these meters. Returns "own" if this node has returned its
+   * leases, so that a retry may succeed. Returns "others" if other nodes hold leases, which they
+   * return within about 1 s.
    */
   async onDenied(
     sql: RunSql,
@@ -210,7 +233,7 @@ export class BudgetLeases {
     }
   }
 
-  /** No call has drawn on it of late, or its limit is a lower one now. */
+  /** Returns whether a lease is no longer needed: its budget is idle, or the limit was lowered. */
   #isObsolete(id: string, max: bigint): boolean {
     const touched = this.#activity.all.get(id);
     if (touched && touched.max < max) return true;
@@ -225,7 +248,10 @@ export class BudgetLeases {
     );
   }
 
-  /** One question a second for all refusals: mostly there are no slices. */
+  /**
+   * Returns whether any lease exists. Usually there is none, so the database is queried at most
+   * once per second.
+   */
   async #checkAnyExists(sql: RunSql): Promise<boolean> {
     if (this.#own.size > 0) return true;
     const now = performance.now();
@@ -253,7 +279,9 @@ export class BudgetLeases {
       this.#own.set(row["id"]!, { amount: BigInt(row["amount"]!), spent: 0n });
   }
 
-  /** Those of the busy ones that enough others draw on as well are spent from slices from now on. */
+  /**
+   * Takes leases on busy budgets that enough other gateways also use. They are spent from now on.
+   */
   async #leaseHotBudgets(
     sql: RunSql,
     node: string,
@@ -280,7 +308,7 @@ export class BudgetLeases {
     );
   }
 
-  /** What was spent is told where nothing more was asked for. */
+  /** Reports lease spending that no refill has reported. */
   #reportSpent(sql: RunSql, node: string): Promise<void> {
     return this.#refill(
       sql,

@@ -1,6 +1,7 @@
-// While the database is away: what has ended is written to the node's own disk, and told to the database later. A call that is new goes on, where the
-// operator allows it, if this node has set something aside of each budget that it draws on, and at least of one. Nothing is overrun, because what is
-// spent here was taken out before. Rates and calls at once are this node's part of them.
+// Offline mode, for the time that the database is unreachable. Settles are written to the node's
+// own disk and sent to the database later. If the operator allows it, new calls continue when this
+// node holds a lease on each budget they use, and on at least one. Budgets are not exceeded,
+// because leases were deducted before. Each node applies its share of rate and concurrency limits.
 import { createFault, type StoreCommand, type CommandResult } from "tollgate/plugin";
 import { mergeClaims, createLedgerRules, isCalendarPeriod } from "tollgate/store";
 import { parseMeterId } from "../rows/batch-plan.ts";
@@ -15,10 +16,10 @@ type Batch = readonly StoreCommand[];
 type Reserve = Extract<StoreCommand, { do: "reserve" }>;
 type Claims = Reserve["claims"];
 
-/** Commands that wait for the database at most: beyond it nothing new is begun. */
+/** Maximum number of commands in the spool. Above it, no new calls are started. */
 const MAX_SPOOLED = 200_000;
 
-/** One command of the batch cannot be taken now, whatever the others are. */
+/** Creates the fault for a command that cannot be decided now. It applies to the whole batch. */
 const notNowFault = (): Error =>
   createFault("unavailable", "The database is away, and nothing was set aside for this.", {
     code: "not_available_offline",
@@ -33,14 +34,23 @@ export class OfflineMode {
   #startedAt: number | undefined;
   #spooled: Batch[] = [];
   #spooledCommands = 0;
-  /** The last batch that is being decided: those before it are over when it is. */
+  /** Resolves when the last batch in progress is decided. Earlier batches are decided by then. */
   #deciding: Promise<void> | undefined;
-  /** One batch at a time, for one that is refused takes back what the book has of it alone; and the disk is not cleared over what it is to keep. */
+  /**
+   * Decides one batch at a time. A failed batch then rolls back only its own changes, and the spool
+   * is not cleared while a batch is written.
+   */
   readonly #serialQueue = createSerialQueue();
-  /** Calls of a batch whose answer was lost, and that were refused then: the database may have them. */
+  /**
+   * Calls of batches with an unknown result that were denied later. The database may have them as
+   * open.
+   */
   readonly #uncertainAttempts = new Set<string>();
 
-  /** `of`: undefined: nothing that is new goes on. */
+  /**
+   * Creates offline mode.
+   * @param of Settings. If unset, no new calls are accepted.
+   */
   constructor(
     of: OfflineSettings | undefined,
     slices: BudgetLeases | undefined,
@@ -51,17 +61,17 @@ export class OfflineMode {
     this.#spool = tape;
   }
 
-  /** The database is away: all is decided here. */
+  /** Whether the database is unreachable and all commands are decided here. */
   get isActive(): boolean {
     return this.#startedAt !== undefined;
   }
 
-  /** New calls are decided here, too. */
+  /** Whether new calls are accepted in offline mode. */
   get acceptsNewCalls(): boolean {
     return this.#settings !== undefined;
   }
 
-  /** What only the database can answer. */
+  /** Fails because only the database can answer. */
   failUnavailable(): never {
     const what = this.acceptsNewCalls
       ? "this gateway goes on alone"
@@ -69,14 +79,17 @@ export class OfflineMode {
     return failUnreachable(new Error(what));
   }
 
-  /** `sent`: the batch of which it is not known whether it has happened. */
+  /**
+   * Enters offline mode.
+   * @param sent The batch whose result is unknown.
+   */
   begin(sent: Batch): void {
     this.#startedAt = performance.now();
     this.#rules = createLedgerRules(EMPTY_JOURNAL, () => "");
     for (const c of sent) if (c.do === "reserve") this.#uncertainAttempts.add(c.attempt);
   }
 
-  /** As the store's `apply`; resolves when it is on the disk. */
+  /** Decides a batch, like `apply` of the store. Resolves when it is on disk. */
   decide(batch: Batch, now: (at: number) => number): Promise<readonly CommandResult[]> {
     const deciding = this.#serialQueue(() => this.#decide(batch, now));
     const over = deciding.then(
@@ -104,12 +117,12 @@ export class OfflineMode {
     }
   }
 
-  /** A batch is being decided: what comes of it is to be told, too. */
+  /** Pending decision of a batch. Its commands must be replayed too. */
   get deciding(): Promise<void> | undefined {
     return this.#deciding;
   }
 
-  /** What is to be told next. */
+  /** The next batch to replay. */
   get nextBatch(): Batch | undefined {
     const [first] = this.#spooled;
     if (first || this.#uncertainAttempts.size === 0) return first;
@@ -117,13 +130,16 @@ export class OfflineMode {
     return [...this.#uncertainAttempts].map((attempt) => abandonedSettle(attempt, at));
   }
 
-  /** The database has this batch, which `first` returned. Another one may have been decided meanwhile, and has not been sent. */
+  /**
+   * Removes a batch that `nextBatch` returned. Another batch may have been decided meanwhile and is
+   * kept.
+   */
   markReplayed(batch: Batch): void {
     if (this.#spooled[0] === batch) this.#spooled.shift();
     else this.#uncertainAttempts.clear();
   }
 
-  /** Nothing is left to tell. Says how many commands were told. */
+  /** Leaves offline mode after everything was replayed. Returns the number of replayed commands. */
   async end(): Promise<number> {
     this.#startedAt = undefined;
     if (this.acceptsNewCalls) this.#budgetLeases?.markSpentOffline();
@@ -151,7 +167,7 @@ export class OfflineMode {
       case "progress":
         return ALLOWED;
       case "heartbeat":
-        // A host that asks whether there is room for what is new.
+        // A heartbeat also asks whether new calls are accepted.
         return this.acceptsNewCalls ? ALLOWED : this.failUnavailable();
       default:
         throw notNowFault();
@@ -167,7 +183,7 @@ export class OfflineMode {
       facts.push(c);
       return ALLOWED;
     }
-    // Of the budget there may be more: this node has no more of it.
+    // The budget itself may have more room, but this node's lease is used up.
     if (isCalendarPeriod(verdict.denied.per)) throw notNowFault();
     return verdict;
   }
@@ -178,7 +194,10 @@ export class OfflineMode {
     return this.#spooledCommands <= MAX_SPOOLED;
   }
 
-  /** Its claims on what this node has of each limit. Undefined: of one of them nothing. */
+  /**
+   * Returns the claims, limited to this node's share of each limit. Returns undefined if it has
+   * none of a limit.
+   */
   #shareOfClaims(claims: Claims, at: number): Claims | undefined {
     const slices = this.#budgetLeases!;
     const live = BigInt(slices.liveGateways);
@@ -189,7 +208,7 @@ export class OfflineMode {
       if (isCalendarPeriod(parseMeterId(meter.id).per)) {
         const part = slices.leasedAmount(meter.id);
         const here = this.#rules.meters.get(meter.id);
-        // A call that takes nothing is never refused by a limit, and has to be where there is nothing more.
+        // The rules never deny a call with amount 0, so deny it here when the lease is used up.
         if (part === undefined || (here && here.level + here.reserved >= part)) return undefined;
         max = part;
         budgets++;
@@ -203,7 +222,7 @@ export class OfflineMode {
 const ALLOWED: CommandResult = { ok: true };
 const NO_METERS: ReadonlyMap<string, never> = new Map<string, never>();
 
-/** Nothing was sent for it. */
+/** Creates the settle of a call for which no request was sent. */
 const abandonedSettle = (attempt: string, at: number): StoreCommand => ({
   do: "settle",
   at,

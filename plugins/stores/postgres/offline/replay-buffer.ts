@@ -1,18 +1,19 @@
-// What this node was told and has acknowledged, of the last while: a second copy. A database that was set back to before that, as by a replica
-// that had not come as far, hears it again; what it knows already changes nothing.
+// Keeps recently acknowledged commands in memory as a second copy. If the database was restored to
+// an older state, for example by failover to a lagging replica, they are sent again. Commands that
+// the database already has change nothing.
 import { getFault, type StoreCommand, type CommandResult } from "tollgate/plugin";
 
-/** Longer than a replica may be behind. */
+/** Maximum age of commands, in milliseconds. It must exceed the replication lag. */
 const MAX_AGE_MS = 60_000;
-/** Commands that are kept at most, whatever their age. */
+/** Maximum number of commands, whatever their age. */
 const MAX_COMMANDS = 200_000;
 
-/** The number of what was told under another row: after all others. */
+/** Batch number of commands written under an earlier node row. It sorts after all others. */
 const PREVIOUS_NODE = Infinity;
 
 interface ReplayEntry {
   readonly at: number;
-  /** The node's number after it, under the row that it has now. */
+  /** The node's batch number after the batch, under its current row. */
   readonly n: number;
   readonly batch: readonly StoreCommand[];
 }
@@ -23,7 +24,10 @@ export class ReplayBuffer {
   #commandCount = 0;
   #droppedUpTo = 0;
 
-  /** It is acknowledged, with these verdicts: what was refused is no fact. Says what is one. */
+  /**
+   * Adds an acknowledged batch. Returns its facts: denied commands, heartbeats, and progress are
+   * not kept.
+   */
   add(
     batch: readonly StoreCommand[],
     verdicts: readonly CommandResult[],
@@ -45,7 +49,7 @@ export class ReplayBuffer {
       oldest = this.#entries[++this.#firstIndex]!;
       if (oldest === undefined) break;
     }
-    // Not at every batch: it moves all that stay.
+    // Compact rarely, because it copies all remaining entries.
     if (this.#firstIndex > 1_000) {
       this.#entries = this.#entries.slice(this.#firstIndex);
       this.#firstIndex = 0;
@@ -53,7 +57,10 @@ export class ReplayBuffer {
     return facts;
   }
 
-  /** Taken out, to be told again: batches after this number and those under a row before, and whether these are all that there were. */
+  /**
+   * Removes the batches after number `n`, and those of earlier rows, so that they can be sent
+   * again. `whole`: whether no batch after `n` had been dropped before.
+   */
   takeAfter(n: number): {
     readonly batches: readonly (readonly StoreCommand[])[];
     readonly whole: boolean;
@@ -66,7 +73,10 @@ export class ReplayBuffer {
     return { batches: kept.flatMap((told) => (told.n > n ? [told.batch] : [])), whole };
   }
 
-  /** The node goes on under another row. A database that is set back after that may lose what came before it, too. */
+  /**
+   * Called when the node gets a new row. A database that is restored later may also lose earlier
+   * batches.
+   */
   onNewNode(): void {
     this.#entries = this.#entries
       .slice(this.#firstIndex)
@@ -77,7 +87,7 @@ export class ReplayBuffer {
 
 type ApplySlowPath = (batch: readonly StoreCommand[]) => Promise<readonly CommandResult[]>;
 
-/** What the database has lost, and this node was told: one batch after the other, until all of it is there. */
+/** Sends batches that the database has lost, one after the other, until it has all of them. */
 export async function replayBatches(
   owed: (readonly StoreCommand[])[],
   exactly: ApplySlowPath,
@@ -88,7 +98,10 @@ export async function replayBatches(
   }
 }
 
-/** What is denied now was let through once, and what cannot be is there already in another way; neither keeps the rest from being told. */
+/**
+ * Sends one batch. A call that is denied now was accepted before, so it is applied anyway. An
+ * invalid command already exists in another form. Neither stops the replay.
+ */
 export async function replayBatch(
   batch: readonly StoreCommand[],
   exactly: ApplySlowPath,
@@ -113,10 +126,13 @@ async function replayAsFacts(
   if (denied.length > 0) await exactly(denied.map(toFact));
 }
 
-/** More than any limit. */
+/** A value above any limit, in nano-USD or units. */
 const UNLIMITED = 10n ** 24n;
 
-/** A call that was let through takes what it took, also where others have spent the room meanwhile. */
+/**
+ * Raises the limits of a reserve, because the call was accepted. Others may have used up the room
+ * since.
+ */
 const toFact = (command: StoreCommand): StoreCommand =>
   command.do === "reserve"
     ? {

@@ -1,5 +1,6 @@
-// What this node was told, on its own disk: the last minute, and what the database has not been told. It survives the end of the process (the last minute),
-// and that of the machine (what is not told). The next process in the same folder tells what is missing.
+// Keeps commands on this node's disk: the last minute of acknowledged batches, and the batches that
+// were not sent to the database. Acknowledged batches survive the process. Unsent batches also
+// survive a power failure. The next process in the same folder replays what is missing.
 import { join } from "node:path";
 import type { StoreCommand } from "tollgate/plugin";
 import { fromJson, toJson } from "tollgate/store";
@@ -7,21 +8,21 @@ import { systemDisk, type Disk, type DiskFile } from "../disk.ts";
 
 type Batch = readonly StoreCommand[];
 
-/** A batch that was acknowledged, with the node's row and the number that it got there. */
+/** An acknowledged batch, with the epoch of the node and the batch number. */
 export interface SpooledBatch {
   readonly epoch: number;
   readonly n: number;
   readonly batch: Batch;
 }
 
-/** What a process before has left. */
+/** The spool that an earlier process left. */
 export interface LeftSpool {
   readonly instance: string;
   readonly acknowledged: readonly SpooledBatch[];
   readonly unsent: readonly Batch[];
 }
 
-/** One of its files holds so much; with two before it there is always a minute. */
+/** Maximum age and size of a segment file. With two earlier segments, at least 1 minute is kept. */
 const SEGMENT_MS = 30_000;
 const SEGMENT_BYTES = 32 * 1024 * 1024;
 const SEGMENTS = 3;
@@ -38,7 +39,11 @@ export class Spool {
   #unsentFile: DiskFile | undefined;
   #isBroken = false;
 
-  /** `troubled` hears once when the last minute cannot be written: the node goes on without it. */
+  /**
+   * Creates a spool.
+   * @param troubled Called once if acknowledged batches cannot be written. The node then continues
+   *   without them.
+   */
   constructor(
     folder: string,
     instance: string,
@@ -55,7 +60,9 @@ export class Spool {
     await this.#disk.makeFolder(this.#dir);
   }
 
-  /** Written to the system, which survives this process. */
+  /**
+   * Appends an acknowledged batch. It is written to the operating system and survives this process.
+   */
   async appendAcknowledged(told: SpooledBatch): Promise<void> {
     if (this.#isBroken) return;
     try {
@@ -69,19 +76,22 @@ export class Spool {
     }
   }
 
-  /** Written to the disk. */
+  /** Appends an unsent batch and syncs it to disk. */
   async appendUnsent(batch: Batch): Promise<void> {
     const file = (this.#unsentFile ??= await this.#disk.append(join(this.#dir, "unsent")));
     await file.write(`${toJson(batch)}\n`);
     await file.datasync();
   }
 
-  /** All of it is told. */
+  /** Clears the unsent batches after all were sent. */
   async clearUnsent(): Promise<void> {
     await this.#unsentFile?.truncate(0);
   }
 
-  /** `whole`: all is told, and nothing has to stay. */
+  /**
+   * Closes the files.
+   * @param whole Whether everything was sent. The spool folder is then deleted.
+   */
   async close(whole: boolean): Promise<void> {
     await this.#replaySegment?.file.close();
     await this.#unsentFile?.close();
@@ -102,7 +112,7 @@ export class Spool {
   }
 }
 
-/** Of processes before this one, in this folder. */
+/** Reads the spools that earlier processes left in this folder. */
 export async function readLeftSpools(
   folder: string,
   instance: string,
@@ -129,14 +139,17 @@ export async function readLeftSpools(
   return left;
 }
 
-/** It has been told. */
+/** Deletes a spool after it was replayed. */
 export const deleteSpool = (
   folder: string,
   { instance }: LeftSpool,
   disk: Disk = systemDisk,
 ): Promise<void> => disk.remove(join(folder, `spool-${encodeURIComponent(instance)}`));
 
-/** A line that a crash cut short is the last one, and was never acknowledged. */
+/**
+ * Parses lines of JSON. A line that a crash truncated is the last one and was never acknowledged,
+ * so it is skipped.
+ */
 function parseLines<T>(text: string): T[] {
   return text.split("\n").flatMap((line) => {
     try {

@@ -1,12 +1,12 @@
-// The one chain of all batches, read in its own order, a stretch at a time.
+// Reads the global chain of all batches in order, one section at a time.
 import { createHash } from "node:crypto";
 import { parseBytea } from "../write/slow-path.ts";
 import type { RunSql, Row } from "../connection/pipelined-connection.ts";
 
-/** Batches that are read at once. */
+/** Number of batches per read. */
 const BATCHES_PER_READ = 5_000;
 
-/** What the chain has after a batch. */
+/** Computes the chain hash after a batch. */
 export function chainLink(head: Uint8Array, { node, n, hash }: Row): Buffer {
   const number = Buffer.alloc(12);
   number.writeInt32BE(Number(node), 0);
@@ -14,7 +14,9 @@ export function chainLink(head: Uint8Array, { node, n, hash }: Row): Buffer {
   return createHash("sha256").update(head).update(number).update(parseBytea(hash!)).digest();
 }
 
-/** Batches of one stretch, in the order of the chain; `broken`: where it does not go on. */
+/**
+ * A section of the chain in order. `breakMessage` is the sequence number where the chain breaks.
+ */
 export interface ChainSection {
   readonly batches: readonly Row[];
   readonly head: Buffer;
@@ -22,8 +24,8 @@ export interface ChainSection {
 }
 
 /**
- * From `from` on and before `to`. Batches without entries share their number with what follows them: which one is first is told by
- * what it links to.
+ * Yields the chain from sequence number `from` up to but excluding `to`. Batches without entries
+ * share their number with the next batch. Their order follows from their chain hashes.
  */
 export async function* readChain(
   sql: RunSql,
@@ -38,7 +40,7 @@ export async function* readChain(
       values: [at, to, BATCHES_PER_READ],
     });
     more = rows.length === BATCHES_PER_READ;
-    // Of the last number there may be more than these.
+    // There may be more batches with the last number.
     const edge = more && rows[0]!["seq"] !== rows.at(-1)!["seq"] ? rows.at(-1)!["seq"]! : undefined;
     const here = edge === undefined ? rows : rows.filter(({ seq }) => seq !== edge);
     if (more) at = edge === undefined ? Number(rows[0]!["seq"]) + 1 : Number(edge);

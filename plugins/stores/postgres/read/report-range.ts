@@ -1,20 +1,24 @@
-// The stretch that a report is of: its whole days and half hours, which are added up already, and where days of a zone begin in it.
+// Splits the time range of a report into whole days and half hours, which have rollups, and the
+// rest. Also computes where the days of a time zone begin.
 import { type TotalsQuery, zoneClock } from "tollgate/store";
 import { DAY_MS, floorToSpanSql, HALF_HOUR_MS } from "../schema/rollup-sql.ts";
 import type { SqlParameters } from "./where-clause.ts";
 
-/** Days and hours of every zone begin at one of these. */
+/** Days and hours of every time zone begin at a multiple of this. */
 const QUARTER_HOUR_MS = 900_000;
-/** A whole number of quarters, and less than any day has. */
+/** A multiple of a quarter hour that is shorter than any day, in milliseconds. */
 const MIN_DAY_MS = 20 * 3_600_000;
 
-/** From a moment on, and up to another. */
+/** A time range. `from` is included and `to` is excluded. */
 export interface TimeRange {
   readonly from: number;
   readonly to: number;
 }
 
-/** Stretches of whole spans of UTC that what is asked is of, for each of those spans that can say it: of the first as much as there is, of the next one what is left at both ends. */
+/**
+ * Splits the query range into whole UTC spans, for each span length that can answer it. The first
+ * length covers as much as possible. The next lengths cover the remainder at both ends.
+ */
 export function splitIntoSpans(
   of: TotalsQuery,
   spans: readonly number[],
@@ -36,7 +40,7 @@ export function splitIntoSpans(
   });
 }
 
-/** Whether each of those spans lies in one of the days or hours that are asked for. */
+/** Returns whether each span lies within one of the requested days or hours. */
 function canAnswerBySpan(
   { by, zone = "UTC", from, to, ...query }: TotalsQuery,
   span: number,
@@ -53,15 +57,21 @@ function canAnswerBySpan(
   );
 }
 
-/** Longer than a report is: a list of so many days is short enough to be sent. */
+/** Maximum number of days in a list that is sent to the database. Longer than usual reports. */
 const MAX_LISTED_DAYS = 1_000;
 const isLongRange = (from: number, to: number): boolean => to - from > MAX_LISTED_DAYS * DAY_MS;
 
-/** A moment of the day, or of the quarter of an hour, that a row `e` is in: which day that is in a zone, is for the host to say. */
+/**
+ * SQL for a moment in the day or quarter hour of a row `e`. The host converts it to a day of the
+ * time zone.
+ */
 export interface DayExpression {
-  /** Worked out of the row, */
+  /** Computes the moment from the row. */
   readonly sql: string;
-  /** or looked up, where all there can be are known: so the database knows that they are few, and adds up as it reads. */
+  /**
+   * Looks the moment up in a list of all possible moments. PostgreSQL then knows that there are few
+   * groups and aggregates while reading.
+   */
   lookup?(): { readonly is: string; readonly join: string };
 }
 
@@ -98,7 +108,7 @@ export function dayExpression(
   };
 }
 
-/** `from`, and each moment before `to` at which a day of the zone begins. */
+/** Returns `from` and each moment before `to` at which a day of the zone begins. */
 export function dayStarts(zone: string, from: number, to: number): readonly number[] {
   const clock = zoneClock(zone);
   const starts = [from];
@@ -112,11 +122,14 @@ export function dayStarts(zone: string, from: number, to: number): readonly numb
     if (next === day) continue;
     starts.push(at);
     day = next;
-    // None is as short.
+    // No day is shorter than this.
     at += MIN_DAY_MS;
   }
   return starts;
 }
 
-/** The last moment that a date can say, and with a minus the first; each ends a day. */
+/**
+ * The largest time of a `Date`, in milliseconds. Its negative is the smallest. Both are midnight
+ * UTC.
+ */
 export const MAX_DATE_MS = 8_640_000_000_000_000;

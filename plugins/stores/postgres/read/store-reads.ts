@@ -1,4 +1,4 @@
-// What is asked of the store and changes nothing.
+// The read operations of the store.
 import type {
   AccountRecord,
   InstanceInfo,
@@ -38,19 +38,25 @@ import { SqlParameters, whereClause } from "./where-clause.ts";
 type StoreReads = Pick<Store, "findKey" | "listKeys" | "listEntries" | "sumEntries"> &
   Required<Pick<Store, "listAccounts" | "readLimits" | "findPrice" | "readSize" | "listInstances">>;
 
-/** Batches that are looked through for a page. */
+/** Number of batches that are searched for a page. */
 const BATCHES_PER_PAGE = 100;
-/** Batches that get their numbers at once. */
+/** Maximum number of batches that are numbered at a time. */
 const BATCHES_PER_SEQUENCING = 10_000;
-/** Batches that are added up at once: also where each call has terms of its own it is over long before a statement may be. */
+/**
+ * Maximum number of batches that are added to rollups at a time. Even if every call has its own
+ * terms, this finishes well within the statement timeout.
+ */
 const BATCHES_PER_ROLLUP = 500;
 
-/** Numbers what was committed: entries are listed by these. */
+/** Assigns sequence numbers to committed entries. Listings use them. */
 export async function assignNumbers(sql: RunSql, schema: string): Promise<void> {
   while ((await callSequencer(sql, schema, true)) === BATCHES_PER_SEQUENCING);
 }
 
-/** In the background. False: another gateway does it just now, and what this one has written last may not be in it. */
+/**
+ * Assigns sequence numbers in the background. Returns false if another gateway is doing so. This
+ * gateway's last entries may then be missing.
+ */
 export async function assignNumbersSoon(sql: RunSql, schema: string): Promise<boolean> {
   const many = await callSequencer(sql, schema, false);
   if (many === BATCHES_PER_SEQUENCING) await assignNumbers(sql, schema);
@@ -66,7 +72,7 @@ async function callSequencer(sql: RunSql, schema: string, wait: boolean): Promis
   return many === null ? null : Number(many);
 }
 
-/** Adds numbered entries to the sums of their days, a stride at a time. */
+/** Adds numbered entries to the rollups, in strides. */
 export async function updateRollups(sql: RunSql, schema: string): Promise<void> {
   for (let many = 1; many > 0;) {
     const [row] = await sql({
@@ -77,7 +83,12 @@ export async function updateRollups(sql: RunSql, schema: string): Promise<void> 
   }
 }
 
-/** `ask`: for what a client waits for. `reports`: for what may take its time. `now`: the moment that a limit is counted at. */
+/**
+ * Creates the read operations.
+ * @param sql Connection for reads that a client waits for.
+ * @param reports Connection for reads that may take long.
+ * @param now Returns the time at which limits are evaluated.
+ */
 export const createStoreReads = (
   sql: RunSql,
   reports: RunSql,
@@ -94,7 +105,7 @@ export const createStoreReads = (
   },
 });
 
-/** What commands have put there, whole. */
+/** Creates the reads of records, which return them as commands wrote them. */
 const createRecordReads = (
   sql: RunSql,
   schema: string,
@@ -141,11 +152,14 @@ const createRecordReads = (
 
 const DAY_MS = 86_400_000;
 
-/** The index on times names the rows of a day at most; the ledger's first batches are hardly ever in it. */
+/**
+ * Returns whether the range is at most one day, so that the time index selects the rows. The oldest
+ * batches of the ledger are rarely among them.
+ */
 const isWithinDay = ({ from, to }: LedgerQuery): boolean =>
   from !== undefined && to !== undefined && to - from <= DAY_MS;
 
-/** Rows, and what they come to. */
+/** Creates the reads of ledger rows and totals. */
 const createLedgerReads = (
   reports: RunSql,
   schema: string,
@@ -161,7 +175,8 @@ const createLedgerReads = (
     const most = values.add(size + 1);
     const from = `seq >= coalesce((SELECT max(seq) FROM ${schema}.batch WHERE seq <= ${after} + 1), 0)`;
     const listed = `SELECT b.seq + e.i AS seq, ${ROW_SELECT_SQL} FROM`;
-    // The batches that come next fill most pages, where no index names the rows. All that there are would be put in order for each.
+    // Unless an index selects the rows, the next batches usually fill the page. Otherwise, all
+    // matching rows would be sorted for each page.
     const few = (query.attempt ?? query.upstreamId) !== undefined || isWithinDay(query);
     const near = few
       ? []
@@ -229,7 +244,7 @@ function toInstanceState(row: Row): InstanceState {
   };
 }
 
-/** The book's own numbers, of meters as they are. */
+/** Returns the usage of limits, computed by the ledger rules from the current meters. */
 async function readLimitUsage(
   sql: RunSql,
   schema: string,
@@ -251,7 +266,7 @@ async function readLimitUsage(
   return book.limitUsage(limits, at);
 }
 
-/** Crossings of which nothing says that they were told. */
+/** Returns reached thresholds that are not marked as delivered. */
 export async function readUndeliveredThresholds(
   sql: RunSql,
   schema: string,
@@ -264,6 +279,6 @@ export async function readUndeliveredThresholds(
   return book.undeliveredThresholds();
 }
 
-/** The meter that a crossing is of. */
+/** Returns the ID of the meter that a threshold belongs to. */
 export const thresholdMeter = ({ scope, unit, per, max, resetsAt }: ThresholdReached): string =>
   mergeClaims([{ scope, unit, per, max, take: 0n }], resetsAt - 1, new Map())[0]!.meter.id;

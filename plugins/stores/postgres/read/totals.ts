@@ -1,5 +1,6 @@
-// Sums, added up where the rows are: a group leaves the database as one line, and the book's totals put groups together as everywhere. Whole days
-// and half hours come from their sums as far as these go, and all else from rows; one statement, so one moment.
+// Computes totals in the database. Each group is returned as one line, and the shared totals code
+// combines the groups. Rollups provide whole days and half hours; rows provide the rest. All of it
+// is one statement, so it sees one moment.
 import type { LedgerQuery, LedgerTotal } from "tollgate/plugin";
 import {
   RunningTotal,
@@ -28,7 +29,7 @@ import {
 import { SqlParameters, whereClause } from "./where-clause.ts";
 
 type DimensionName = keyof RowDimensions;
-/** What has to be known of a group to say where it stands. */
+/** Dimensions needed to assign a group to the requested grouping. */
 const DIMENSIONS_BY_GROUPING: {
   readonly [D in TotalsQuery["by"][number]]: readonly DimensionName[];
 } = {
@@ -47,7 +48,7 @@ const DIMENSIONS_BY_GROUPING: {
   day: [],
   hour: [],
 };
-/** And whether it is one that is asked for. */
+/** Filters of a query that need a dimension. */
 const FILTER_DIMENSIONS = [
   "key",
   "account",
@@ -59,28 +60,34 @@ const FILTER_DIMENSIONS = [
   "outcome",
 ] as const;
 
-/** No more: each makes groups of its own, and a month of calls has nearly as many of all facts as it has calls. */
+/**
+ * Returns only the dimensions needed. Each one multiplies the groups; with all of them, a month of
+ * calls has nearly as many groups as calls.
+ */
 function dimensionsFor({ by, zone: _, ...query }: TotalsQuery): readonly DimensionName[] {
   const told = [...by, ...FILTER_DIMENSIONS.filter((each) => query[each] !== undefined)];
   return [...new Set(told.flatMap((each) => DIMENSIONS_BY_GROUPING[each]))];
 }
 
-/** Rows of one kind, and which of them. */
+/** A table, and the condition on its rows. */
 interface TableFilter {
   readonly table: string;
   readonly where: string;
 }
 
-/** Where lines come from: rows, or sums of them. */
+/** Where lines come from: rows or rollups. */
 interface TotalsSource {
   readonly calls: TableFilter;
-  /** With what each has used: a correction's usage is for the reader. */
+  /**
+   * The same rows, joined with their usage by unit. The usage of an adjustment is informational and
+   * is not summed.
+   */
   readonly usage: TableFilter;
   readonly state: string;
   readonly sums: { readonly [K in keyof typeof SUM_EXPRESSIONS]: string };
-  /** Of units that have columns, beside the calls. */
+  /** SQL for units that have their own columns. */
   readonly unitColumns: readonly string[];
-  /** When it was, where this source says it by itself. */
+  /** SQL for the time, if this source defines its own. */
   readonly timeSql?: string;
 }
 
@@ -101,7 +108,7 @@ export async function readTotals(
   for (;;) {
     const pruned = await readCheckpointRollups(sql, schema, query);
     const lines = await sql({ text, values: values.all });
-    // Rows that went in between are in neither, or in both.
+    // A compaction ran in between. Its rows would be missing or counted twice.
     if ((await readCheckpointRollupCount(sql, schema)) !== pruned.of) continue;
     const sums = createTotals(by, zone);
     for (const [named, amounts, at] of pruned.sums) sums.addGroup(named, amounts, at, query);
@@ -111,13 +118,16 @@ export async function readTotals(
   }
 }
 
-/** How many sums stand for rows that are gone. */
+/** Returns the number of checkpoint rollups. */
 async function readCheckpointRollupCount(sql: RunSql, schema: string): Promise<number> {
   const [row] = await sql({ text: `SELECT rollups FROM ${schema}.checkpoint` });
   return Number(row?.["rollups"] ?? 0);
 }
 
-/** What rows came to that are gone, by quarters of an hour: a stretch that begins or ends within one counts it where it begins. */
+/**
+ * Reads the totals of compacted rows per quarter of an hour. A range that cuts a quarter counts it
+ * by its start.
+ */
 async function readCheckpointRollups(
   sql: RunSql,
   schema: string,
@@ -175,7 +185,8 @@ function totalsSources(
   };
   const fresh = `SELECT node, n FROM ${schema}.batch WHERE seq IS NULL
     UNION ALL SELECT node, n FROM ${schema}.batch WHERE seq >= (SELECT up_to FROM ${schema}.rollup_position)`;
-  // Planning to read rows takes longer than reading those few: it is done once.
+  // Planning a read of rows takes longer than reading these few, so they are read once in a common
+  // table expression.
   const newest = `SELECT e.* FROM (${fresh}) f ${lateralLookupSql(`SELECT * FROM ${schema}.entry e WHERE e.node = f.node AND e.n = f.n`)} e
     WHERE ${counted()} AND ${during(hull)}`;
   const sources = [
@@ -198,7 +209,7 @@ function totalsSources(
   return { newest, sources };
 }
 
-/** The same of what is added up. */
+/** The same sums over rollups. */
 const ROLLUP_SUM_EXPRESSIONS = {
   calls: "sum(e.calls)",
   unpriced: "sum(e.unpriced)",
@@ -219,7 +230,9 @@ const rowSource = (table: string, condition: string): TotalsSource => ({
   unitColumns: UNIT_SUMS_SQL,
 });
 
-/** What groups come to, and then what each of them has used. */
+/**
+ * Returns the selects for a source: first the totals per group, then the usage per group and unit.
+ */
 function sourceSelects(
   { calls, usage, state, sums, unitColumns }: TotalsSource,
   facts: readonly string[],
@@ -239,7 +252,10 @@ function sourceSelects(
   ];
 }
 
-/** Settled calls and their corrections; open or void calls only when they are what is asked for. */
+/**
+ * Selects settles and adjustments. Selects open or void calls only if the query asks for that
+ * state.
+ */
 const settledRowsSql = ({ state }: LedgerQuery): string =>
   state === undefined
     ? "e.kind <> 0 AND (e.kind = 2 OR e.state <> 'void')"
@@ -255,7 +271,10 @@ const COUNT_COLUMNS = new Set<string>(["unit", "a", "b", "c", "d", ...UNIT_COLUM
 const groupName = (line: Row): string =>
   JSON.stringify(Object.entries(line).filter(([column]) => !COUNT_COLUMNS.has(column)));
 
-/** One for each line of calls; what was used follows it, by the same name. */
+/**
+ * Builds groups from lines. Each group has lines with the same name: one for the calls, and one per
+ * unit of usage.
+ */
 function parseGroups(lines: readonly Row[], state: RowDimensions["state"]): readonly Group[] {
   const found = new Map<string, Group>();
   for (const line of lines) {
@@ -286,7 +305,10 @@ function parseGroups(lines: readonly Row[], state: RowDimensions["state"]): read
   return [...found.values()];
 }
 
-/** `state`: of all of them, where lines do not say it. */
+/**
+ * Parses the dimensions of a line.
+ * @param state The state if the line has none.
+ */
 const parseDimensions = (row: Row, state: RowDimensions["state"]): RowDimensions => ({
   provider: row["provider"] ?? "",
   model: row["model"] ?? "",

@@ -1,18 +1,21 @@
-// A query's conditions as SQL, on the columns of a row `e`.
+// Converts the conditions of a query to SQL on the columns of a row `e`.
 import type { LedgerQuery } from "tollgate/plugin";
 import { toColumnText } from "../rows/row-codec.ts";
 
-/** Values of a statement, as they are mentioned. */
+/** Collects the parameters of a statement. */
 export class SqlParameters {
   readonly all: (string | number)[] = [];
 
-  /** Its name in the statement. Text is asked for as it was written. */
+  /** Adds a value and returns its placeholder. Text is encoded as the columns store it. */
   add(value: string | number): string {
     return `$${this.all.push(typeof value === "string" ? toColumnText(value) : value)}`;
   }
 }
 
-/** True, and what the query asks for. `s`: the schema; without it `e` is no row, but a sum of settled ones. */
+/**
+ * Returns the conditions of a query, starting with `true`.
+ * @param schema If unset, `e` is a rollup of settled rows instead of a row.
+ */
 export function whereClause(
   query: LedgerQuery,
   schema: string | undefined,

@@ -1,4 +1,5 @@
-// An archive is read with nothing but itself: each batch has to be the next one of its node, and all of them have to be one chain.
+// Verifies an archive without any other data. Each batch must follow its node's previous batch, and
+// all batches must form one chain.
 import { createHash } from "node:crypto";
 import { once } from "node:events";
 import { createReadStream } from "node:fs";
@@ -23,7 +24,7 @@ import { ArchiveTotals } from "./archive-totals.ts";
 
 type ArchiveResult = ArchiveInfo & { readonly problems: readonly Problem[] };
 
-/** Line by line; what cannot be read ends it. */
+/** Reads an archive line by line. Unreadable data ends the read and is reported as a problem. */
 export async function readArchive(file: string): Promise<ArchiveResult> {
   const reading = new ArchiveReader();
   try {
@@ -47,8 +48,9 @@ async function* readLines(file: string): AsyncGenerator<string, void> {
       yield* lines;
     }
   } finally {
-    // Where what is packed ends before the file does, nothing reads on to the file's end, which would close it. It is waited for: a thread that ends
-    // before it is closed leaves it open.
+    // If the compressed data ends before the file, nothing reads on to the end of the file, so it
+    // is not closed. Destroy it and wait for the close: a thread that ends before leaves the file
+    // open.
     packed.destroy();
     if (!packed.closed) await once(packed, "close");
   }

@@ -1,4 +1,5 @@
-// What rows come to, as columns have them: the same on the way into an archive and out of it.
+// Computes the totals of archived rows from their columns. Used for writing and for reading
+// archives.
 import type { ArchiveInfo, LedgerSum } from "tollgate/plugin";
 import { createTotals, isSettledRow, type SummableRow } from "tollgate/store";
 import { decodeUsage, type ColumnValues } from "../rows/row-codec.ts";
@@ -28,7 +29,7 @@ function toSummableRow(row: ColumnValues): SummableRow {
   };
 }
 
-/** Grows with each row. */
+/** Totals that grow with each row. */
 export class ArchiveTotals {
   readonly #sums = createTotals([]);
   rows = 0;
@@ -53,7 +54,7 @@ export class ArchiveTotals {
     };
   }
 
-  /** As the last line says it. */
+  /** Returns the totals in the form of the last line. */
   footer() {
     const { rows, from, to, total } = this;
     return { rows, from, to, total: { ...total, costNano: String(total.costNano) } };

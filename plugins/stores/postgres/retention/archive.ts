@@ -1,5 +1,6 @@
-// Rows of the ledger in a file of their own: lines of JSON, compressed. Each batch stands there as the chains have it, so the file proves itself:
-// every batch by its node's chain, and all of them by the one chain up to the hash that the ledger has, or had.
+// Writes ledger rows to an archive of compressed JSON lines. Each batch is written as the chains
+// cover it, so the file proves itself. Node chains verify the batches. The global chain verifies
+// all of them, up to a hash that the ledger has or had.
 import { createHash } from "node:crypto";
 import { createWriteStream } from "node:fs";
 import { Readable } from "node:stream";
@@ -16,18 +17,18 @@ import { hashLabels, hashNote } from "../rows/salted-labels.ts";
 import { ALL_COLUMNS } from "../rows/columns.ts";
 import { ArchiveTotals } from "./archive-totals.ts";
 
-/** What the first line says. */
+/** Format name in the first line. */
 export const ARCHIVE_FORMAT = "tollgate ledger archive";
 export const ARCHIVE_VERSION = 1;
 
-/** Where a chain goes on. */
+/** Where the chain of a node continues. */
 export type NodeStart = readonly [node: number, n: number, head: string];
 
 export interface HeaderLine {
   readonly kind: string;
   readonly version: number;
   readonly store: "postgres";
-  /** The first entry's number, and the link before it. */
+  /** Number of the first entry, and the chain hash before it. */
   readonly next_seq: number;
   readonly after: string;
   readonly nodes: readonly NodeStart[];
@@ -38,7 +39,7 @@ export interface BatchLine {
   readonly node: number;
   readonly n: number;
   readonly rows: readonly ColumnValues[];
-  /** Kind, name and what the chain has of the text. */
+  /** Kind, ID, and the hash of the text that the chain covers. */
   readonly notes: readonly (readonly [kind: string, id: string, proved: string])[];
 }
 
@@ -48,11 +49,14 @@ export interface FooterLine {
   readonly from: number | null;
   readonly to: number | null;
   readonly total: object;
-  /** Of all lines before this one. */
+  /** Hash of all lines before this one. */
   readonly sha256: string;
 }
 
-/** All batches of which each entry is from before `before`, from the oldest that is there on. */
+/**
+ * Archives all batches whose entries are older than `before`, starting with the oldest existing
+ * batch. It stops at the first batch with a newer entry.
+ */
 export async function writeArchive(
   sql: RunSql,
   schema: string,
@@ -114,11 +118,11 @@ export async function writeArchive(
 const LABELS_INDEX = ALL_COLUMNS.indexOf("labels");
 const SALT_INDEX = ALL_COLUMNS.indexOf("salt");
 
-/** The chain has hashes of labels: these are enough to prove the rest. */
+/** Replaces labels by their chain hashes, which are sufficient to verify the rest. */
 const withoutLabels = (row: ColumnValues): ColumnValues =>
   row.with(LABELS_INDEX, hashLabels(row[LABELS_INDEX]!, row[SALT_INDEX]!)).with(SALT_INDEX, null);
 
-/** Rows and notes of some batches. */
+/** Reads the rows and notes of batches. */
 async function readBatchTexts(sql: RunSql, schema: string, batches: readonly Row[]) {
   const values = [
     `{${batches.map(({ node }) => node).join(",")}}`,

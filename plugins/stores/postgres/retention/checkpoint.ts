@@ -1,32 +1,35 @@
-// What stands for rows that were pruned, and how what is there proves it: the newest note that speaks of it has its hash and the last hash of the
-// sums, and each chain goes on from where it was.
+// Reads and verifies the checkpoint that replaces compacted rows. The newest compaction note
+// contains its hash and the last rollup hash. Each chain continues from its anchor.
 import { hash } from "node:crypto";
 import type { Problem } from "tollgate/plugin";
 import type { RunSql, Row } from "../connection/pipelined-connection.ts";
 import { noteChainLine, rowChainLine } from "../rows/row-codec.ts";
 import { ALL_COLUMNS } from "../rows/columns.ts";
 
-/** A reserve that stays, because later rows speak of its call, with the hash of its line. */
+/** A reserve that is kept because later rows refer to its call, with the hash of its line. */
 export type RetainedReserve = readonly [node: number, n: number, i: number, hash: string];
-/** Up to where a node's batches are gone: the last one's number and hash, and a hash over its notes so far, which all stay. */
+/**
+ * The end of a node's compacted batches: number and hash of the last one, and a hash over its notes
+ * so far. Notes are never deleted.
+ */
 export type NodeAnchor = readonly [node: number, n: number, head: string, notes: string];
 
 export interface Checkpoint {
-  /** The first entry that is there, and the link before it. */
+  /** The first existing entry, and the chain hash before it. */
   readonly nextSeq: number;
   readonly link: string;
   readonly firstAt: number;
   readonly lastAt: number;
-  /** Rows that are gone. */
+  /** Number of compacted rows. */
   readonly rows: number;
   readonly at: number;
-  /** How many sums stand for them. */
+  /** Number of rollups that replace them. */
   readonly rollups: number;
   readonly retainedReserves: readonly RetainedReserve[];
   readonly anchors: readonly NodeAnchor[];
 }
 
-/** What a prune notes in the chain. */
+/** The content of a compaction note in the chain. */
 export interface CompactionNote {
   readonly nextSeq: number;
   readonly checkpoint: string;
@@ -35,21 +38,21 @@ export interface CompactionNote {
 
 export const hashText = (text: string): string => hash("sha256", text);
 
-/** Sums follow on one another. */
+/** Hashes a rollup together with the hash of its predecessor. */
 export const rollupHash = (before: string, quarter: number, text: string): string =>
   hash("sha256", `${before}\n${quarter}\n${text}`);
 
-/** Undefined: nothing was pruned yet. */
+/** Reads the checkpoint. Returns undefined if nothing was compacted yet. */
 export async function readCheckpoint(sql: RunSql, schema: string): Promise<Checkpoint | undefined> {
   const [row] = await sql({ text: `SELECT text FROM ${schema}.checkpoint` });
   return row && (JSON.parse(row["text"]!) as Checkpoint);
 }
 
-/** The hash of a reserve that stays. */
+/** Returns the hash of a retained reserve. */
 export const retainedReserveHash = (row: Row): string =>
   hashText(rowChainLine(ALL_COLUMNS.map((name) => row[name] ?? null)));
 
-/** A hash over a node's notes up to a number. */
+/** Returns a hash over a node's notes up to batch number `n`. */
 export async function hashNotes(
   sql: RunSql,
   schema: string,
@@ -70,7 +73,7 @@ export async function hashNotes(
   );
 }
 
-/** Whether what stands for old rows is what was written, and nothing else is left of them. */
+/** Verifies that the checkpoint is unchanged and that no other compacted rows remain. */
 export async function* verifyCheckpoint(
   sql: RunSql,
   schema: string,
@@ -133,7 +136,7 @@ async function* verifyRollups(
     }
     going = rows.length === ROLLUPS_PER_READ;
   }
-  // As of one moment: a prune may add some meanwhile.
+  // One statement sees one moment. A compaction may add rollups meanwhile.
   const [more] = await sql({
     text: `SELECT EXISTS (SELECT 1 FROM ${schema}.checkpoint_rollup x, ${schema}.checkpoint b WHERE x.n > b.rollups)::text AS are`,
   });
@@ -141,7 +144,7 @@ async function* verifyRollups(
     yield { path: "/base", message: "Sums of what was pruned are missing, or too many." };
 }
 
-/** Of what is gone only reserves are there that the base names, each as it was. */
+/** Verifies that only reserves named in the checkpoint remain of the compacted rows, unchanged. */
 async function* verifyRetainedReserves(
   sql: RunSql,
   schema: string,

@@ -1,4 +1,5 @@
-// A prune from beginning to end: some rows at a time, each time in one transaction, noted in the chain of a node of its own.
+// Runs a compaction. It replaces a limited number of rows per transaction and records each in the
+// chain of its own node.
 import type { PruneResult, PruneProgress } from "tollgate/plugin";
 import { readCheckpoint, hashText, type CompactionNote } from "./checkpoint.ts";
 import {
@@ -13,9 +14,9 @@ import { assignNumbers, updateRollups } from "../read/store-reads.ts";
 import { hashBatch, noteChainLine } from "../rows/row-codec.ts";
 import { createSalt } from "../rows/salted-labels.ts";
 
-/** Entries that go at once at most. */
+/** Maximum number of entries per transaction. */
 const MAX_ENTRIES = 100_000;
-/** What is in its way is there for a moment. */
+/** Maximum number of consecutive failed tries. Obstacles disappear shortly. */
 const MAX_TRIES = 20;
 
 interface CompactionNode {
@@ -34,7 +35,7 @@ export async function runCompaction(
   await updateRollups(sql, schema);
   let me: CompactionNode | undefined;
   let rows = 0;
-  // What is written from now on is for a later run.
+  // Entries written from now on are left to a later run.
   const [chain] = await sql({ text: `SELECT next_seq FROM ${schema}.chain` });
   const end = Number(chain!["next_seq"]);
   for (let tries = 0; tries < MAX_TRIES;) {
@@ -59,10 +60,10 @@ export async function runCompaction(
   return { rows, longestStepMs: 0 };
 }
 
-/** Terms that are looked at at once: a gateway that writes waits for so many. */
+/** Number of terms checked at a time. Writing gateways wait for this long. */
 const TERMS_PER_SWEEP = 2_000;
 
-/** Terms that no row names. */
+/** Deletes terms that no row refers to. */
 async function deleteUnusedTerms(sql: RunSql, schema: string): Promise<void> {
   for (let at: Row | undefined = { p_node: "0", p_id: "0" }; at?.["p_node"] != null;)
     [at] = await sql({
@@ -71,7 +72,7 @@ async function deleteUnusedTerms(sql: RunSql, schema: string): Promise<void> {
     });
 }
 
-/** A node that serves no client. */
+/** Inserts a node for the compaction. It serves no clients. */
 async function insertCompactionNode(sql: RunSql, schema: string): Promise<CompactionNode> {
   const [row] = await sql({
     text: `INSERT INTO ${schema}.node (id, state, last_heartbeat, lease) VALUES ('prune', 'left', '-infinity', '0') RETURNING epoch`,
@@ -79,7 +80,7 @@ async function insertCompactionNode(sql: RunSql, schema: string): Promise<Compac
   return { node: Number(row!["epoch"]), n: 0, head: Buffer.alloc(0) };
 }
 
-/** False: the ledger has gone on in a way that the fold does not know of. */
+/** Applies a checkpoint. Returns false if the ledger changed in a way that invalidates it. */
 async function applyCheckpoint(
   sql: RunSql,
   schema: string,

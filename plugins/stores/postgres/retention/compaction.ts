@@ -1,5 +1,5 @@
-// What stands for rows once they are gone, worked out from the rows themselves: which of them may go, what they come to by quarters of an hour,
-// and where the chains go on.
+// Builds the checkpoint of a compaction from the rows. It determines the rows to compact, their
+// totals per quarter of an hour, and where the chains continue.
 import type { PrunePlan } from "tollgate/plugin";
 import { createRollup, type Rollup } from "tollgate/store";
 import {
@@ -16,22 +16,22 @@ import type { RunSql, Row } from "../connection/pipelined-connection.ts";
 import { nodeJoinSql, decodeRow, ROW_SELECT_SQL, type StoredRow } from "../rows/row-codec.ts";
 import { ALL_COLUMNS } from "../rows/columns.ts";
 
-/** Batches that are looked at at once, and rows that are read at once. */
+/** Number of batches, or of rows, per read. */
 const BATCHES_PER_STRIDE = 2_000;
-/** Entries that go in a second, about. */
+/** Approximate compaction speed, in entries per second. */
 const ENTRIES_PER_SECOND = 30_000;
 const QUARTER_HOUR_MS = 900_000;
 
-/** Whole batches from the beginning on. */
+/** A range of whole batches from the oldest on. */
 export interface CompactionRange {
   readonly from: number;
-  /** The first entry that stays. */
+  /** The first entry that is kept. */
   readonly to: number;
   readonly firstAt: number;
   readonly lastAt: number;
 }
 
-/** The oldest call that is open, by where its batch stands. */
+/** Returns the oldest open call, by the sequence number of its batch. */
 export async function oldestOpenCall(
   sql: RunSql,
   schema: string,
@@ -44,7 +44,10 @@ export async function oldestOpenCall(
   return row && { seq: Number(row["seq"]), attempt: row["attempt"]!, at: Number(row["at"]) };
 }
 
-/** Those of which each entry is from before `before`, and none is behind `limit`; `most`: entries. */
+/**
+ * Returns the range of batches whose entries are older than `before` and whose sequence numbers are
+ * below `limit`. The range ends after `most` entries.
+ */
 export async function findCompactionRange(
   sql: RunSql,
   schema: string,
@@ -85,7 +88,7 @@ export async function findCompactionRange(
   return cut;
 }
 
-/** What a prune would do. */
+/** Estimates the effect of a compaction. */
 export async function planCompaction(
   sql: RunSql,
   schema: string,
@@ -116,7 +119,7 @@ export async function planCompaction(
   };
 }
 
-/** What the database puts in the place of rows. */
+/** The data with which the database replaces rows. */
 export interface CompactionResult {
   readonly range: CompactionRange;
   readonly checkpoint: Checkpoint;
@@ -199,7 +202,7 @@ async function buildRollups(
     });
 }
 
-/** Up to where each node's batches are gone then. */
+/** Returns the end of each node's compacted batches. */
 async function findAnchors(
   sql: RunSql,
   schema: string,

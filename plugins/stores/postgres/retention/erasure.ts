@@ -1,5 +1,6 @@
-// A person is taken out: what labels say, in rows and sums of days, and records of keys and accounts with all that was written of them before. Rows
-// keep the hashes that the chain has of it, a table says which hashes stand for nothing any more, and a note in the chain how many these are.
+// Permanently erases personal data: label texts in rows and rollups, and key and account records
+// with their earlier versions. Rows keep the hashes that the chain covers. A table lists the hashes
+// without text, and a note in the chain records their number.
 import type { AccountRecord, ErasureResult, ErasureRequest, KeyRecord } from "tollgate/plugin";
 import { fromJson, toJson } from "tollgate/store";
 import { hashSet, type ErasureNote } from "../schema/erased-hashes.ts";
@@ -8,11 +9,11 @@ import { numberArray, textArray } from "../connection/array-literal.ts";
 import { toErasedSalt, hashLabel, isErasedSalt, hashNote } from "../rows/salted-labels.ts";
 import type { Writer } from "../writer-interface.ts";
 
-/** What is said in its place. */
+/** The text that replaces erased text. */
 const ERASED_TEXT = "erased";
-/** Sayings that go in one statement. */
+/** Maximum number of label sets per statement. */
 const LABELS_PER_STATEMENT = 1_000;
-/** The other gateways hear of it as soon. */
+/** Maximum time to wait until other gateways have seen the change, in milliseconds. */
 const PROPAGATION_TIMEOUT_MS = 3_000;
 
 type Labels = Readonly<Record<string, string>>;
@@ -50,7 +51,8 @@ export async function erase(
     for (const its of hashes) all.add(its);
   };
   await once();
-  // A gateway that had a call open then, this one too, may have settled it in the words of before.
+  // A gateway with an open call, possibly this one, may have settled it with the old labels. Erase
+  // again.
   if (all.size > 0) {
     await waitForPropagation(sql, schema);
     await once();
@@ -62,13 +64,13 @@ interface LabelErasure {
   readonly key: string;
   readonly labels: string;
   readonly newLabels: string;
-  /** With what each of its terms has in the place of its salts then. */
+  /** Rows of terms with these labels, each with its new salts. */
   readonly terms: readonly (readonly [of: Row, gone: string])[];
-  /** Hashes that stand for nothing then. */
+  /** Hashes that have no text afterwards. */
   readonly erasedHashes: readonly string[];
 }
 
-/** The database's part of it. */
+/** Builds the statement that erases labels in the database. */
 function erasureQuery(schema: string, sayings: readonly LabelErasure[]): SqlQuery {
   const all = sayings.flatMap(({ terms }, i) =>
     terms.map(([of, gone]) => ({ said: i + 1, of, gone })),
@@ -88,7 +90,7 @@ function erasureQuery(schema: string, sayings: readonly LabelErasure[]): SqlQuer
   };
 }
 
-/** Each saying of labels that has to go, with all terms that say it. */
+/** Finds each set of labels to erase, with all terms that have it. */
 async function findLabelErasures(
   sql: RunSql,
   schema: string,
@@ -154,7 +156,10 @@ interface NoteErasure {
   readonly proved: string;
 }
 
-/** Notes of records that say it, the newest of each among them: that one is written anew without it. */
+/**
+ * Finds the notes of records with the data to erase. This includes the newest note of each record,
+ * which is rewritten without the data.
+ */
 async function findNoteErasures(
   sql: RunSql,
   schema: string,
@@ -176,7 +181,7 @@ async function findNoteErasures(
   });
 }
 
-/** A record without it; undefined: it does not say it. */
+/** Returns the redacted record, or undefined if it does not contain the data. */
 function redactRecord<R extends KeyRecord | AccountRecord>(
   record: R,
   kind: string,
@@ -203,7 +208,7 @@ function removeLabels<R extends KeyRecord | AccountRecord>(record: R): R | undef
   };
 }
 
-/** Records as they are from now on, and a note of how many hashes stand for nothing. */
+/** Writes the redacted records, and a note with the number of hashes without text. */
 async function writeErasureNotes(
   sql: RunSql,
   schema: string,
@@ -270,7 +275,7 @@ async function findRedactedRecords(
       if ("hashes" in what && !hashes.has(hashNote(row["salt"] ?? "", row["record"]!))) continue;
       const now = redactRecord(fromJson<KeyRecord | AccountRecord>(row["record"]!), kind, what);
       if (!now) continue;
-      // To other gateways an account's new version is a change like any other.
+      // Other gateways treat the new version of an account like any other change.
       const record =
         kind === "account" ? { ...now, version: (now as AccountRecord).version + 1 } : now;
       changed.push({ kind, id: row["id"]!, text: toJson(record) });
@@ -279,7 +284,7 @@ async function findRedactedRecords(
   return changed;
 }
 
-/** Resolves when all gateways that live have heard of it. */
+/** Waits until all live gateways have seen the change, or until the timeout. */
 async function waitForPropagation(sql: RunSql, schema: string): Promise<void> {
   for (const until = performance.now() + PROPAGATION_TIMEOUT_MS; ;) {
     const [row] = await sql({

@@ -1,4 +1,4 @@
-// A ledger's life: archives, and sums in the place of old rows. It has a connection of its own while something of it is under way.
+// Ledger maintenance: archives, compaction, and erasure. Each task uses its own connection.
 import {
   fail,
   type LedgerMaintenance,
@@ -14,7 +14,10 @@ import { runCompaction } from "./compaction-run.ts";
 import { readArchive } from "./archive-reader.ts";
 import type { Writer } from "../writer-interface.ts";
 
-/** `keeper`: a connection for what takes long. */
+/**
+ * Creates the maintenance interface.
+ * @param withConnection Runs work on a connection for long tasks.
+ */
 export function createLedgerMaintenance(
   withConnection: <T>(work: (sql: RunSql) => Promise<T>) => Promise<T>,
   sql: RunSql,
