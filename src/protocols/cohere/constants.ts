@@ -1,4 +1,4 @@
-// The name of this format, and the fields that it knows.
+// ID of this protocol and its known fields.
 export const ID = "cohere-embed";
 
 const KNOWN_TOP_LEVEL_FIELDS: ReadonlySet<string> = new Set([

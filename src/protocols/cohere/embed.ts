@@ -1,4 +1,4 @@
-// Vectors by Cohere's own wire.
+// Client half of Cohere's `POST /v2/embed`.
 import { fail } from "../../model/error.ts";
 import type { ModelEvent } from "../../model/event.ts";
 import type { EmbeddingRequest, EmbeddingDataType } from "../../model/request.ts";
@@ -37,7 +37,10 @@ export function encodeRequest(r: EmbeddingRequest, of: CallContext): Body {
   });
 }
 
-/** There is no asking without it. What is stored is asked for more often than what it is looked up with. */
+/**
+ * Returns the input type, which Cohere requires. Default: `search_document`, because stored texts
+ * are embedded more often than queries.
+ */
 function inputType(r: EmbeddingRequest, of: CallContext): string {
   const word = taskNameFor(r.task, TASK_NAMES, of, "input_type");
   if (word === undefined && r.task === undefined)
@@ -47,7 +50,10 @@ function inputType(r: EmbeddingRequest, of: CallContext): string {
 
 const TYPES: readonly EmbeddingDataType[] = ["float", "int8", "uint8", "binary", "ubinary"];
 
-/** One list of vectors for each type that was asked for, which is one; or, as it was before there were types, the list alone. */
+/**
+ * Decodes a response. It contains one list of vectors for each requested type, and the gateway
+ * requests one. Older responses contain the list without a type.
+ */
 export function decodeResponse(body: Buffer, emit: (event: ModelEvent) => void): void {
   const answer = parseObject(body.toString("utf8"));
   const embeddings = answer?.["embeddings"];

@@ -1,6 +1,6 @@
-// tollgate/protocols/cohere: Cohere's own API, version 2, where its compatibility API has no counterpart.
-// Pure: no I/O, no clock, nothing remembered between two methods. May import: model, plugin (types), and the tools its
-// neighbours lend.
+// tollgate/protocols/cohere: Cohere's own API, version 2, for operations that its compatibility API
+// does not have. Pure: no I/O, no clock, no state between two methods. May import: model, plugin
+// (types), and the tools of neighboring protocols.
 import type { JSONSchema } from "json-schema-to-ts";
 import schema from "../../../schemas/cohere-embed.request.json" with { type: "json" };
 import { embeddingOperation } from "../../model/operations/embedding-operation.ts";
@@ -14,7 +14,7 @@ import { encodeRequest as requestTo, decodeResponse } from "./embed.ts";
 import { decodeRequest, analyze, encodeResponse as written } from "./server.ts";
 import { ID, knowsField } from "./constants.ts";
 
-/** `POST /v2/embed`. */
+/** The protocol of `POST /v2/embed`. */
 export const cohereEmbeddings = (): Protocol<"embedding"> => ({
   id: ID,
   operationSpec: embeddingOperation,

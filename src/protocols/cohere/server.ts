@@ -1,4 +1,5 @@
-// The server half of `POST /v2/embed`: Cohere's fields are read as the fields of the embeddings protocol that mean the same.
+// Server half of `POST /v2/embed`. Cohere's fields are converted to the equivalent fields of the
+// embeddings protocol.
 import { fail } from "../../model/error.ts";
 import type { ModelResponse } from "../../model/event.ts";
 import type { EmbeddingRequest, Embedding } from "../../model/request.ts";
@@ -17,7 +18,7 @@ import { asList, asNumber, asObject, asObjects, asText } from "../json-values.ts
 import { unknownTopLevelFields } from "../unknown-fields.ts";
 import { ID, knowsField } from "./constants.ts";
 
-/** The same request in the words of `POST /v1/embeddings`. */
+/** Returns the request as a body of `POST /v1/embeddings`. */
 export function toEmbeddingsBody(body: Body): Body {
   return {
     model: asText(body["model"]) ?? "",
@@ -29,7 +30,7 @@ export function toEmbeddingsBody(body: Body): Body {
   };
 }
 
-/** What the request may cost and asks for: all of its fields count, in either format. */
+/** Analyzes a request body. The fields of both formats count. */
 export function analyze({ texts, inputs, images, ...fields }: Body): RequestFacts {
   return analyzeEmbeddingRequest({
     ...fields,
@@ -73,7 +74,10 @@ const unsupported = (param: string, what: string): never =>
     code: "unsupported_input",
   });
 
-/** One type at a time: that is what models of other vendors return. */
+/**
+ * Returns the requested data type. Only one type is allowed per request, because models of other
+ * vendors return one.
+ */
 function typeOf(body: Body): Json {
   const types = asList(body["embedding_types"]);
   const known = parseDataType(types[0] ?? "float");
@@ -100,5 +104,5 @@ export function encodeResponse(answer: ModelResponse, to: ResponseContext): Json
   };
 }
 
-/** Fields that a client of this format sent and other formats lack. */
+/** Returns the fields that a client of this format sent and other formats lack. */
 export const cohereFields = (ext: EmbeddingRequest["ext"]): JsonObject => asObject(ext[ID]) ?? {};
