@@ -1,6 +1,7 @@
-// tollgate/protocols/compatible: a provider that speaks known protocols is a row of data; `fromRow` makes the plugin of
-// it. It uses only the public contract and the codecs beside it, so a third party's row is as good as one of ours.
-// May import: plugin, model, and the codecs of this floor.
+// tollgate/protocols/compatible: builds provider plugins from rows of data. A provider that speaks
+// known protocols is described by a row, and `fromRow` creates its plugin. The module uses only the
+// public contract and the codecs next to it, so rows of third parties work like built-in ones. May
+// import: plugin, model, and the codecs of this layer.
 import {
   defineProvider,
   type Branded,
@@ -50,7 +51,7 @@ const REQUIRED = {
   },
 } as const;
 
-/** A key that servers without one do without. */
+/** Credential schema with an optional key, for servers that may not require one. */
 export const optionalKey = {
   type: "object",
   additionalProperties: false,
@@ -64,7 +65,7 @@ export const optionalKey = {
   },
 } as const;
 
-/** Any provider definition: what its options and its credential are, its schemas say. */
+/** Any provider definition. Its schemas describe its options and its credential. */
 export type CompatibleProvider = ProviderDef<any, any> & Branded<"provider">;
 
 export function fromRow(row: ProviderRow): CompatibleProvider {
@@ -99,7 +100,11 @@ function optionsOf(row: ProviderRow): ObjectSchema {
     : { ...closed, properties: { base_url: { ...base_url, default: row.base } } };
 }
 
-/** Every endpoint that is reached from this base. One at an address of its own stays behind when the operator moves the base: no key goes where the operator did not send it. */
+/**
+ * Returns the endpoints of a provider that are reached from this base URL. If the operator changed
+ * the base URL, endpoints with their own absolute URL are omitted, so that no key is sent to an
+ * address that the operator did not choose.
+ */
 export function endpointsOf(row: ProviderRow, base: string): Endpoint<{ api_key?: string }>[] {
   return (Object.keys(row.protocols) as ProtocolName[]).flatMap((id) => {
     const {
@@ -140,7 +145,7 @@ export function endpointsOf(row: ProviderRow, base: string): Endpoint<{ api_key?
   });
 }
 
-/** What is written word by word. */
+/** Protocols whose responses are streamed token by token. */
 const TOKEN_STREAMED_PROTOCOLS: ReadonlySet<ProtocolName> = new Set([
   "chat-completions",
   "messages",
@@ -150,15 +155,24 @@ const TOKEN_STREAMED_PROTOCOLS: ReadonlySet<ProtocolName> = new Set([
   "ollama-generate",
 ]);
 
-/** What is heard as it comes, or written down as it is heard; all else comes in one piece. */
+/**
+ * Protocols whose audio, or whose transcript of audio, is streamed. All other protocols return one
+ * piece.
+ */
 const AUDIO_STREAMED_PROTOCOLS: ReadonlySet<ProtocolName> = new Set(["speech", "transcriptions"]);
 
-/** A wire for one operation of a protocol that has others: those are asked elsewhere. */
+/**
+ * Paths of protocols that serve only one action of an operation. Other actions use another
+ * protocol.
+ */
 const OPERATION_PATHS: { readonly [id in ProtocolName]?: ProtocolEndpoint["paths"] } = {
   "xai-edits": { generate: undefined, edits: "/images/edits" },
 };
 
-/** What its endpoints can be asked for: a list of models may name more. */
+/**
+ * Returns the operations that the provider's endpoints support. A model list may contain models for
+ * other operations.
+ */
 export const operationsOf = ({ protocols }: ProviderRow): ReadonlySet<Operation> =>
   new Set((Object.keys(protocols) as ProtocolName[]).map((id) => OPERATIONS[id] ?? "chat"));
 
@@ -178,7 +192,7 @@ const OPERATIONS: { readonly [id in ProtocolName]?: Operation } = {
   transcriptions: "transcript",
 };
 
-/** Without its version a request of this protocol is refused. */
+/** Version headers of protocols that reject requests without one. */
 const VERSION_HEADERS: { readonly [id in ProtocolName]?: HeadersOut } = {
   messages: { "anthropic-version": "2023-06-01" },
 };
@@ -202,7 +216,8 @@ const PROTOCOLS: {
   "ollama-generate": ollamaCompletions,
   speech,
   transcriptions,
-  // Proofs are its own, and go back to it alone; betas and token counts are Anthropic's unless the row says more.
+  // A compatible provider signs its own proofs, so they are sent back only to it. Betas and token
+  // counting belong to Anthropic's API and are off unless the row enables them.
   messages: (dialect, row) =>
     messages({
       signer: row.name,
@@ -213,7 +228,10 @@ const PROTOCOLS: {
     }),
 };
 
-/** As people write it: with a slash at the end, or without the path that the API has everywhere. */
+/**
+ * Returns a base URL without trailing slashes. If the operator omitted the path, the API's usual
+ * path is added.
+ */
 export function normalizeBaseUrl(given: string, usual: string | undefined): string {
   const url = URL.parse(given);
   const path = usual === undefined ? "/v1" : new URL(usual).pathname;

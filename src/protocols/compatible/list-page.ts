@@ -1,21 +1,22 @@
-// A provider's answer to the question what it has. Upstream may send anything: what is not a list of models is said in words,
-// with what was expected and what came, and one row of another shape is left out.
+// Reads a page of a provider's model list. Providers can send anything. If the response is not a
+// model list, the error states what was expected and what was received. Rows that are not objects
+// are skipped.
 import { isObject, asObject } from "../json-values.ts";
 import { fail, type JsonObject, type ProviderClient } from "../../plugin/index.ts";
 
 export interface ListPage {
-  /** Those rows that are objects. */
+  /** Rows of the list that are objects. */
   readonly rows: readonly JsonObject[];
-  /** What stands beside the list; empty where it stands alone. */
+  /** The object that contains the list. Empty if the list is the whole response. */
   readonly otherFields: JsonObject;
 }
 
 export interface ListLocation {
-  /** The names that a list may stand under. */
+  /** Names of the field that contains the list. */
   readonly fields: readonly [string, ...string[]];
-  /** It may also stand alone. */
+  /** Whether the list can be the whole response. */
   readonly mayBeTopLevel?: true;
-  /** Where there are none, the whole answer is {}. */
+  /** Whether the response is `{}` if there are no rows. */
   readonly mayBeMissing?: true;
   readonly headers?: Record<string, string>;
 }
@@ -28,7 +29,7 @@ export const asPositiveCount = (value: unknown): number | undefined =>
 const unavailable = (message: string): never =>
   fail("upstream", message, { code: "models_unavailable" });
 
-/** One page of a list of models. */
+/** Fetches one page of a model list. */
 export async function fetchListPage(
   line: ProviderClient,
   path: string,
@@ -62,7 +63,7 @@ function failUnexpectedShape({ fields, mayBeTopLevel }: ListLocation, came: stri
   );
 }
 
-/** Upstream's names, and none of its values: `{"error", "status"}`. */
+/** Describes a response by its field names, without values: `{"error", "status"}`. */
 function describeShape(value: unknown): string {
   if (value === null) return "null";
   if (Array.isArray(value)) return "a bare list";

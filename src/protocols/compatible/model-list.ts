@@ -1,4 +1,5 @@
-// Lists of models, as compatible servers answer them: the ids are in all of them, the rest is where it happens to be.
+// Reads model lists of compatible servers. All lists contain model IDs. Other data is in different
+// places.
 import type {
   Json,
   JsonObject,
@@ -20,23 +21,34 @@ import {
 } from "./list-page.ts";
 
 export interface ModelListFormat {
-  /** Below the base; absent: `models`. */
+  /** Path below the base URL. Default: `models`. */
   path?: string;
-  /** How the list says prices: in dollars a token, or a million tokens. Absent: not at all. */
+  /**
+   * Unit of the prices in the list: US dollars per token or per million tokens. If unset, prices
+   * are not read.
+   */
   prices?: "per_token" | "per_million";
-  /** Ids of models that make images. One `*` in each stands for anything. Absent: it has none. */
+  /** IDs of image models. A pattern may contain one `*`, which matches any text. Default: none. */
   images?: readonly string[];
-  /** Ids of models that make vectors, beside those whose names say so. */
+  /** IDs of embedding models, in addition to those that their name identifies. */
   embeddings?: readonly string[];
-  /** Ids of models that speak, and of those that write down what they hear, beside those whose names say so. */
+  /**
+   * IDs of speech models (`speech`) and transcription models (`transcriptions`), in addition to
+   * those that their name identifies.
+   */
   speech?: readonly string[];
   transcriptions?: readonly string[];
 }
 
-/** `{data: […]}`, `{models: […]}` and a bare list are all in use. */
+/** Location of the list. `{data: […]}`, `{models: […]}`, and a bare list are all in use. */
 const MODEL_LIST_PLACE: ListLocation = { fields: ["data", "models"], mayBeTopLevel: true };
 
-/** `kinds`: what the backend is asked for here; a model of another kind would be offered, and fail. */
+/**
+ * Fetches the model list.
+ *
+ * @param kinds Operations that the backend is used for. Models for other operations are omitted,
+ *   because calls to them would fail.
+ */
 export async function fetchModelList(
   line: ProviderClient,
   shape: ModelListFormat,
@@ -68,10 +80,13 @@ const toModelInfos = (
     return model !== undefined && kind ? [infoOf(model, kind, row, shape)] : [];
   });
 
-/** What neither chats nor draws: it would be offered, and fail. */
+/**
+ * Matches models that serve neither chat nor images. They are omitted, because calls to them would
+ * fail.
+ */
 const UNSUPPORTED_MODEL =
   /embed|whisper|transcri|\btts\b|-tts|speech|realtime|\basr\b|-ocr|guard\b|\bsora\b|\bveo\b/i;
-/** Families of models that are known for their vectors, beside those that say so. */
+/** Matches known families of embedding models and models with "embed" in their name. */
 const EMBEDDING_MODEL = /embed|\bbge-(?!.*rerank)|\bgte-(?!.*rerank)|\be5-|\bminilm\b/i;
 
 function operationOf(
@@ -98,7 +113,10 @@ function operationOf(
   return UNSUPPORTED_MODEL.test(model) ? undefined : "chat";
 }
 
-/** Where neither is said: live models that hear and speak at once are asked in another way. */
+/**
+ * Returns the audio operation of a model. If the list states no type, live models, which listen and
+ * speak at the same time, are excluded because they use a different API.
+ */
 function audioOperationOf(
   model: string,
   type: string | undefined,
@@ -109,7 +127,10 @@ function audioOperationOf(
   return /\btts\b|speech/i.test(description) ? "speech" : undefined;
 }
 
-/** What it may be asked for, where the list says it by operations. One that also chats is there to chat. */
+/**
+ * Returns the operations that a list entry names, as text. If `chat` is among them, it takes
+ * precedence.
+ */
 function endpointsIn({ endpoints }: JsonObject): string | undefined {
   const names = asList(endpoints).flatMap((one) => text(one) ?? []);
   return names.length === 0 ? undefined : (names.find((one) => one === "chat") ?? names.join(" "));
@@ -144,7 +165,7 @@ function infoOf(
   };
 }
 
-/** Seconds, as OpenAI says it, or a date. Servers that do not know say zero. */
+/** Parses a date in Unix seconds, as OpenAI sends it, or as text. Servers without a date send 0. */
 function parseDate(value: unknown): string | undefined {
   const date = new Date(typeof value === "number" ? value * 1000 : (text(value) ?? Number.NaN));
   const at = date.getTime();
@@ -159,7 +180,7 @@ function first(row: JsonObject, ...names: readonly string[]): number | undefined
   return undefined;
 }
 
-/** A price is only believed whole: what it costs to read and to write, as decimals. */
+/** Parses a price. A price is used only if both the input and the output price are decimals. */
 function parsePrice(pricing: Opt<JsonObject>, { prices }: ModelListFormat): { price?: Price } {
   if (!pricing || !prices) return {};
   const usd = (...names: readonly string[]): string | undefined => {
@@ -191,7 +212,10 @@ function parsePrice(pricing: Opt<JsonObject>, { prices }: ModelListFormat): { pr
   };
 }
 
-/** Digits and a point; small numbers come with an exponent. Negative prices mean "it depends". */
+/**
+ * Parses a non-negative decimal. Small numbers may have an exponent. Negative prices mean that the
+ * price varies, and are rejected.
+ */
 function parseDecimalText(textContent: string): string | undefined {
   const [, whole = "", fraction = "", exponent = "0"] =
     /^(\d+)(?:\.(\d+))?(?:e([+-]?\d+))?$/i.exec(textContent.trim()) ?? [];
@@ -203,7 +227,7 @@ const timesMillion = (decimal: string): string => {
   return shiftDecimalPoint(whole, fraction, 6);
 };
 
-/** The point, moved so many places: money is never a float. */
+/** Moves the decimal point of a text. Money is never converted to a float. */
 function shiftDecimalPoint(whole: string, fraction: string, places: number): string {
   const digits = whole + fraction;
   const point = whole.length + places;

@@ -1,5 +1,5 @@
-// A provider as data: its name, where it is, what it speaks, and how it differs. No code, so that adding one is a line
-// in a list and reading one is reading a fact.
+// Describes a provider as data: its name, address, protocols, and differences. A row contains no
+// code, so adding a provider means adding an entry to a list.
 import type {
   FeatureSupport,
   DataPolicy,
@@ -20,27 +20,38 @@ import type { SpeechDialect } from "../speech/index.ts";
 import type { TranscriptDialect } from "../transcriptions/index.ts";
 import type { ModelListFormat } from "./model-list.ts";
 
-/** Where one protocol is spoken, when that is not where the row says. */
+/** Settings of one protocol that differ from the rest of the row. */
 export interface EndpointRow {
-  /** Relative to the row's base: "../anthropic/v1". An address of its own when it begins with https://. */
+  /**
+   * Base URL. Relative to the row's base, for example "../anthropic/v1", or absolute if it begins
+   * with https://.
+   */
   base?: string;
-  /** The header that carries the key, bare. Absent: as the row says. */
+  /** Name of the header that contains the bare key. Default: the row's `auth`. */
   header?: string;
-  /** Sent with every request to this endpoint. */
+  /** Headers that are sent with every request to this endpoint. */
   headers?: HeadersOut;
-  /** Models that are served here; absent: all. One `*` in each stands for anything. */
+  /**
+   * Models that this endpoint serves. A pattern may contain one `*`, which matches any text.
+   * Default: all models.
+   */
   servedModels?: readonly string[];
-  /** Whether it streams. Absent: on_request; images, where hardly any host does, and whatever comes in one piece: never. */
+  /**
+   * Whether the endpoint streams. Default: `on_request`, or `never` for images, which hardly any
+   * backend streams, and for other operations that return one piece.
+   */
   streams?: "on_request" | "always" | "never";
 }
 
 export interface ProviderRow {
-  /** Lower case, dashes: what `use:` says. */
+  /** Name that `use:` refers to, in lower case with dashes. */
   name: string;
   summary: string;
-  /** Where the API is, up to but without the protocol's own path. Absent: `base_url` must be given. */
+  /** Base URL without the protocol's own path. If unset, the operator must set `base_url`. */
   base?: string;
-  /** In the order in which they are preferred when a request has to be translated. */
+  /**
+   * Protocols of the provider. If a request has to be translated, earlier protocols are preferred.
+   */
   protocols: {
     "chat-completions"?: ChatDialect & EndpointRow;
     responses?: ResponsesDialect & EndpointRow;
@@ -59,20 +70,33 @@ export interface ProviderRow {
     speech?: SpeechDialect & EndpointRow;
     transcriptions?: TranscriptDialect & EndpointRow;
   };
-  /** The header that carries the key, and what stands before the key. Absent: Authorization: Bearer. */
+  /**
+   * Header that contains the key, and the text before the key. Default: `Authorization: Bearer`.
+   */
   auth?: { header: string; prefix?: string };
-  /** required: no request is answered without one. optional: the operator's own server may ask for none. Absent: required. */
+  /**
+   * Whether a key is required. `optional`: a self-hosted server may not require one. Default:
+   * `required`.
+   */
   keyRequirement?: "required" | "optional";
   headers?: HeadersOut;
-  /** Where it is told which requests are of one conversation, on every endpoint that chats. */
+  /** Where requests identify their conversation, on every endpoint for text generation. */
   sessionAffinity?: ProtocolEndpoint["sessionAffinity"];
-  /** How it lists its models; false: it does not. Absent: as OpenAI does, at `models`. */
+  /**
+   * Format of the model list. false: the provider has none. Default: OpenAI's format at `models`.
+   */
   models?: ModelListFormat | false;
   can?: FeatureSupport;
   dataPolicy?: DataPolicy;
   facts?: Facts;
-  /** Absent: experimental, which is to say that what stands here was read, not tried. */
+  /**
+   * Default: `experimental`, which means that the row was written from documentation and not
+   * tested.
+   */
   stability?: Stability;
-  /** What stands here on second-hand knowledge: "responses", "limits". Absent: all of it was read at the source. */
+  /**
+   * Parts of the row that rely on second-hand information, for example "responses" or "limits".
+   * Default: none, all parts come from the provider's documentation.
+   */
   unverified?: readonly string[];
 }
