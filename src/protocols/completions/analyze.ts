@@ -1,4 +1,4 @@
-// One look at a body of this protocol, in both modes: what it may cost, and what a model must be able to do.
+// Analyzes a request body in both modes: what it can cost and which model features it needs.
 import type { Feature } from "../../model/facts.ts";
 import type { Body } from "../../model/values.ts";
 import type { RequestFacts } from "../../plugin/request-facts.ts";
@@ -8,12 +8,14 @@ import { analyzeCost } from "../cost-analysis.ts";
 import { promptsIn } from "./server/request.ts";
 
 export function analyze(body: Body): RequestFacts {
-  // Ids of tokens name nothing, and there are many.
+  // Prompts are excluded from the search for references. Token IDs contain none, and there are many
+  // of them.
   const { prompt, ...fields } = body;
   const named = findReferences(fields);
   const prompts = promptsIn(prompt);
   const bound = asNumber(body["max_tokens"]);
-  // What is said again is written again; no token is less than a byte of it.
+  // With `echo`, the prompt is output again. A token is at least one byte, so the prompt's bytes
+  // are an upper limit of its tokens.
   const again = isTruthyFlag(body["echo"]) ? longestPromptTokens(prompts) : 0;
   const spent = analyzeCost(fields, named, {
     maxOutput: bound === undefined ? undefined : bound + again,

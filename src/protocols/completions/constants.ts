@@ -1,9 +1,9 @@
-// The words of this wire: its name, and the fields that it knows.
+// ID of this protocol and its known fields.
 import { isMultiplierField } from "../requested-amounts.ts";
 
 export const ID = "completions";
 
-/** In the common vocabulary, under another name or the same. */
+/** Fields that the common form can represent. */
 export const COMMON_FIELDS: readonly string[] = [
   "model",
   "prompt",
@@ -20,7 +20,7 @@ export const COMMON_FIELDS: readonly string[] = [
   "user",
 ];
 
-/** Documented here and nowhere else: they go back to this wire only. */
+/** Fields that only this protocol documents. They are sent back only in this protocol. */
 export const PROTOCOL_FIELDS: readonly string[] = [
   "echo",
   "best_of",

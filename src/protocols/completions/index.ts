@@ -1,6 +1,7 @@
-// The completions protocol, `POST /v1/completions`: OpenAI's older one, which servers of base models and editors speak. Frontends
-// use its server half, providers its client half; and the wires of two vendors that fill in the middle of a text. Pure: no I/O,
-// no clock, nothing remembered between two methods. May import: model, plugin (types), and the tools its neighbours lend.
+// The completions protocol, `POST /v1/completions`: OpenAI's older API, which servers of base
+// models and code editors use. Frontends use its server half, providers its client half. Also
+// contains Mistral's fill-in-the-middle API. Pure: no I/O, no clock, no state between two methods.
+// May import: model, plugin (types), and the tools of neighboring protocols.
 import type { JSONSchema } from "json-schema-to-ts";
 import schema from "../../../schemas/completions.request.json" with { type: "json" };
 import { completionOperation } from "../../model/operations/completion-operation.ts";
@@ -58,7 +59,10 @@ export const completions = (dialect: CompletionDialect = {}): Protocol<"completi
   },
 });
 
-/** Mistral's, `POST /v1/fim/completions`: asked in words of this protocol, answered in those of chats. */
+/**
+ * Mistral's `POST /v1/fim/completions`. Requests have the form of this protocol, responses have the
+ * form of chat completions.
+ */
 export function mistralFim(): Protocol<"completion"> {
   const { createDecoder: streamOfChat, decodeResponse: wholeOfChat } = chatCompletions({
     streamUsage: "none",

@@ -1,10 +1,10 @@
-// Counts, as this wire says them: as chat completions do.
+// Converts token counts, which have the same form as in chat completions.
 import type { Usage } from "../../model/usage.ts";
 import { inputTokens, outputTokens } from "../../model/usage.ts";
 import type { JsonObject, Opt } from "../../model/values.ts";
 import { asCount, asObject, omitUndefined } from "../json-values.ts";
 
-/** Nothing where nothing was counted. */
+/** Returns the canonical usage. Counts that were not reported are omitted. */
 export function usageOf(report: Opt<JsonObject>): Usage {
   const read = asCount(report?.["prompt_tokens"]);
   const cached = asCount(asObject(report?.["prompt_tokens_details"])?.["cached_tokens"]);

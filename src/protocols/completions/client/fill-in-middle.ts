@@ -1,4 +1,5 @@
-// What two vendors take to fill in the middle of a text: one prompt, what it shall lead to, and little else.
+// Encodes requests for the fill-in-the-middle APIs of two vendors. They accept one prompt, a
+// suffix, and few other fields.
 import { fail } from "../../../model/error.ts";
 import type { CompletionRequest } from "../../../model/request.ts";
 import type { Body } from "../../../model/values.ts";
@@ -20,7 +21,10 @@ export function encodeFimRequest(r: CompletionRequest, of: CallContext): Body {
   });
 }
 
-/** The text that goes on. What only the completions wire can say is named as lost, or refused where an answer would be another. */
+/**
+ * Returns the single prompt of a request. Fields that only the completions protocol has are
+ * reported as dropped. If dropping them would change the response's form, the request is rejected.
+ */
 export function singlePrompt(r: CompletionRequest, of: CallContext): string {
   const [prompt] = r.prompts;
   if (r.prompts.length !== 1 || typeof prompt !== "string")

@@ -1,11 +1,11 @@
-// One JSON object of an answer, a whole one or a piece of a stream: what of it is counted, and what is content.
+// Parses one JSON object of a response, which is either the whole response or a chunk of a stream.
 import { fail } from "../../../model/error.ts";
 import type { FinishReason } from "../../../model/event.ts";
 import type { JsonObject } from "../../../model/values.ts";
 import { throwParsedError } from "../../failure/parse-error.ts";
 import { asObject, asObjects, parseObject, asText } from "../../json-values.ts";
 
-/** An error that stands where an answer should is thrown as what it says. */
+/** Parses a response object. If it is an error, the error is thrown. */
 export function parseResponseObject(json: string): JsonObject {
   const parsedJson = parseObject(json);
   if (!parsedJson)
@@ -15,7 +15,7 @@ export function parseResponseObject(json: string): JsonObject {
   return parsedJson;
 }
 
-/** Of all choices: the text, and why the last of them ended. */
+/** Returns the text of all choices and the last finish reason. */
 export function parseChoices(response: JsonObject): {
   text: string;
   reason: FinishReason | undefined;

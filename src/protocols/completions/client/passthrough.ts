@@ -1,5 +1,6 @@
-// Passthrough mode: bytes pass as they came, but for the model's name. Counts are asked for whether or not the client wants them;
-// a client that does not is not shown the event that holds nothing else.
+// Forwards responses in passthrough mode. Bytes are unchanged, except for the model name. Usage is
+// always requested. If the client did not request it, the event that contains only usage is not
+// forwarded.
 import type { Fault } from "../../../model/error.ts";
 import type { FinishReason } from "../../../model/event.ts";
 import { fail } from "../../../model/error.ts";

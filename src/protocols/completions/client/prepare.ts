@@ -1,4 +1,5 @@
-// The dialect, in both modes: counts are asked for, and what a host refuses is not sent.
+// Adapts an outgoing request to the backend's dialect, in both modes. Usage is requested, and
+// fields that the backend rejects are dropped.
 import type { Outgoing } from "../../../plugin/outgoing.ts";
 import type { CallContext } from "../../../plugin/protocol.ts";
 import { asObject } from "../../json-values.ts";

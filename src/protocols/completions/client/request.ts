@@ -1,4 +1,4 @@
-// A request in this wire's words.
+// Encodes a request as a body of this protocol.
 import type { CompletionRequest } from "../../../model/request.ts";
 import type { Body } from "../../../model/values.ts";
 import type { CallContext } from "../../../plugin/protocol.ts";

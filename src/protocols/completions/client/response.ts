@@ -1,4 +1,4 @@
-// A host's answer that is one JSON text, as events.
+// Decodes a non-streaming response into events.
 import { fail } from "../../../model/error.ts";
 import type { ModelEvent } from "../../../model/event.ts";
 import { asList, asObject, omitUndefined, asText } from "../../json-values.ts";

@@ -1,4 +1,4 @@
-// A host's stream, as events: one block of text.
+// Decodes a stream into events: one block of text.
 import type { FinishReason, ModelEvent } from "../../../model/event.ts";
 import type { Decoder } from "../../../plugin/protocol.ts";
 import { asObject, omitUndefined, asText } from "../../json-values.ts";

@@ -1,4 +1,4 @@
-// A client's words in the common vocabulary.
+// Decodes a request body into the common form.
 import type { CompletionRequest } from "../../../model/request.ts";
 import type { Body, Json, Opt } from "../../../model/values.ts";
 import { asBoolean, asList, asNumber, omitUndefined, asText } from "../../json-values.ts";
@@ -37,7 +37,9 @@ export function decodeRequest(body: Body): CompletionRequest {
   });
 }
 
-/** A text or the ids of one text stand for themselves. */
+/**
+ * Returns the prompts. A single text or a single list of token IDs becomes a list with one prompt.
+ */
 export function promptsIn(prompt: unknown): readonly (string | readonly number[])[] {
   if (typeof prompt === "string") return [prompt];
   const all = asList(prompt) as readonly (string | number | readonly number[])[];

@@ -1,4 +1,4 @@
-// What every answer of this wire says, whole or in pieces.
+// Fields that streaming and non-streaming responses share.
 import type { FinishReason } from "../../../model/event.ts";
 import type { Json, JsonObject } from "../../../model/values.ts";
 import type { ResponseContext } from "../../../plugin/protocol.ts";

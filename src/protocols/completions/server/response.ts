@@ -1,4 +1,4 @@
-// An answer that is one JSON text.
+// Encodes a non-streaming response.
 import type { ModelResponse } from "../../../model/event.ts";
 import type { JsonObject } from "../../../model/values.ts";
 import type { ResponseContext } from "../../../plugin/protocol.ts";

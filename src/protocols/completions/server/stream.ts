@@ -1,4 +1,4 @@
-// An answer as a stream of events.
+// Encodes a response as a stream of events.
 import type { ModelEvent } from "../../../model/event.ts";
 import type { Usage } from "../../../model/usage.ts";
 import type { JsonObject } from "../../../model/values.ts";
