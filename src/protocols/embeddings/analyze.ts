@@ -1,4 +1,4 @@
-// One look at a body of this protocol, in both modes: what it may cost, and what a model must be able to do.
+// Analyzes a request body in both modes: what it can cost and which model features it needs.
 import { countTokenIds } from "../../model/operations/embedding-operation.ts";
 import type { Body } from "../../model/values.ts";
 import type { RequestFacts } from "../../plugin/request-facts.ts";
@@ -7,7 +7,8 @@ import { analyzeCost } from "../cost-analysis.ts";
 import { inputsIn } from "./embedding-values.ts";
 
 export function analyze(body: Body): RequestFacts {
-  // Ids of tokens name nothing, and there are many.
+  // Inputs are excluded from the search for references. Token IDs contain none, and there are many
+  // of them.
   const { input, ...fields } = body;
   const named = findReferences(fields);
   const { n: _, ...spent } = analyzeCost(fields, named, { maxOutput: undefined });
@@ -20,7 +21,10 @@ export function analyze(body: Body): RequestFacts {
   };
 }
 
-/** Fields in which some hosts read pictures, sounds, or texts by address: how much there is to read, only the host knows. */
+/**
+ * Fields in which some backends accept images, audio, or URLs of texts. Only the backend knows how
+ * much input they contain.
+ */
 const MEDIA_FIELDS: ReadonlySet<string> = new Set(
   "image images image_url image_urls video videos audio audios documents document inputs contents content url urls file files".split(
     " ",

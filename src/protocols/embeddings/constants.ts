@@ -1,9 +1,9 @@
-// The words of this wire: its name, and the fields that it knows.
+// ID of this protocol and its known fields.
 import { isMultiplierField } from "../requested-amounts.ts";
 
 export const ID = "embeddings";
 
-/** In the common vocabulary, under another name or the same. */
+/** Fields that the common form can represent. */
 export const COMMON_FIELDS: readonly string[] = [
   "model",
   "input",
@@ -16,13 +16,16 @@ export const COMMON_FIELDS: readonly string[] = [
   "user",
 ];
 
-/** How the numbers are written is between a client and this wire: another wire has a form of its own. */
+/**
+ * Field for the encoding of vectors. It exists only in this protocol, because other protocols have
+ * their own forms.
+ */
 export const ENCODING_FORMAT = "encoding_format";
 
-/** Where clients and hosts say what the vectors are for; OpenAI has no field for it. */
+/** Fields that state the purpose of the vectors. OpenAI has no such field. */
 export const TASK_FIELDS = ["input_type", "task_type", "task"] as const;
 
-/** All that this wire knows, in any dialect of it. */
+/** Whether this protocol knows a field, in any dialect. */
 export const knowsField = (field: string): boolean =>
   field === ENCODING_FORMAT ||
   COMMON_FIELDS.includes(field) ||

@@ -1,17 +1,30 @@
-// What differs between hosts that speak this wire. Data, so that a provider can be a row. Everything absent is what OpenAI has.
+// Describes how backends that speak this protocol differ. It is plain data, so that a provider can
+// be a row. Unset options mean the behavior of OpenAI's own API.
 import type { TaskNames } from "./embedding-tasks.ts";
 
 export interface EmbeddingDialect {
-  /** Values of `encoding_format` that are no error. Absent: float and base64. A client gets its form whatever upstream gave. */
+  /**
+   * Values of `encoding_format` that the backend accepts. Default: float and base64. Clients always
+   * receive the form that they requested.
+   */
   encodingFormats?: readonly ("float" | "base64")[];
-  /** The field that says how wide vectors shall be. Absent: `dimensions`; false: none. */
+  /** Field for the number of dimensions. Default: `dimensions`. false: the backend has none. */
   dimensions?: "dimensions" | "output_dimension" | false;
-  /** The field that says what vectors are for, and its words. Absent: a client's own word travels as it is; false: there is none. */
+  /**
+   * Field for the purpose of the vectors and its values. If unset, the client's own value is sent
+   * unchanged. false: the backend has no such field.
+   */
   task?: { field: string; words: TaskNames } | false;
-  /** The field, true or false, that lets a text that is too long be cut. Absent: a client's own travels as it is. */
+  /**
+   * Boolean field that allows truncation of long texts. If unset, the client's own field is sent
+   * unchanged.
+   */
   truncate?: "truncation";
-  /** It reads ids of tokens. Absent: it does. */
+  /** Whether the backend accepts token IDs as input. Default: true. */
   tokenIds?: boolean;
-  /** Top-level fields that are answered with an error; dropped, and the client is told. */
+  /**
+   * Top-level fields that the backend rejects with an error. They are dropped, and the client
+   * receives a warning.
+   */
   dropFields?: readonly string[];
 }

@@ -1,4 +1,5 @@
-// What vectors are for, in the vendors' words. One vocabulary is read, whichever vendor's it is; each wire writes its own.
+// Maps the purposes of vectors to the vendors' names. Names of all vendors are accepted, and each
+// protocol writes its own.
 import type { EmbeddingTask } from "../../model/request.ts";
 import type { Opt } from "../../model/values.ts";
 import type { LossReporter } from "../../plugin/protocol.ts";
@@ -25,17 +26,26 @@ const TASK_BY_NAME: { readonly [word: string]: EmbeddingTask } = {
   code_retrieval_query: "code_query",
 };
 
-/** Undefined: a word that is newer than us, or none. */
+/**
+ * Returns the task for a name. Returns undefined for an unknown name, which may be newer than the
+ * gateway.
+ */
 export const parseTask = (word: unknown): EmbeddingTask | undefined =>
   typeof word === "string" ? ownEntry(TASK_BY_NAME, word.toLowerCase()) : undefined;
 
-/** A wire's words. A task without one is said with the nearest, or not at all. */
+/**
+ * Names of the tasks in one protocol. A task without a name is sent as the nearest task or omitted.
+ */
 export type TaskNames = { readonly [task in EmbeddingTask]?: string };
 
-/** What a text is looked up with is a question, whatever is asked. */
+/** Nearest tasks. A text that is used to search is a query, whatever it asks for. */
 const NEAREST: TaskNames = { question: "query", fact: "query", code_query: "query" };
 
-/** How this wire says it; the client is told of what it cannot say. `field`: as the client names it. */
+/**
+ * Returns the protocol's name for a task. An approximated or dropped task is reported.
+ *
+ * @param field Name of the field in the client's request.
+ */
 export function taskNameFor(
   task: Opt<EmbeddingTask>,
   words: TaskNames,

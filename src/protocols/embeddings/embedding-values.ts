@@ -1,5 +1,6 @@
-// Vectors, in both forms that clients read: a list of numbers, and base64. What comes is checked against what was asked for,
-// since a vector that is missing, moved or of another width would be stored and found nothing ever after.
+// Encodes, decodes, and validates vectors, as lists of numbers and as base64. Responses are
+// validated against the request. A missing, misplaced, or wrongly sized vector would be stored by
+// the client and would silently break its searches.
 import { fail } from "../../model/error.ts";
 import type { Embedding, EmbeddingDataType } from "../../model/request.ts";
 import type { Body } from "../../model/values.ts";
@@ -7,10 +8,10 @@ import { asList, asNumber } from "../json-values.ts";
 import { ownEntry } from "../own-entry.ts";
 import { ENCODING_FORMAT } from "./constants.ts";
 
-/** What a client is owed. */
+/** The form of the response that the client requested. */
 export interface EmbeddingExpectation {
   readonly count: number;
-  /** Numbers a vector. Absent: it did not say. */
+  /** Numbers per vector. Undefined: the request does not specify it. */
   readonly dimensions: number | undefined;
   readonly dtype: EmbeddingDataType;
   readonly base64: boolean;
@@ -27,7 +28,9 @@ export const readExpectation = (body: Body): EmbeddingExpectation => {
   };
 };
 
-/** A text or the ids of one text stand for themselves. */
+/**
+ * Returns the inputs. A single text or a single list of token IDs becomes a list with one input.
+ */
 export function inputsIn(input: unknown): readonly (string | readonly number[])[] {
   if (typeof input === "string") return [input];
   const all = asList(input) as readonly (string | number | readonly number[])[];
@@ -47,13 +50,13 @@ export const parseDataType = (value: unknown): EmbeddingDataType | undefined =>
 
 const isPacked = (type: EmbeddingDataType): boolean => type === "binary" || type === "ubinary";
 
-/** Undefined: it is no vector. */
+/** Returns the vector, or undefined if the value is not a vector. */
 export function parseEmbedding(value: unknown): Embedding | undefined {
   const values = typeof value === "string" && isBase64(value) ? value : asNumbers(value);
   return values === undefined ? undefined : { values };
 }
 
-/** Padded, as encoders write it. */
+/** Whether a text is padded base64, as encoders write it. */
 const isBase64 = (text: string): boolean =>
   text.length > 0 && text.length % 4 === 0 && CHARACTERS.test(text);
 
@@ -65,13 +68,16 @@ function asNumbers(value: unknown): readonly number[] | undefined {
   return value as number[];
 }
 
-/** Of bytes that are no whole number of numbers it is none. */
+/**
+ * Returns the number of values in a vector. It is fractional if the bytes do not contain a whole
+ * number of values.
+ */
 const dimensionsOf = ({ values }: Embedding, dtype: EmbeddingDataType): number =>
   typeof values === "string"
     ? Buffer.byteLength(values, "base64") / BYTES_PER_NUMBER[dtype]
     : values.length;
 
-/** Throws what makes an answer no answer to this request. */
+/** Returns the vectors. Throws if they do not match the request in number or dimensions. */
 export function validateEmbeddings(
   vectors: readonly (Embedding | undefined)[],
   wish: EmbeddingExpectation,
@@ -95,7 +101,7 @@ export function validateEmbeddings(
 const failInvalidEmbedding = (what: string, code: string): never =>
   fail("upstream", `The provider answered with ${what}.`, { code });
 
-/** As the client asked for it. */
+/** Encodes a vector in the form that the client requested. */
 export function encodeEmbedding(
   vector: Embedding,
   wish: EmbeddingExpectation,
@@ -105,13 +111,15 @@ export function encodeEmbedding(
   return wish.base64 ? encodeBase64Numbers(values, dtype) : values;
 }
 
-/** Whether it is in the form that the client asked for. */
+/** Whether a vector is in the form that the client requested. */
 export const isInRequestedFormat = (
   { values }: Embedding,
   { base64 }: EmbeddingExpectation,
 ): boolean => (typeof values === "string") === base64;
 
-/** What no JSON can write is no number. */
+/**
+ * Decodes base64 into numbers. Throws if a number is not finite, because JSON cannot represent it.
+ */
 function decodeBase64Numbers(base64: string, dtype: EmbeddingDataType): readonly number[] {
   const bytes = Buffer.from(base64, "base64");
   const read = READ_NUMBER[dtype];
@@ -134,7 +142,10 @@ const READ_NUMBER: { readonly [type in EmbeddingDataType]: (bytes: Buffer, at: n
     ubinary: (bytes, at) => bytes.readUInt8(at),
   };
 
-/** Floats are rounded to 32 bits, which is what this form can say; a number that is no byte cannot be said as one. */
+/**
+ * Encodes numbers as base64. Floats are rounded to 32 bits, the precision of this form. Throws if a
+ * value of a one-byte type does not fit into a byte.
+ */
 function encodeBase64Numbers(numbers: readonly number[], dtype: EmbeddingDataType): string {
   const each = BYTES_PER_NUMBER[dtype];
   const bytes = Buffer.allocUnsafe(numbers.length * each);

@@ -2,10 +2,17 @@ import type { EmbeddingRequest } from "../../model/request.ts";
 import type { LossReporter } from "../../plugin/protocol.ts";
 import { asObject } from "../json-values.ts";
 
-/** Fields of formats that only their own clients send, such as the title of a text: Google's for each text, Cohere's for all. */
+/**
+ * Formats with fields that only their own clients send. Google has such fields per text, for
+ * example a title. Cohere has them per request.
+ */
 const FORMATS = ["gemini-embedding", "cohere-embed"];
 
-/** Reports the fields of other formats as lost. `own`: the format that is written. */
+/**
+ * Reports the fields of other formats as dropped.
+ *
+ * @param own The format that is being encoded.
+ */
 export function reportForeignFields(
   { ext }: EmbeddingRequest,
   of: LossReporter,

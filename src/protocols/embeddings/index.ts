@@ -1,6 +1,6 @@
-// The embeddings protocol, `POST /v1/embeddings`: OpenAI's, and that of the hosts that are compatible with it. Frontends use its
-// server half, providers its client half. Pure: no I/O, no clock, nothing remembered between two methods. May import: model,
-// plugin (types), and the tools its neighbours lend.
+// The embeddings protocol, `POST /v1/embeddings`, of OpenAI and compatible backends. Frontends use
+// its server half, providers its client half. Pure: no I/O, no clock, no state between two methods.
+// May import: model, plugin (types), and the tools of neighboring protocols.
 import type { JSONSchema } from "json-schema-to-ts";
 import schema from "../../../schemas/embeddings.request.json" with { type: "json" };
 import { embeddingOperation } from "../../model/operations/embedding-operation.ts";

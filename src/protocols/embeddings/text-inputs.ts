@@ -1,7 +1,10 @@
 import { fail } from "../../model/error.ts";
 import type { EmbeddingRequest } from "../../model/request.ts";
 
-/** The inputs of a request to a model that reads text: ids are another tokenizer's, and are not guessed at. */
+/**
+ * Returns the inputs of a request to a model that reads only text. Throws if an input consists of
+ * token IDs. They belong to another tokenizer and cannot be converted to text.
+ */
 export const requireTextInputs = (
   { inputs }: EmbeddingRequest,
   { model }: { readonly model: string },

@@ -1,9 +1,9 @@
-// Counts of what was read. Hosts say it under one of two names, and some under both.
+// Converts token counts. Backends use one of two names, and some use both.
 import type { Usage } from "../../model/usage.ts";
 import type { JsonObject, Opt } from "../../model/values.ts";
 import { asCount } from "../json-values.ts";
 
-/** Nothing where nothing was counted. */
+/** Returns the canonical usage. Counts that were not reported are omitted. */
 export function usageOf(report: Opt<JsonObject>): Usage {
   const input = asCount(report?.["prompt_tokens"] ?? report?.["total_tokens"]);
   return input === undefined ? {} : { input };

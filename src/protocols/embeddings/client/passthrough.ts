@@ -1,6 +1,6 @@
-// Passthrough mode: a host's bytes pass when they are what the client asked for. Hosts that do not know `encoding_format` answer
-// with numbers whatever is asked, and some leave out a count that clients rely on: such an answer is written anew, with all else
-// that the host said in it.
+// Forwards responses in passthrough mode if they have the form that the client requested. Backends
+// without `encoding_format` always return numbers, and some omit a count that clients rely on. Such
+// a response is re-encoded, and its other fields are kept.
 import type { Fault } from "../../../model/error.ts";
 import type { JsonObject, Json } from "../../../model/values.ts";
 import type {
@@ -29,7 +29,8 @@ export function createPassthrough(sink: PassthroughSink, to: ResponseContext): P
       const seen = usageOf(usageReport);
       const id = asText(answer["id"]);
       if (id !== undefined) sink.reportStart(id);
-      // What was read is billed, though its vectors may be no answer.
+      // The input is billed even if the vectors are invalid, so usage is reported before
+      // validation.
       sink.reportUsage({ type: "usage", usage: seen });
       const wish = readExpectation(to.body);
       const vectors = validateEmbeddings(parseEmbeddings(answer), wish);

@@ -1,4 +1,5 @@
-// The dialect, in both modes: what a host says differently is said so, and what it cannot read is not sent.
+// Adapts an outgoing request to the backend's dialect, in both modes. Fields are renamed, and
+// fields that the backend cannot read are dropped.
 import { fail } from "../../../model/error.ts";
 import type { Outgoing } from "../../../plugin/outgoing.ts";
 import type { CallContext } from "../../../plugin/protocol.ts";
@@ -29,7 +30,10 @@ export function prepare(out: Outgoing, of: CallContext, dialect: EmbeddingDialec
   }
 }
 
-/** A form that this host refuses is not asked for: the client gets it all the same. */
+/**
+ * Removes an encoding format that this backend rejects. The client still receives the requested
+ * format, because the gateway converts the vectors.
+ */
 function adaptEncodingFormat(out: Outgoing, { encodingFormats }: EmbeddingDialect): void {
   const asked = out.get(ENCODING_FORMAT);
   if (encodingFormats && asked !== undefined && !encodingFormats.some((one) => one === asked))
@@ -56,7 +60,10 @@ function adaptDimensions(
   if (out.get(other) !== undefined) out.remove(other);
 }
 
-/** In the host's own field and word, whichever vendor's the client wrote. */
+/**
+ * Sets the task in the backend's own field and name, whichever vendor's field and name the client
+ * used.
+ */
 function adaptTask(out: Outgoing, of: CallContext, { task: own }: EmbeddingDialect): void {
   if (own === undefined) return;
   for (const field of TASK_FIELDS) {

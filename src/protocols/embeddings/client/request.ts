@@ -1,4 +1,4 @@
-// A request in this wire's words.
+// Encodes a request as a body of this protocol.
 import type { EmbeddingRequest } from "../../../model/request.ts";
 import type { Body } from "../../../model/values.ts";
 import type { CallContext } from "../../../plugin/protocol.ts";
@@ -6,7 +6,10 @@ import { asObject, omitUndefined } from "../../json-values.ts";
 import { reportForeignFields } from "../foreign-fields.ts";
 import { ID } from "../constants.ts";
 
-/** As OpenAI has it, with the fields that others have added; what a host says differently is the dialect's, in `prepare`, for both modes alike. */
+/**
+ * Encodes a request in OpenAI's form, with fields that other backends added. `prepare` adapts it to
+ * the backend's dialect, in both modes.
+ */
 export function encodeRequest(
   r: EmbeddingRequest,
   of: Pick<CallContext, "model" | "reportLoss">,
@@ -21,7 +24,7 @@ export function encodeRequest(
     output_dtype: r.dtype,
     truncate: r.truncate?.toUpperCase(),
     user: r.user,
-    // In the client's own word where it spoke this wire.
+    // If the client used this protocol, its own task name is sent.
     ...own,
     ...(r.task !== undefined && !saysTask(own) && { input_type: r.task }),
   });

@@ -1,4 +1,4 @@
-// A host's answer, as events: one item a vector.
+// Decodes a response into events: one item per vector.
 import { fail } from "../../../model/error.ts";
 import type { ModelEvent } from "../../../model/event.ts";
 import type { Embedding } from "../../../model/request.ts";
@@ -20,7 +20,10 @@ export function decodeResponse(body: Buffer, emit: Emit): void {
   });
 }
 
-/** An answer of vectors, on whichever wire. One that is missing leaves a hole, which no client's request is answered with. */
+/**
+ * Emits a response with vectors, in any protocol. A missing vector leaves a gap, and the server
+ * half rejects a response with gaps.
+ */
 export function emitEmbeddings(
   emit: Emit,
   of: { id?: Opt<string>; vectors: readonly (Embedding | undefined)[]; usage: Usage },
@@ -33,7 +36,7 @@ export function emitEmbeddings(
   emit({ type: "finish", reason: "stop" });
 }
 
-/** An error under a 200 is thrown as what it says. */
+/** Parses a response. If it is an error with status 200, the error is thrown. */
 export function parseResponseObject(body: Buffer): JsonObject {
   const answer = parseObject(body.toString("utf8"));
   if (!answer)
@@ -43,7 +46,10 @@ export function parseResponseObject(body: Buffer): JsonObject {
   return answer;
 }
 
-/** By their own index, where they say it. One that is missing leaves a hole. */
+/**
+ * Returns the vectors in the order of their index, or of their position if there is no index. An
+ * invalid vector leaves a gap.
+ */
 export function parseEmbeddings({ data }: JsonObject): readonly (Embedding | undefined)[] {
   if (!Array.isArray(data))
     return fail("upstream", "The provider answered without vectors.", { code: "bad_answer" });

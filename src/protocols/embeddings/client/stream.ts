@@ -1,4 +1,4 @@
-// A host that answers with a stream all the same has not understood what it was asked.
+// Rejects streams. A backend that streams embeddings did not understand the request.
 import { fail } from "../../../model/error.ts";
 
 export const failNotStreamed = (): never =>

@@ -1,4 +1,4 @@
-// A client's words in the common vocabulary.
+// Decodes a request body into the common form.
 import type { EmbeddingRequest } from "../../../model/request.ts";
 import type { Body, Json, Opt } from "../../../model/values.ts";
 import { asNumber, omitUndefined, asText } from "../../json-values.ts";
@@ -39,7 +39,10 @@ export function decodeRequest(body: Body): EmbeddingRequest {
   });
 }
 
-/** A switch, or one of the words of hosts that cut at either end. */
+/**
+ * Parses the truncation setting: a boolean, or one of the names of backends that can cut at either
+ * end.
+ */
 function parseTruncation({ truncate, truncation: cuts }: Body): Opt<"none" | "start" | "end"> {
   const value = truncate ?? cuts;
   if (typeof value === "boolean") return value ? "end" : "none";

@@ -1,4 +1,4 @@
-// An answer that is one JSON text.
+// Encodes a non-streaming response.
 import type { ModelResponse } from "../../../model/event.ts";
 import type { Embedding } from "../../../model/request.ts";
 import type { Json, JsonObject } from "../../../model/values.ts";

@@ -1,4 +1,4 @@
-// Vectors come in one piece.
+// Rejects streaming. Vectors are sent in one piece.
 import { fail } from "../../../model/error.ts";
 
 export const failStreamed = (): never =>
