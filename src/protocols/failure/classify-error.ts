@@ -1,7 +1,9 @@
-// What an upstream's failure means: one vocabulary for every protocol, since providers of one wire use the names of
-// another, and proxies in front of them use names of their own. The law: what is said of an account or of a target is believed only
-// where a machine said it, by status, type or code. Prose tells a request's own faults apart and nothing else, for it
-// quotes what the client wrote, and one client's words must not change where another's requests go.
+// Classifies provider errors with one vocabulary for all protocols. Providers of one protocol use
+// error names of another, and proxies in front of them use their own names.
+//
+// A fact about an account or a target is accepted only from a machine-readable source: status,
+// type, or code. Message text only distinguishes errors of the request itself. It may quote what
+// the client wrote, and one client's text must not change the routing of other requests.
 import type { ErrorKind } from "../../model/error.ts";
 
 const KIND_BY_STATUS: Readonly<Record<number, ErrorKind>> = {
@@ -26,7 +28,7 @@ const KIND_BY_STATUS: Readonly<Record<number, ErrorKind>> = {
 const names = (kind: ErrorKind, sentence: string): [string, ErrorKind][] =>
   sentence.split(" ").map((name) => [name, kind]);
 
-/** Types, codes, status names and reasons, in small letters, of all vendors. */
+/** Error kinds by type, code, status name, or reason of all vendors, in lower case. */
 const KIND_BY_NAME: ReadonlyMap<string, ErrorKind> = new Map([
   ...names(
     "upstream_auth",
@@ -64,7 +66,10 @@ const KIND_BY_NAME: ReadonlyMap<string, ErrorKind> = new Map([
   ...names("upstream", "api_error server_error internal unknown data_loss cancelled"),
 ]);
 
-/** A key that is wrong is a 400 at some, with the reason beside it; so is a key from the wrong place. */
+/**
+ * Matches reasons that concern the account. Some providers answer a wrong key, or a key used from a
+ * wrong location, with status 400 and the reason in the body.
+ */
 const ACCOUNT_REASON = /^(?:api_key|account|consumer|service)_/;
 
 const namedIn = (names: readonly string[]): ErrorKind | undefined => {
@@ -79,7 +84,10 @@ const namedIn = (names: readonly string[]): ErrorKind | undefined => {
   return vague;
 };
 
-/** Whose name is believed over a status: proxies turn mere failures into one another, and no other status. */
+/**
+ * Error kinds determined by status that an error name can override, with the kinds that override
+ * them. Proxies turn these failures into one another. Any other status takes precedence over names.
+ */
 const OVERRIDABLE_KINDS: { readonly [K in ErrorKind]?: "all" | readonly ErrorKind[] } = {
   invalid: "all",
   upstream: "all",
@@ -88,13 +96,21 @@ const OVERRIDABLE_KINDS: { readonly [K in ErrorKind]?: "all" | readonly ErrorKin
   too_large: ["context_length"],
 };
 
-/** One meaning, many vendors: a request that does not fit is told apart from one that is wrong. */
+/**
+ * Matches messages of many vendors about a request that exceeds the context length, to distinguish
+ * it from an invalid request.
+ */
 const CONTEXT_LENGTH_TEXT =
   /prompt is too long|prompt_too_long|context[_ ](?:length|limit|window)|maximum context|(?:input|prompt)(?: \w+)? is too long|exceeds the maximum number of tokens|exceed_context_size|available context size|too many (?:input )?tokens|reduce the length/i;
 const CONTENT_POLICY_TEXT =
   /content[_ ](?:policy|filter)|content filtering policy|content management policy|safety (?:system|policy)|data_inspection/i;
 
-/** `status`: 0 in the middle of an answer, where there is none. `named`: the more particular first. */
+/**
+ * Returns the kind of an error.
+ *
+ * @param status HTTP status. 0 in the middle of a response, where there is none.
+ * @param named Error names, most specific first.
+ */
 export function classifyError(status: number, named: readonly string[], prose: string): ErrorKind {
   const byStatus =
     KIND_BY_STATUS[status] ?? (status >= 400 && status < 500 ? "invalid" : ("upstream" as const));

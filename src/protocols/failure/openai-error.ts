@@ -1,9 +1,9 @@
-// How OpenAI's protocols say an error: one table for chat completions, responses and images. SDKs make their error classes
-// of the status; people and tools read the type and the code.
+// Encodes errors for OpenAI's protocols: chat completions, responses, and images. SDKs choose their
+// error class by the status. People and tools read the type and the code.
 import type { ErrorKind, Fault } from "../../model/error.ts";
 import type { JsonObject } from "../../model/values.ts";
 
-/** The type, and the code for a fault that has none of its own. */
+/** Error type, and the code for an error without its own code. */
 const TYPE_AND_CODE: { readonly [K in ErrorKind]: readonly [type: string, code: string | null] } = {
   invalid: ["invalid_request_error", null],
   context_length: ["invalid_request_error", "context_length_exceeded"],
@@ -31,7 +31,10 @@ const TYPE_AND_CODE: { readonly [K in ErrorKind]: readonly [type: string, code: 
 
 export const openaiErrorType = (kind: ErrorKind): string => TYPE_AND_CODE[kind][0];
 
-/** Four members that are always there; the details of a fault stand beside them. */
+/**
+ * Returns the error object. Four members are always present. The details of an error are added if
+ * there are any.
+ */
 export function openaiError({ kind, message, code, param, details }: Fault): JsonObject {
   const [type, usual] = TYPE_AND_CODE[kind];
   return {

@@ -1,5 +1,5 @@
-// An upstream's failure as a fault, whatever shape it came in. Every server of a wire has an error shape, and not
-// always that wire's, so that all protocols read all of them here.
+// Parses provider errors of any form. Servers do not always use the error form of their protocol,
+// so all protocols share this parser and it accepts all forms.
 import { fail, type Fault } from "../../model/error.ts";
 import type { HeadersIn, Json, JsonObject } from "../../model/values.ts";
 import { asList, asObject, asObjects } from "../json-values.ts";
@@ -7,7 +7,9 @@ import { repairTruncatedJson } from "../truncated-json.ts";
 import { classifyError } from "./classify-error.ts";
 import { readRetryAfterMs, parseDelayText } from "./retry-delay.ts";
 
-/** Enough to say what is wrong; more is a page, not a message. */
+/**
+ * Maximum length of an error message, in characters. A longer text is a web page, not a message.
+ */
 const MAX_MESSAGE = 2000;
 const DAY_MS = 24 * 3600_000;
 
@@ -17,21 +19,21 @@ const text = (v: unknown): string | undefined =>
 interface ErrorFields {
   message?: string | undefined;
   code?: string | undefined;
-  /** A status said again in the body: all that there is in the middle of an answer. */
+  /** Status that is repeated in the body. In the middle of a response, it is the only status. */
   status?: number | undefined;
-  /** Codes, types and reasons, the more particular first. */
+  /** Codes, types, and reasons, most specific first. */
   names: readonly string[];
   param?: string | undefined;
   details?: JsonObject | undefined;
   waitMs?: number | undefined;
 }
 
-/** An answer that is not a success. */
+/** Parses a response with an error status. */
 export function parseError(status: number, headers: HeadersIn, body: Buffer): Fault {
   const error = readErrorFields(body, status);
   const fault = toFault(error, status, `The provider answered with status ${status} and no words.`);
   const again = status === 429 || status === 408 || status === 498 || status >= 500;
-  // The client reads the sentence too: of two times it is told the longer one.
+  // The client also reads the delay in the message. The longest of the stated delays is used.
   const waits = [
     error.waitMs,
     ...(again ? [readRetryAfterMs(headers), parseDelayText(fault.message)] : []),
@@ -40,7 +42,7 @@ export function parseError(status: number, headers: HeadersIn, body: Buffer): Fa
   return delays.length === 0 ? fault : { ...fault, retryAfterMs: Math.max(...delays) };
 }
 
-/** An error that stands where an answer should: in a stream, or under a 200. */
+/** Parses an error in place of a response, in a stream or with status 200. */
 export function parseErrorBody(body: Json | undefined): Fault {
   const error = readErrorObject(asObject(body) ?? asObject(asList(body)[0]) ?? {}, 200);
   const fault = toFault(
@@ -73,13 +75,14 @@ function readErrorFields(body: Buffer, status: number): ErrorFields {
   try {
     parsed = JSON.parse(bodyText);
   } catch {
-    // What is too long was cut on its way here; the rest is a proxy's page, or plain words.
+    // A long body was truncated before it arrived here. If the text is not JSON, it is a proxy's
+    // web page or plain text.
     if (/^\s*[[{]/.test(bodyText)) parsed = repairTruncatedJson(bodyText);
   }
   const json = asObject(parsed) ?? asObject(asList(parsed)[0]);
   if (json) return readErrorObject(json, status);
   const plain = bodyText.trim();
-  // A proxy's page says nothing to the client.
+  // A proxy's web page is not useful to the client.
   const words = plain === "" || /^[<{]/.test(plain) ? undefined : plain.slice(0, MAX_MESSAGE);
   return { names: [], message: words };
 }
@@ -104,7 +107,8 @@ function readErrorObject(body: JsonObject, status: number): ErrorFields {
     names: [
       text(own?.["error_code"]),
       codeOf(code),
-      // Under a status of its own that number is only its words.
+      // MiniMax's status code is a reliable error name only if the HTTP status is not an error
+      // status.
       status < 400 && base ? `minimax_${String(base["status_code"])}` : undefined,
       ...details.map((one) => text(one["reason"])),
       ...(details.some(isDaily) ? ["insufficient_quota"] : []),
@@ -120,7 +124,7 @@ function readErrorObject(body: JsonObject, status: number): ErrorFields {
   };
 }
 
-/** A status that is said again as a code says nothing. */
+/** Returns the error code. A number that repeats the HTTP status is ignored. */
 const codeOf = (code: unknown): string | undefined =>
   typeof code === "number" ? (code >= 100 && code < 600 ? undefined : String(code)) : text(code);
 
@@ -134,7 +138,7 @@ const messageOf = (value: Json | undefined): string | undefined =>
     ? JSON.stringify(value).slice(0, MAX_MESSAGE)
     : text(value);
 
-/** Validators list what they did not like, with the path to it. */
+/** Returns the message of a validation error, which lists the rejected fields with their paths. */
 function detailOf(detail: Json | undefined): string | undefined {
   const [first] = asObjects(detail);
   const message = text(first?.["msg"]);
@@ -145,7 +149,10 @@ function detailOf(detail: Json | undefined): string | undefined {
   return path === "" ? message : `${path}: ${message}`;
 }
 
-/** Tomorrow is no time to wait for: another credential may have some of today left. */
+/**
+ * Whether a daily quota is exhausted. Waiting until the next day is not useful, but another
+ * credential may have quota left today.
+ */
 const isDaily = (detail: JsonObject): boolean =>
   asObjects(detail["violations"]).some((one) => /PerDay/i.test(text(one["quotaId"]) ?? ""));
 

@@ -1,11 +1,11 @@
-// How long an upstream asks to be left alone, in whichever of the field's ways it says so. Pure: a moment is told against
-// the answer's own `date`, never against our clock.
+// Reads how long a provider asks clients to wait, in all forms in use. Pure: no I/O, no clock.
+// Dates are compared with the `date` header of the response, never with the local clock.
 import type { HeadersIn, Opt } from "../../model/values.ts";
 
-/** No upstream means more than a day; what says so is not to be believed. */
+/** Maximum delay. A provider that states more than a day is not credible. */
 const MAX_DELAY_MS = 24 * 3600_000;
 
-/** Whole milliseconds, or undefined when nothing was said. */
+/** Returns the delay in whole milliseconds, or undefined if the response states none. */
 export function readRetryAfterMs(headers: HeadersIn): number | undefined {
   const wait = readRetryHeader(headers);
   return wait === undefined ? undefined : Math.min(Math.ceil(wait - 1e-6), MAX_DELAY_MS);
@@ -26,7 +26,10 @@ const DELAY_TEXT = new RegExp(
   "i",
 );
 
-/** "Please try again in 1m26.4s", "retry after 20 seconds": what an upstream's sentence says, in whole milliseconds. */
+/**
+ * Returns the delay in a message, in whole milliseconds, for example "Please try again in 1m26.4s"
+ * or "retry after 20 seconds".
+ */
 export function parseDelayText(message: string): number | undefined {
   const [, spans] = DELAY_TEXT.exec(message) ?? [];
   if (spans === undefined) return undefined;
@@ -36,7 +39,7 @@ export function parseDelayText(message: string): number | undefined {
   return Math.min(Math.ceil(total - 1e-6), MAX_DELAY_MS);
 }
 
-/** The longest reset among the buckets that are empty. */
+/** Returns the longest reset time among rate limits without remaining requests or tokens. */
 function longestEmptyBucketReset(headers: HeadersIn): number | undefined {
   let longest: number | undefined;
   for (const name in headers) {
@@ -57,7 +60,9 @@ const UNITS: Readonly<Record<string, number>> = {
   d: 86_400_000,
 };
 
-/** Seconds, "1m30s", a moment as Unix seconds or milliseconds, or a date. */
+/**
+ * Parses a delay in milliseconds from seconds, "1m30s", Unix seconds or milliseconds, or a date.
+ */
 function parseDelay(value: Opt<string>, headers: HeadersIn): number | undefined {
   if (value === undefined || value === "") return undefined;
   const text = value.trim();
