@@ -1,4 +1,4 @@
-// One look at a body of this protocol, in both modes: what it may cost, and what a model must be able to do.
+// Analyzes a request body in both modes: what it can cost and which model features it needs.
 import type { Feature } from "../../model/facts.ts";
 import { areaOf } from "../../model/operations/image-operation.ts";
 import { isFilePart, type Body } from "../../model/values.ts";
@@ -23,12 +23,13 @@ export function analyze(body: Body): RequestFacts {
     n,
     size: sizeIn(body),
     quality: asText(body["quality"]),
-    // An address is made of bytes, or bytes are fetched, by the gateway: not while they pass.
+    // A URL is created from bytes, or bytes are fetched from a URL, by the gateway. This requires
+    // translated mode.
     requiresTranslation: body["response_format"] === "url",
   };
 }
 
-/** Pictures that come along, by whichever of the forms in use. */
+/** Returns the number and size of input images, in any accepted form. */
 function countMedia(body: Body): RequestFacts["media"] {
   const all = IMAGE_FIELDS.flatMap((field) => [body[field]].flat() as readonly unknown[]).filter(
     (one) => one !== undefined && one !== null,
@@ -45,7 +46,7 @@ function bytesOf(value: unknown): number {
   return bytes;
 }
 
-/** What else makes a picture larger with some host. */
+/** Fields that make images larger with some backend. */
 const SIZE_FIELDS: ReadonlySet<string> = new Set(
   "aspect_ratio resolution image_size imageSize image_resolution megapixels mega_pixels output_megapixels scale upscale upscale_factor upscaler hr_scale enable_hr target_width target_height".split(
     " ",
@@ -53,8 +54,9 @@ const SIZE_FIELDS: ReadonlySet<string> = new Set(
 );
 
 /**
- * A host that reads sides and a host that reads a size may both get both: the larger picture is the one to pay for. Undefined: the
- * size is stated in a form that only the host can read.
+ * Returns the requested size. If the body has both `size` and `width` and `height`, backends may
+ * read either, so the larger size is used for billing. Returns undefined if only the backend can
+ * interpret the size.
  */
 function sizeIn(body: Body): string | undefined {
   for (const field in body)

@@ -1,12 +1,12 @@
-// The words of this wire: its name, and the fields that it knows.
+// ID of this protocol and its known fields.
 import { isMultiplierField } from "../requested-amounts.ts";
 
 export const ID = "images";
 
-/** What a route to have pictures changed calls itself: only endpoints with a path of that name are asked. */
+/** Action of routes that edit images. Only endpoints with a path of this name are called. */
 export const EDITS = "edits";
 
-/** In the common vocabulary, under another name or the same. */
+/** Fields that the common form can represent. */
 export const COMMON_FIELDS: readonly string[] = [
   "model",
   "prompt",
@@ -23,10 +23,10 @@ export const COMMON_FIELDS: readonly string[] = [
   "user",
 ];
 
-/** Where pictures stand that are to be changed. */
+/** Fields that contain input images. */
 export const IMAGE_FIELDS: readonly string[] = ["image", "images", "mask"];
 
-/** Documented here and nowhere else: they go back to this wire only. */
+/** Fields that only this protocol documents. They are sent back only in this protocol. */
 export const PROTOCOL_FIELDS: readonly string[] = [
   "input_fidelity",
   "moderation",
@@ -38,7 +38,7 @@ export const PROTOCOL_FIELDS: readonly string[] = [
   "svg",
 ];
 
-/** All that this wire knows, in any dialect of it. */
+/** Whether this protocol knows a field, in any dialect. */
 export const knowsField = (field: string): boolean =>
   COMMON_FIELDS.includes(field) ||
   IMAGE_FIELDS.includes(field) ||

@@ -1,34 +1,56 @@
-// What differs between hosts that speak this wire. Data, so that a provider can be a row; where the models of one
-// provider differ, `models` says how. Everything absent is what the compatible hosts have in common.
+// Describes how backends that speak this protocol differ. It is plain data, so that a provider can
+// be a row. `models` describes differences between the models of one provider. Unset options mean
+// the behavior that compatible backends have in common.
 
 export interface ImageTraits {
   /**
-   * How bytes are asked for. b64_json, base64: by that word in `response_format` · bytes: not at all, and the field is
-   * an error · url: cannot be had, every image is an address. Absent: b64_json.
+   * How image bytes are requested. Default: `b64_json`.
+   *
+   * - `b64_json`, `base64`: with this value of `response_format`
+   * - `bytes`: bytes are always returned, and `response_format` is rejected with an error
+   * - `url`: not possible, every image is returned as a URL
    */
   responseFormat?: "b64_json" | "base64" | "bytes" | "url";
-  /** wxh: `size` · width_height: `width` and `height` · ratio: `aspect_ratio`, the nearest of `ratios`. Absent: wxh. */
+  /**
+   * How the size is sent. Default: `wxh`.
+   *
+   * - `wxh`: in `size`
+   * - `width_height`: in `width` and `height`
+   * - `ratio`: in `aspect_ratio`, as the nearest of `ratios`
+   */
   size?: "wxh" | "width_height" | "ratio";
-  /** The ratios that are known: "16:9". Absent: any. */
+  /** Supported aspect ratios, for example "16:9". Default: any. */
   ratios?: readonly string[];
-  /** With ratio: words for `resolution`, each with the longer side that it reaches up to. */
+  /**
+   * With `size: "ratio"`: values of `resolution`, each with the longest side in pixels that it
+   * covers.
+   */
   resolutions?: readonly (readonly [word: string, upTo: number])[];
-  /** Other words for `quality`: { hd: "high" }. */
+  /** Values of `quality` to rename, for example `{ hd: "high" }`. */
   qualityNames?: { readonly [quality: string]: string };
-  /** Most images of one request. */
+  /** Maximum number of images per request. */
   maxImages?: number;
-  /** Top-level fields that are answered with an error; dropped, and the client is told. */
+  /**
+   * Top-level fields that the backend rejects with an error. They are dropped, and the client
+   * receives a warning.
+   */
   dropFields?: readonly string[];
 }
 
 export interface ImageDialect extends ImageTraits {
-  /** It changes pictures that come along, at `/images/edits`, in a form or by address. Absent: it makes them from words alone. */
+  /**
+   * Whether the backend edits input images at `/images/edits`, sent as form files or URLs. Default:
+   * it only generates images from text.
+   */
   edits?: boolean;
-  /** Where models differ: the last that fits adds to, or replaces, what stands above it. One `*` stands for anything. */
+  /**
+   * Differences between models. Later matching entries add to or replace earlier ones. A pattern
+   * may contain one `*`, which matches any text.
+   */
   models?: readonly (ImageTraits & { of: readonly string[] })[];
 }
 
-/** What holds for one model. */
+/** Returns the traits of one model. */
 export function traitsOf({ models, ...common }: ImageDialect, model: string): ImageTraits {
   let traits: ImageTraits = common;
   for (const { of, ...more } of models ?? [])

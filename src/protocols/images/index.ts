@@ -1,6 +1,7 @@
-// The images protocol, `POST /v1/images/generations` and `/v1/images/edits`: OpenAI's, and that of the hosts that are compatible with it.
-// Frontends use its server half, providers its client half. Pure: no I/O, no clock, nothing remembered between two
-// methods. May import: model, plugin (types), and the tools its neighbours lend.
+// The images protocol, `POST /v1/images/generations` and `/v1/images/edits`, of OpenAI and
+// compatible backends. Frontends use its server half, providers its client half. Pure: no I/O, no
+// clock, no state between two methods. May import: model, plugin (types), and the tools of
+// neighboring protocols.
 import { imageOperation } from "../../model/operations/image-operation.ts";
 import type { JSONSchema } from "json-schema-to-ts";
 import editsSchema from "../../../schemas/image-edits.request.json" with { type: "json" };
@@ -30,7 +31,8 @@ export { formatOf, sniffImage, type ImageHead } from "../sniff-image.ts";
 
 export const images = (dialect: ImageDialect = {}): Protocol<"image"> => {
   const at = (of: CallContext) => traitsOf(dialect, of.model);
-  // Where every image is an address, a client that wants bytes needs them fetched: no answer passes as it is.
+  // If the backend returns only URLs, the gateway must fetch the bytes that a client requests.
+  // Passthrough mode is then not available.
   const { responseFormat } = dialect;
   return {
     id: ID,
@@ -64,7 +66,10 @@ export const images = (dialect: ImageDialect = {}): Protocol<"image"> => {
   };
 };
 
-/** The same where pictures come along to be changed: in a form or in JSON, and with events of its own. A route calls it `edits`. */
+/**
+ * The protocol for editing input images, sent as a form or as JSON, with its own stream events. Its
+ * routes use the action `edits`.
+ */
 export const imageEdits = (): Protocol<"image"> => {
   const made = images();
   return {
@@ -78,7 +83,10 @@ export const imageEdits = (): Protocol<"image"> => {
   };
 };
 
-/** Changes of pictures as xAI takes them: at the same path, but in JSON alone and by names of its own. */
+/**
+ * xAI's protocol for editing images. It has the same path, but accepts only JSON and has different
+ * field names.
+ */
 export const xaiImageEdits = (dialect: ImageDialect = {}): Protocol<"image"> => {
   const { operationSpec, zdrAllowedFields, headers, client } = images(dialect);
   const { createPassthrough: _, ...rest } = client!;

@@ -7,18 +7,21 @@ export interface Size {
   height: number;
 }
 
-/** "1024x1536" in numbers; undefined for `auto` and for words that are another host's. */
+/**
+ * Parses a size such as "1024x1536". Returns undefined for `auto` and for other backends' names.
+ */
 export function sizeOf(size: Opt<string>): Size | undefined {
   const [, width, height] = /^([1-9]\d{0,4})x([1-9]\d{0,4})$/.exec(size ?? "") ?? [];
   return width && height ? { width: Number(width), height: Number(height) } : undefined;
 }
 
-/** In lowest terms, "16:9", or the nearest of those that are known. */
+/** Returns the aspect ratio in lowest terms, for example "16:9", or the nearest known ratio. */
 export function ratioOf({ width, height }: Size, known?: readonly string[]): string {
   const shared = gcd(width, height);
   const own = `${width / shared}:${height / shared}`;
   if (!known || known.length === 0 || known.includes(own)) return own;
-  // Twice as wide and half as wide are equally far from a square.
+  // The distance is logarithmic, so that twice as wide and half as wide are equally far from a
+  // square.
   const far = (ratio: string): number => {
     const [w, h] = ratio.split(":").map(Number);
     return Math.abs(Math.log(width / height) - Math.log(w! / h!));
@@ -28,7 +31,7 @@ export function ratioOf({ width, height }: Size, known?: readonly string[]): str
 
 const gcd = (a: number, b: number): number => (b === 0 ? a : gcd(b, a % b));
 
-/** What of an image request a model may be unable to do, as the catalog knows it. */
+/** Parameters of an image request that a model may not support, according to the catalog. */
 export interface ImageParameters {
   n?: Opt<number>;
   size?: Opt<string>;
@@ -36,7 +39,10 @@ export interface ImageParameters {
   format?: Opt<string>;
 }
 
-/** Refuses what the catalog says that a model cannot do, naming what it can. Unknown is let through. */
+/**
+ * Throws if the catalog states that the model does not support a parameter. The message names the
+ * supported values. Parameters that the catalog does not mention are accepted.
+ */
 export function requireSupported(wish: ImageParameters, info: ModelInfo): void {
   const { sizes, sides, qualities, formats }: ImageFacts = info.image ?? {};
   const most = info.limits?.images;
@@ -69,6 +75,6 @@ const isWithinSides = (
   { min, max, step = 1 }: NonNullable<ImageFacts["sides"]>,
 ) => [width, height].every((side) => side >= min && side <= max && side % step === 0);
 
-/** Another model behind the same name may be able to. */
+/** Throws `unsupported`, because another model behind the same name may support the parameter. */
 const failUnsupportedParameter = (param: string, can: string, info: ModelInfo): never =>
   fail("unsupported", `${info.model} takes ${can}.`, { param, code: `unsupported_${param}` });

@@ -1,14 +1,15 @@
-// Counts of pictures: tokens where the host reports them, else pieces and megapixels, which is what such hosts bill.
+// Converts the usage of image requests: tokens if the backend reports them, else images and
+// megapixels, which such backends bill.
 import type { UsageReport } from "../../model/event.ts";
 import type { Usage } from "../../model/usage.ts";
 import type { JsonObject, Opt } from "../../model/values.ts";
 import { asNumber, asObject, omitUndefined } from "../json-values.ts";
 import type { ImageHead } from "../sniff-image.ts";
 
-/** A tick is a ten-thousandth of a microdollar. */
+/** Ticks per nanodollar. A tick is one ten-thousandth of a microdollar. */
 const TICKS_PER_NANO = 10;
 
-/** What one answer reports; undefined when it reports no tokens. */
+/** Returns the reported tokens, or undefined if the response reports no tokens. */
 export function parseTokenUsage(report: Opt<JsonObject>): Usage | undefined {
   const read = asNumber(report?.["input_tokens"]);
   const written = asNumber(report?.["output_tokens"]);
@@ -17,7 +18,8 @@ export function parseTokenUsage(report: Opt<JsonObject>): Usage | undefined {
   const out = asObject(report!["output_tokens_details"]);
   const picturesIn = asNumber(into?.["image_tokens"]);
   const cached = asNumber(into?.["cached_tokens"]);
-  // Where it does not say what it wrote, a model that draws wrote a picture.
+  // If the type of the output tokens is not reported, they count as image tokens, because the model
+  // generates images.
   const picturesOut =
     asNumber(out?.["image_tokens"]) ?? subtract(written, asNumber(out?.["text_tokens"]));
   return omitUndefined({
@@ -29,7 +31,7 @@ export function parseTokenUsage(report: Opt<JsonObject>): Usage | undefined {
   });
 }
 
-/** Whatever else: the pictures themselves. */
+/** Returns the usage in images, and in megapixels if all sizes are known. */
 export function imageUnits(pictures: readonly Opt<ImageHead>[]): Usage {
   const pixels = pictures.map((p) => (p?.size ? p.size.width * p.size.height : undefined));
   const known = pixels.every((p) => p !== undefined);
@@ -52,7 +54,7 @@ export function usageSeen(
   };
 }
 
-/** The same counts as a client of this protocol reads them; nothing where no tokens were counted. */
+/** Encodes usage for a client. Returns undefined if no tokens were counted. */
 export function usageTo(u: Usage): JsonObject | undefined {
   if (u.input === undefined && u.output === undefined && u.image_out === undefined)
     return undefined;

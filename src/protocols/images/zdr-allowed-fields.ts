@@ -1,4 +1,5 @@
-// What of a request may leave under Service-ZDR: read in OpenAI's documentation and in that of the hosts that are compatible.
+// Lists the request fields that may be sent under zero data retention, from the documentation of
+// OpenAI and of compatible backends.
 import type { FieldAllowlist } from "../../plugin/index.ts";
 import { valueFields } from "../references/index.ts";
 

@@ -1,4 +1,4 @@
-// A picture as a host answers it: bytes in base64, or an address.
+// Parses an image in a response: base64 bytes or a URL.
 import type { Media } from "../../../model/request.ts";
 import type { JsonObject } from "../../../model/values.ts";
 import { omitUndefined, asText } from "../../json-values.ts";

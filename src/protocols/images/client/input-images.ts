@@ -1,4 +1,4 @@
-// Pictures to be changed, as hosts take them.
+// Encodes input images for backends.
 import { fail } from "../../../model/error.ts";
 import type { ImageRequest, Media } from "../../../model/request.ts";
 import type { Body, FilePart, JsonObject } from "../../../model/values.ts";
@@ -9,7 +9,10 @@ import { ID } from "../constants.ts";
 
 type InputImages = Pick<ImageRequest, "inputImages" | "mask">;
 
-/** As OpenAI has it: files of a form where bytes are at hand, addresses in JSON where they are not. */
+/**
+ * Encodes input images in OpenAI's form: form files if the bytes are available, URLs in JSON
+ * otherwise.
+ */
 export function toFormFields({ inputImages, mask }: InputImages): Body {
   const all = mask ? [...inputImages, mask] : inputImages;
   if (all.some((media) => !hasBytes(media)))
@@ -22,7 +25,10 @@ export function toFormFields({ inputImages, mask }: InputImages): Body {
   };
 }
 
-/** As xAI has it: one alone stands by itself, and what changes is said in words. */
+/**
+ * Encodes input images in xAI's form. A single image has its own field, and masks are not
+ * supported: the prompt describes the change.
+ */
 export function toXaiFields(
   { inputImages, mask }: InputImages,
   of: Pick<CallContext, "model">,

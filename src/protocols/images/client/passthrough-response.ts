@@ -1,4 +1,4 @@
-// Passthrough mode of an answer that is one JSON text.
+// Forwards a non-streaming response in passthrough mode.
 import { fail, type Fault } from "../../../model/error.ts";
 import type { JsonObject } from "../../../model/values.ts";
 import type {
@@ -29,7 +29,8 @@ export function createResponsePassthrough(
       const counts = from < 0 ? undefined : findValue(body, [USAGE], from);
       const usage = counts && parseObject(body.toString("utf8", counts.from, counts.to));
       const data = from < 0 ? undefined : findValue(body, [DATA], from);
-      // Pictures are megabytes: they are parsed only where nothing else says how many they are.
+      // Image data is megabytes in size. It is parsed only if the usage report does not contain
+      // tokens.
       if (parseTokenUsage(usage) && data && body[data.from] === 91)
         sink.reportUsage(usageSeen(usage, []));
       else sink.reportUsage(usageReport(body, usage));
@@ -51,7 +52,7 @@ export function createResponsePassthrough(
   };
 }
 
-/** It begins, ends, and nothing follows. */
+/** Whether the body contains one complete JSON value and nothing after it. */
 function isOneValue(body: Buffer, from: number): boolean {
   if (from < 0) return false;
   const end = endOfValue(body, from);
@@ -71,7 +72,10 @@ function usageReport(body: Buffer, usage: JsonObject | undefined): ReturnType<ty
   return usageSeen(usage, pictures);
 }
 
-/** As the other mode takes it: bytes, or an address of which nothing is known. */
+/**
+ * Returns the header of an image. For a URL, the header is unknown. Returns undefined if the item
+ * contains no image, as in translated mode.
+ */
 export function imageHeadOf(item: JsonObject | undefined): [ImageHead | undefined] | undefined {
   const base64 = asText(item?.["b64_json"]);
   if (base64) return [sniffImage({ base64 })];

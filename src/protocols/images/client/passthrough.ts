@@ -1,4 +1,5 @@
-// Passthrough mode: bytes pass as they came, pictures are not even decoded. The tap looks for the counts.
+// Forwards responses in passthrough mode. Bytes are unchanged and images are not decoded. Only
+// usage is read.
 import { parseEventObject } from "../../parse-event-object.ts";
 import { fail } from "../../../model/error.ts";
 import type { JsonObject } from "../../../model/values.ts";
@@ -25,7 +26,7 @@ import { parseTokenUsage, usageSeen } from "../usage.ts";
 export const createPassthrough = (sink: PassthroughSink, to: ResponseContext): PassthroughStream =>
   to.stream ? streamed(sink, to) : createResponsePassthrough(sink, to);
 
-/** Of a picture that is made, and of one that is changed. */
+/** Event types of partial images, for generated and edited images. */
 const PARTIAL: ReadonlySet<unknown> = new Set([
   "image_generation.partial_image",
   "image_edit.partial_image",
@@ -47,10 +48,10 @@ function streamed(sink: PassthroughSink, to: ResponseContext): PassthroughStream
   const events = createEventSplitter((b, from, till) => {
     const bytes = b.subarray(from, till);
     const event = parseEventText(bytes);
-    // No event belongs to an answer that has ended.
+    // Events after the end of the response are ignored.
     if (over && event && event.data !== "[DONE]") return;
     if (event && event.data !== "[DONE]") {
-      // A partial image says nothing that is counted.
+      // A partial image contains no usage.
       if (PARTIAL.has(event.event)) sink.reportContent();
       else completed(parseEventObject(event.data));
     }

@@ -1,4 +1,5 @@
-// The dialect, in both modes: what the catalog knows of the model is checked, and what a host says differently is said so.
+// Adapts an outgoing request to the backend's dialect, in both modes, and checks it against the
+// catalog's model metadata.
 import { ownEntry } from "../../own-entry.ts";
 import { fail } from "../../../model/error.ts";
 import type { Outgoing } from "../../../plugin/outgoing.ts";
@@ -9,9 +10,10 @@ import type { ImageTraits } from "../dialect.ts";
 import { requireSupported, ratioOf, sizeOf } from "../size.ts";
 
 export function prepare(out: Outgoing, of: CallContext, traits: ImageTraits): void {
-  // A picture that an account keeps is reached with its key, and all clients here share ours.
+  // An image stored in a provider account can be read with its key, and all clients share the
+  // gateway's key.
   rejectBlockedReferences(out, of.stateMode);
-  // In the host's own words, which is how the catalog knows them.
+  // The quality is converted to the backend's name first, because the catalog contains these names.
   const quality = asText(out.get("quality"));
   const other = quality === undefined ? undefined : ownEntry(traits.qualityNames ?? {}, quality);
   if (other !== undefined) out.set("quality", other);
@@ -34,12 +36,15 @@ export function prepare(out: Outgoing, of: CallContext, traits: ImageTraits): vo
     const value = out.get(field);
     if (value === undefined) continue;
     out.remove(field);
-    // A client that asked for nothing in particular loses nothing.
+    // A null or `auto` has no effect, so dropping it is not reported.
     if (value !== null && value !== "auto") of.reportLoss(field, "dropped");
   }
 }
 
-/** Absent means bytes to our clients, and an address to half of the hosts: so it is always said where it can be. */
+/**
+ * Sets the response format wherever the backend accepts it. If it is unset, clients expect bytes,
+ * but half of the backends return URLs.
+ */
 function adaptResponseFormat(out: Outgoing, { responseFormat = "b64_json" }: ImageTraits): void {
   const url = out.get("response_format") === "url";
   if (responseFormat === "bytes" || responseFormat === "url") out.remove("response_format");

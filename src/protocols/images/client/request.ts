@@ -1,4 +1,4 @@
-// A request in this wire's words.
+// Encodes a request as a body of this protocol.
 import { fail } from "../../../model/error.ts";
 import type { ImageRequest } from "../../../model/request.ts";
 import type { Body } from "../../../model/values.ts";
@@ -7,7 +7,9 @@ import { asObject, omitUndefined } from "../../json-values.ts";
 import { EDITS, ID } from "../constants.ts";
 import { toFormFields } from "./input-images.ts";
 
-/** As OpenAI has it; what a host says differently is the dialect's, in `prepare`, for both modes alike. */
+/**
+ * Encodes a request in OpenAI's form. `prepare` adapts it to the backend's dialect, in both modes.
+ */
 export function encodeRequest(
   r: ImageRequest,
   of: Pick<CallContext, "model" | "stream" | "reportLoss" | "action">,

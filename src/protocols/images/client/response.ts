@@ -1,4 +1,4 @@
-// A host's answer that is one JSON text, as events: one image block each.
+// Decodes a non-streaming response into events: one block per image.
 import { fail } from "../../../model/error.ts";
 import type { ModelEvent } from "../../../model/event.ts";
 import type { JsonObject } from "../../../model/values.ts";
@@ -39,7 +39,7 @@ export function decodeResponse(body: Buffer, emit: Emit, of: CallContext): void 
   emit({ type: "finish", reason: "stop" });
 }
 
-/** No picture at all: the reason of the first, or that there is none. */
+/** Throws if no image was returned, with the reason of the first error if there is one. */
 function failNoImage(items: readonly JsonObject[]): never {
   const error = items.map((item) => asObject(item["error"])).find((e) => e !== undefined);
   if (error) throwParsedError({ error });

@@ -1,4 +1,4 @@
-// A host's stream as events: one image block each.
+// Decodes a stream into events: one block per image.
 import { BOUNDS } from "../../../lib/bounds.ts";
 import { parseEventObject } from "../../parse-event-object.ts";
 import { fail } from "../../../model/error.ts";
@@ -17,8 +17,8 @@ type Emit = (event: ModelEvent) => void;
 export const MAX_EVENT_BYTES = BOUNDS.imageEvent.max;
 
 /**
- * Partial images, then `completed` once for each image. How many are to come is not said on this wire, so the answer
- * is over when the stream is.
+ * Creates a decoder for partial images and one `completed` event per image. The protocol does not
+ * state how many images follow, so the response ends when the stream ends.
  */
 export function createDecoder(emit: Emit): Decoder {
   const seen: (ImageHead | undefined)[] = [];
@@ -71,7 +71,7 @@ export function createDecoder(emit: Emit): Decoder {
   };
 }
 
-/** Each image of a stream reports its own. */
+/** Adds usage reports. Each image of a stream reports its own usage. */
 export function addUsage(a: Usage | undefined, b: Usage | undefined): Usage | undefined {
   if (!a || !b) return a ?? b;
   const both: { -readonly [U in keyof Usage]: Usage[U] } = mergeUsage(a, b);

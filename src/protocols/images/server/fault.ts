@@ -1,4 +1,5 @@
-// OpenAI's one error shape, with the words that its image endpoint has for refused prompts.
+// Encodes errors in OpenAI's form, with the type and code that its images endpoint uses for
+// rejected prompts.
 import type { Fault } from "../../../model/error.ts";
 import type { JsonObject } from "../../../model/values.ts";
 import type { ErrorResponse } from "../../../plugin/protocol.ts";
@@ -15,7 +16,7 @@ export function encodeFault(f: Fault, x: { id: string }): ErrorResponse {
   return { ...errorResponse, body: { error: { ...error, type: "image_generation_user_error" } } };
 }
 
-/** The error event of a stream: SDKs of this protocol throw on it. */
+/** Returns the error event of a stream. SDKs of this protocol throw on it. */
 export const streamErrorEvent = (f: Fault, x: { id: string }): string => {
   const error = encodeFault(f, x).body["error"] as JsonObject;
   return `event: error\ndata: ${JSON.stringify({ type: "error", error })}\n\n`;

@@ -1,10 +1,13 @@
-// A picture as a client is told of it: what the stream and the whole answer share.
+// Encodes an image for a client. Streaming and non-streaming responses share this form.
 import type { Media } from "../../../model/request.ts";
 import type { JsonObject, Opt } from "../../../model/values.ts";
 import { toBase64, toDataUrl } from "../../media-url.ts";
 import { formatOf, mimeOf, sniffImage } from "../../sniff-image.ts";
 
-/** Where the wanted form is not at hand, the other one is better than none. */
+/**
+ * Returns the image in the requested form. An image that is available only as a URL is returned as
+ * a URL.
+ */
 export function imageItem(media: Media, url: boolean): JsonObject {
   if ("url" in media) return { url: media.url };
   if (url) return { url: toDataUrl(media, mimeOf(media)) };

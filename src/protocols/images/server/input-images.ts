@@ -1,4 +1,4 @@
-// Pictures that a client brings, in a form or in JSON.
+// Decodes input images that a client sends in a form or in JSON.
 import { fail } from "../../../model/error.ts";
 import type { Media } from "../../../model/request.ts";
 import { isFilePart, type Body } from "../../../model/values.ts";
@@ -7,7 +7,7 @@ import { parseMediaUrl } from "../../media-url.ts";
 import { sniffImage } from "../../sniff-image.ts";
 import { ID } from "../constants.ts";
 
-/** The pictures to be changed: a file or several, addresses, and bytes in addresses. */
+/** Returns the images to edit: form files, URLs, and data URLs. */
 export function parseInputImages({ image, images }: Body): readonly Media[] {
   return [...each(image, "image"), ...each(images, "images")];
 }

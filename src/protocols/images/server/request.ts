@@ -1,4 +1,4 @@
-// A client's words in the common vocabulary.
+// Decodes a request body into the common form.
 import type { ImageRequest } from "../../../model/request.ts";
 import { isFilePart, type Body, type JsonObject } from "../../../model/values.ts";
 import { isTruthyFlag, parseNumber, omitUndefined, asText } from "../../json-values.ts";
@@ -6,9 +6,15 @@ import { unknownTopLevelFields } from "../../unknown-fields.ts";
 import { COMMON_FIELDS, ID, PROTOCOL_FIELDS, IMAGE_FIELDS } from "../constants.ts";
 import { parseMask, parseInputImages } from "./input-images.ts";
 
-/** `edits`: pictures are brought to be changed. Elsewhere those fields are a host's own. */
+/**
+ * Decodes a request.
+ *
+ * @param edits Whether the route edits images. On other routes, the image fields belong to a
+ *   backend's own extension.
+ */
 export function decodeRequest(body: Body, edits: boolean): ImageRequest {
-  // A file that is newer than us is for this wire alone: no other is a form.
+  // A file in an unknown field can be sent only in this protocol, because no other protocol uses
+  // forms.
   const isOwn = (field: string) =>
     PROTOCOL_FIELDS.includes(field) || [body[field]].flat().some(isFilePart);
   const known = (field: string) =>
@@ -36,7 +42,7 @@ export function decodeRequest(body: Body, edits: boolean): ImageRequest {
   });
 }
 
-/** A null is a field that was left out, to every SDK of this protocol. */
+/** Returns the selected fields. All SDKs of this protocol treat null as an omitted field. */
 function picked(body: Body, wanted: (field: string) => boolean): JsonObject {
   return unknownTopLevelFields(body, (field) => body[field] === null || !wanted(field));
 }

@@ -1,4 +1,4 @@
-// An answer that is one JSON text.
+// Encodes a non-streaming response.
 import type { ModelResponse } from "../../../model/event.ts";
 import type { JsonObject, Opt } from "../../../model/values.ts";
 import type { ResponseContext } from "../../../plugin/protocol.ts";
@@ -14,7 +14,7 @@ export function encodeResponse(answer: ModelResponse, to: ResponseContext): Json
   const facts = pictures.map(({ media }) => imageFormat(media));
   return omitUndefined({
     created: to.created,
-    // Told of all at once, so only where it is true of all.
+    // These members describe all images, so they are set only if all images agree.
     output_format: agreed(facts.map((f) => f.output_format)),
     size: agreed(facts.map((f) => f.size)),
     data: pictures.map(({ media, note }) => ({ ...imageItem(media, url), ...revisedPrompt(note) })),

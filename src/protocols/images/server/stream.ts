@@ -1,4 +1,4 @@
-// An answer as a stream of events.
+// Encodes a response as a stream of events.
 import type { ModelEvent } from "../../../model/event.ts";
 import type { Media } from "../../../model/request.ts";
 import type { Usage } from "../../../model/usage.ts";
@@ -10,8 +10,8 @@ import { streamErrorEvent } from "./fault.ts";
 import { imageFormat, imageItem, revisedPrompt } from "./image-item.ts";
 
 /**
- * Partial images as they come, `completed` once for each image. The last one waits for the counts, which it carries:
- * it is the end of the answer.
+ * Creates an encoder that writes partial images immediately and one `completed` event per image.
+ * The last `completed` event waits for the usage that it contains, because it ends the response.
  */
 export function createEncoder(
   write: (text: string) => void,
