@@ -1,4 +1,5 @@
-// One look at a body, as a client wrote it or as it leaves: what it may cost, and what upstream would run or keep.
+// Analyzes a request body, as a client wrote it or as it is sent: what it can cost, and what the
+// provider would run or store.
 import type { Body, JsonObject } from "../../model/values.ts";
 import type { RequestFacts } from "../../plugin/request-facts.ts";
 import { referencedFeatures, hostedToolFeatures, findReferences } from "../references/index.ts";
@@ -8,7 +9,7 @@ import { isSealedBytes } from "../proof-envelope.ts";
 import { asList, asNumber, asObject, asObjects, asText } from "../json-values.ts";
 import { normalizeBody } from "./normalize-field-names.ts";
 
-/** Members of a part whose bytes are what is read. */
+/** Members of a part that do not count as media. */
 const WORDS: ReadonlySet<string> = new Set([
   "text",
   "thought",
@@ -54,7 +55,8 @@ export function analyze(body: Body): RequestFacts {
     references: named,
     ...money,
     ...(media.count > 0 && { media }),
-    // What another provider signed is opened on the way to it, and is no signature to Google.
+    // An envelope with another provider's signature is opened for that provider and is not a valid
+    // signature for Google.
     ...(sealed && { requiresTranslation: true }),
   };
 }
@@ -67,14 +69,14 @@ function asked(config: JsonObject, features: Set<Feature>): void {
   if (config["responseLogprobs"] === true) features.add("logprobs");
 }
 
-/** By the type of its bytes. */
+/** Model features by the MIME type of the media. */
 const SEEN: readonly (readonly [type: RegExp, feature: Feature])[] = [
   [/^image\//, "vision"],
   [/^audio\//, "audio"],
   [/^application\/pdf$/, "documents"],
 ];
 
-/** What a part asks of a model, and the bytes in it that are not words. */
+/** Adds the features that a part requires and the size of its media. */
 export function needs(
   part: JsonObject,
   media: { count: number; bytes: number },

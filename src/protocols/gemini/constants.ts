@@ -1,4 +1,4 @@
-// The words of this wire and their canonical counterparts.
+// Names of this protocol and their canonical counterparts.
 import { setOwnProperty } from "../../lib/set-own-property.ts";
 import { createHash } from "node:crypto";
 import type { Finish, FinishReason } from "../../model/event.ts";
@@ -9,10 +9,16 @@ import { createSourceMemory } from "../source-memory.ts";
 import { isMultiplierField } from "../requested-amounts.ts";
 import { toSnakeCase } from "../tool-names.ts";
 
-/** This protocol, as an origin too: of signatures, and of parts that only it understands. */
+/**
+ * ID of this protocol. It also identifies the origin of signatures and of parts that only this
+ * protocol understands.
+ */
 export const ID = "gemini";
 
-/** What a value was read from: an untouched one goes back to this wire word for word. */
+/**
+ * Remembers the source of decoded values, so that an unchanged value is sent verbatim in this
+ * protocol.
+ */
 export const { remember: rememberSource, sourceOf } = createSourceMemory();
 
 export const failMalformed = (param: string, must: string): never =>
@@ -22,15 +28,18 @@ export const digest = (of: string, length: number): string =>
   createHash("sha256").update(of).digest("hex").slice(0, length);
 
 /**
- * On this wire the model, the stream and its form stand in the address. A frontend puts them beside the body's own fields, where
- * both halves read them; none of them leaves.
+ * Fields for the model, the stream, and its form, which are part of the URL in this protocol. A
+ * frontend adds them to the body, where both halves read them. They are removed before the request
+ * is sent.
  */
 export const ADDRESS_FIELDS = ["model", "stream", "alt"] as const;
 
-/** Without `alt=sse` a stream is one JSON list that grows. */
+/** Whether a stream is one growing JSON list. This is the case without `alt=sse`. */
 export const isJsonListStream = (body: Body): boolean => body["alt"] === "json";
 
-/** All that stands at the top of a request, in either spelling that the API reads. */
+/**
+ * Known top-level fields of a request, by their camel case name. The API also accepts snake case.
+ */
 const KNOWN_TOP_LEVEL_FIELDS: ReadonlySet<string> = new Set([
   "cachedContent",
   "contents",
@@ -47,13 +56,17 @@ const KNOWN_TOP_LEVEL_FIELDS: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * The first names of members by their second ones: `max_output_tokens` → `maxOutputTokens`. A client's name is looked up, never
- * rewritten: it may be any text, and there may be thousands.
+ * Returns the camel case names by their snake case names: `max_output_tokens` → `maxOutputTokens`.
+ * Client names are looked up and never converted, because they can be any text and there can be
+ * thousands.
  */
 export const snakeCaseNames = (names: Iterable<string>): ReadonlyMap<string, string> =>
   new Map([...names].map((name) => [toSnakeCase(name), name]));
 
-/** Google's own, of which the common vocabulary has no word: they are the client's to set, or for `prepare` to refuse. */
+/**
+ * Google's own fields, which the common form cannot represent. The client sets them, or `prepare`
+ * rejects them.
+ */
 export const PASSED_THROUGH_FIELDS: ReadonlySet<string> = new Set([
   "cachedContent",
   "continuationToken",
@@ -64,13 +77,16 @@ export const PASSED_THROUGH_FIELDS: ReadonlySet<string> = new Set([
 const CAMEL_CASE_NAME: ReadonlyMap<string, string> = snakeCaseNames(KNOWN_TOP_LEVEL_FIELDS);
 const toCamelCase = (field: string): string => CAMEL_CASE_NAME.get(field) ?? field;
 
-/** What `request` says in its own words, or leaves out. */
+/** Whether the request encoder handles a field, by encoding its meaning or by omitting it. */
 export const knowsField = (field: string): boolean =>
   (KNOWN_TOP_LEVEL_FIELDS.has(toCamelCase(field)) &&
     !PASSED_THROUGH_FIELDS.has(toCamelCase(field))) ||
   isMultiplierField(field);
 
-/** Members of a configuration that are said in the request's own words, or that ask for more than it does. */
+/**
+ * Members of `generationConfig` that the request encoder sets, or that request more than the common
+ * form can represent.
+ */
 const GENERATION_CONFIG_FIELDS: ReadonlySet<string> = new Set([
   "audioTimestamp",
   "imageConfig",
@@ -96,7 +112,10 @@ const GENERATION_CONFIG_FIELDS: ReadonlySet<string> = new Set([
 const GENERATION_CONFIG_CAMEL_CASE: ReadonlyMap<string, string> =
   snakeCaseNames(GENERATION_CONFIG_FIELDS);
 
-/** What another protocol's client may add to a configuration: what no codec knows. */
+/**
+ * Returns the members of `generationConfig` that no codec knows. A client of another protocol may
+ * add only these. Others are reported as lost.
+ */
 export function parseExtraConfig(raw: unknown, lose: (field: string) => void): JsonObject {
   const kept: Record<string, Json> = {};
   const of = asObject(raw);
@@ -111,13 +130,14 @@ export function parseExtraConfig(raw: unknown, lose: (field: string) => void): J
 }
 
 /**
- * Whether a field that no codec knows may be meant for this API. It refuses a request for one unknown name, so other
- * vendors' knobs must stay behind; what is newer than us is told from them by its spelling, which no other vendor uses.
+ * Whether an unknown field may be meant for this API. Google rejects a request with one unknown
+ * name, so other vendors' fields must not be sent. New fields of this API are recognized by their
+ * camel case spelling, which no other vendor uses.
  */
 export const isGeminiFieldName = (field: string): boolean =>
   KNOWN_TOP_LEVEL_FIELDS.has(toCamelCase(field)) || /^[a-z]+(?:[A-Z][a-z0-9]*)+$/.test(field);
 
-/** The answer was made and withheld, or broken off, by a filter. */
+/** Finish reasons for a response that a filter withheld or aborted. */
 const FILTERED_REASONS: ReadonlySet<string> = new Set([
   "SAFETY",
   "RECITATION",
@@ -130,7 +150,7 @@ const FILTERED_REASONS: ReadonlySet<string> = new Set([
   "IMAGE_RECITATION",
 ]);
 
-/** The model did not manage to call a tool: asked again, it may. */
+/** Finish reasons for a failed tool call. A retry may succeed. */
 const RETRYABLE_REASONS: ReadonlySet<string> = new Set([
   "MALFORMED_FUNCTION_CALL",
   "MALFORMED_RESPONSE",
@@ -151,11 +171,14 @@ const WIRE_REASONS: Readonly<Record<FinishReason, string>> = {
   other: "OTHER",
 };
 
-/** The end's name here: the one that it came with, if that is one of this wire. */
+/** Returns the finish reason. A reason of this protocol that came with the response is kept. */
 export const formatFinishReason = ({ reason, detail }: Pick<Finish, "reason" | "detail">): string =>
   detail !== undefined && /^[A-Z][A-Z_]{2,63}$/.test(detail) ? detail : WIRE_REASONS[reason];
 
-/** What a named end means. "broken": it is no answer at all. A name that is newer than us stays in `detail`. */
+/**
+ * Parses a finish reason. "broken" means that there is no usable response. An unknown reason, which
+ * may be newer than the gateway, is kept in `detail`.
+ */
 export function parseFinishReason(
   reason: string,
   calls: boolean,

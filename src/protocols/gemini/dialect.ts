@@ -1,36 +1,55 @@
-// What differs between models that are reached over this wire, and between the platforms that serve them. Data; where
-// models differ, `models` says how. What is newer than the list is taken to be like the newest.
+// Describes how models of this protocol and the platforms that serve them differ. It is plain data.
+// `models` describes differences between models. A model that is newer than the list is treated
+// like the newest one.
 import { matchesGlob } from "../../lib/glob.ts";
 
 export interface GeminiTraits {
-  /** How it is told to think: level: `thinkingLevel` · budget: `thinkingBudget` · none: not at all. */
+  /**
+   * How reasoning is controlled. `level`: with `thinkingLevel`. `budget`: with `thinkingBudget`.
+   * `none`: not at all.
+   */
   thinking?: "level" | "budget" | "none";
-  /** Levels it knows, from low to high. Where `minimal` is among them, that is as good as none. */
+  /**
+   * Supported levels, from lowest to highest. `minimal`, if supported, is nearly the same as no
+   * reasoning.
+   */
   levels?: readonly string[];
-  /** Tokens to think with, at least and at most. */
+  /** Minimum and maximum thinking budget in tokens. */
   budget?: readonly [least: number, most: number];
-  /** false: with a budget of zero it is an error; it always thinks. */
+  /**
+   * Whether reasoning can be disabled. false: the model always reasons, and a budget of 0 is
+   * rejected with an error.
+   */
   canDisableThinking?: boolean;
-  /** Calls that come back without a thought signature are answered with an error. */
+  /** Whether calls that come back without a thought signature are rejected with an error. */
   signatures?: boolean;
-  /** Takes `parametersJsonSchema` and `responseJsonSchema`: JSON Schema as people write it. */
+  /**
+   * Whether `parametersJsonSchema` and `responseJsonSchema` are supported, which accept standard
+   * JSON Schema.
+   */
   jsonSchema?: boolean;
-  /** Tools and a JSON answer, or functions and hosted tools, go together in one request. */
+  /** Whether one request can combine tools with JSON output, or functions with hosted tools. */
   combinesTools?: boolean;
-  /** Fetches files from any https address. */
+  /** Whether files are fetched from any https URL. */
   fetchesUrls?: boolean;
-  /** Functions may answer with pictures. */
+  /** Whether function results can contain images. */
   toolMedia?: boolean;
-  /** false: no system instruction; it goes to the head of the first user turn. */
+  /**
+   * Whether system instructions are supported. false: they are put at the start of the first user
+   * turn.
+   */
   systemInstruction?: boolean;
-  /** The longest name a function may have. */
+  /** Maximum length of a function name. */
   nameLength?: number;
-  /** Calls and their results carry ids. */
+  /** Whether calls and their results have IDs. */
   callIds?: boolean;
 }
 
 export interface GeminiDialect extends GeminiTraits {
-  /** Where models differ: the last that fits adds to what stands above it. One `*` stands for anything. */
+  /**
+   * Differences between models. Later matching entries replace earlier ones. A pattern may contain
+   * one `*`, which matches any text.
+   */
   models?: readonly (GeminiTraits & { of: readonly string[] })[];
 }
 
@@ -58,7 +77,7 @@ const OLDER_TRAITS = {
   nameLength: 64,
 } satisfies GeminiTraits;
 
-/** Before 2.5: no JSON Schema, no thinking that could be told anything. */
+/** Traits of models before 2.5, without JSON Schema and without control over reasoning. */
 const OLDEST_TRAITS = {
   ...OLDER_TRAITS,
   thinking: "none",
@@ -82,7 +101,7 @@ const FAMILIES: NonNullable<GeminiDialect["models"]> = [
 ];
 
 export function traitsOf({ models = [], ...mine }: GeminiDialect, model: string): FullGeminiTraits {
-  // "models/x" and "publishers/google/models/x" are x.
+  // "models/x" and "publishers/google/models/x" both name the model x.
   const name = model.slice(model.lastIndexOf("/") + 1);
   let found: FullGeminiTraits = { ...NEWEST_TRAITS };
   for (const { of, ...traits } of FAMILIES)
@@ -93,6 +112,9 @@ export function traitsOf({ models = [], ...mine }: GeminiDialect, model: string)
   return found;
 }
 
-/** Signatures are bound to the family of models that made them: "gemini-3". Undefined: unknown. */
+/**
+ * Returns the family of a model, for example "gemini-3". Signatures are valid only within one
+ * family. Undefined: unknown.
+ */
 export const familyOf = (model: string | undefined): string | undefined =>
   /gemini-\d+/.exec(model ?? "")?.[0];

@@ -1,20 +1,24 @@
-// What both halves read in a request for vectors: a list of requests with one content each, or one such request alone.
+// Reads embedding requests for both halves. A body contains a list of requests with one content
+// each, or a single request.
 import type { Embedding } from "../../model/request.ts";
 import type { Body, JsonObject } from "../../model/values.ts";
 import { validateEmbeddings } from "../embeddings/index.ts";
 import { asNumber, asObjects } from "../json-values.ts";
 import { normalizeEmbeddingBody } from "./normalize-field-names.ts";
 
-/** What a client said of each text that only this wire knows stands in `ext` under this name. */
+/** Key in `ext` for fields of each text that only this protocol has. */
 export const EMBEDDING_EXT = "gemini-embedding";
 
-/** One for each vector. */
+/** Returns the requests, one for each vector. */
 export function embeddingRequestsIn(body: Body): readonly JsonObject[] {
   const fields = normalizeEmbeddingBody(body) as JsonObject;
   return fields["requests"] === undefined ? [fields] : asObjects(fields["requests"]);
 }
 
-/** The vectors of an answer, all of them and each as wide as it was asked for. Throws what makes it no answer. */
+/**
+ * Returns the vectors of a response. Throws if vectors are missing or do not have the requested
+ * dimensions.
+ */
 export function validateEmbeddingsFor(
   body: Body,
   vectors: readonly (Embedding | undefined)[],

@@ -1,4 +1,4 @@
-// What vectors are for, in Google's words: its own API and Vertex have the same.
+// Maps the purposes of vectors to Google's names, which its own API and Vertex share.
 import type { EmbeddingRequest } from "../../model/request.ts";
 import type { LossReporter } from "../../plugin/protocol.ts";
 import { taskNameFor, type TaskNames } from "../embeddings/index.ts";
@@ -14,7 +14,7 @@ const TASK_NAMES: TaskNames = {
   code_query: "CODE_RETRIEVAL_QUERY",
 };
 
-/** How Google says it; the client is told of what it cannot say. */
+/** Returns Google's name for a task. An approximated or dropped task is reported. */
 export const embeddingTaskName = (
   { task }: EmbeddingRequest,
   of: LossReporter,

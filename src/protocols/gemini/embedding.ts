@@ -1,4 +1,5 @@
-// The two ways in which this API is asked for vectors, `batchEmbedContents` and `embedContent`: two wires, since the answers differ.
+// The embedding methods of this API, `batchEmbedContents` and `embedContent`. They are two
+// protocols, because their responses differ.
 import type { JSONSchema } from "json-schema-to-ts";
 import one from "../../../schemas/gemini-single-embedding.request.json" with { type: "json" };
 import many from "../../../schemas/gemini-embedding.request.json" with { type: "json" };
@@ -24,7 +25,7 @@ const SCHEMAS = {
 const allowlistFor = (fields: FieldAllowlist[number][1]): FieldAllowlist =>
   allowBothSpellings([["what is to be embedded, what for, and the form of the vectors", fields]]);
 
-/** Vectors of one text or of many. */
+/** The protocol of `batchEmbedContents`, for one text or several. */
 export const geminiEmbedding = (): Protocol<"embedding"> => ({
   id: "gemini-embedding",
   operationSpec: embeddingOperation,
@@ -40,7 +41,7 @@ export const geminiEmbedding = (): Protocol<"embedding"> => ({
   },
 });
 
-/** The vector of one content. */
+/** The protocol of `embedContent`, for a single content. */
 export const geminiSingleEmbedding = (): Protocol<"embedding"> => ({
   id: "gemini-single-embedding",
   operationSpec: embeddingOperation,

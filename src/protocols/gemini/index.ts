@@ -1,6 +1,7 @@
-// The gemini protocol, `generateContent` and its stream: what Google's SDKs and Gemini CLI speak, and Google's API. The model, the
-// verb and the form of a stream stand in the address: a frontend puts them beside the body. Pure: no I/O, no clock, nothing remembered between two methods. May import:
-// model, plugin (types), and the tools its neighbours lend.
+// The gemini protocol, `generateContent` and its stream, of Google's API, Google's SDKs, and Gemini
+// CLI. The model, the method, and the form of a stream are part of the URL. A frontend adds them to
+// the body. Pure: no I/O, no clock, no state between two methods. May import: model, plugin
+// (types), and the tools of neighboring protocols.
 import { chatOperation } from "../../model/operations/chat-operation.ts";
 import { imageOperation } from "../../model/operations/image-operation.ts";
 import type { HeadersIn } from "../../model/values.ts";
@@ -67,15 +68,19 @@ export const gemini = (dialect: GeminiDialect = {}): Protocol<"chat"> => ({
   },
 });
 
-/** The same, where a stream is one JSON list that grows: without `alt=sse`. Between two of its elements there may be space. */
+/**
+ * The same protocol for streams without `alt=sse`, which are one growing JSON list. Whitespace is
+ * allowed between two elements.
+ */
 export const geminiJsonList = (): Protocol<"chat"> => ({
   ...gemini(),
   server: server({ ping: "\n" }),
 });
 
 /**
- * A ping is a space at the beginning of the next event. Google's SDKs count every event as a chunk, and the older ones fail on a
- * comment: Python's reads it as JSON, JavaScript's finds no event after it.
+ * Form of a ping: a space at the start of the next event. Google's SDKs count every event as a
+ * chunk, and older SDKs fail on a comment. The Python SDK parses it as JSON. The JavaScript SDK
+ * finds no event after it.
  */
 type GeminiPing = Pick<ServerHalf<"chat">, "ping" | "pingPrefix">;
 
@@ -93,17 +98,18 @@ const server = (pings: GeminiPing): ServerHalf<"chat"> => ({
   encodeCount: (tokens) => ({ totalTokens: tokens }),
   encodeHeaders: head,
   ...pings,
-  // Two clients read past an error in a stream, and take its end for the end of the answer.
+  // Two clients ignore an error in a stream and treat the end of the stream as the end of the
+  // response.
   closeOnError: true,
 });
 
-/** The same wire, asked for pictures. */
+/** The same protocol for image generation. */
 export const geminiImage = (): Protocol<"image"> => ({
   id: `${ID}-image`,
   operationSpec: imageOperation,
   zdrAllowedFields: ZDR_ALLOWED_FIELDS,
   client: {
-    // Pictures that come along are parts of what is asked.
+    // Input images are parts of the request, so both actions use the same path.
     paths: { generate, edits: generate },
     encodeRequest: draw,
     knowsField,
@@ -120,7 +126,10 @@ export const geminiImage = (): Protocol<"image"> => ({
   },
 });
 
-/** Without `alt=sse` a stream is one JSON list that grows. */
+/**
+ * Returns the path of a request. Streams use `alt=sse`, because without it a stream is one growing
+ * JSON list.
+ */
 const generate: Path = (of: CallContext) =>
   `/${modelPath(of.model)}:${of.stream ? "streamGenerateContent?alt=sse" : "generateContent"}`;
 

@@ -1,4 +1,5 @@
-// What a client's body is known to say below the top. A member that only this wire has stands in no line: it rides along by its path.
+// Known fields of a request body below the top level. Members that only this protocol has are not
+// listed. They are carried in `ext` by their path.
 import { valueFields, type KnownFields, type FieldShape } from "../unknown-fields.ts";
 
 const BYTES: KnownFields = {
@@ -10,7 +11,7 @@ const READ = ["text", "inlineData", "fileData", "functionCall", "functionRespons
 
 const RESPONDED: KnownFields = { ...valueFields("id name response"), parts: BYTES };
 
-/** A part that is none of those that are read is opaque, and goes as a whole or not at all. */
+/** A part without any known content is opaque: it is sent as a whole or not at all. */
 const PART: FieldShape = (part) =>
   READ.some((kind) => part[kind] !== undefined)
     ? {
@@ -24,7 +25,8 @@ const PART: FieldShape = (part) =>
 export const KNOWN_INSIDE: KnownFields = {
   contents: { role: null, parts: PART },
   systemInstruction: { role: null, parts: PART },
-  // Each hosted tool is a member by itself, and goes as a whole; of a search others are told no more than that it is one.
+  // Each hosted tool is one member and is sent as a whole. For searches, other protocols only learn
+  // that there is a search.
   tools: (tool) => ({
     ...valueFields(Object.keys(tool).join(" ")),
     googleSearch: {},

@@ -1,7 +1,10 @@
 import { fail } from "../../model/error.ts";
 import { nameOf } from "./client/request.ts";
 
-/** Where a model is asked. A client chose the name: it must not lead anywhere but to a model. */
+/**
+ * Returns the path of a model. The client chose the name, so the path must not lead to anything
+ * except a model.
+ */
 export function modelPath(model: string): string {
   const steps = nameOf(model).split("/");
   if (steps.some((step) => step === "" || step === "." || step === ".."))

@@ -1,6 +1,7 @@
-// This wire has two names for every member, `systemInstruction` and `system_instruction`, and takes one object for a list of
-// one. Whatever looks at a body looks at one spelling, and that is the one that leaves: of a bound that stood there twice, the
-// gateway would hold one and the provider keep the other.
+// Normalizes bodies to one spelling. This protocol has two names for every member,
+// `systemInstruction` and `system_instruction`, and accepts one object in place of a list with one
+// element. All checks and the outgoing request use the same spelling. Otherwise, if a limit were
+// present under both names, the gateway could enforce one and the provider the other.
 import { setOwnProperty } from "../../lib/set-own-property.ts";
 import type { Body, Json, JsonObject } from "../../model/values.ts";
 import type { AllowedContent, FieldAllowlist, AllowedFields } from "../../plugin/index.ts";
@@ -8,7 +9,9 @@ import { isObject } from "../json-values.ts";
 import { toSnakeCase } from "../tool-names.ts";
 import { failMalformed, snakeCaseNames } from "./constants.ts";
 
-/** By the first of its two names. null: a value, or what belongs to another party. */
+/**
+ * Members by their camel case names. null: a plain value, or content that belongs to another party.
+ */
 interface NameTree {
   readonly [member: string]: NameTree | null;
 }
@@ -68,10 +71,10 @@ const VECTOR: NameTree = {
   ...valueNames("model taskType title outputDimensionality"),
   content: CONTENT,
 };
-/** A request for one vector, and a list of such requests. */
+/** The body of an embedding request: one request or a list of requests. */
 const VECTORS: NameTree = { ...VECTOR, requests: VECTOR };
 
-/** Lists of messages. */
+/** Members that are lists of messages. */
 const LISTS: ReadonlySet<string> = new Set([
   "contents",
   "functionDeclarations",
@@ -81,7 +84,7 @@ const LISTS: ReadonlySet<string> = new Set([
   "tools",
 ]);
 
-/** The top of a body, each field by the first of its names. */
+/** Top-level fields of a body, by their camel case names. */
 export const TOP_LEVEL_FIELDS: readonly string[] = Object.keys(BODY);
 
 function* namesIn(of: NameTree): Generator<string> {
@@ -96,22 +99,28 @@ const CAMEL_CASE_NAME: ReadonlyMap<string, string> = snakeCaseNames([
   ...namesIn(VECTORS),
 ]);
 
-/** The same body where nothing in it is spelt otherwise. What stands there by both names is refused. */
+/**
+ * Returns a normalized body, or the same body if nothing changes. Throws if a member is present
+ * under both names.
+ */
 export const normalizeBody = (body: Body): Body =>
   normalizeObject(body as JsonObject, BODY, "") as Body;
 
-/** The same of a body that asks for vectors. */
+/** Returns a normalized body of an embedding request. */
 export const normalizeEmbeddingBody = (body: Body): Body =>
   normalizeObject(body as JsonObject, VECTORS, "") as Body;
 
-/** The top of a body that asks for vectors. */
+/** Top-level fields of an embedding request. */
 export const EMBEDDING_TOP_LEVEL_FIELDS: readonly string[] = Object.keys(VECTORS);
 
-/** The value of one field of a body, by the first of its names. */
+/** Returns the normalized value of a top-level field, which is given by its camel case name. */
 export const normalizeField = (field: string, value: Json): Json =>
   normalizeValue(value, BODY[field] ?? VECTORS[field] ?? null, LISTS.has(field), field);
 
-/** The same review of bodies as clients write them: what may leave by the first of its names may leave by the other. */
+/**
+ * Returns an allowlist that also contains the snake case names, because clients can use either
+ * spelling.
+ */
 export const allowBothSpellings = (review: FieldAllowlist): FieldAllowlist =>
   review.map(([why, fields]) => [why, addSnakeCase(fields)]);
 
@@ -127,7 +136,7 @@ function normalizeObject(of: JsonObject, known: NameTree, at: string): JsonObjec
   let out: Record<string, Json | undefined> | undefined;
   for (const key in of) {
     const rawValue = of[key];
-    // What is absent may stand there as a key.
+    // An undefined member can be present as a key.
     const name = rawValue === undefined ? key : nameOf(key, known);
     const path = at === "" ? name : `${at}.${name}`;
     if (name !== key && of[name] !== undefined)
@@ -155,13 +164,15 @@ function normalizeValue(rawValue: Json, shape: NameTree | null, isList: boolean,
   return out ?? rawValue;
 }
 
-/** A name that this wire has by another spelling, by its first; any other as it is. */
+/** Returns the camel case name of a known member. Other names are returned unchanged. */
 function nameOf(key: string, known: NameTree): string {
   const name = CAMEL_CASE_NAME.get(key);
   return name !== undefined && Object.hasOwn(known, name) ? name : key;
 }
 
-/** What stands before a member, once one of them has to be said anew. */
+/**
+ * Returns the members before a given one. They are copied when a later member has to be changed.
+ */
 function membersBefore(of: JsonObject, until: string): Record<string, Json | undefined> {
   const out: Record<string, Json | undefined> = {};
   for (const key in of) {

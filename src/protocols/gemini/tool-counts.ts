@@ -1,9 +1,10 @@
-// Runs of tools that Google runs. No count reports them: grounding metadata names the queries, and parts hold the code that ran.
+// Counts runs of tools that Google hosts. No usage report contains them. Grounding metadata
+// contains the queries, and parts contain the code that ran.
 import type { Unit, Usage } from "../../model/usage.ts";
 import type { JsonObject } from "../../model/values.ts";
 import { asList, asObject, asObjects, asText } from "../json-values.ts";
 
-/** Units whose runs an answer tells. */
+/** Tool units that can be counted from a response. */
 export const COUNTED_TOOL_UNITS: readonly Unit[] = [
   "searches",
   "map_searches",
@@ -12,10 +13,13 @@ export const COUNTED_TOOL_UNITS: readonly Unit[] = [
   "code_sessions",
 ];
 
-/** Queries that are told apart; no answer has more. */
+/** Maximum number of distinct queries. No response has more. */
 const MAX_QUERIES = 1_000;
 
-/** Chunks repeat their grounding: a query of one candidate counts once. */
+/**
+ * Counts tool runs. Chunks repeat their grounding metadata, so each query of a candidate counts
+ * once.
+ */
 export class GeminiToolCounts {
   readonly #queries = new Set<string>();
   readonly #fetched = new Set<string>();
@@ -51,7 +55,7 @@ export class GeminiToolCounts {
     for (const name of ["webSearchQueries", "imageSearchQueries"])
       for (const query of asList(grounding[name]))
         remember(this.#queries, `${index} ${name} ${asText(query) ?? ""}`);
-    // What was found without a query that is named took one all the same.
+    // Results without a listed query still required a search.
     this.#grounded ||= asObject(grounding["searchEntryPoint"]) !== undefined;
     this.#mapped ||= grounding["googleMapsWidgetContextToken"] !== undefined;
     for (const found of asObjects(grounding["groundingChunks"])) {

@@ -1,11 +1,12 @@
-// Token counts. On this wire the prompt includes what was read from a cache, and the candidates leave thoughts out;
-// canonical units do not overlap, and thoughts lie inside the output. A zero is left out, as protobuf does.
+// Converts token counts. In this protocol, the prompt includes cached tokens and the candidates
+// exclude thoughts. Canonical units do not overlap, and thoughts are part of the output. Zeros are
+// omitted, as in protobuf.
 import type { Price } from "../../model/facts.ts";
 import type { Unit, Usage } from "../../model/usage.ts";
 import type { JsonObject, Opt } from "../../model/values.ts";
 import { asList, asObject } from "../json-values.ts";
 
-/** No call has a billion tokens: what cannot be meant was not said. */
+/** Upper limit of a plausible token count. Implausible counts are treated as missing. */
 const MOST = 1e9;
 
 const isPlausibleCount = (v: unknown): v is number =>
@@ -22,7 +23,10 @@ const COUNTS = [
 
 const DETAILS = ["promptTokensDetails", "cacheTokensDetails", "candidatesTokensDetails"] as const;
 
-/** Every chunk reports for the whole answer so far, and not every chunk reports all of it: the most that was said holds. */
+/**
+ * Returns the largest counts reported so far. Every chunk reports for the whole response up to that
+ * point, but not every chunk contains all counts.
+ */
 export function maxCounts(before: JsonObject, now: JsonObject): JsonObject {
   const most: Record<string, JsonObject[string]> = {};
   for (const name of DETAILS) most[name] = now[name] ?? before[name];
@@ -36,15 +40,19 @@ export function maxCounts(before: JsonObject, now: JsonObject): JsonObject {
 
 export interface CountContext {
   price: Opt<Price>;
-  /** Pictures are what was asked for. */
+  /** Whether images were requested. */
   isImageRequest: boolean;
-  /** The end has been named: what was not counted is nothing. Before, it was only not counted yet. */
+  /**
+   * Whether the response has ended. After the end, a missing count is zero. Before, it is not known
+   * yet.
+   */
   isFinal: boolean;
 }
 
 /**
- * Sound and pictures are units of their own only where the model's price has a rate for them: most models read them at
- * the price of text, and a unit without a price would leave the whole call without one.
+ * Returns the canonical usage. Audio and images are separate units only if the model's price has a
+ * rate for them. Most models charge them at the text rate, and a unit without a price would leave
+ * the whole call unpriced.
  */
 export function usageOf(u: JsonObject, of: CountContext): Usage {
   const rated = (unit: Unit): boolean =>
@@ -67,7 +75,8 @@ export function usageOf(u: JsonObject, of: CountContext): Usage {
   const audioInput = rated("audio_in") ? Math.min(fed("AUDIO"), fresh) : 0;
   const seen = rated("image_in") ? Math.min(fed("IMAGE"), fresh - audioInput) : 0;
   const made = (modality: string) => within(u["candidatesTokensDetails"], modality);
-  // Where the model does not say what it wrote, and was asked for a picture, it wrote one.
+  // If an image was requested and the type of the output is not reported, all output counts as an
+  // image.
   const hasDetails = u["candidatesTokensDetails"] !== undefined || !of.isImageRequest;
   const drawn = rated("image_out")
     ? hasDetails
@@ -76,7 +85,7 @@ export function usageOf(u: JsonObject, of: CountContext): Usage {
     : 0;
   const spoken = rated("audio_out") ? Math.min(made("AUDIO"), candidates - drawn) : 0;
   const written = of.isFinal || candidates + thoughts > 0;
-  // A zero is left out; what stands there and is no count was not said.
+  // A missing count is zero. A count that is present but implausible is treated as not reported.
   const isSaid = (name: (typeof COUNTS)[number]) =>
     u[name] === undefined || isPlausibleCount(u[name]);
   return {

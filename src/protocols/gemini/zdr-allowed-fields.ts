@@ -1,5 +1,6 @@
-// What of a request may leave under Service-ZDR: read in Google's documentation. Each member stands here once, by the name under
-// which we send it; a plugin is given what its client wrote, by either.
+// Lists the request fields that may be sent under zero data retention, from Google's documentation.
+// Each member is listed once, by the name that the gateway sends. Plugins receive what the client
+// wrote, in either spelling.
 import type { FieldAllowlist, AllowedFields } from "../../plugin/index.ts";
 import { freeTextFields, valueFields } from "../references/index.ts";
 import { allowBothSpellings } from "./normalize-field-names.ts";

@@ -1,4 +1,4 @@
-// The output's bound; thoughts lie inside it.
+// Limits the output tokens of an outgoing request. Thoughts count toward the limit.
 import type { JsonObject } from "../../../model/values.ts";
 import type { Outgoing } from "../../../plugin/outgoing.ts";
 import { asObject } from "../../json-values.ts";
@@ -9,7 +9,7 @@ export function capOutput(out: Outgoing, tokens: number): void {
   if (typeof asked === "number" && asked <= tokens) return;
   const thinking = asObject(config["thinkingConfig"]);
   const budget = thinking?.["thinkingBudget"];
-  // More to think with than there is at all leaves no answer.
+  // A thinking budget that exceeds the limit would leave no tokens for the response.
   const starved = typeof budget === "number" && budget >= tokens;
   out.set("generationConfig", {
     ...config,

@@ -1,5 +1,5 @@
-// The conversation as this wire wants it: user and model take turns, and what functions answered stands first in the
-// very next turn, in the order of the calls.
+// Encodes the conversation. In this protocol, user and model alternate. Function results come first
+// in the next turn, in the order of the calls.
 import { fail } from "../../../model/error.ts";
 import type { Block, ChatRequest, Turn } from "../../../model/request.ts";
 import type { Json, JsonObject } from "../../../model/values.ts";
@@ -13,18 +13,24 @@ import { sourceOf } from "../constants.ts";
 interface Content {
   role: "user" | "model";
   parts: JsonObject[];
-  /** What its client said of it besides. */
+  /** Other fields that the client set on this content. */
   more?: JsonObject;
 }
 
-/** `systemInstruction`; nothing for a model that has none, whose first turn begins with it instead. */
+/**
+ * Returns `systemInstruction`. Returns undefined for a model without system instructions, whose
+ * first turn begins with them instead.
+ */
 export function systemTo(blocks: readonly Block[], e: GeminiEncoding): JsonObject | undefined {
   const parts = instructions(blocks, e);
   if (parts.length === 0 || !e.traits.systemInstruction) return undefined;
   return { parts };
 }
 
-/** A client's note to its own vendor, which for other providers only spoils the prompt cache. */
+/**
+ * Matches telemetry that a client sends to its own vendor. For other providers, it only invalidates
+ * the prompt cache.
+ */
 const BILLING_HEADER = /^x-anthropic-billing-header:/;
 
 function instructions(blocks: readonly Block[], e: GeminiEncoding): JsonObject[] {
@@ -84,7 +90,10 @@ export function contentsTo(r: ChatRequest, e: GeminiEncoding): Json[] {
   }));
 }
 
-/** There is no such role inside a conversation: it is read as the user's, in a wrapper that models are trained on. */
+/**
+ * Returns a system message inside a conversation as user parts. This protocol has no such role, so
+ * the text is wrapped in a tag that models are trained on.
+ */
 function systemAsUserParts(turn: Turn, at: string, e: GeminiEncoding): JsonObject[] {
   const parts: JsonObject[] = [];
   for (const block of turn.blocks) {
@@ -100,16 +109,19 @@ function systemAsUserParts(turn: Turn, at: string, e: GeminiEncoding): JsonObjec
   return parts;
 }
 
-/** Results first, one for each call and in the order of the calls; of two answers to one call the later. */
+/**
+ * Returns the parts with one result for each call first, in the order of the calls. If a call has
+ * two results, the later one is used.
+ */
 function toolResults(
   parts: readonly JsonObject[],
   before: Content | undefined,
   e: GeminiEncoding,
 ): readonly JsonObject[] {
-  // A client of this wire may name no id.
+  // A client of this protocol may omit the ID.
   const link = (of: JsonObject): unknown =>
     e.traits.callIds ? (of["id"] ?? of["name"]) : of["name"];
-  /** Where each call stands: the first of its name. */
+  /** Position of each call. For calls of the same name, the position of the first. */
   const places = new Map<unknown, number>();
   for (const call of asObjects((before?.parts ?? []).map((part) => part["functionCall"])))
     if (!places.has(link(call))) places.set(link(call), places.size);

@@ -1,11 +1,11 @@
-// What `countTokens` is answered with.
+// Decodes the response of `countTokens`.
 import { fail } from "../../../model/error.ts";
 import { asObject } from "../../json-values.ts";
 import { parsed } from "./response.ts";
 
 export function decodeCount(body: Buffer): number {
   const tokens = asObject(parsed(body))?.["totalTokens"];
-  // An empty prompt has none, and a zero is left out.
+  // An empty prompt has no tokens, and this protocol omits a zero.
   if (tokens === undefined && asObject(parsed(body))) return 0;
   return typeof tokens === "number"
     ? tokens

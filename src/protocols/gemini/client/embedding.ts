@@ -1,5 +1,5 @@
-// Vectors by the same API: one request that holds a request for each text, or one for one text alone. The answer counts nothing on
-// most models.
+// Client half of the embedding methods. A body contains one request per text, or a single request.
+// Most models report no usage.
 import { fail, type Fault } from "../../../model/error.ts";
 import type { ModelEvent } from "../../../model/event.ts";
 import type { EmbeddingRequest, Embedding } from "../../../model/request.ts";
@@ -19,7 +19,10 @@ import { embeddingTaskName } from "../embedding-tasks.ts";
 import { validateEmbeddingsFor, EMBEDDING_EXT } from "../embedding-requests.ts";
 import { nameOf } from "./request.ts";
 
-/** One name that it does not know, and this API refuses the request: what no codec knows stays behind. */
+/**
+ * Always true, so that unknown fields are not sent. This API rejects a request with one unknown
+ * field.
+ */
 export const knowsField = (): boolean => true;
 
 export const encodeRequests = (r: EmbeddingRequest, of: CallContext): Body => ({
@@ -39,7 +42,7 @@ function each(r: EmbeddingRequest, of: CallContext): readonly JsonObject[] {
   if (r.truncate !== undefined) of.reportLoss("truncate", "dropped");
   if (r.user !== undefined) of.reportLoss("user", "dropped");
   const taskType = embeddingTaskName(r, of);
-  // What only this wire says of a text.
+  // Fields of each text that only this protocol has.
   const own = asList(r.ext[EMBEDDING_EXT]);
   return requireTextInputs(r, of).map((text, i) =>
     omitUndefined({
@@ -55,11 +58,11 @@ type Read = (answer: JsonObject) => readonly (Embedding | undefined)[];
 const valuesIn = (value: unknown): Embedding | undefined =>
   parseEmbedding(asObject(value)?.["values"]);
 
-/** Of an answer to several. */
+/** Reads the vectors of a `batchEmbedContents` response. */
 export const parseEmbeddingList: Read = ({ embeddings }) =>
   Array.isArray(embeddings) ? asList(embeddings).map(valuesIn) : failNoEmbedding();
 
-/** Of an answer to one. */
+/** Reads the vector of an `embedContent` response. */
 export const parseSingleEmbedding: Read = ({ embedding }) => [
   asObject(embedding) ? valuesIn(embedding) : failNoEmbedding(),
 ];
@@ -74,14 +77,15 @@ export const createResponseDecoder =
     emitEmbeddings(emit, { vectors: read(answer), usage: counted(answer) });
   };
 
-/** Passthrough mode: what came is looked at, and passes as it is. */
+/** Forwards responses in passthrough mode. The response is validated and forwarded unchanged. */
 export const createPassthrough =
   (read: Read) =>
   (sink: PassthroughSink, to: ResponseContext): PassthroughStream => ({
     isBetweenEvents: true,
     push(body) {
       const answer = answerIn(body);
-      // What was read is billed, though its vectors may be no answer.
+      // The input is billed even if the vectors are invalid, so usage is reported before
+      // validation.
       sink.reportUsage({ type: "usage", usage: counted(answer) });
       validateEmbeddingsFor(to.body, read(answer));
       sink.reportContent();

@@ -6,16 +6,16 @@ import { fitName } from "../../tool-names.ts";
 import type { FullGeminiTraits } from "../dialect.ts";
 import { digest } from "../constants.ts";
 
-/** What schemas may spell out, of one request. */
+/** Remaining size of all expanded schemas of one request. */
 export interface ExpansionBudget {
   remaining: number;
 }
 
-/** What everything that encodes a request must know of it. */
+/** Context that the encoders of one request share. */
 export interface GeminiEncoding {
   of: CallContext;
   traits: FullGeminiTraits;
-  /** The function that each call names, by the call's id: results go by name here. */
+  /** Function names by call ID. In this protocol, results refer to calls by name. */
   functionNames: ReadonlyMap<string, string>;
   expansionBudget: ExpansionBudget;
 }
@@ -41,7 +41,10 @@ export const failUnsupported = (what: string, param: string, code = "unsupported
 
 const LEGAL = /^[a-zA-Z_][a-zA-Z0-9_.:-]*$/;
 
-/** The name itself where it is legal here, which dots and colons are; else one that leads back to it by its hash. */
+/**
+ * Returns a function name that is legal in this protocol, which allows dots and colons. Other names
+ * become a legal name that ends in a hash of the original, from which the original can be restored.
+ */
 export function toFunctionName(name: string, e: GeminiEncoding): string {
   const most = e.traits.nameLength;
   if (name.length <= most && LEGAL.test(name)) return name;

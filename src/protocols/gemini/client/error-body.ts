@@ -1,7 +1,10 @@
 import type { Json, JsonObject } from "../../../model/values.ts";
 import { asObject } from "../../json-values.ts";
 
-/** Nothing when the JSON is no error. Streams end in a list of one. */
+/**
+ * Returns the error in a JSON value, or undefined if it is not an error. In a stream, an error can
+ * be a list with one element.
+ */
 export function findErrorBody(json: Json): JsonObject | undefined {
   const body = asObject(Array.isArray(json) ? json[0] : json);
   const error = body?.["error"];

@@ -1,9 +1,10 @@
-// Where an answer has its words from. Offsets on this wire count the bytes of UTF-8; all other wires count characters.
+// Converts grounding metadata into citations. Offsets in this protocol count UTF-8 bytes. All other
+// protocols count characters.
 import type { JsonObject, Json } from "../../../model/values.ts";
 import { BOUNDS } from "../../../lib/bounds.ts";
 import { asList, asObject, asText } from "../../json-values.ts";
 
-/** As OpenAI's clients know it. Indexes count code points of the text that it stands in. */
+/** A citation in the form of OpenAI's protocols. Indexes count code points of the text block. */
 export interface Citation {
   readonly [member: string]: Json;
   readonly type: "url_citation";
@@ -13,14 +14,14 @@ export interface Citation {
   readonly title: string;
 }
 
-/** The words of one text while it grows: each of its bytes is read once, however often it is cited. */
+/** Index of a growing text. Each byte is read once, however often the text is cited. */
 export class CitationIndex {
   #new: string[] = [];
   #bytes = Buffer.alloc(0);
   #length = 0;
-  /** Code points that begin before every so many bytes. */
+  /** Number of code points that begin before each multiple of `INDEX_STRIDE` bytes. */
   readonly #points: number[] = [0];
-  /** Bytes that may still be searched for words that do not stand where they are said to. */
+  /** Remaining bytes that may be searched for cited text that is not at its stated offset. */
   #searchBudget: number = BOUNDS.citationSearch.max;
 
   get empty(): boolean {
@@ -31,7 +32,7 @@ export class CitationIndex {
     this.#new.push(textContent);
   }
 
-  /** All citations of a candidate that lie in this text. */
+  /** Returns all citations of a candidate that refer to this text. */
   citations(candidate: JsonObject): Citation[] {
     const grounding = asObject(candidate["groundingMetadata"]);
     const recited = asObject(candidate["citationMetadata"]);
@@ -66,7 +67,7 @@ export class CitationIndex {
     return found;
   }
 
-  /** What has come since the last time, as bytes and as points. */
+  /** Indexes the text that was added since the last call. */
   #read(): void {
     if (this.#new.length === 0) return;
     const more = Buffer.from(this.#new.join(""));
@@ -83,7 +84,7 @@ export class CitationIndex {
       this.#points.push(this.#points.at(-1)! + countCodePoints(this.#bytes, at - INDEX_STRIDE, at));
   }
 
-  /** Code points that begin before this byte. */
+  /** Returns the number of code points that begin before this byte. */
   #pointsIn(before: number): number {
     const end = Math.min(before, this.#length);
     const known = Math.floor(end / INDEX_STRIDE);
@@ -91,8 +92,9 @@ export class CitationIndex {
   }
 
   /**
-   * Which bytes a segment names. What it counts from differs (the part, the answer, the text without thoughts), but it
-   * repeats the words: where they do not stand at its offset, they are looked for.
+   * Returns the byte range of a segment. The origin of its offsets varies: the part, the response,
+   * or the text without thoughts. A segment repeats the cited text, so if the text is not at its
+   * offset, it is searched for.
    */
   #rangeOf(segment: JsonObject | undefined): [from: number, to: number] | undefined {
     if (!segment) return undefined;
@@ -111,7 +113,7 @@ export class CitationIndex {
 
 const INDEX_STRIDE = 64;
 
-/** Code points that begin in [from, to). */
+/** Returns the number of code points that begin in [from, to). */
 function countCodePoints(bytes: Buffer, from: number, to: number): number {
   let points = 0;
   for (let i = from; i < to; i++) if ((bytes[i]! & 0xc0) !== 0x80) points++;

@@ -1,4 +1,5 @@
-// Pictures by the same wire: a model that draws is asked as one that talks, and its picture is a part of the answer.
+// Encodes image requests. An image model is called like a chat model, and its image is a part of
+// the response.
 import { setOwnProperty } from "../../../lib/set-own-property.ts";
 import { requirePublicUrl } from "./public-file-url.ts";
 import { fail } from "../../../model/error.ts";
@@ -11,10 +12,10 @@ import { mimeOf } from "../../sniff-image.ts";
 import { asObject, omitUndefined, omitUndefinedOrNothing } from "../../json-values.ts";
 import { parseExtraConfig, isGeminiFieldName, knowsField } from "../constants.ts";
 
-/** Shapes that every model of this kind draws. */
+/** Aspect ratios that all of these models support. */
 const RATIOS = ["1:1", "2:3", "3:2", "3:4", "4:3", "4:5", "5:4", "9:16", "16:9", "21:9"];
 
-/** Names for how large, each with the longer side that it reaches up to. */
+/** Names of image sizes, each with the longest side in pixels that it covers. */
 const SIZES = [
   ["1K", 1536],
   ["2K", 3072],
@@ -56,7 +57,7 @@ export function request(r: ImageRequest, of: CallContext): Body {
   };
 }
 
-/** An aspect ratio and a class of sizes are all that can be asked for. */
+/** Returns the image settings. Only an aspect ratio and a size class can be requested. */
 function toImageConfig(r: ImageRequest, of: CallContext): { [field: string]: Json | undefined } {
   const size = sizeOf(r.size);
   if (!size) {
@@ -66,7 +67,7 @@ function toImageConfig(r: ImageRequest, of: CallContext): { [field: string]: Jso
   }
   of.reportLoss("size", "approximated", "size_approximated");
   const longer = Math.max(size.width, size.height);
-  // The smallest is what all of them draw anyway, and some know no other.
+  // The smallest size is the default of all models, and some support no other, so it is not sent.
   const word = SIZES.find(([, upTo]) => longer <= upTo)![0];
   return { aspectRatio: ratioOf(size, RATIOS), imageSize: word === "1K" ? undefined : word };
 }
@@ -113,7 +114,10 @@ function reportForeignFields(r: ImageRequest, of: CallContext): void {
   for (const field in lost) if (lost[field] !== undefined) of.reportLoss(field, "dropped");
 }
 
-/** Only the pictures of an answer; without one, why there is none is the answer. */
+/**
+ * Returns a function that forwards only image events. If the response contains no image, it throws
+ * an error with the reason.
+ */
 export function imageEventsOnly(emit: (event: ModelEvent) => void): (event: ModelEvent) => void {
   const passed = new Set<number>();
   let words = "";

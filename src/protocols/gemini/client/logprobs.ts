@@ -1,8 +1,8 @@
-// How likely the model found its tokens, in the form that clients of chat completions and responses read.
+// Decodes log probabilities into the form that clients of chat completions and responses read.
 import type { Json } from "../../../model/values.ts";
 import { asList, asObject, asText } from "../../json-values.ts";
 
-/** One entry a token; nothing when none were told. */
+/** Returns one entry per token, or undefined if none were reported. */
 export function parseLogprobs(raw: unknown): readonly Json[] | undefined {
   const result = asObject(raw);
   const chosen = asList(result?.["chosenCandidates"]);
@@ -20,7 +20,7 @@ function token(raw: Json) {
   const logprob = entry?.["logProbability"];
   return {
     token: word,
-    // A certain token has zero, which is left out.
+    // The log probability of a certain token is 0, which this protocol omits.
     logprob: typeof logprob === "number" ? logprob : 0,
     bytes: [...Buffer.from(word)],
   };

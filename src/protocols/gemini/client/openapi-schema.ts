@@ -1,13 +1,14 @@
-// JSON Schema for models that read only a part of it: the OpenAPI subset of `parameters` and `responseSchema`, where any
-// other word is an error. What means the same in other words is rewritten; what must be given up is declared; what
-// cannot be said at all, a schema that contains itself, is refused.
+// Converts JSON Schema for models that support only the OpenAPI subset of `parameters` and
+// `responseSchema`. Any other keyword is an error there. Keywords with an equivalent are converted.
+// Constraints that must be dropped are reported. A schema that contains itself cannot be
+// represented and is rejected.
 import { setOwnProperty } from "../../../lib/set-own-property.ts";
 import type { Json, JsonObject } from "../../../model/values.ts";
 import type { ExpansionBudget } from "./encoding-context.ts";
 import { SchemaExpander } from "./schema-references.ts";
 import { asList, asObject, omitUndefined, asText } from "../../json-values.ts";
 
-/** Words that mean here what they mean there. */
+/** Keywords with the same meaning in both. */
 const SHARED_KEYWORDS = [
   "title",
   "description",
@@ -25,7 +26,7 @@ const SHARED_KEYWORDS = [
   "propertyOrdering",
 ] as const;
 
-/** Words that say nothing about what is valid, and words that are read below. */
+/** Keywords that do not constrain values, and keywords that are converted below. */
 const HANDLED_KEYWORDS: ReadonlySet<string> = new Set([
   ...SHARED_KEYWORDS,
   ..."$schema $id $anchor $comment $defs definitions $ref examples deprecated readOnly writeOnly".split(
@@ -44,7 +45,12 @@ const FORMATS: ReadonlySet<unknown> = new Set([
   "enum",
 ]);
 
-/** `lose`: something had to be given up. `of`: where the schema stands, by name. */
+/**
+ * Returns the converted schema.
+ *
+ * @param of Name of the place of the schema, for error messages.
+ * @param lose Called when a constraint was dropped.
+ */
 export function toOpenApiSubset(
   root: JsonObject,
   of: string,
@@ -86,7 +92,7 @@ function convertNode(raw: Json, depth: number, s: SchemaExpander): JsonObject {
   return omitUndefined(out);
 }
 
-/** One type; null becomes a mark, and several types a choice. */
+/** Converts the type. Null becomes `nullable`, and several types become `anyOf`. */
 function convertType(node: JsonObject, s: SchemaExpander): { [word: string]: Json } {
   const typeValue = node["type"];
   s.charge(2 * asList(typeValue).length);
@@ -117,7 +123,7 @@ function convertBounds(node: JsonObject, s: SchemaExpander): { [word: string]: J
   return out;
 }
 
-/** Only texts can be listed here. */
+/** Converts `enum` and `const`. Only strings can be enumerated in this subset. */
 function convertEnum(node: JsonObject, s: SchemaExpander): { [word: string]: Json } {
   const enumValue = "const" in node ? [node["const"]!] : node["enum"];
   if (enumValue === undefined) return {};
@@ -140,7 +146,7 @@ function convertChoice(
 ): { [word: string]: Json } {
   const alternatives = node["anyOf"] ?? node["oneOf"];
   if (alternatives === undefined) return {};
-  // One of them and no other: that can only be hoped for.
+  // `oneOf` requires that exactly one alternative matches, which `anyOf` cannot enforce.
   if (node["anyOf"] === undefined || node["oneOf"] !== undefined) s.lose();
   const all = asList(alternatives);
   s.charge(all.length);

@@ -1,5 +1,6 @@
-// Canonical blocks as parts. What this wire has no word for is refused where the model would see something else than the
-// client wrote, and declared as lost where it would only be less well informed.
+// Encodes blocks as parts. Content that this protocol cannot represent is rejected if the model
+// would see something different from what the client wrote. If the model would only receive less
+// information, the loss is reported.
 import { ownEntry } from "../../own-entry.ts";
 import { fail } from "../../../model/error.ts";
 import type { Block, Media, Proof } from "../../../model/request.ts";
@@ -52,7 +53,10 @@ export function partsOf(
   }
 }
 
-/** Words with their signature, on them or on a part of its own after them. Without either there is nothing to send. */
+/**
+ * Returns a text with its signature, which is on the text or on an empty part after it. Returns no
+ * part if there is neither text nor signature.
+ */
 function textParts(part: JsonObject, proof: Opt<Proof>, e: GeminiEncoding): JsonObject[] {
   const thoughtSignature = signatureOf(proof, e);
   if (!thoughtSignature) return part["text"] === "" ? [] : [part];
@@ -60,7 +64,10 @@ function textParts(part: JsonObject, proof: Opt<Proof>, e: GeminiEncoding): Json
   return [part, { ...part, text: "", thoughtSignature }];
 }
 
-/** Only what was signed must come back; a digest of thoughts is nothing that the model would read again. */
+/**
+ * Returns the parts of reasoning. Only signed reasoning must be sent back. The model would not read
+ * a summary of its thoughts.
+ */
 function thoughtParts(
   { proof, text, summary }: Extract<Block, { type: "reasoning" }>,
   e: GeminiEncoding,
@@ -87,7 +94,10 @@ function mediaTo(media: Media, usual: string, at: string, e: GeminiEncoding): Js
   return { inlineData: { mimeType, data } };
 }
 
-/** Every model watches these, by whatever means. */
+/**
+ * Whether a URL is a YouTube video, which every model can watch, even if it cannot fetch other
+ * URLs.
+ */
 const isVideoPage = (url: string): boolean =>
   /^https:\/\/(?:www\.)?youtu(?:be\.com|\.be)\//i.test(url);
 
@@ -105,10 +115,13 @@ const TYPES: Readonly<Record<string, string>> = {
   webp: "image/webp",
 };
 
-/** Longer addresses hold more than a name: they are not parsed for what they end in. */
+/**
+ * Maximum length, in characters, of a URL whose file extension is parsed. A longer URL contains
+ * more than a name.
+ */
 const LONGEST = 8_192;
 
-/** What an address says of itself. */
+/** Returns the MIME type that the file extension of a URL suggests. */
 function typeOf(url: string): string | undefined {
   const path = url.length > LONGEST ? undefined : URL.parse(url)?.pathname;
   return ownEntry(TYPES, /\.([a-z0-9]{1,8})$/i.exec(path ?? "")?.[1]?.toLowerCase());
@@ -129,7 +142,7 @@ function callTo(
   return { ...(e.traits.callIds && { id: block.id }), name: toFunctionName(block.name, e), args };
 }
 
-/** A function answers with an object: its words stand in it by themselves, under the name that says how it went. */
+/** Encodes a function result, which is an object. Its text is in the member `output` or `error`. */
 function resultTo(
   block: Extract<Block, { type: "result" }>,
   at: string,
@@ -166,7 +179,8 @@ function opaqueTo(
     e.of.reportLoss(`${at}.${block.origin}`, "approximated", "shown_as_text");
     return [{ text: block.text }];
   }
-  // What another vendor's hosted tool did is history: the answer that followed says what came of it.
+  // A call of another vendor's hosted tool is history. The response that followed it contains its
+  // outcome.
   if (role === "model") {
     e.of.reportLoss(`${at}.${block.origin}`, "dropped", "hosted_history");
     return [];

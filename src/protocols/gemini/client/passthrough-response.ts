@@ -1,4 +1,4 @@
-// Passthrough mode of an answer that is one JSON text.
+// Forwards a non-streaming response in passthrough mode.
 import type { Fault } from "../../../model/error.ts";
 import { createResponseCollector } from "../../../model/response-collector.ts";
 import type { HeadersIn, Json, JsonObject } from "../../../model/values.ts";
@@ -37,7 +37,8 @@ export function createResponsePassthrough(
       const at = findValue(body, [MODEL], body.indexOf(123));
       const name = at && body.toString("utf8", at.from, at.to);
       const reportedModel = answer["modelVersion"];
-      // Written twice, and differently, it means the last to us and perhaps the first to others.
+      // If the model name is present twice with different values, this parser uses the last one,
+      // and others may use the first. The response is then re-encoded.
       if (settled || (reportedModel !== undefined && name !== JSON.stringify(reportedModel)))
         return sink.write(
           Buffer.from(
@@ -62,7 +63,7 @@ export function createResponsePassthrough(
   };
 }
 
-/** A server that streams all the same: its pieces, put together. */
+/** Merges the chunks of a server that streams although no stream was requested. */
 function mergeChunks(
   pieces: readonly Json[],
   sink: PassthroughSink,
@@ -92,7 +93,10 @@ function mergeChunks(
   sink.write(Buffer.from(JSON.stringify(encodeResponse({ ...response, usage }, to))));
 }
 
-/** A stream was asked for, and one text came: an answer, or the list of its chunks. The client gets its stream nevertheless. */
+/**
+ * Converts a non-streaming response into a stream. A stream was requested, but the provider sent
+ * one response or a JSON list of chunks.
+ */
 export function responseAsStream(
   body: Buffer,
   sink: PassthroughSink,

@@ -1,5 +1,6 @@
-// Passthrough mode: chunks pass as they came, but for the model's name. What clients of this wire cannot read between chunks
-// stays behind: names of events, comments, blank lines, a last `[DONE]`.
+// Forwards a stream in passthrough mode. Chunks are unchanged, except for the model name. Data
+// between chunks that clients of this protocol cannot read is dropped: event names, comments, blank
+// lines, and a final `[DONE]`.
 import { BOUNDS } from "../../../lib/bounds.ts";
 import { fail, type Fault } from "../../../model/error.ts";
 import type { Usage } from "../../../model/usage.ts";
@@ -51,11 +52,14 @@ class StreamPassthrough implements PassthroughStream {
   readonly #rename: ReturnType<typeof createStringReplacer>;
   readonly #events: EventSplitter;
   readonly #listed: boolean;
-  /** From the chunk that names the end on: this wire has no terminal but the end of the bytes. */
+  /**
+   * Chunks from the one with the finish reason on. They are held back, because this protocol has no
+   * terminal event except the end of the stream.
+   */
   readonly #finalChunks: { chunk: JsonObject; json: Buffer }[] = [];
   #begun = false;
   #sniffed = false;
-  /** No stream at all: what came where one was asked for. */
+  /** Body of a response that is not a stream, although one was requested. */
   #nonStream: Buffer[] | undefined;
 
   constructor(sink: PassthroughSink, to: ResponseContext, headers: HeadersIn) {
@@ -92,7 +96,8 @@ class StreamPassthrough implements PassthroughStream {
     const settled = this.#tap.finish();
     const last = this.#finalChunks.pop();
     for (const { json } of this.#finalChunks) this.#out.add(this.#framed(json));
-    // What the ledger prices is what the client reads: where upstream counted nothing, our own count.
+    // The client receives the counts that the ledger prices. If the provider reported none, these
+    // are the gateway's own counts.
     if (settled) this.#out.add(this.#framed(this.#counted(last?.chunk, settled)));
     else if (last) this.#out.add(this.#framed(last.json));
     if (this.#listed) this.#out.add(Buffer.from("]"));
@@ -104,7 +109,7 @@ class StreamPassthrough implements PassthroughStream {
     if (this.#listed) this.#sink.write(Buffer.from("]"));
   }
 
-  /** Whether there is anything yet. */
+  /** Returns whether the response has begun. Detects whether it is a stream or JSON. */
   #sniff(chunk: Buffer): boolean {
     const first = chunk.find((byte) => byte > SPACE);
     if (first === undefined) return false;
@@ -113,7 +118,7 @@ class StreamPassthrough implements PassthroughStream {
     return true;
   }
 
-  // A field, so that an event costs one call.
+  // A field, so that each event costs only one function call.
   readonly #event = (b: Buffer, start: number, end: number): void => {
     const bytes = b.subarray(start, end);
     const event = parseEventText(bytes);
@@ -125,13 +130,17 @@ class StreamPassthrough implements PassthroughStream {
   #chunk(raw: Json, event: Buffer): void {
     const chunk = this.#tap.chunk(raw);
     const json = this.#jsonOf(chunk, event);
-    // Said before its bytes leave: they wait for no other candidate.
+    // Content is reported before its bytes are sent, because after that no other candidate can be
+    // used.
     if (this.#tap.isFirstContent(chunk)) this.#sink.reportContent(0);
     if (this.#tap.isEnded) this.#finalChunks.push({ chunk, json });
     else this.#out.add(this.#framed(json));
   }
 
-  /** The bytes as they came, where they are one line of data and nothing else. */
+  /**
+   * Returns the original bytes if the event is a single line of data. Otherwise, the chunk is
+   * serialized again.
+   */
   #jsonOf(chunk: JsonObject, event: Buffer): Buffer {
     const data = findEventData(event);
     if (!data || !event.subarray(0, 5).equals(DATA) || !isBlank(event, data.to))
@@ -159,7 +168,7 @@ class StreamPassthrough implements PassthroughStream {
     return Buffer.concat([Buffer.from(before), json]);
   }
 
-  /** Text between events: a comment, or JSON that says what went wrong. */
+  /** Handles text between events: a comment, or JSON that describes an error. */
   #textBetweenEvents(bytes: Buffer): void {
     const text = bytes.toString();
     const at = text.search(/^[ \t]*[[{]/m);

@@ -1,4 +1,4 @@
-// The last look of this protocol at a request before it leaves.
+// Adapts an outgoing request of this protocol.
 import type { Json } from "../../../model/values.ts";
 import type { Outgoing } from "../../../plugin/outgoing.ts";
 import type { CallContext } from "../../../plugin/protocol.ts";
@@ -17,13 +17,13 @@ export function prepare(out: Outgoing, of: CallContext): void {
   for (const field of ADDRESS_FIELDS) if (out.get(field) !== undefined) out.remove(field);
   for (const field of TOP_LEVEL_FIELDS) spell(out, field);
   const counted = asObject(out.get("generateContentRequest"));
-  // The model stands there once more, and may not be another one.
+  // The request to count repeats the model, which must be the same.
   if (counted) out.set("generateContentRequest", { ...counted, model: nameOf(of.model) });
-  // What an account keeps is reached with its key, and all clients here share ours.
+  // Stored data of an account can be read with its key, and all clients share the gateway's key.
   rejectBlockedReferences(out, of.stateMode, { code: "state_unsupported" });
 }
 
-/** The same of a request for vectors: each of several names the model once more. */
+/** Adapts an outgoing embedding request. Each request in a list repeats the model. */
 export function prepareVectors(out: Outgoing, of: CallContext): void {
   if (out.get("model") !== undefined) out.remove("model");
   for (const field of EMBEDDING_TOP_LEVEL_FIELDS) spell(out, field);
@@ -36,7 +36,7 @@ export function prepareVectors(out: Outgoing, of: CallContext): void {
   rejectBlockedReferences(out, of.stateMode, { code: "state_unsupported" });
 }
 
-/** Under one name, so that what bounds an answer finds it. */
+/** Renames a field to its camel case name, so that the output limit is found under one name. */
 function spell(out: Outgoing, field: string): void {
   const other = toSnakeCase(field);
   const first = out.get(field);

@@ -1,9 +1,13 @@
-// Files that an account keeps are reached with its key, and all clients here share ours.
+// Checks file URLs. Stored files of an account can be read with its key, and all clients share the
+// gateway's key.
 import type { CallContext } from "../../../plugin/protocol.ts";
 import { isStoredFile } from "../../references/index.ts";
 import { failUnsupported } from "./encoding-context.ts";
 
-/** An address that upstream may fetch for any client: as it was written. */
+/**
+ * Returns the URL unchanged if the provider may fetch it for any client. Throws if it is a stored
+ * file.
+ */
 export function requirePublicUrl(
   url: string,
   param: string,

@@ -13,15 +13,18 @@ import { asList, asObject, asText } from "../../json-values.ts";
 import { digest, parseFinishReason, ID } from "../constants.ts";
 
 /**
- * Where a signature stood: on a call or a picture, on all the words of its block, on the last of them or on a part without
- * any after them, or where there were none.
+ * Position of a signature:
+ * - `part`: on a call or an image
+ * - `words`: on the whole text of its block
+ * - `after`: on the last text of a block, or on an empty part after it
+ * - `empty`: on a part without any text before it
  */
 export type SignaturePlace = "part" | "words" | "after" | "empty";
 
 export interface GeminiReaderOptions {
-  /** How the work was ranked. */
+  /** Service tier that was actually used. */
   tier: string | undefined;
-  /** Pictures are what was asked for. */
+  /** Whether images were requested. */
   isImageRequest: boolean;
 }
 
@@ -33,8 +36,9 @@ interface Open {
 }
 
 /**
- * An answer, read chunk by chunk; a whole answer is a stream of one chunk. This wire has no blocks, only parts: words of
- * one channel that follow each other are one block, signed or not, because clients take the last block for the answer.
+ * Reads a response chunk by chunk. A non-streaming response is a stream of one chunk. This protocol
+ * has parts instead of blocks. Consecutive text of one channel becomes one block, signed or not,
+ * because clients use the last block as the response.
  */
 export class GeminiReader {
   #finished = false;
@@ -75,13 +79,16 @@ export class GeminiReader {
     const blocked = asText(asObject(chunk["promptFeedback"])?.["blockReason"]);
     if (blocked && candidates.length === 0 && !this.#content) failBlockedPrompt(blocked, chunk);
     this.#start(chunk);
-    // Several candidates are never asked for here.
+    // The gateway never requests several candidates in this mode.
     const first = candidates.map(asObject).find((c) => (c?.["index"] ?? 0) === 0);
     if (first) this.#candidate(first);
     this.#count(this.#counts.add(chunk, this.#end !== undefined));
   }
 
-  /** The bytes are over. An answer has ended when it named its end; only the last name counts. */
+  /**
+   * Called at the end of the stream. A response is complete if it had a finish reason. Only the
+   * last one counts.
+   */
   end(): void {
     if (this.#finished) return;
     const end =
@@ -129,7 +136,8 @@ export class GeminiReader {
     if (inline) return this.#media(part, inline, signature);
     const partText = asText(part["text"]) ?? "";
     if ("text" in part || !hasUnreadContent(part)) return this.#say(part, partText, signature);
-    // What the provider ran by itself, and whatever is newer than us, goes back as it came.
+    // Runs of hosted tools and unknown parts, which may be newer than the gateway, are sent back
+    // unchanged.
     this.#alone({ type: "opaque", origin: ID, raw: part }, undefined, undefined);
   }
 
@@ -141,7 +149,7 @@ export class GeminiReader {
         this.#open.signature = { data: signature, at: "after" };
         return;
       }
-      // Nothing was said, but it was signed: that must come back as a part of its own.
+      // A signature without text must come back as its own part.
       const at = kind === "reasoning" ? "after" : "empty";
       return this.#alone({ type: "reasoning", summary: true }, signature, at);
     }
@@ -165,7 +173,7 @@ export class GeminiReader {
       ...(logprobs && { logprobs }),
     });
     if (signature) open.signature = { data: signature, at: first ? "words" : "after" };
-    // More words, and it no longer stands on all of them.
+    // After more text, the signature no longer covers the whole block.
     else if (open.signature) open.signature.at = "after";
   }
 
@@ -174,10 +182,11 @@ export class GeminiReader {
       asText(call["name"]) ||
       fail("upstream", "The provider sent a tool call without a name.", { code: "bad_stream" });
     const own = asText(call["id"]) || undefined;
-    // Some repeat themselves.
+    // Some models repeat their calls.
     if (own !== undefined && this.#calls.has(own)) return;
     const args = JSON.stringify(asObject(call["args"]) ?? {});
-    // A call without an id gets one that the same answer would get again.
+    // A call without an ID gets one that is derived from the response, so that the same response
+    // yields the same ID.
     const seed = this.#id || `${name}${args}`;
     const id = own ?? `call_${digest(`${seed}:${this.#calls.size}`, 24)}`;
     this.#calls.add(id);
@@ -187,7 +196,7 @@ export class GeminiReader {
   }
 
   #media(part: JsonObject, inline: JsonObject, signature: string | undefined): void {
-    // Drafts that a model makes while it thinks are no part of the answer.
+    // Draft images that a model creates while it reasons are not part of the response.
     if (part["thought"] === true) return;
     const mime = asText(inline["mimeType"]) ?? "";
     const kind = mime.startsWith("image/") ? "image" : mime.startsWith("audio/") ? "audio" : "";
@@ -199,7 +208,7 @@ export class GeminiReader {
     );
   }
 
-  /** A block that is one part. */
+  /** Emits a block that consists of one part. */
   #alone(
     block: OpenBlock,
     signature: string | undefined,
@@ -210,7 +219,8 @@ export class GeminiReader {
     const index = this.#next++;
     this.#content ||= block.type !== "reasoning";
     this.#emit({ type: "open", index, block });
-    // First, so that a call's name goes out with it: most clients look for it there and nowhere else.
+    // The proof comes first, so that a call's signature is sent together with its name. Most
+    // clients look for it only there.
     if (signature && at) this.#prove(index, signature, at);
     inside?.(index);
     this.#emit({ type: "close", index });
@@ -221,7 +231,9 @@ export class GeminiReader {
     this.#emit({ type: "proof", index, proof: { origin: ID, kind, data, model } });
   }
 
-  /** What is cited after its text was left has no block to stand on. */
+  /**
+   * Emits citations. A citation that arrives after its text block closed has no block to attach to.
+   */
   #cite(candidate: JsonObject): void {
     const open = this.#open;
     if (open?.kind !== "text") return;
@@ -246,7 +258,10 @@ export class GeminiReader {
   }
 }
 
-/** More than a signature and marks: something that this codec does not read. */
+/**
+ * Whether a part contains more than a signature and the thought flag, that is, content that this
+ * codec does not read.
+ */
 const hasUnreadContent = (part: JsonObject): boolean => {
   for (const key in part) if (key !== "thoughtSignature" && key !== "thought") return true;
   return false;
@@ -254,7 +269,7 @@ const hasUnreadContent = (part: JsonObject): boolean => {
 
 const keyOf = (cited: Citation): string => `${cited.start_index}:${cited.end_index}:${cited.url}`;
 
-/** A prompt that was blocked is answered with 200 and nothing. */
+/** Throws an error for a blocked prompt, which Google answers with status 200 and no content. */
 function failBlockedPrompt(reason: string, chunk: JsonObject): never {
   const message = asText(asObject(chunk["promptFeedback"])?.["blockReasonMessage"]);
   return fail("content_policy", message || `The provider refused the prompt: ${reason}.`, {

@@ -24,7 +24,10 @@ import {
   PASSED_THROUGH_FIELDS,
 } from "../constants.ts";
 
-/** A request in this wire's words. What it cannot say is refused or declared, never left out in silence. */
+/**
+ * Encodes a request as a body. Content that this protocol cannot represent is rejected or reported,
+ * never dropped silently.
+ */
 export function encodeRequest(asked: ChatRequest, of: CallContext, traits: FullGeminiTraits): Body {
   const r = { ...asked, sampling: supportedSampling(asked, of) };
   const e = createEncoding(r, of, traits);
@@ -54,14 +57,14 @@ export function encodeRequest(asked: ChatRequest, of: CallContext, traits: FullG
   return { generateContentRequest: whole, ...kept, ...apart };
 }
 
-/** What only this wire knows, of a client that speaks it. */
+/** Returns the fields that only this protocol has, if the client used this protocol. */
 function ownFields(own: JsonObject | undefined): JsonObject {
   const fields: Record<string, Json | undefined> = {};
   for (const field of PASSED_THROUGH_FIELDS) fields[field] = own?.[field];
   return fields;
 }
 
-/** Members of one of its objects that ride along by their path. */
+/** Returns the members of an object that are carried in `ext` by their path. */
 function within(own: JsonObject | undefined, field: string): JsonObject {
   const members: Record<string, Json | undefined> = {};
   for (const path in own) {
@@ -71,12 +74,16 @@ function within(own: JsonObject | undefined, field: string): JsonObject {
   return members;
 }
 
-/** "models/gemini-x", or a name that says for itself where it stands. */
+/**
+ * Returns the resource name of a model: "models/gemini-x", or the name itself if it contains a
+ * path.
+ */
 export const nameOf = (model: string): string => (model.includes("/") ? model : `models/${model}`);
 
 /**
- * Fields that no codec knows. One unknown name and this API refuses the request: those that cannot be meant for it are
- * kept back, by saying here that they are absent; the host adds the others.
+ * Handles fields that no codec knows. This API rejects a request with one unknown field. Fields
+ * that cannot be meant for it are set to undefined, so that they are not sent. The host adds the
+ * others.
  */
 function restOf(
   r: ChatRequest,
@@ -94,7 +101,7 @@ function restOf(
       within = parseExtraConfig(value, (member) =>
         e.of.reportLoss(member, "dropped", "foreign_field"),
       );
-    // Of a client of this wire it means what it says.
+    // If the client used this protocol, the field is meant for this API.
     else if (ID in r.ext || (isGeminiFieldName(field) && !knowsField(field)))
       setOwnProperty(passed, field, value);
     else {
@@ -105,10 +112,10 @@ function restOf(
   return { passed: { fields: passed, config: within }, kept };
 }
 
-/** Stop sequences that the API takes. */
+/** Maximum number of stop sequences that the API accepts. */
 export const MAX_STOP_SEQUENCES = 5;
 
-/** What changes the answer's very shape. */
+/** Rejects settings that change the form of the response. */
 function rejectUnsupported(r: ChatRequest): void {
   if ((r.sampling.n ?? 1) > 1) failUnsupported("n > 1", "n", "unsupported_value");
   const { previousId, conversation, background } = r.state;
@@ -119,7 +126,7 @@ function rejectUnsupported(r: ChatRequest): void {
   if (background) failUnsupported("background", "background", "unsupported_parameter");
 }
 
-/** Members of other protocols that say nothing about the answer. */
+/** Fields of other protocols that do not affect the response. */
 const IGNORED_FIELDS: ReadonlySet<string> = new Set([
   "anthropic_beta",
   "anthropic_version",
@@ -134,7 +141,7 @@ const IGNORED_FIELDS: ReadonlySet<string> = new Set([
   "top_k",
 ]);
 
-/** Tuning that this wire has no word for, and what only another protocol knows. */
+/** Reports settings that this protocol does not have, and fields that only another protocol has. */
 function reportForeignFields(r: ChatRequest, { of }: GeminiEncoding): void {
   const { logitBias } = r.sampling;
   const lost: Record<string, unknown> = {
@@ -188,7 +195,8 @@ function modalitiesTo(
   e: GeminiEncoding,
 ): Json | undefined {
   if (!modalities || modalities.every((m) => m === "text")) return undefined;
-  // The voice and the form of the sound are chosen in words of its own.
+  // Each protocol has its own names for voices and audio formats, so these settings are not
+  // translated.
   if (modalities.includes("audio"))
     e.of.reportLoss("modalities", "approximated", "audio_as_it_comes");
   return modalities.map((m) => m.toUpperCase());

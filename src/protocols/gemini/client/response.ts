@@ -3,7 +3,7 @@ import type { Json } from "../../../model/values.ts";
 import { parseExactJson } from "../../tool-arguments.ts";
 import type { GeminiReader } from "./reader.ts";
 
-/** One answer; where a server streams all the same, the list of its pieces. */
+/** Decodes a non-streaming response. A server that streams nevertheless sends a list of chunks. */
 export function decodeResponse(body: Buffer, reading: GeminiReader): void {
   const answer = parsed(body);
   for (const chunk of Array.isArray(answer) ? (answer as readonly Json[]) : [answer])

@@ -1,5 +1,5 @@
-// References of a JSON Schema, followed. A few lines of them can spell more than there is memory, so whatever is spelled out
-// is paid for from a purse that is the whole request's.
+// Resolves references in a JSON Schema. A few lines of references can expand to more than fits in
+// memory, so every expansion is charged to a budget that the whole request shares.
 import { setOwnProperty } from "../../../lib/set-own-property.ts";
 import type { Json, JsonObject } from "../../../model/values.ts";
 import { BOUNDS, boundMessage } from "../../../lib/bounds.ts";
@@ -8,13 +8,13 @@ import { asList, asObject, omitUndefined, asText } from "../../json-values.ts";
 
 export class SchemaExpander {
   readonly root: JsonObject;
-  /** Where the schema stands: "tools.f". */
+  /** Name of the place of the schema, for example "tools.f". */
   readonly #of: string;
   readonly #budget: ExpansionBudget;
   readonly #lose: () => void;
   #parts: number = BOUNDS.schemaParts.max;
   #lost = false;
-  /** The deepest level reached since a caller last looked. */
+  /** Deepest level reached since a caller last reset it. */
   #deepest = 0;
   readonly #made = new Map<object, ExpandedSchema>();
   readonly #merged = new Map<object, MergedSchema>();
@@ -28,21 +28,22 @@ export class SchemaExpander {
     this.#assertAcyclic();
   }
 
-  /** Something had to be given up: said once. */
+  /** Reports that a constraint was dropped. It is reported only once. */
   lose(): void {
     if (!this.#lost) this.#lose();
     this.#lost = true;
   }
 
-  /** One more part of the schema, so many levels down. */
+  /** Counts one part of the schema at the given depth. */
   part(depth: number): void {
     this.#count(1);
     this.#within(depth);
   }
 
   /**
-   * The schema that `make` returns for a part. A part that several references lead to is made once and counted each time:
-   * a schema that is too large is refused after work in proportion to what the client sent, not to what it spells.
+   * Returns the schema that `make` builds for a part. A part with several references is built once
+   * and counted each time. A schema that is too large is therefore rejected after work in
+   * proportion to its size as sent, not to its expanded size.
    */
   once(raw: Json, depth: number, make: () => JsonObject): JsonObject {
     const part = asObject(raw);
@@ -84,8 +85,8 @@ export class SchemaExpander {
   }
 
   /**
-   * Without references and without `allOf`: what they lead to stands in their place. Members and requirements add up, of
-   * single words the last one stands.
+   * Returns a part with its references and its `allOf` merged into it. Properties and required
+   * names accumulate. For other keywords, the last value is used.
    */
   expand(raw: Json, depth: number): JsonObject {
     const node = asObject(raw) ?? {};
@@ -99,7 +100,7 @@ export class SchemaExpander {
     };
   }
 
-  /** A part with all that its references and its `allOf` lead to. */
+  /** Merges a part with everything that its references and its `allOf` refer to. */
   #merge(node: JsonObject, depth: number): MergedSchema {
     const known = this.#merged.get(node);
     if (known) {
@@ -181,9 +182,12 @@ export class SchemaExpander {
       : this.refuse(`the reference ${ref.slice(0, 100)}`);
   }
 
-  /** Throws where following references would never end. Each part is visited once, and none from inside its own visit. */
+  /**
+   * Throws if following references would never end. Each part is visited once, and a part that is
+   * reached during its own visit is a cycle.
+   */
   #assertAcyclic(): void {
-    /** true: all that it leads to has been visited. */
+    /** Parts that were reached. true: everything that the part refers to has been visited. */
     const seen = new Map<object, boolean>();
     const open: (Json | VisitEnd)[] = [this.root];
     while (open.length > 0) {
@@ -204,7 +208,7 @@ export class SchemaExpander {
   }
 }
 
-/** Words whose inside is no part of the schema around them. */
+/** Keywords whose content is not part of the surrounding schema. */
 const NON_SCHEMA_KEYWORDS: ReadonlySet<string> = new Set(
   "$defs definitions default example examples enum const".split(" "),
 );
@@ -217,7 +221,10 @@ function* within(part: object): Generator<Json> {
   }
 }
 
-/** Stands below what a part holds: when it is come upon, all of that has been visited. */
+/**
+ * Marks the end of a part's visit on the stack. When it is popped, everything in the part has been
+ * visited.
+ */
 class VisitEnd {
   readonly part: object;
   constructor(part: object) {
@@ -229,22 +236,22 @@ interface MergedSchema {
   words: Record<string, Json>;
   properties: Record<string, Json> | undefined;
   required: Set<Json> | undefined;
-  /** Below it. */
+  /** Number of levels below the part. */
   levels: number;
 }
 
-/** A part as it was made, and what it was counted as. */
+/** An expanded part and the amounts that it was charged. */
 interface ExpandedSchema {
   readonly schema: JsonObject;
   readonly parts: number;
   readonly letters: number;
-  /** Below it. */
+  /** Number of levels below the part. */
   readonly levels: number;
 }
 
-/** Characters of a reference. */
+/** Maximum length of a reference, in characters. */
 const LONGEST_REFERENCE = 1_024;
-/** A character of a reference with escapes is so many times the work of another. */
+/** Cost factor of a character in a reference with escapes. */
 const ESCAPED = 8;
 
 function decoded(step: string): string | undefined {

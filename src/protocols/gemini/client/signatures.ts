@@ -1,4 +1,5 @@
-// What a model signed goes back to it, on the part where it stood: without it, newer models refuse their own calls.
+// Sends signatures back to the model that created them, on the same part. Without them, newer
+// models reject their own calls.
 import { parseShallow } from "../../../lib/json/json-scanner.ts";
 import type { Proof } from "../../../model/request.ts";
 import type { JsonObject, Opt } from "../../../model/values.ts";
@@ -7,10 +8,13 @@ import type { GeminiEncoding } from "./encoding-context.ts";
 import { asObject, asText } from "../../json-values.ts";
 import { ID } from "../constants.ts";
 
-/** Documented: it stands in for the signature of a call that some other model made. */
+/** Documented placeholder for the signature of a call that another model made. */
 const SKIP_VALIDATOR = "skip_thought_signature_validator";
 
-/** The signature of a part; nothing for what another provider, or another family of models, signed. */
+/**
+ * Returns the signature of a part. Returns undefined if another provider or another model family
+ * signed it.
+ */
 export function signatureOf(proof: Opt<Proof>, e: GeminiEncoding): string | undefined {
   if (!proof) return undefined;
   if (proof.origin !== ID) return compatibleSignature(proof);
@@ -18,7 +22,10 @@ export function signatureOf(proof: Opt<Proof>, e: GeminiEncoding): string | unde
   return made !== undefined && asked !== undefined && made !== asked ? undefined : proof.data;
 }
 
-/** Google's imitation of chat completions hands out the same signatures, in a place of its own. */
+/**
+ * Returns a signature from Google's chat completions API, which issues the same signatures in a
+ * different field.
+ */
 function compatibleSignature(proof: Proof): string | undefined {
   if (proof.origin !== "chat-completions" || proof.kind !== "extra_content") return undefined;
   try {
@@ -34,7 +41,10 @@ export function withSignature(part: JsonObject, proof: Opt<Proof>, e: GeminiEnco
   return signature ? { ...part, thoughtSignature: signature } : part;
 }
 
-/** Of the calls of one step, the first must be signed: history that another model made, or a client that lost it, is not. */
+/**
+ * Adds the placeholder to the first call of a step, which must be signed. The signature is missing
+ * if another model made the call or if the client lost it.
+ */
 export function withRequiredSignatures(
   parts: readonly JsonObject[],
   e: GeminiEncoding,

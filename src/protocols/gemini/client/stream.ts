@@ -11,13 +11,17 @@ import type { GeminiReader } from "./reader.ts";
 const CAP = BOUNDS.imageEvent.max;
 
 /**
- * Events without a name and without a last one. What breaks in the middle is told in whatever form: as an event, as bare
- * JSON between events, or as one long list where the stream was no stream at all.
+ * Creates a decoder for a stream. Its events have no name, and there is no terminal event. An error
+ * in the middle can have any form: an event, bare JSON between events, or one long list in place of
+ * a stream.
  */
 export function createDecoder(reading: GeminiReader): Decoder {
-  /** Since the last whole event. */
+  /** Bytes since the last complete event. */
   let rest: Buffer[] = [];
-  /** Bytes of the whole stream: that have come, that were split, and up to the end of the last event. */
+  /**
+   * Byte counts of the whole stream: `came` is the number received, `split` the number split into
+   * events, and `reported` the end of the last event.
+   */
   let came = 0;
   let split = 0;
   let reported = 0;
@@ -36,7 +40,7 @@ export function createDecoder(reading: GeminiReader): Decoder {
       came += chunk.length;
       events.push(chunk);
       if (events.isBetweenEvents) rest = [];
-      // A stream may be cut into chunks that never end where an event does.
+      // A stream may be cut into chunks that never end at an event boundary.
       else if (reported > before) rest = [chunk.subarray(reported - before)];
     },
     end() {
@@ -48,7 +52,7 @@ export function createDecoder(reading: GeminiReader): Decoder {
   };
 }
 
-/** Text between events: a comment, half an event, or JSON that says what went wrong. */
+/** Parses text between events: a comment, half an event, or JSON that describes an error. */
 function parseTextBetweenEvents(left: string, reading: GeminiReader): void {
   const at = left.search(/^[ \t]*[[{]/m);
   if (at < 0) return;

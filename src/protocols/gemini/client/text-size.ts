@@ -1,7 +1,10 @@
 import type { JsonObject } from "../../../model/values.ts";
 import { asList, asObject, asObjects, asText } from "../../json-values.ts";
 
-/** Bytes of text in all candidates of a chunk: what a cut answer is estimated from. */
+/**
+ * Returns the bytes of text in all candidates of a chunk. The usage of a truncated response is
+ * estimated from it.
+ */
 export function textBytesIn(chunk: JsonObject): number {
   let bytes = 0;
   for (const candidate of asObjects(chunk["candidates"]))
@@ -17,7 +20,10 @@ function size(part: JsonObject | undefined): number {
   return call ? Buffer.byteLength(JSON.stringify(call["args"] ?? {})) : 0;
 }
 
-/** Whether a chunk holds something that a client would show or run: thoughts too, and more than an empty text. */
+/**
+ * Whether a chunk contains something that a client would display or run. Thoughts count. Empty
+ * texts do not.
+ */
 export const hasContent = (chunk: JsonObject): boolean =>
   asObjects(chunk["candidates"]).some((candidate) =>
     asObjects(asObject(candidate["content"])?.["parts"]).some((part) =>

@@ -1,4 +1,5 @@
-// How much to think, in the words that this model understands: a level, or a number of tokens, never both.
+// Encodes the reasoning settings in the form that the model supports: a level or a token budget,
+// never both.
 import { ownEntry } from "../../own-entry.ts";
 import { fail } from "../../../model/error.ts";
 import type { ChatRequest, Reasoning } from "../../../model/request.ts";
@@ -13,10 +14,13 @@ import { omitUndefinedOrNothing } from "../../json-values.ts";
 import { sourceOf } from "../constants.ts";
 import type { GeminiEncoding } from "./encoding-context.ts";
 
-/** What an answer needs beside the thoughts that share its limit. */
+/** Output tokens to reserve for the response, because thoughts share its limit. */
 const MIN_OUTPUT_BESIDE_THOUGHTS = 1024;
 
-/** `thinkingConfig`; nothing where nothing was asked. Thoughts are told wherever they are asked for: silence looks like a dead line. */
+/**
+ * Returns `thinkingConfig`, or undefined if the request does not mention reasoning. Thoughts are
+ * included whenever reasoning is requested, because a silent connection looks broken.
+ */
 export function thinkingTo(r: ChatRequest, e: GeminiEncoding): JsonObject | undefined {
   const own = sourceOf<JsonObject>(r.reasoning);
   if (own) return omitUndefinedOrNothing(own);
@@ -41,7 +45,7 @@ function switchedOff(e: GeminiEncoding): JsonObject {
     e.of.reportLoss("reasoning", "approximated", "least_thinking");
     return { thinkingLevel: "MINIMAL" };
   }
-  // Thinking all the same would be billed to a client that said no.
+  // Reasoning would be billed to a client that disabled it, so the request is rejected.
   return fail("unsupported", `${e.of.model} cannot answer without thinking.`, {
     param: "reasoning",
     code: "thinking_required",

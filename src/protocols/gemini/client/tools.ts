@@ -1,4 +1,4 @@
-// Tool declarations and the choice among them.
+// Encodes tool declarations and the tool choice.
 import { declareTool, rejectTool } from "../../tool-declarations.ts";
 import type { ChatRequest, Tool } from "../../../model/request.ts";
 import type { Json, JsonObject } from "../../../model/values.ts";
@@ -7,7 +7,7 @@ import { toOpenApiSubset } from "./openapi-schema.ts";
 import { asList, asObject, omitUndefined, asText } from "../../json-values.ts";
 import { sourceOf, ID } from "../constants.ts";
 
-/** `tools`: every function in one entry, each hosted tool in one of its own. */
+/** Returns `tools`: all functions in one entry, and one entry for each hosted tool. */
 export function toolsTo(r: ChatRequest, e: GeminiEncoding): Json[] | undefined {
   const declared = new Map<string, JsonObject>();
   for (const tool of r.tools) {
@@ -48,7 +48,10 @@ const WRAPPED: JsonObject = {
   required: ["input"],
 };
 
-/** A function that takes nothing has no parameters: an object without members is an error to some models. */
+/**
+ * Whether a function takes no parameters. Its parameters are then omitted, because some models
+ * reject an object without members.
+ */
 const isNothing = (schema: JsonObject): boolean =>
   Object.keys(asObject(schema["properties"]) ?? {}).length === 0 &&
   ["$ref", "allOf", "anyOf", "oneOf", "patternProperties"].every(
@@ -63,7 +66,10 @@ function parameters(schema: JsonObject, name: string, e: GeminiEncoding): JsonOb
   return { parameters: toOpenApiSubset(schema, of, e.expansionBudget, lose) };
 }
 
-/** A grammar cannot be enforced here, but it can be asked for. */
+/**
+ * Returns a description with the grammar of a custom tool. The API cannot enforce a grammar, so the
+ * description asks for it.
+ */
 function describeCustomTool(tool: Tool): JsonObject {
   const format = asObject(tool.raw) ?? {};
   const definition = asText((asObject(format["grammar"]) ?? format)["definition"]);
@@ -74,7 +80,7 @@ function describeCustomTool(tool: Tool): JsonObject {
   return lines.length > 0 ? { description: lines.join("\n\n") } : {};
 }
 
-/** Searching the web is the one hosted tool that every vendor has. */
+/** Encodes a hosted tool. Web search is the only hosted tool that every vendor has. */
 function hostedTo(tool: Tool, e: GeminiEncoding): JsonObject[] {
   const raw = asObject(tool.raw) ?? {};
   if (tool.origin === ID) return [raw];
@@ -83,7 +89,7 @@ function hostedTo(tool: Tool, e: GeminiEncoding): JsonObject[] {
   return [{ googleSearch: {} }];
 }
 
-/** `toolConfig`; without tools there is nothing to choose. */
+/** Returns `toolConfig`. Without tools, there is no choice to encode. */
 export function choiceTo(
   r: ChatRequest,
   tools: readonly Json[] | undefined,
@@ -94,7 +100,7 @@ export function choiceTo(
   const hosted = (tools?.length ?? 0) > 1 || (tools?.length === 1 && !functions);
   return omitUndefined({
     functionCallingConfig: functions ? modeOf(r, e) : undefined,
-    // Without it, functions beside what Google runs itself are an error.
+    // Without this flag, functions combined with hosted tools are an error.
     includeServerSideToolInvocations: functions && hosted ? true : undefined,
   });
 }

@@ -1,4 +1,4 @@
-// Counts of an answer as its chunks report them, for a decoder and for a relay alike.
+// Accumulates the counts that chunks report, for the decoder and for passthrough mode.
 import type { Price } from "../../../model/facts.ts";
 import type { Usage } from "../../../model/usage.ts";
 import type { JsonObject, Opt } from "../../../model/values.ts";
@@ -7,7 +7,7 @@ import { GeminiToolCounts } from "../tool-counts.ts";
 import { maxCounts, usageOf } from "../usage.ts";
 
 export class ReportedCounts {
-  /** A count came with the end, or after it: what was counted before is not all of it. */
+  /** Whether a count arrived with or after the finish reason. Earlier counts are incomplete. */
   isFinal = false;
   #counts: JsonObject | undefined;
   readonly #tools = new GeminiToolCounts();
@@ -20,7 +20,7 @@ export class ReportedCounts {
     this.#isImageRequest = draws;
   }
 
-  /** What a chunk changes of them; undefined: nothing. */
+  /** Adds a chunk and returns the usage if it changed. */
   add(chunk: JsonObject, ended: boolean): Usage | undefined {
     this.#tools.chunk(chunk);
     const counts = asObject(chunk["usageMetadata"]);

@@ -1,4 +1,4 @@
-// What passes by in passthrough mode, told to the host.
+// Reports start, content, usage, and end of a response to the host in passthrough mode.
 import { fail } from "../../../model/error.ts";
 import type { FinishReason } from "../../../model/event.ts";
 import type { Usage } from "../../../model/usage.ts";
@@ -21,7 +21,7 @@ export class UsageTap {
   #textBytes = 0;
   #calls = false;
   #reason: FinishReason | undefined;
-  /** Of several answers, those that have ended. */
+  /** Indexes of the candidates that have ended. */
   readonly #ends = new Set<unknown>();
   readonly #answers: number;
 
@@ -32,12 +32,12 @@ export class UsageTap {
     this.#answers = candidatesIn(to.body);
   }
 
-  /** The end of all of it has been named. */
+  /** Whether all candidates have ended. */
   get isEnded(): boolean {
     return this.#reason !== undefined && this.#ends.size >= this.#answers;
   }
 
-  /** Throws what upstream says went wrong. */
+  /** Reads a chunk. Throws if it is an error. */
   chunk(raw: Json): JsonObject {
     if (findErrorBody(raw)) throwParsedError(raw);
     const chunk =
@@ -51,7 +51,7 @@ export class UsageTap {
       this.#sink.reportStart((this.#id = id ?? ""));
     this.#textBytes += textBytesIn(chunk);
     for (const candidate of asObjects(chunk["candidates"])) this.#candidate(candidate);
-    // A prompt that was blocked has no candidates: its answer says so, and is whole.
+    // A blocked prompt has no candidates. The chunk that reports it is the complete response.
     if (asObject(chunk["promptFeedback"])?.["blockReason"] && !chunk["candidates"]) this.#blocked();
     const usage = this.#counts.add(chunk, this.#reason !== undefined);
     if (usage)
@@ -59,13 +59,13 @@ export class UsageTap {
     return chunk;
   }
 
-  /** Whether this is the first that a client would show. */
+  /** Whether this is the first chunk with content that a client would display. */
   isFirstContent(chunk: JsonObject): boolean {
     if (this.#hasContent || !hasContent(chunk)) return false;
     return (this.#hasContent = true);
   }
 
-  /** Once a write, however many events it had. */
+  /** Reports the text since the last call, once per write, however many events it contained. */
   reportText(): void {
     if (this.#hasContent && this.#textBytes > 0) {
       this.#sink.reportContent(this.#textBytes);
@@ -73,7 +73,7 @@ export class UsageTap {
     }
   }
 
-  /** What was settled, where upstream has not counted. */
+  /** Reports the end and returns the settled usage if the provider reported no final counts. */
   finish(): Usage | undefined {
     const reason =
       this.#reason ??
@@ -91,7 +91,10 @@ export class UsageTap {
     for (let i = 0; i < this.#answers && i < 64; i++) this.#ends.add(i);
   }
 
-  /** The first candidate's end counts; an end that is named again takes its place. */
+  /**
+   * Reads a candidate. The finish reason of the first candidate counts, and a later one replaces
+   * it.
+   */
   #candidate(candidate: JsonObject): void {
     for (const part of asList(asObject(candidate["content"])?.["parts"]))
       this.#calls ||= asObject(asObject(part)?.["functionCall"]) !== undefined;
@@ -101,18 +104,24 @@ export class UsageTap {
     this.#ends.add(index);
     if (index !== 0) return;
     const meant = parseFinishReason(reason, this.#calls).reason;
-    // Clients of this wire know such an end by its name.
+    // Clients of this protocol recognize such an end by its finish reason.
     this.#reason = meant === "broken" ? "other" : meant;
   }
 }
 
-/** A head tells how the work was really ranked, which is what is billed. */
+/**
+ * Returns the service tier from a response header. It is the tier that was actually used and is
+ * billed.
+ */
 export function tierOf(headers: HeadersIn): string | undefined {
   const tier = headers["x-gemini-service-tier"];
   return typeof tier === "string" && tier !== "" ? tier : undefined;
 }
 
-/** How many answers end: by the one name that this API documents, in either spelling. */
+/**
+ * Returns the requested number of candidates, from the one field that this API documents, in either
+ * spelling.
+ */
 function candidatesIn(body: Body): number {
   const config = asObject(body["generationConfig"] ?? body["generation_config"]);
   return parseNumber(config?.["candidateCount"] ?? config?.["candidate_count"]) ?? 1;

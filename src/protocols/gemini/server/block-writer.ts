@@ -1,4 +1,5 @@
-// How each kind of block is written, event by event. Words leave as they come; a call leaves whole, since this wire has no half of one.
+// Writes blocks event by event. Text is written immediately. A call is written as a whole, because
+// this protocol has no partial calls.
 import type { OpenBlock } from "../../../model/event.ts";
 import type { Proof } from "../../../model/request.ts";
 import type { Json, JsonObject } from "../../../model/values.ts";
@@ -28,7 +29,7 @@ export class BlockWriter {
   readonly #named: (name: string) => string;
   #block: OpenBlock | undefined;
   #proof: Proof | undefined;
-  /** A thought, or what a call is given: needed once more at the block's end. */
+  /** Pieces of a thought or of a call's arguments, which are needed at the end of the block. */
   #text: string[] = [];
   #sentText = new SentText();
   #citations: Json[] = [];
@@ -123,7 +124,10 @@ export class BlockWriter {
     this.#sign(proof.kind === "empty" ? { text: "" } : { text: "", thought: true });
   }
 
-  /** After words that have left there is a part for their signature; another provider's waits. */
+  /**
+   * Writes the signature of text that has been sent. Another provider's signature is kept for the
+   * next call.
+   */
   #sign(part: JsonObject): void {
     const signature = this.#ownSignature();
     if (signature !== undefined) this.#chunks.sign(signature, part);

@@ -1,24 +1,29 @@
-// Chunks on their way out: events without a name, or, where a client did not ask for events, one JSON list that grows.
+// Writes chunks as events without a name or, if the client did not request events, as one growing
+// JSON list.
 //
-// Google's SDKs drop a whole turn from the history of a chat if one chunk of its stream has no candidate, no content or no
-// part; older ones also if a part is an empty text. So every chunk that is written here has exactly one part with something in
-// it. The reason for the end, sources and signatures come after the words that they belong to: the last character of a text and
-// the last part of any other kind are held back until it is known what goes out beside them.
+// Google's SDKs drop a whole turn from a chat's history if one chunk of its stream has no
+// candidate, content, or part. Older SDKs also drop it if a part is an empty text. Every chunk that
+// is written here therefore has exactly one part, which is not empty. The finish reason, sources,
+// and signatures arrive after the text that they belong to. The last character of a text and the
+// last part of any other type are therefore held back until it is known what is sent with them.
 import type { Json, JsonObject, Opt } from "../../../model/values.ts";
 import type { ResponseContext } from "../../../plugin/protocol.ts";
 import { isObject } from "../../json-values.ts";
 import { isJsonListStream } from "../constants.ts";
 import { signedPart } from "./content.ts";
 
-/** Between the elements of a list. */
+/** Separator between the elements of a list. */
 export const NEXT = ",\r\n";
 
-/** JSON may hold these as they are. To older SDKs each of them ends a line, and with it the event. */
+/**
+ * Characters that JSON allows unescaped. Older SDKs treat each of them as the end of a line, and so
+ * of the event.
+ */
 const LINE_ENDS = /[\u0085\u2028\u2029]/;
 const EACH_LINE_END = new RegExp(LINE_ENDS, "g");
 const escaped = (end: string): string => `\\u${end.charCodeAt(0).toString(16).padStart(4, "0")}`;
 
-/** The end of what was written, which has not left. */
+/** The last part, which has not been sent yet. */
 interface HeldPart {
   part: JsonObject;
   /** Members of the candidate. */
@@ -28,14 +33,14 @@ interface HeldPart {
 export class ChunkWriter {
   readonly #write: (text: string) => void;
   readonly #isJsonList: boolean;
-  /** What every chunk ends with. */
+  /** Members at the end of every chunk. */
   readonly #tail: string;
   #begun = false;
   /** The last character of a text. At most one of this and `#held` is set. */
   #lastCharacter = "";
   #thought = false;
   #held: HeldPart | undefined;
-  /** Members of the candidate that go out with the next part. */
+  /** Members of the candidate that are sent with the next part. */
   #waiting: JsonObject | undefined;
 
   constructor(write: (text: string) => void, to: ResponseContext) {
@@ -44,7 +49,7 @@ export class ChunkWriter {
     this.#tail = `"modelVersion":${JSON.stringify(to.model)},"responseId":${JSON.stringify(to.id)}}`;
   }
 
-  /** The hot path: most of a stream is this. `text` is not empty. */
+  /** Writes text, which must not be empty. Hot path: most of a stream is text. */
   text(text: string, thought: boolean): void {
     if (this.#waiting) return this.part({ text, ...(thought && { thought: true }) });
     if (this.#held || this.#thought !== thought) this.#flush();
@@ -61,14 +66,17 @@ export class ChunkWriter {
     this.#waiting = undefined;
   }
 
-  /** Members of the candidate that belong to the last part, or to the next one if there is none. */
+  /** Adds members of the candidate to the last part, or to the next one if there is none. */
   addToCandidate(more: JsonObject): void {
     const held = this.#last();
     if (held) held.candidateFields = mergeWithLists(held.candidateFields, more);
     else this.#waiting = this.#waiting ? mergeWithLists(this.#waiting, more) : more;
   }
 
-  /** Signs the last words of a text or a thought; `alone` is the part if there are none. */
+  /**
+   * Signs the last text of a block or thought. If there is none, `alone` is written as the signed
+   * part.
+   */
   sign(signature: string, alone: JsonObject): void {
     const held = this.#last();
     if (held && isUnsigned(held.part, alone["thought"] === true))
@@ -76,9 +84,9 @@ export class ChunkWriter {
     else this.part(signedPart(alone, signature));
   }
 
-  /** The end of the answer: `candidate` and `more` go out with the last part. */
+  /** Ends the response. `candidate` and `more` are sent with the last part. */
   end(candidate: JsonObject, more: JsonObject): void {
-    // An answer without any part has one empty text, as Google's own has.
+    // A response without any part has one empty text, as Google's own responses do.
     if (!this.#last()) this.part({ text: "" });
     const held = this.#held!;
     this.#held = undefined;
@@ -86,24 +94,24 @@ export class ChunkWriter {
     if (this.#isJsonList) this.#write("]");
   }
 
-  /** An event that is an error. A list ends after it, so that what came can be read. */
+  /** Writes an error as an event. A list is closed after it, so that the client can parse it. */
   fail(body: JsonObject): void {
     this.#flush();
     this.endWith(body);
   }
 
-  /** One that was written elsewhere. */
+  /** Writes a chunk that was created elsewhere. */
   chunk(chunk: JsonObject): void {
     this.#put(JSON.stringify(chunk));
   }
 
-  /** The same, and the last. */
+  /** Writes the last chunk, which was created elsewhere. */
   endWith(chunk: JsonObject): void {
     this.chunk(chunk);
     if (this.#isJsonList) this.#write("]");
   }
 
-  /** What is held, as a part. */
+  /** Returns the held text or part as a part. */
   #last(): HeldPart | undefined {
     if (this.#lastCharacter === "") return this.#held;
     const part: JsonObject = { text: this.#lastCharacter, ...(this.#thought && { thought: true }) };
@@ -140,13 +148,13 @@ export class ChunkWriter {
   }
 }
 
-/** Words of this kind that have no signature yet. */
+/** Whether a part is unsigned text of this type. */
 const isUnsigned = (part: JsonObject, thought: boolean): boolean =>
   Boolean(part["text"]) &&
   (part["thought"] === true) === thought &&
   part["thoughtSignature"] === undefined;
 
-/** Both; lists in them are one after the other. */
+/** Merges two objects. Lists in them are concatenated. */
 function mergeWithLists(one: JsonObject, other: JsonObject): JsonObject {
   const both: Record<string, Opt<Json>> = { ...one };
   for (const name in other) {
@@ -157,7 +165,10 @@ function mergeWithLists(one: JsonObject, other: JsonObject): JsonObject {
   return both;
 }
 
-/** Units of the last character: no half of one may leave. */
+/**
+ * Returns the number of UTF-16 units of the last character, so that surrogate pairs are never
+ * split.
+ */
 function lastLength(text: string): 1 | 2 {
   const last = text.charCodeAt(text.length - 1);
   return text.length > 1 && last >= 0xdc00 && last <= 0xdfff ? 2 : 1;

@@ -1,4 +1,5 @@
-// How canonical content looks on this wire: what the stream and the whole answer share, so that they cannot disagree.
+// Encodes content for clients. The stream and the non-streaming response share these functions, so
+// that both agree.
 import type { Finish } from "../../../model/event.ts";
 import type { Media } from "../../../model/request.ts";
 import { inputTokens, type Usage } from "../../../model/usage.ts";
@@ -9,18 +10,24 @@ import { createNameRestorer } from "../../tool-names.ts";
 import { asList, asObject, asObjects, asText } from "../../json-values.ts";
 import { ID, formatFinishReason } from "../constants.ts";
 
-/** By either of its names. */
+/** Returns a member by either of its names. */
 const member = (of: JsonObject | undefined, name: string, snake: string): Json | undefined =>
   of?.[name] ?? of?.[snake];
 
-/** Older clients take every text for the answer: thoughts are told to those that asked for them. */
+/**
+ * Whether the client requested thoughts. Older clients treat every text as the response, so
+ * thoughts are sent only on request.
+ */
 export function showsThoughts(body: Body): boolean {
   const config = asObject(member(body as JsonObject, "generationConfig", "generation_config"));
   const thinking = asObject(member(config, "thinkingConfig", "thinking_config"));
   return member(thinking, "includeThoughts", "include_thoughts") === true;
 }
 
-/** A name as this client declared it, whatever another wire made of it on the way. */
+/**
+ * Returns a function that restores the tool names that the client declared. Other protocols may
+ * have changed them.
+ */
 export function namesOf({ body }: ResponseContext): (name: string) => string {
   return createNameRestorer(() =>
     asObjects(body["tools"]).flatMap((tool) =>
@@ -31,7 +38,7 @@ export function namesOf({ body }: ResponseContext): (name: string) => string {
   );
 }
 
-/** A call as it goes out, in one piece; undefined when its arguments are no object. */
+/** Returns a call as one part. Returns undefined if its arguments are not an object. */
 export function callPart(
   call: { id: string; name: string; tool: "function" | "custom"; args: string },
   signature: string | undefined,
@@ -52,18 +59,21 @@ export function mediaPart(media: Media, usual: string): JsonObject | undefined {
   return { inlineData: { mimeType, data } };
 }
 
-/** This wire's own parts come back as they were. */
+/** Returns a part of this protocol unchanged. Returns undefined for content of another protocol. */
 export const ownPart = (origin: string, raw: Json): JsonObject | undefined =>
   origin === ID ? asObject(raw) : undefined;
 
-/** What an answer has that its end tells. */
+/** Flaws of a response that affect its finish reason. */
 export interface ResponseFlaws {
   hasRefusal: boolean;
-  /** A call's arguments were no object. */
+  /** Whether the arguments of a call were not an object. */
   hasInvalidCall: boolean;
 }
 
-/** Why it ended. Arguments that a limit has cut are no call that went wrong. */
+/**
+ * Returns the finish reason. Arguments that were truncated by a limit do not count as a malformed
+ * call.
+ */
 export function formatFinish(
   finish: Pick<Finish, "reason" | "detail">,
   held: ResponseFlaws,
@@ -73,7 +83,7 @@ export function formatFinish(
   return held.hasRefusal && finish.reason === "stop" ? "SAFETY" : formatFinishReason(finish);
 }
 
-/** What was counted, of all that was made. A zero is left out, as protobuf does. */
+/** Returns the usage metadata. Zeros are omitted, as in protobuf. */
 export function countsTo(u: Usage): JsonObject {
   const prompt = inputTokens(u);
   const thoughts = Math.min(u.reasoning ?? 0, u.output ?? 0);
@@ -87,7 +97,7 @@ export function countsTo(u: Usage): JsonObject {
   };
 }
 
-/** As chat completions and responses tell them. */
+/** Encodes log probabilities from the form of chat completions and responses. */
 export function formatLogprobs(all: readonly Json[]): JsonObject {
   const one = (raw: Json): JsonObject => ({
     token: asText(asObject(raw)?.["token"]) ?? "",

@@ -1,5 +1,5 @@
-// A client's conversation as turns. Calls are answered by their ids, or, where a client's helpers drop these, by the names of
-// the functions in the order of the calls.
+// Decodes a conversation into turns. Results refer to calls by ID. Some client helpers drop the
+// IDs, and then results are matched by function name, in the order of the calls.
 import type { Block, Turn } from "../../../model/request.ts";
 import type { Json, JsonObject } from "../../../model/values.ts";
 import { isObject, asList, hasOnlyKeys, asText } from "../../json-values.ts";
@@ -8,7 +8,7 @@ import { blockOf, type CallTracking } from "./parts.ts";
 import { ownEntry } from "../../own-entry.ts";
 import { TurnBlocks } from "./pending-proofs.ts";
 
-/** What a content says beside its role and its parts. */
+/** Members of a content other than its role and its parts. */
 export interface ContentSource {
   more: JsonObject;
 }
@@ -35,7 +35,10 @@ interface PartialTurn {
   more?: JsonObject;
 }
 
-/** What follows one another from one side is one turn; what a function answered is a turn of its own. */
+/**
+ * Decodes contents into turns. Consecutive contents of one role become one turn. Each function
+ * result becomes its own turn.
+ */
 export function turnsOf(contents: unknown): Turn[] {
   if (!Array.isArray(contents)) return failMalformed("contents", "must be a list of contents");
   const turns: PartialTurn[] = [];
@@ -44,7 +47,7 @@ export function turnsOf(contents: unknown): Turn[] {
     const at = `contents[${i}]`;
     if (!isObject(content)) return failMalformed(at, "must be a content with parts");
     const role = roleOf(content["role"], at);
-    // What says more of itself begins anew.
+    // A content with additional members starts a new turn.
     const more = hasOnlyKeys(content, ["role", "parts"]) ? undefined : extraFields(content);
     let open = more ? undefined : turns.at(-1);
     if (more) turns.push((open = { role, blocks: new TurnBlocks(), more }));
@@ -74,10 +77,13 @@ function extraFields({ role: _role, parts: _parts, ...more }: JsonObject): JsonO
   return more;
 }
 
-/** The calls of a conversation, as they are made and answered. */
+/** Tracks the calls of a conversation and their results. */
 class CallTracker implements CallTracking {
   #made = 0;
-  /** Of the last step: the ids of those that are not answered yet, and all of them by their names. */
+  /**
+   * IDs of calls of the last step that have no result yet. `#named` contains all calls of that step
+   * by name.
+   */
   #open = new Set<string>();
   #named = new Map<string, { ids: string[]; next: number }>();
 
@@ -87,7 +93,8 @@ class CallTracker implements CallTracking {
   }
 
   recordCall(id: string | undefined, name: string): string {
-    // The same conversation makes the same ids whenever it is sent.
+    // The ID is derived from the position and name, so that the same conversation yields the same
+    // IDs every time it is sent.
     const own = id ?? `call_${digest(`${this.#made}:${name}`, 24)}`;
     this.#made++;
     this.#open.add(own);
@@ -103,7 +110,7 @@ class CallTracker implements CallTracking {
     return own;
   }
 
-  /** The first of this name that is not answered. */
+  /** Returns the first call with this name that has no result yet. */
   #next(name: string): string | undefined {
     const same = this.#named.get(name);
     while (same && same.next < same.ids.length) {

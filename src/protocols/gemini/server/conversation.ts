@@ -2,7 +2,10 @@ import type { Body, Field, Opt } from "../../../model/values.ts";
 import type { ConversationKey } from "../../../plugin/request-facts.ts";
 import { isObject, asList } from "../../json-values.ts";
 
-/** Its instructions, its tools and its first turn, which is the user's, by whichever of their two names. */
+/**
+ * Returns the key that identifies a conversation: its instructions, its tools, and its first turn,
+ * which is the user's. Either spelling is accepted.
+ */
 export function conversationKey(body: Body): ConversationKey {
   const [first] = asList(body["contents"]);
   return {

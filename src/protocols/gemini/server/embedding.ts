@@ -1,4 +1,4 @@
-// Vectors for Google's clients, from models of any provider.
+// Server half of the embedding methods, for models of any provider.
 import { fail } from "../../../model/error.ts";
 import type { ModelResponse } from "../../../model/event.ts";
 import type { EmbeddingRequest, Embedding } from "../../../model/request.ts";
@@ -33,9 +33,12 @@ export function analyze(body: Body): RequestFacts {
   };
 }
 
-/** One for all texts of a request, with other vendors. */
+/**
+ * Fields that must be the same for all texts of a request, because other vendors have one value per
+ * request.
+ */
 const SHARED_FIELDS = ["taskType", "outputDimensionality"] as const;
-/** What stands at the top beside what was asked. */
+/** Top-level fields of a request with a list. */
 const TOP_LEVEL_FIELDS: ReadonlySet<string> = new Set(["model", "requests"]);
 const KNOWN_FIELDS: ReadonlySet<string> = new Set([
   ...TOP_LEVEL_FIELDS,
@@ -76,14 +79,17 @@ export function decodeRequest(body: Body): EmbeddingRequest {
   });
 }
 
-/** A title, a task that is newer than us; of one in a list, whatever it says beside. */
+/**
+ * Returns the fields of a text that only this protocol has: a title, or an unknown task. For a
+ * request in a list, all its other fields are included.
+ */
 function ownOf(one: JsonObject, several: boolean): JsonObject {
   const { content: _content, model: _model, outputDimensionality: _width, taskType, ...rest } = one;
   const task = parseTask(taskType) === undefined ? { taskType } : {};
   return omitUndefined({ ...(several ? rest : { title: rest["title"] }), ...task }) as JsonObject;
 }
 
-/** All parts of a content make one vector. */
+/** Returns the text of a content. All parts of a content become one vector. */
 function contentText(content: unknown, at: string): string {
   return asObjects(asObject(content)?.["parts"])
     .map(

@@ -1,4 +1,4 @@
-// Errors as Google's APIs tell them: a status in words, and details by their types.
+// Encodes errors in the form of Google's APIs: a status name, and details with their types.
 import { ERRORS, type ErrorKind, type Fault } from "../../../model/error.ts";
 import type { HeadersOut, JsonObject } from "../../../model/values.ts";
 import type { ErrorResponse } from "../../../plugin/protocol.ts";
@@ -58,7 +58,8 @@ function detailsOf(f: Fault): JsonObject[] {
       ...(metadata && { metadata }),
     },
   ];
-  // A client that finds a quota of a day gives up at once, where it would ask again until the money is back.
+  // A client that finds a daily quota stops immediately. Otherwise, it would retry until the budget
+  // is available again.
   if (f.kind === "quota")
     details.push({
       "@type": `${TYPE}QuotaFailure`,
@@ -85,9 +86,9 @@ function detailsOf(f: Fault): JsonObject[] {
 
 const text = (value: unknown): string => (typeof value === "string" ? value : "");
 
-/** Metadata are texts. */
+/** Values of error metadata must be strings. */
 const worded = (value: unknown): string =>
   typeof value === "string" ? value : (JSON.stringify(value) ?? "");
 
-/** This wire tells no limits in its heads. */
+/** Returns the response headers. This protocol has no headers for rate limits. */
 export const head = ({ id }: { id: string }): HeadersOut => ({ "x-request-id": id });

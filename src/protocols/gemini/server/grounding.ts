@@ -1,16 +1,21 @@
-// Where words have come from: sources of the web, with the bytes of UTF-8 that each stands for. Other wires count code points.
+// Encodes citations as grounding metadata: web sources with the range of UTF-8 bytes that each
+// supports. Other protocols count code points.
 import type { Json, JsonObject } from "../../../model/values.ts";
 import { asObject, asText } from "../../json-values.ts";
 
 interface Source {
   url: string;
   title: string;
-  /** Code points; nothing where no place was told. */
+  /** Offset in code points. Undefined if the citation has no position. */
   from: number | undefined;
   to: number | undefined;
 }
 
-/** `said`: the words that were cited. Undefined where no citation is one of the web. */
+/**
+ * Returns the grounding metadata. Returns undefined if no citation is a web source.
+ *
+ * @param sentText The text that the citations refer to.
+ */
 export function grounding(sentText: SentText, citations: readonly Json[]): JsonObject | undefined {
   const sources = citations.flatMap((citation) => sourceOf(citation) ?? []);
   if (sources.length === 0) return undefined;
@@ -31,7 +36,7 @@ export function grounding(sentText: SentText, citations: readonly Json[]): JsonO
   };
 }
 
-/** In the words of OpenAI's two protocols, and of Anthropic's. */
+/** Reads a citation in the form of OpenAI's protocols or of Anthropic's. */
 function sourceOf(citation: Json): Source | undefined {
   const raw = asObject(citation);
   const of = asObject(raw?.["url_citation"]) ?? raw;
@@ -48,7 +53,10 @@ function sourceOf(citation: Json): Source | undefined {
 const pointOf = (value: unknown): number | undefined =>
   Number.isSafeInteger(value) && (value as number) >= 0 ? (value as number) : undefined;
 
-/** Words that have left, as far as a place in them may still be asked for: letters of one byte are counted and not kept. */
+/**
+ * Text that was sent, kept for converting offsets. Runs of one-byte characters are only counted,
+ * not stored.
+ */
 export class SentText {
   readonly #parts: { plain: number; text: string }[] = [];
 
@@ -57,7 +65,8 @@ export class SentText {
   }
 
   add(text: string): void {
-    // Nothing may come between the two halves of a letter.
+    // An empty text must not create a new part, because it could separate the two halves of a
+    // character.
     if (text === "") return;
     const plain = Buffer.byteLength(text) === text.length;
     const last = this.#parts.at(-1);
@@ -67,7 +76,10 @@ export class SentText {
     else last.text += text;
   }
 
-  /** How many bytes stand before each of these places: the words are walked once, however often they are cited. */
+  /**
+   * Returns the number of bytes before each offset. The text is scanned once, however often it is
+   * cited.
+   */
   bytesAt(places: readonly number[]): ReadonlyMap<number, number> {
     const wanted = [...new Set(places)].toSorted((a, b) => a - b);
     const found = new Map<number, number>();

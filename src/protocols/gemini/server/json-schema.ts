@@ -1,10 +1,10 @@
-// A schema in the words of OpenAPI, as this wire has it, in those of JSON Schema: what other wires read.
+// Converts a schema in this protocol's OpenAPI form to JSON Schema, which other protocols use.
 import { setOwnProperty } from "../../../lib/set-own-property.ts";
 import type { Json, JsonObject } from "../../../model/values.ts";
 import { isObject } from "../../json-values.ts";
 import { snakeCaseNames } from "../constants.ts";
 
-/** Members that hold a schema, lists of schemas, and schemas by name. */
+/** Members that contain a schema, a list of schemas, or schemas by name. */
 const SCHEMA_MEMBERS = new Set([
   "items",
   "additionalProperties",
@@ -24,7 +24,7 @@ const SCHEMA_MAP_MEMBERS = new Set([
   "dependentSchemas",
 ]);
 
-/** Whole numbers, which this wire writes as text too. */
+/** Members with integers, which this protocol may also write as text. */
 const INTEGER_MEMBERS = new Set([
   "minItems",
   "maxItems",
@@ -41,10 +41,12 @@ const FIRST: ReadonlyMap<string, string> = snakeCaseNames([
   "propertyOrdering",
 ]);
 
-/** What only this wire has: an order of members, and a word for what may be null. */
+/**
+ * Members that only this protocol has: the order of properties, and whether a value can be null.
+ */
 const OPENAPI_ONLY_MEMBERS = new Set(["propertyOrdering", "nullable"]);
 
-/** The same object where it is JSON Schema already. */
+/** Returns the schema as JSON Schema. Returns the same object if it needs no change. */
 export function schemaOf(schema: JsonObject): JsonObject {
   let changed = false;
   const out: Record<string, Json | undefined> = {};
@@ -71,11 +73,11 @@ function wordOf(name: string, value: Json): Json {
   if (SCHEMA_MAP_MEMBERS.has(name)) return isObject(value) ? byName(value) : value;
   if (INTEGER_MEMBERS.has(name) && typeof value === "string" && /^\d{1,15}$/.test(value))
     return Number(value);
-  // It says that `enum` is there.
+  // Other members are unchanged. A format of `enum` only states that the member `enum` is present.
   return value;
 }
 
-/** STRING is string; a type that was left unspecified is anything. */
+/** Converts a type: `STRING` becomes `string`. */
 function typeOf(value: Json): Json {
   if (typeof value === "string") return value.toLowerCase();
   return Array.isArray(value) ? (value as readonly Json[]).map(typeOf) : value;

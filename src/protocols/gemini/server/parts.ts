@@ -1,17 +1,18 @@
-// A part as a block. Each remembers the part that it was read from, which goes back to this wire as it is.
+// Decodes parts into blocks. Each block remembers its part, which is sent back unchanged in this
+// protocol.
 import type { Block, Media, Proof } from "../../../model/request.ts";
 import type { JsonObject } from "../../../model/values.ts";
 import { isSealedBytes } from "../../proof-envelope.ts";
 import { isObject, asList, asObject, hasOnlyKeys, asText } from "../../json-values.ts";
 import { rememberSource, ID, failMalformed } from "../constants.ts";
 
-/** Which call is meant, where a client need not say it. */
+/** Assigns IDs to calls and results, which clients may omit. */
 export interface CallTracking {
   recordCall(id: string | undefined, name: string): string;
   recordResult(id: string | undefined, name: string): string;
 }
 
-/** It stands in for a signature that a client does not have: it proves nothing. */
+/** Placeholders that clients send in place of a missing signature. They prove nothing. */
 const PLACEHOLDER_SIGNATURE =
   /^(?:skip_thought_signature_validator|context_engineering_is_the_way_to_go)$/;
 
@@ -21,7 +22,7 @@ export function blockOf(part: JsonObject, at: string, calls: CallTracking): Bloc
   const proof =
     signature === "" || sealed || PLACEHOLDER_SIGNATURE.test(signature) ? undefined : signature;
   const block = read(part, at, calls, proof);
-  // An envelope is opened here, and never goes to Google.
+  // An envelope is opened here and never sent to Google.
   return sealed ? block : rememberSource(block, part);
 }
 
@@ -68,7 +69,10 @@ function functionCallBlock(
   };
 }
 
-/** `output` and `error` are the API's own names for what came of a call; anything else a function says is shown as it is. */
+/**
+ * Decodes a function result. `output` and `error` are the API's own names for the outcome. Any
+ * other object is passed to the model as JSON.
+ */
 function functionResultBlock(of: JsonObject, at: string, calls: CallTracking): Block {
   const name = asText(of["name"]) || failMalformed(`${at}.functionResponse.name`, "is required");
   const response = asObject(of["response"]) ?? {};
@@ -77,7 +81,7 @@ function functionResultBlock(of: JsonObject, at: string, calls: CallTracking): B
     error ??
     onlyText(response, "output") ??
     onlyText(response, "result") ??
-    // The AI SDK names the function once more.
+    // The AI SDK repeats the function name.
     (response["name"] === name ? onlyText({ ...response, name: undefined }, "content") : undefined);
   const words = result ?? (Object.keys(response).length > 0 ? JSON.stringify(response) : "");
   const media = asList(of["parts"]).flatMap((part): Block[] => {
@@ -112,7 +116,8 @@ function mediaOf(
     : file && { ...(mime !== undefined && { mime }), url: asText(file["fileUri"]) ?? "" };
   if (!media) return undefined;
   const kind = KINDS.find((one) => mime?.startsWith(`${one}/`));
-  // An address without a type is a video that every model watches, or a picture.
+  // A URL without a type is treated as an image if its extension is one of an image, else as a
+  // video that every model can watch.
   const usual = mime !== undefined ? "document" : file && !isPicture(media) ? "video" : "image";
   return { type: kind ?? usual, media };
 }
@@ -120,6 +125,8 @@ function mediaOf(
 const isPicture = (media: Media): boolean =>
   "url" in media && /\.(?:gif|jpe?g|png|webp)(?:[?#]|$)/i.test(media.url);
 
-/** Bytes are written in either alphabet here; other wires know one. */
+/**
+ * Converts base64 to the standard alphabet. This protocol accepts both alphabets, others only one.
+ */
 const toStandardBase64 = (base64: string): string =>
   /[-_]/.test(base64) ? base64.replaceAll("-", "+").replaceAll("_", "/") : base64;

@@ -1,30 +1,39 @@
-// What another provider signed has no place on this wire but the one signature of a part, which clients send back with it.
-// They keep it on a call and may drop thoughts: so it waits for the next call. At the end of
-// an answer it is left out, as its maker can do without it there, and no client keeps an empty part.
+// Carries signatures of other providers. In this protocol, the only place for them is the signature
+// of a part, which clients send back. Clients keep it on a call and may drop thoughts, so a
+// signature waits for the next call. At the end of a response it is omitted: its provider does not
+// need it there, and no client keeps an empty part.
 import type { Block, Proof } from "../../../model/request.ts";
 import { sealBytes, unsealBytes, type SealedProof } from "../../proof-envelope.ts";
 import { ID } from "../constants.ts";
 
-/** Of an answer, while it is written. */
+/** Proofs of one response that wait for a call. */
 export class PendingProofs {
   #waiting: SealedProof[] = [];
 
-  /** Reasoning that this wire has shown, or not. Some providers want it back though they sign nothing, but only beside a call. */
+  /**
+   * Adds reasoning, whether or not the client receives it. Some providers require it back although
+   * they do not sign it, but only together with a call.
+   */
   thought(text: string, proof: Proof | undefined, summary: boolean): void {
     if (proof || text !== "") this.#waiting.push({ proof, text, summary });
   }
 
-  /** Words were said: what waits came before them. */
+  /** Called when text is written. Waiting reasoning came before it. */
   onText(): void {
     for (const one of this.#waiting) if (one.precedingBlock === undefined) one.isBeforeText = true;
   }
 
-  /** The proof of words that have just been said. */
+  /** Adds the proof of the text that was just written. */
   addTextProof(proof: Proof): void {
     this.#waiting.push({ proof, precedingBlock: "text" });
   }
 
-  /** The signature of a call; `own`: what its maker signed it with, which stays as it is where nothing else waits. */
+  /**
+   * Returns the signature for a call.
+   *
+   * @param own The proof of the call itself. It is sent unchanged if it is from this protocol and
+   *   nothing else is waiting.
+   */
   takeForCall(own: Proof | undefined): string | undefined {
     const all = own?.origin === ID ? this.#signed() : this.#waiting;
     this.#waiting = [];
@@ -38,20 +47,23 @@ export class PendingProofs {
   }
 }
 
-/** The blocks of one turn of a client's history, with what stood in their envelopes back in its place. */
+/**
+ * Collects the blocks of one turn of a client's history. The content of envelopes is put back in
+ * its original place.
+ */
 export class TurnBlocks {
   readonly #before: Block[] = [];
-  /** What was said last, and may have been thought about before. */
+  /** Trailing text blocks. Reasoning from a later envelope may have to be inserted before them. */
   #words: Block[] = [];
 
   add(block: Block, signature: string | undefined): void {
     const sealed = unsealBytes(signature ?? "");
     for (const one of sealed) if (one.precedingBlock === "text") this.#sign(one.proof);
     const thoughts = sealed.filter(({ precedingBlock }) => precedingBlock === undefined);
-    // The same thoughts, as they were shown.
+    // The client sent the same thoughts in their displayed form, so these are removed.
     if (thoughts.length > 0) this.#withoutUnsigned();
     for (const one of thoughts) if (one.isBeforeText) this.#before.push(thoughtOf(one));
-    // A part that was made for its envelope says nothing.
+    // A part that exists only to carry an envelope has no content.
     const isCarrier = sealed.length > 0 && block.type === "text" && block.text === "";
     if (thoughts.some(({ isBeforeText }) => !isBeforeText)) this.#settle();
     for (const one of thoughts) if (!one.isBeforeText) this.#before.push(thoughtOf(one));

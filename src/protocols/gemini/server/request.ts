@@ -19,7 +19,10 @@ import { choiceOf, toolsOf } from "./tools.ts";
 
 const KNOWN: ReadonlySet<string> = new Set([...TOP_LEVEL_FIELDS, ...ADDRESS_FIELDS]);
 
-/** A client's body, whole: what only this protocol knows rides in `ext.gemini`, what no codec knows in `rest`. */
+/**
+ * Decodes a request body. Fields that only this protocol has are stored in `ext.gemini`. Fields
+ * that no codec knows are stored in `rest`.
+ */
 export function decodeRequest(body: Body): ChatRequest {
   const fields = unwrapCountRequest(normalizeBody(body) as JsonObject);
   const config = asObject(fields["generationConfig"]) ?? {};
@@ -58,12 +61,12 @@ export function decodeRequest(body: Body): ChatRequest {
     tier: tierOf(fields["serviceTier"]),
     state: omitUndefined({ store: asBoolean(fields["store"]) }),
     rest: unknownTopLevelFields(fields, (field) => KNOWN.has(field)),
-    // Always there, even empty: it says that the request came in this protocol.
+    // Always set, even if empty: it marks the request as sent in this protocol.
     ext: { [ID]: omitUndefinedOrNothing(own) ?? {} },
   });
 }
 
-/** A request to be counted may stand in a field of its own. */
+/** Returns the request to count, which may be inside its own field. */
 function unwrapCountRequest(fields: JsonObject): JsonObject {
   const inner = asObject(fields["generateContentRequest"]);
   if (!inner || fields["contents"] !== undefined) return fields;
@@ -80,7 +83,10 @@ function modalitiesOf(raw: Opt<Json>): readonly string[] | undefined {
   return all.length > 0 ? all : undefined;
 }
 
-/** `kept`: a form of text that the common vocabulary has no word for. */
+/**
+ * Decodes the response format. A MIME type that the common form cannot represent is returned in
+ * `kept`.
+ */
 function formatOf(config: JsonObject): { format: Output["format"]; kept?: Json } {
   const mime = asText(config["responseMimeType"]);
   const schema = asObject(config["responseJsonSchema"]) ?? asObject(config["responseSchema"]);
@@ -94,7 +100,10 @@ function formatOf(config: JsonObject): { format: Output["format"]; kept?: Json }
   return { format: undefined, ...(mime !== undefined && mime !== "text/plain" && { kept: mime }) };
 }
 
-/** A model that thinks by itself is told nothing; what it is to show of that is asked for apart. */
+/**
+ * Decodes the reasoning settings. `auto` is the model's default behavior. Whether thoughts are
+ * displayed is a separate setting.
+ */
 function reasoningOf(config: JsonObject | undefined): Reasoning {
   if (!config) return { mode: "auto" };
   const level = asText(config["thinkingLevel"])?.toLowerCase();
@@ -119,7 +128,10 @@ function reasoningOf(config: JsonObject | undefined): Reasoning {
 const omitMembers = (of: JsonObject, names: readonly string[]): JsonObject =>
   omitUndefined(Object.fromEntries(names.map((name) => [name, of[name]])));
 
-/** As others say it: what is standard here is what goes without saying. */
+/**
+ * Decodes the service tier. `standard` is the default tier and becomes `default`, the name that
+ * other protocols use.
+ */
 function tierOf(raw: Opt<Json>): string | undefined {
   const tier = asText(raw)
     ?.toLowerCase()

@@ -18,7 +18,7 @@ import {
 import { grounding, SentText } from "./grounding.ts";
 import { PendingProofs } from "./pending-proofs.ts";
 
-/** One answer in one piece: the parts of its only candidate. */
+/** Encodes a non-streaming response with one candidate. */
 export function encodeResponse(answer: ModelResponse, to: ResponseContext): JsonObject {
   const page = new ResponseParts(to);
   for (const block of answer.blocks) page.add(block);
@@ -41,7 +41,9 @@ class ResponseParts {
   readonly proofs = new PendingProofs();
   readonly flaws: ResponseFlaws = { hasRefusal: false, hasInvalidCall: false };
   readonly parts: JsonObject[] = [];
-  /** Of the words that were said last, which are the ones that citations can stand on here. */
+  /**
+   * Grounding metadata of the last cited text. In this protocol, only one text can have citations.
+   */
   #grounds: JsonObject | undefined;
   readonly #logprobs: Json[] = [];
   readonly #shown: boolean;

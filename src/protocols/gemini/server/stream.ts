@@ -10,8 +10,8 @@ import { countsTo, formatFinish } from "./content.ts";
 import { faultBody } from "./fault.ts";
 
 /**
- * A stream of chunks without names, each an answer of its own with the part that is new. The last one has the reason for the end
- * and the counts.
+ * Creates an encoder for a stream of chunks without names. Each chunk is a response that contains
+ * only the new part. The last one also contains the finish reason and the usage.
  */
 export function createEncoder(write: (text: string) => void, to: ResponseContext): Encoder {
   const page = new ChunkWriter(write, to);

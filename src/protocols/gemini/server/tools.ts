@@ -7,9 +7,10 @@ import { toSnakeCase } from "../../tool-names.ts";
 import { rememberSource, ID, failMalformed } from "../constants.ts";
 import { schemaOf } from "./json-schema.ts";
 
-/** Every kind of hosted tool is a member by itself, and several may stand in one entry. */
+/** Decodes tools. Each type of hosted tool is its own member, and one entry can contain several. */
 export function toolsOf(tools: unknown): Tool[] {
-  // The host has counted the entries: here one entry declares many.
+  // The host limits the number of entries. In this protocol, one entry can declare many tools, so
+  // the limit is checked again.
   const all = asList(tools).flatMap((raw, i) => {
     const at = `tools[${i}]`;
     if (!isObject(raw)) return failMalformed(at, "must be a tool");
@@ -28,7 +29,7 @@ const SEARCHES: ReadonlySet<string> = new Set(["googleSearch", "googleSearchRetr
 
 const hosted = (member: string, value: Json): Tool => ({
   type: "hosted",
-  // One name for the search that other protocols have too.
+  // Web search has one name in all protocols.
   name: SEARCHES.has(member) ? "web_search" : toSnakeCase(member),
   origin: ID,
   raw: { [member]: value },
@@ -42,14 +43,15 @@ function declared(raw: Json, at: string): Tool {
       type: "function" as const,
       name: asText(of["name"]) || failMalformed(`${at}.name`, "is required"),
       description: asText(of["description"]),
-      // A function without parameters takes none, which other wires say by a schema.
+      // A function without `parameters` takes none. Other protocols express this with an empty
+      // schema.
       schema: schema ? schemaOf(schema) : { type: "object", properties: {} },
     }),
     of,
   );
 }
 
-/** `kept`: what the common vocabulary has no word for. */
+/** Decodes the tool choice. A mode that the common form cannot represent is returned in `kept`. */
 export function choiceOf(config: Opt<Json>): {
   choice: ChatRequest["toolChoice"];
   kept?: Json;
@@ -67,7 +69,8 @@ export function choiceOf(config: Opt<Json>): {
       return { choice: "none" };
     case "AUTO":
       return { choice: "auto" };
-    // To other wires, a call that keeps to its schema is a call.
+    // `VALIDATED` requires that calls match their schema. Other protocols have no such mode, so it
+    // becomes `auto`.
     default:
       return { choice: "auto", kept: calling };
   }
