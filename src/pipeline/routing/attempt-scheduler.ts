@@ -1,7 +1,10 @@
-// Which candidate is called next for one request, and when. Those that are in no cooldown come in their order; then those that failed,
-// are in no cooldown and may be called once more; then those in cooldown, the one that succeeds most often first. One that works again and
-// still fails far more often than one in cooldown comes after it. A cooldown only orders candidates: the last one is always called, unless its provider said how long it refuses all requests of the account. Nothing here is
-// made or counted where the first one answers.
+// Decides which candidate is called next for one request, and when. Candidates that are not in
+// cooldown are called in their order. Next are failed candidates that are not in cooldown and may
+// be retried. Last are candidates in cooldown, the one with the highest success rate first. A
+// recovered candidate that still fails far more often than one in cooldown is called after that
+// one. A cooldown only affects the order. The last candidate is always called, unless its provider
+// sent a time until which it rejects all requests of the account. If the first candidate answers,
+// nothing here is allocated or counted.
 import { ERRORS, type Fault } from "../../model/error.ts";
 import { retryModeAfter, FAILURE_POINTS, type FailurePoint } from "../../model/call-retry.ts";
 import type { HostCall } from "../exchange/call.ts";
@@ -15,20 +18,32 @@ import { rateLimitScope } from "../faults/rate-limit-scope.ts";
 import { remainingMs } from "../targets/timeouts.ts";
 import { clientKey, isClientRetry } from "../exchange/client-retries.ts";
 
-/** Pauses are drawn between nothing and this, which doubles with each attempt. */
+/**
+ * Upper bound of the first backoff, in milliseconds. A backoff is random between 0 and the bound,
+ * which doubles with each attempt.
+ */
 const MIN_BACKOFF_MS = 100;
 const MAX_BACKOFF_MS = 2_000;
-/** A provider that asks for a longer pause is not waited for. */
+/**
+ * Longest retry time that is waited for, in milliseconds. If a provider sends a longer one, the
+ * request does not wait.
+ */
 const MAX_RETRY_AFTER_MS = 5_000;
-/** The first answer of a target that was away ends its rest for all. */
+/**
+ * Time in milliseconds to wait for a target in cooldown to recover. Its first success for any
+ * request ends the cooldown for all.
+ */
 const RECOVERY_WAIT_MS = 200;
-/** Endpoints that cannot say a request cost nothing upstream, and are work all the same. */
+/**
+ * Maximum number of endpoints that reject a request as unsupported. These attempts cost nothing at
+ * the provider but take time.
+ */
 const MAX_UNSUPPORTED = 5;
 
-/** What failed and may be asked once more. */
+/** A failed candidate that may be retried. */
 interface PendingRetry {
   readonly candidate: HostCandidate;
-  /** The monotonic clock. */
+  /** Earliest time of the retry, on the monotonic clock. */
   readonly notBefore: number;
 }
 
@@ -38,7 +53,7 @@ export class AttemptScheduler {
   #candidates: readonly HostCandidate[];
   #otherEndpoints: readonly HostCandidate[];
   #nextIndex = 0;
-  /** Calls that were begun. */
+  /** Number of calls that were started. */
   count = 0;
   #unsupportedCount = 0;
   #coolingDown: HostCandidate[] | undefined;
@@ -57,13 +72,16 @@ export class AttemptScheduler {
     this.#failoverOn = failoverOn;
   }
 
-  /** Undefined: every provider refuses all requests of its account for now. */
+  /**
+   * Returns the first attempt. Returns undefined if every provider currently rejects all requests
+   * of its account.
+   */
   first(): ScheduledAttempt | undefined {
     this.#x["~"].gen.targetHealth.retryBudget(this.#client).addRequest(this.#now);
     return this.#nextHealthy() ?? this.#bestCoolingDown();
   }
 
-  /** What is asked after this failure, if anything still may be. */
+  /** Returns the next attempt after a failure, or undefined if none is allowed. */
   nextAfter(
     { candidate, requestFirstCallAt }: HostCall,
     stage: FailurePoint,
@@ -90,8 +108,9 @@ export class AttemptScheduler {
   }
 
   /**
-   * The next candidate, to be called beside this call, which stays without content. It is in no cooldown, it costs the retry budget,
-   * and a request has one such call at most.
+   * Returns a hedge: a call to the next candidate, in parallel with a call that has not returned
+   * content. The candidate must not be in cooldown. The hedge costs the retry budget, and a request
+   * has at most one.
    */
   hedge({ candidate, requestFirstCallAt }: HostCall): ScheduledAttempt | undefined {
     if (this.#hasHedged || this.#isExhausted()) return undefined;
@@ -106,7 +125,7 @@ export class AttemptScheduler {
     return { ...this.#schedule(other, 0, false), firstCallAt: requestFirstCallAt, isHedge: true };
   }
 
-  /** The next in their order that is well. */
+  /** Returns the next healthy candidate in their order. */
   #nextHealthy(): ScheduledAttempt | undefined {
     for (; this.#nextIndex < this.#candidates.length; this.#nextIndex++) {
       const candidate = this.#candidates[this.#nextIndex]!;
@@ -125,7 +144,7 @@ export class AttemptScheduler {
     return undefined;
   }
 
-  /** For the record of the request, where routing has not listed it. */
+  /** Records a candidate in cooldown for the request's record, if routing has not listed it. */
   #recordCooldown(candidate: HostCandidate): void {
     const state = this.#x["~"];
     const { coolingDown = [] } = state;
@@ -147,7 +166,7 @@ export class AttemptScheduler {
     return this.#bestCoolingDown() ?? this.#retryPending();
   }
 
-  /** What has failed, after its pause. */
+  /** Schedules a retry of a failed candidate after its backoff. */
   #retryPending(
     which: (candidate: HostCandidate) => boolean = () => true,
   ): ScheduledAttempt | undefined {
@@ -162,7 +181,10 @@ export class AttemptScheduler {
     return undefined;
   }
 
-  /** Of those in cooldown, the one that succeeds most often. The first call of a request is free; more cost the retry budget. */
+  /**
+   * Returns the candidate in cooldown with the highest score. The first call of a request is free.
+   * Further calls cost the retry budget.
+   */
   #bestCoolingDown(
     which: (candidate: HostCandidate) => boolean = () => true,
   ): ScheduledAttempt | undefined {
@@ -177,7 +199,7 @@ export class AttemptScheduler {
     return this.#schedule(candidate, 0, false, "spare");
   }
 
-  /** Whether a candidate that was skipped as in cooldown is far better. */
+  /** Whether a candidate in cooldown that was skipped is far better than this one. */
   #isWorse(candidate: HostCandidate): boolean {
     const rested = this.#coolingDown;
     return (
@@ -186,7 +208,7 @@ export class AttemptScheduler {
     );
   }
 
-  /** How good a candidate in cooldown is, compared with others. */
+  /** Returns the score of a candidate in cooldown, for comparison with others. */
   #scoreOf(candidate: HostCandidate): number {
     return this.#x["~"].gen.targetHealth.scoreOf(candidate, this.#client);
   }
@@ -199,17 +221,20 @@ export class AttemptScheduler {
     return clientKey(this.#x);
   }
 
-  /** Whether it is worth a moment to see what comes back. */
+  /** Whether it is worth waiting for candidates in cooldown to recover. They are rechecked once. */
   get #canRecheck(): boolean {
     return !this.#hasRechecked && this.#coolingDown !== undefined && this.#coolingDown.length > 0;
   }
 
-  /** How long it is worth waiting for what rests to come back by another request's answer; undefined: it is not, or was waited for. */
+  /**
+   * How long to wait for a candidate in cooldown to recover through another request's success, in
+   * milliseconds. Undefined if waiting is not worthwhile or has already happened.
+   */
   get recoveryWaitMs(): number | undefined {
     return this.#isStuck && this.#canRecheck ? RECOVERY_WAIT_MS * (0.5 + Math.random()) : undefined;
   }
 
-  /** Whether one that rested has come back meanwhile. */
+  /** Returns a candidate that has recovered meanwhile, or else the last resort. */
   recheck(): ScheduledAttempt | undefined {
     this.#hasRechecked = true;
     this.#candidates = this.#coolingDown!.splice(0);
@@ -243,7 +268,10 @@ export class AttemptScheduler {
       .takeRetry(isClientRetry(this.#x));
   }
 
-  /** A target that is likely to answer has an allowance of its own. */
+  /**
+   * Takes one fallback call from the retry budget. A target that is likely to answer has a separate
+   * allowance.
+   */
   #spendFallback({ "~": { target } }: HostCandidate): boolean {
     const likely = target.isHealthy || target.isLikelyToSucceed(this.#now, this.#client);
     return (
@@ -252,7 +280,10 @@ export class AttemptScheduler {
     );
   }
 
-  /** It holds what another account has made, and says so: it may be asked once without that. */
+  /**
+   * Whether the request failed because it contains content that only another account can read, and
+   * the provider reported that. The request may then be sent once without that content.
+   */
   #isAccountBoundError(candidate: HostCandidate, stage: FailurePoint, failure: Fault): boolean {
     const codes = candidate["~"].endpoint.protocol?.client?.accountBound?.errorCodes;
     if (!codes?.includes(failure.code ?? "") || stage !== "rejected" || !isProviderFault(failure))
@@ -263,7 +294,7 @@ export class AttemptScheduler {
     );
   }
 
-  /** Calls that one request makes of one target. */
+  /** Maximum number of calls that one request makes to one target. */
   get #maxPerTarget(): number {
     return this.#x["~"].gen.retries.perTarget;
   }
@@ -288,13 +319,17 @@ export class AttemptScheduler {
     return this.#failed!.filter((one) => one["~"].target === target).length;
   }
 
-  /** Whether another may be tried after this failure; what one endpoint cannot say, the candidate's others may. */
+  /**
+   * Whether another candidate may be tried after this failure. If the endpoint does not support the
+   * request, the candidate's other endpoints are tried next.
+   */
   #canFailOver({ id, credential }: HostCandidate, stage: FailurePoint, failure: Fault): boolean {
     const unsupported = failure.kind === "unsupported";
     const next = ERRORS[failure.kind][1];
     if (next === "never" || !FAILURE_POINTS[stage].allowsFailover || isLocalFault(failure))
       return false;
-    // Another candidate may have a larger window, at another price. It is tried where the operator wrote so and the provider said it.
+    // Another candidate may have a larger context window, at a different price. It is tried only if
+    // the operator allowed it and the provider reported the failure.
     if (next === "opt_in" && !isProviderFault(failure)) return false;
     if (!unsupported && !this.#failoverOn.has(failure.kind)) return false;
     if (unsupported && this.#otherEndpoints.length > 0) {

@@ -1,5 +1,6 @@
-// The one whose answer is likely to cost least, by the catalog's prices of today and the size of this very request. For all of them the
-// same is taken to be written, or what a model writes at most. What has no known price comes last: it may be anything.
+// Orders candidates by the expected cost of this request, from the catalog's current prices and the
+// request's size. The same output size is assumed for all candidates, up to each model's output
+// limit. Candidates without a known price come last, because they may cost anything.
 import { wallClock } from "../../lib/time/wall-clock.ts";
 import { expectedCost } from "../../money/estimate.ts";
 import type { HostCandidate } from "../exchange/mounted.ts";

@@ -1,4 +1,4 @@
-// A provider may have several endpoints for one model: which of them is called.
+// Chooses the endpoint if a provider has several endpoints for one model.
 import type { ChatRequest, ModelRequest } from "../../model/request.ts";
 import type { Exchange } from "../../plugin/exchange.ts";
 import type { HostCandidate } from "../exchange/mounted.ts";
@@ -6,15 +6,16 @@ import type { HostCandidate } from "../exchange/mounted.ts";
 /** The request that is routed. */
 export interface RoutedRequest {
   readonly x: Exchange;
-  /** As middleware changed it; absent: it is the client's own. */
+  /** The request after the rewrite hooks. If unset, the client's own request. */
   readonly rewrittenRequest?: ModelRequest | undefined;
-  /** Nothing is sent, and the request has no content. */
+  /** Set if nothing is sent and the request has no content. */
   readonly hypothetical?: object;
 }
 
 /**
- * One candidate for each provider, model, and credential: the first endpoint whose format takes all stop sequences of the request.
- * Cutting the response at them is for requests that no endpoint can take as they are.
+ * Chooses one candidate for each provider, model, and credential: the first endpoint whose protocol
+ * accepts all stop sequences of the request. Stop sequences are emulated only if no endpoint
+ * accepts them all.
  */
 export function chooseEndpoints(
   list: readonly HostCandidate[],
@@ -36,14 +37,17 @@ export function chooseEndpoints(
   return [...chosen.values()];
 }
 
-/** passthrough mode and native endpoints have no codec that would cut. */
+/** Passthrough mode and native endpoints have no codec that could emulate stop sequences. */
 function maxStopSequences({ mode, "~": { endpoint } }: HostCandidate): number {
   return (
     (mode === "translated" ? endpoint.protocol?.client?.maxStopSequences : undefined) ?? Infinity
   );
 }
 
-/** Read only where it decides: it may be the first to decode the request. */
+/**
+ * Counts the stop sequences. Called only if the result matters, because it may be the first to
+ * decode the request.
+ */
 function countStopSequences({ x, rewrittenRequest, hypothetical }: RoutedRequest): number {
   if (hypothetical || x.operation !== "chat" || x.actionType !== "generate") return 0;
   return ((rewrittenRequest ?? x.request) as ChatRequest).output.stop?.length ?? 0;

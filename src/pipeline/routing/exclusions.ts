@@ -1,4 +1,5 @@
-// What a client reads when every candidate was left out: why, of each, and what would do instead.
+// Creates the error for a client when every candidate was excluded: the reason for each, and
+// alternatives.
 import { fail, type ErrorKind } from "../../model/error.ts";
 import type { JsonObject } from "../../model/values.ts";
 import type { Exchange } from "../../plugin/exchange.ts";
@@ -15,10 +16,10 @@ interface RejectionInputs {
   readonly gen: Pick<Generation, "catalog">;
 }
 
-/** How many others are named to a client that is refused. */
+/** Maximum number of alternatives in the error. */
 const MAX_ALTERNATIVES = 8;
 
-/** Notes why one is left out; false, for a filter. */
+/** Records why a candidate is excluded. Always returns false, for use in a filter. */
 export function exclude(
   excluded: ExcludedCandidate[],
   candidate: HostCandidate,
@@ -31,7 +32,7 @@ export function exclude(
   return false;
 }
 
-/** Fails with the kind of the weightiest exclusion, and names every reason. */
+/** Throws an error with the kind of the most important exclusion and the reasons for all. */
 export function throwNoCandidates(
   of: RejectionInputs,
   excluded: readonly ExcludedCandidate[],
@@ -48,7 +49,7 @@ export function throwNoCandidates(
     (e) => worst.kind !== "privacy" || e.code !== "model_not_allowed",
   );
   const others = worst.kind === "privacy" ? findAlternatives(of, excluded, may) : undefined;
-  // A client does not learn how many credentials there are: the same reason is said once.
+  // Each reason is listed once, so that a client does not learn how many credentials there are.
   const reasons = [...new Set(considered.map((e) => e.message))].join("; ");
   const retainedFeature = findRetainedFeature(worst.candidate as HostCandidate, x.features);
   const alternativesText = others?.length ? ` Would do: ${others.join(", ")}.` : "";
@@ -73,7 +74,10 @@ export function throwNoCandidates(
   });
 }
 
-/** Models that this key may use and that would do, those of the same name first. */
+/**
+ * Returns models that this key may use and that could serve the request. Models of the same name
+ * come first.
+ */
 function findAlternatives(
   { x, gen }: RejectionInputs,
   out: readonly ExcludedCandidate[],

@@ -1,8 +1,8 @@
-// What `fastest` goes by: how long the calls of its requests take, measured where they are made.
+// Measures the latency of calls for the `fastest` strategy.
 import type { HostCall } from "../exchange/call.ts";
 import type { RoutePlan } from "../stages/route.ts";
 
-/** This call is asked, and the other candidates are not. */
+/** Starts the measurement of a call, and records that the other candidates were skipped. */
 export function startTiming({ candidates, resolution }: RoutePlan, call: HostCall): void {
   if (!resolution.routingRule?.usesLatency) return;
   for (const candidate of candidates) {
@@ -12,14 +12,14 @@ export function startTiming({ candidates, resolution }: RoutePlan, call: HostCal
   }
 }
 
-/** This call is made beside another one, in place of none. */
+/** Starts the measurement of a hedge. It replaces no other candidate, so none counts as skipped. */
 export function startHedgeTiming({ resolution }: RoutePlan, call: HostCall): void {
   if (!resolution.routingRule?.usesLatency) return;
   const { target } = call.candidate["~"];
   (call.latency = target.latencyOf(call.exchange.stream)).recordStart(call.startedAt);
 }
 
-/** Without content, if it was not there before. */
+/** Ends the measurement of a call that has not returned content. */
 export function endTiming(call: HostCall): void {
   const now = performance.now();
   call.latency?.recordEndWithoutContent(now, now - call.startedAt);

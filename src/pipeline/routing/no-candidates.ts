@@ -1,11 +1,11 @@
-// What a client reads when a name leads to no candidate: names that this key may use and that would be answered, and
-// nothing that only the operator can know of.
+// Creates the error for a client when a name resolves to no candidate. It suggests names that this
+// key may use and that have candidates, and reveals nothing that only the operator may know.
 import { suggestNames } from "../../catalog/suggest-names.ts";
 import { fail } from "../../model/error.ts";
 import type { OperationSpec } from "../../model/operations/operation-spec.ts";
 import type { ResolverInputs, NameLookup, IsNameAllowed } from "./resolution.ts";
 
-/** How many names are offered: near ones, or any. */
+/** Maximum number of suggested names. Similar names come first. */
 const MAX_SUGGESTIONS = 3;
 const MAX_KNOWN_NAMES = 5;
 
@@ -14,7 +14,7 @@ interface FailedLookup extends NameLookup {
   readonly operationSpec: OperationSpec;
   readonly model: string;
   readonly isAllowed: IsNameAllowed;
-  /** Another name, and there is a candidate for it. */
+  /** Whether another name has candidates. */
   hasCandidates(name: string): boolean;
 }
 
@@ -67,7 +67,7 @@ function similarNamesHint({
   return known.length > 0 ? ` Known names: ${known.slice(0, MAX_KNOWN_NAMES).join(", ")}.` : "";
 }
 
-/** The line of gateway.yaml that would add this name. */
+/** Returns the line of gateway.yaml that would add this name. */
 function configLineFor(model: string): string {
   const slash = model.indexOf("/");
   const provider = model.slice(0, slash);

@@ -1,11 +1,14 @@
-// The station's own words to a pick: what it may know of a request, and where it measures.
+// Connects the route stage to routing rules: passes them the request and the measured latency.
 import type { Resolution } from "./resolution.ts";
 import type { Generation } from "../generation.ts";
 import type { HostCandidate } from "../exchange/mounted.ts";
 import type { RoutingRuleInputs } from "./routing-rule.ts";
 import { applyRoutingRule } from "./routing-rules.ts";
 
-/** What is known where a request is routed. `supposed`: in place of chance and of what was measured, where nothing is asked. */
+/**
+ * The request that is routed. `hypothetical`: replaces randomness and measured latency if nothing
+ * is sent.
+ */
 export interface OrderInputs extends Pick<
   RoutingRuleInputs,
   "x" | "frontend" | "facts" | "operationSpec"
@@ -14,7 +17,7 @@ export interface OrderInputs extends Pick<
   readonly hypothetical?: Pick<RoutingRuleInputs, "random" | "estimateLatency">;
 }
 
-/** In the order in which they would be asked if all are well. */
+/** Orders candidates as they would be called if all are healthy. */
 export function orderCandidates(
   of: OrderInputs,
   { routingRule }: Resolution,

@@ -1,4 +1,4 @@
-// As gateway.yaml has them; the credentials of one model share its calls.
+// Keeps the order of gateway.yaml. The credentials of one model share its calls.
 import type { HostCandidate } from "../exchange/mounted.ts";
 import { weightedShuffle, formatShare } from "./weighted-shuffle.ts";
 import type { RoutingRule } from "./routing-rule.ts";

@@ -1,4 +1,5 @@
-// Which endpoints have a model, and whether a client's bytes may travel to one as they are.
+// Finds the endpoints for a model, and decides whether a client's bytes may be forwarded to them
+// unchanged.
 import { findTranslatingHook } from "../hooks/hook-chain.ts";
 import type { MountedEndpoint, MountedFrontend } from "../exchange/mounted.ts";
 
@@ -11,7 +12,10 @@ export function servesModel(
   return e.definition.servesModel?.(model) ?? true;
 }
 
-/** Nothing, when client's bytes may travel as they are; else the reason in words. */
+/**
+ * Returns the reason in words why a request must be translated, or undefined if the client's bytes
+ * may be forwarded unchanged.
+ */
 export function findTranslationReason(
   frontend: MountedFrontend,
   endpoint: MountedEndpoint,

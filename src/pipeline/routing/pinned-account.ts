@@ -1,11 +1,12 @@
-// What a request names by an id is kept by one account of one provider.
+// Pins a request that refers to a stored object by ID to the account that can contain the object.
 import type { HostCandidate } from "../exchange/mounted.ts";
 import type { ExcludedCandidate } from "../exchange/route-findings.ts";
 import { exclude } from "./exclusions.ts";
 
 /**
- * An id means something to one account alone. Which one is not known, so it is the first that is written of those that are relayed to:
- * the same for each request, whatever `pick` says and whatever fails.
+ * Keeps only the candidates of one account, because an ID is valid in one account only. It is
+ * unknown which one. The first account in gateway.yaml whose state is relayed is used, so that it
+ * is the same for each request, regardless of `pick` and of failures.
  */
 export function pinToAccount(all: HostCandidate[], excluded: ExcludedCandidate[]): HostCandidate[] {
   const pinned = all.find((one) => one["~"].provider.stateMode === "relay");

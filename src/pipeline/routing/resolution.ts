@@ -1,4 +1,4 @@
-// What resolving a name takes, and what it comes to.
+// Types for resolving a model name: the inputs and the result.
 import type { Catalog } from "../../catalog/catalog.ts";
 import type { HedgeDelays } from "../../model/hedge.ts";
 import type { ModelRoute } from "../../config/gateway-config.ts";
@@ -11,19 +11,19 @@ import type { TargetName } from "../targets/target-status.ts";
 import type { UpstreamTarget } from "../targets/upstream-target.ts";
 
 export interface Resolution {
-  /** The name or pattern under `models:` that was found. */
+  /** The name or pattern under `models:` that matched. */
   readonly alias: string | undefined;
   readonly candidates: readonly HostCandidate[];
-  /** After which failures the next candidate is tried. */
+  /** Error kinds after which the next candidate is tried. */
   readonly failoverOn: ReadonlySet<ErrorKind>;
-  /** Why a candidate is not on passthrough mode. */
+  /** Why a candidate is not in passthrough mode. */
   readonly translationReasons: ReadonlyMap<HostCandidate, string>;
-  /** Undefined: hedging is off. */
+  /** Undefined if hedging is off. */
   readonly hedge?: HedgeDelays | undefined;
-  /** For the operator: they name variables. */
+  /** Notes for the operator only, because they name environment variables. */
   readonly notes: readonly string[];
   readonly strategy: RoutingStrategy;
-  /** Undefined: they are always asked in one order. */
+  /** Undefined if the candidates are always tried in the same order. */
   readonly routingRule: RoutingRule | undefined;
 }
 
@@ -32,19 +32,19 @@ export interface ResolverInputs {
   readonly unmounted: ReadonlyMap<string, string>;
   readonly models: ReadonlyMap<string, ModelRoute>;
   readonly catalog: Catalog;
-  /** Where each kind of model is asked for: "/v1/images/generations". */
+  /** Path for each operation, such as "/v1/images/generations". */
   readonly pathsByOperation: ReadonlyMap<Operation, string>;
   readonly targetHealth: { target(name: TargetName): UpstreamTarget };
   readonly now: () => number;
 }
 
-/** Whether this client may use this name, or this id. */
+/** Whether this client may use this model name or ID. */
 export type IsNameAllowed = (name: string) => boolean;
 
-/** What a name leads to. */
+/** The result of looking up a name. */
 export interface NameLookup {
   readonly route: ModelRoute | undefined;
-  /** Of candidates, mounted or not; none where the file does not know the name. */
+  /** IDs of all candidates, mounted or not. Empty if gateway.yaml does not contain the name. */
   readonly ids: readonly string[];
   readonly unmounted: readonly {
     readonly id: string;
@@ -53,7 +53,7 @@ export interface NameLookup {
   }[];
   readonly candidates: HostCandidate[];
   readonly translationReasons: Map<HostCandidate, string>;
-  /** Models that are listed and are asked for elsewhere. */
+  /** Listed models that need another operation. */
   readonly wrongOperation: { readonly id: string; readonly operation: Operation }[];
   readonly unserved: string[];
 }

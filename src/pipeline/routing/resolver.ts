@@ -1,6 +1,7 @@
-// From what a client wrote in `model` to the candidates that could serve it, in the order in which they are tried.
-// What is found depends on the config and the catalog alone, so it is worked out once per name and kept. That nothing is
-// found is said to each client anew: it names others, and only those that this client may use.
+// Resolves the client's `model` to the candidates that could serve it, in the order in which they
+// are tried. The result depends only on the config and the catalog, so it is calculated once per
+// name and cached. If there are no candidates, the error is created for each client, because it
+// suggests only names that this client may use.
 import type { ModelRoute } from "../../config/gateway-config.ts";
 import { BoundedMap } from "../../lib/bounded-map.ts";
 import { fail, type ErrorKind } from "../../model/error.ts";
@@ -22,7 +23,7 @@ import { candidateIdsIn, computeShares, type NamePart } from "./weights.ts";
 import type { NameLookup, IsNameAllowed, Resolution, ResolverInputs } from "./resolution.ts";
 import { throwModelNotFound } from "./no-candidates.ts";
 
-/** What fails over unless the route says otherwise. */
+/** Error kinds that fail over unless the route overrides them. */
 export const DEFAULT_FAILOVER_ON: readonly ErrorKind[] = [
   "overloaded",
   "rate_limited",
@@ -33,7 +34,10 @@ export const DEFAULT_FAILOVER_ON: readonly ErrorKind[] = [
   "unsupported",
 ];
 
-/** Policies carry dates, so nothing is kept for longer than this. */
+/**
+ * Maximum age of cached results, in milliseconds. Data policies contain dates, so results can
+ * change.
+ */
 const CACHE_TTL_MS = 60_000;
 const MAX_CACHED_NAMES = 10_000;
 const MAX_ALIAS_DEPTH = 16;
@@ -126,7 +130,10 @@ export class CandidateResolver {
     };
   }
 
-  /** Why a name's candidates are not there, for the operator alone: it names variables. */
+  /**
+   * Returns why a name's candidates are not mounted. For the operator only, because it names
+   * environment variables.
+   */
   explainUnmounted(model: string): readonly string[] {
     const parts: NamePart[] = [];
     this.#expand(model, undefined, parts, 0);
@@ -165,14 +172,19 @@ export class CandidateResolver {
     return into;
   }
 
-  /** Of its credentials together; undefined: it is not there. */
+  /**
+   * Returns the sum of the weights of a candidate's credentials, or undefined if it is not mounted.
+   */
   #weightOf(id: string): number | undefined {
     const slash = id.indexOf("/");
     const provider = this.#inputs.providers.get(id.slice(0, slash));
     return provider && weightOf(credentialsFor(provider, id.slice(slash + 1)));
   }
 
-  /** Exact name, else a mounted provider's own, else the longest pattern; aliases may name aliases. */
+  /**
+   * Expands a name. An exact name takes precedence over a mounted provider's own name, and that
+   * over the longest pattern. Aliases may refer to aliases.
+   */
   #expand(
     model: string,
     weight: number | undefined,

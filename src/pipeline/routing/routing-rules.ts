@@ -1,4 +1,4 @@
-// What each word of `pick:` does.
+// The routing rule for each value of `pick:`.
 import type { RoutingStrategy } from "../../model/routing-strategy.ts";
 import type { HostCandidate } from "../exchange/mounted.ts";
 import { cheapest } from "./cheapest.ts";
@@ -12,8 +12,8 @@ const weighted: RoutingRule = {
   explain: (candidate, candidates) => `${formatShare(candidate, candidates)} of the calls`,
 };
 
-// The one that is reckoned to bring its first content soonest. What is as fast as another keeps the order of gateway.yaml, and the
-// credentials of one model share its calls.
+// Orders by the lowest estimated time to first token. Equal candidates keep the order of
+// gateway.yaml, and the credentials of one model share its calls.
 const fastest: RoutingRule = {
   usesLatency: true,
   order(candidates, of) {
@@ -35,7 +35,10 @@ export const ROUTING_RULES: { readonly [P in RoutingStrategy]: RoutingRule } = {
   sticky,
 };
 
-/** Of each provider, model and credential the first endpoint. They stand together. */
+/**
+ * Returns the first endpoint of each provider, model, and credential. Endpoints of the same ones
+ * must be adjacent.
+ */
 export function firstEndpoints(candidates: readonly HostCandidate[]): readonly HostCandidate[] {
   const firsts = candidates.filter(
     (one, i) => i === 0 || !isSameCredentialAndModel(one, candidates[i - 1]!),
@@ -46,7 +49,10 @@ export function firstEndpoints(candidates: readonly HostCandidate[]): readonly H
 export const isSameCredentialAndModel = (a: HostCandidate, b: HostCandidate): boolean =>
   a.id === b.id && a.credential === b.credential;
 
-/** All endpoints of a seat go with it, in their order. */
+/**
+ * Applies a rule. All endpoints of one provider, model, and credential move together and keep their
+ * order.
+ */
 export function applyRoutingRule(
   candidates: readonly HostCandidate[],
   rule: RoutingRule,
@@ -64,7 +70,10 @@ export function applyRoutingRule(
   });
 }
 
-/** Worked out with the name, so that nothing is done for a request whose order is always the same. */
+/**
+ * Returns the rule for a name. It is chosen when the name is resolved, so a request whose order
+ * never changes costs nothing.
+ */
 export function routingRuleFor(
   candidates: readonly HostCandidate[],
   pick: RoutingStrategy,

@@ -1,13 +1,14 @@
-// One conversation stays where it is, because that is where its prompt is cached. The place is a hash of the conversation with each
-// name that it may go to, and the highest wins (rendezvous): there is nothing to remember, all processes and gateways agree, and a
-// target that comes or goes moves its own share and no other.
+// Keeps each conversation at one candidate, because its prompt is cached there. The candidate is
+// chosen by rendezvous hashing: the highest hash of the conversation with a candidate's name wins.
+// No state is needed, all processes and gateways agree, and a target that is added or removed moves
+// only its own share.
 import { hash } from "node:crypto";
 import type { HostCandidate } from "../exchange/mounted.ts";
 import { conversationIdOf } from "../exchange/conversation-id.ts";
 import { weightedShuffle, formatShare } from "./weighted-shuffle.ts";
 import type { RoutingRule } from "./routing-rule.ts";
 
-/** So many bits of a hash are a number that a double holds. */
+/** Number of bytes of a hash that fit exactly into a double. */
 const HASH_BYTES = 6;
 const HASH_RANGE = 2 ** (8 * HASH_BYTES);
 

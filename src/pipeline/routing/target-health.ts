@@ -1,4 +1,5 @@
-// All targets of a process, and what rests of them after a failure: one for the process, read live by each generation.
+// All targets of a process and their cooldowns. There is one instance per process, which all config
+// generations share.
 import { ERRORS, type Fault } from "../../model/error.ts";
 import { BoundedMap } from "../../lib/bounded-map.ts";
 import type { Candidate, CandidateCooldown } from "../../plugin/call.ts";
@@ -15,31 +16,39 @@ import {
 } from "../targets/target-status.ts";
 import { UpstreamTarget } from "../targets/upstream-target.ts";
 
-/** A broken promise is not mended in a minute, and each try would break it for one more client. */
+/**
+ * How long a broken data policy promise is remembered, in milliseconds. It is not fixed within a
+ * minute, and each try would break it for another client.
+ */
 const DISTRUST_DURATION_MS = 3_600_000;
 const MAX_TRACKED = 10_000;
 
-/** What rests, why, and until when. `model` null: all of the credential's. */
+/**
+ * A cooldown: its scope, reason, and end. `model` is null if it applies to the whole credential.
+ */
 export interface Cooldown {
   provider: string;
   credential: string;
   model: string | null;
   reason: Fault["kind"];
-  /** Unix milliseconds. */
+  /** Unix timestamp in milliseconds. */
   until: number;
 }
 
-/** What answers again. */
+/** The scope of a cooldown that ended. */
 export type Recovery = Pick<Cooldown, "provider" | "credential" | "model">;
 
-/** Hears of each rest that begins or grows, and of the first answer after it. */
+/** Called when a cooldown begins or is extended, and on the first success after it. */
 export interface CooldownListener {
-  /** `first`: it has answered since it rested last. */
+  /** `first`: whether a call has succeeded since the previous cooldown. */
   onCooldown(rest: Cooldown, first: boolean): void;
   onRecovery(what: Recovery): void;
 }
 
-/** What has failed and not answered since. A rest that is over by the clock is no recovery yet. */
+/**
+ * A target that has failed and not succeeded since. A cooldown whose time has passed is not yet a
+ * recovery.
+ */
 interface UnhealthyTarget {
   readonly scope: Recovery;
   readonly target: UpstreamTarget;
@@ -54,14 +63,17 @@ const NO_LISTENER: CooldownListener = { onCooldown() {}, onRecovery() {} };
 
 export class TargetHealth {
   readonly #targets = new BoundedMap<string, UpstreamTarget>(MAX_TRACKED);
-  /** Gateway.yaml says how many there are. */
+  /** Not bounded, because gateway.yaml limits their number. */
   readonly #credentialCooldowns = new Map<string, ProviderCooldown>();
   readonly #modelCooldowns = new BoundedMap<string, ProviderCooldown>(MAX_TRACKED);
-  /** Credentials that were said to keep nothing, and upstream said otherwise. */
+  /**
+   * Credentials with declared zero retention, for which a provider's response contradicted the
+   * declaration. The value is the end of the distrust.
+   */
   readonly #distrusted = new Map<string, number>();
   readonly #retryBudgets = new BoundedMap<string, RetryBudget>(MAX_TRACKED);
   readonly #unhealthy = new BoundedMap<string, UnhealthyTarget>(MAX_TRACKED);
-  /** A monotonic clock, in milliseconds since the process began, and its timers. */
+  /** Monotonic clock in milliseconds since the process started, with its timers. */
   readonly clock: TargetClock;
   readonly #listener: CooldownListener;
 
@@ -74,7 +86,7 @@ export class TargetHealth {
     return this.clock.now;
   }
 
-  /** The same one for each generation that has it. */
+  /** Returns the target with this name. All config generations share it. */
   target(name: TargetName): UpstreamTarget {
     const key = `${modelKey(name)}\n${name.base}`;
     let target = this.#targets.get(key);
@@ -88,14 +100,17 @@ export class TargetHealth {
     return target;
   }
 
-  /** What its requests may cost beyond one call each. */
+  /** Returns the retry budget of a client: how many calls its requests may make beyond one each. */
   retryBudget(client: string): RetryBudget {
     let budget = this.#retryBudgets.get(client);
     if (!budget) this.#retryBudgets.set(client, (budget = new RetryBudget(this.#now())));
     return budget;
   }
 
-  /** What is in cooldown is decided by the kind of failure; for how long, by the provider or by what has failed before. */
+  /**
+   * Records a failure. Its kind decides what is put in cooldown. The provider or previous failures
+   * decide for how long.
+   */
   recordFailure(candidate: HostCandidate, fault: Fault, of: FailureContext): void {
     const { target } = candidate["~"];
     const cooldownScope = ERRORS[fault.kind][2];
@@ -120,7 +135,10 @@ export class TargetHealth {
     return this.#listener.onCooldown({ ...what, reason: fault.kind, until }, first);
   }
 
-  /** It has answered what was asked after it had begun to rest: that is over, and so is its credential's rest. */
+  /**
+   * Records a success. If the call started after a cooldown began, the cooldown of the target and
+   * that of its credential end.
+   */
   recordSuccess(candidate: HostCandidate, started: number, client: string): void {
     const { target } = candidate["~"];
     if (!target.recordSuccess(this.#now(), started, client)) return;
@@ -128,7 +146,10 @@ export class TargetHealth {
     if (target.hasNoCooldown) this.#onRecovered(keyOf(target));
   }
 
-  /** Ends the rests of a provider, or of one of its credentials. A promise that was broken stays broken. */
+  /**
+   * Ends the cooldowns of a provider, or of one of its credentials. Distrust after a broken data
+   * policy promise remains.
+   */
   reset(provider: string, credential: string | undefined): void {
     const now = this.#now();
     for (const target of this.#targets.values()) {
@@ -148,7 +169,10 @@ export class TargetHealth {
     this.#listener.onRecovery(ailment.scope);
   }
 
-  /** It gets nothing private, not even as the last resort. */
+  /**
+   * Whether the credential broke its data policy promise. It receives no private request, not even
+   * as the last resort.
+   */
   isDistrusted(candidate: Candidate): boolean {
     return (
       this.#distrusted.size > 0 &&
@@ -156,18 +180,18 @@ export class TargetHealth {
     );
   }
 
-  /** Why it is tried after the others, if it is. */
+  /** Returns the candidate's cooldown as plugins see it, or undefined. */
   cooldownOf(candidate: HostCandidate, who: string): CandidateCooldown | undefined {
     const rest = this.statusOf(candidate, who);
     return rest && { until: toUnixMs(rest.until), reason: rest.reason };
   }
 
-  /** The same, as it is judged here. */
+  /** Returns the candidate's cooldown with its internal state, or undefined. */
   statusOf({ "~": { target } }: HostCandidate, who: string): TargetStatus | undefined {
     return target.isHealthy ? undefined : target.statusFor(this.#now(), who);
   }
 
-  /** How good a candidate in cooldown is, compared with others. */
+  /** Returns the score of a candidate in cooldown, for comparison with others. */
   scoreOf(candidate: HostCandidate, who: string): number {
     const { target } = candidate["~"];
     const state = this.statusOf(candidate, who)?.state;
@@ -178,7 +202,10 @@ export class TargetHealth {
     );
   }
 
-  /** Whether a candidate that works again still fails far more often than one in cooldown: that one is called first. */
+  /**
+   * Whether a recovered candidate still fails far more often than one in cooldown. The one in
+   * cooldown is then called first.
+   */
   isWorseThanAny(
     candidate: HostCandidate,
     inCooldown: readonly HostCandidate[],
@@ -190,8 +217,8 @@ export class TargetHealth {
   }
 
   /**
-   * Candidates in the order in which a request tries them, and those of them that are in cooldown. One that works again but is far worse than
-   * one in cooldown comes last, so that it is compared with all of them.
+   * Orders candidates as a request tries them, and returns those in cooldown. A recovered candidate
+   * that is far worse than one in cooldown comes last, so that it is compared with all of them.
    */
   inOrder(
     chosen: readonly HostCandidate[],
@@ -224,7 +251,7 @@ export class TargetHealth {
     });
   }
 
-  /** How fast what `pick: fastest` leads to is, as it is reckoned now. */
+  /** Returns the current latency estimates of targets that `pick: fastest` uses. */
   latencies(): LatencyStatus[] {
     const now = this.#now();
     return this.#targets.values().flatMap((target) => {
@@ -245,7 +272,7 @@ export class TargetHealth {
     });
   }
 
-  /** For `status`. */
+  /** Returns the current cooldowns, for `status`. */
   describeCooldowns(): CooldownStatus[] {
     return this.cooldowns().map(({ provider, credential, model, ...more }) => ({
       target: [provider, credential, ...(model === undefined ? [] : [model])].join(" "),
@@ -254,15 +281,18 @@ export class TargetHealth {
   }
 }
 
-/** How long one target takes until its first content: of streams, or of whole answers. */
+/** The time to first content of one target, for streaming or non-streaming responses. */
 export interface LatencyStatus {
   readonly target: string;
   readonly stream: boolean;
-  /** A moving average of what was measured. */
+  /** Moving average of the measurements. */
   readonly averageMs: number;
-  /** What `fastest` compares: less where it was not asked for long, more where it is silent now. */
+  /**
+   * The estimate that `fastest` compares. It is lower if the target was not called for long, and
+   * higher if a call is currently waiting.
+   */
   readonly estimateMs: number;
-  /** Unix milliseconds. */
+  /** Unix timestamp in milliseconds. */
   readonly calledAt: number;
 }
 
@@ -283,7 +313,7 @@ const credentialStatusOf = (
       }
     : undefined;
 
-/** A moment of the monotonic clock, as people read it. */
+/** Converts a time of the monotonic clock to a Unix timestamp in milliseconds. */
 const toUnixMs = (at: number): number => Math.round(performance.timeOrigin + at);
 
 const credentialKey = ({ provider, credential }: Pick<TargetName, "provider" | "credential">) =>

@@ -1,8 +1,10 @@
-// Shares, drawn: each comes first as often as its share says, and of those that are left each does so again. Chance draws, or a hash.
+// Shuffles candidates by their shares. Each comes first with the probability of its share, and the
+// rest are ordered the same way. The randomness is a random number or a hash.
 import type { HostCandidate } from "../exchange/mounted.ts";
 
 /**
- * `luck`: evenly spread over 0 to 1, one for each seat. What has no share comes after all that have one, as it was written.
+ * Shuffles candidates. `randomOf`: returns a uniform number between 0 and 1 for each. Candidates
+ * without a share come last, in their order.
  */
 export function weightedShuffle(
   candidates: readonly HostCandidate[],
@@ -15,11 +17,14 @@ export function weightedShuffle(
     .map(({ seat }) => seat);
 }
 
-/** When the first call of a process with this rate comes: of several such processes, each is first in proportion to its rate. */
+/**
+ * Returns the time of the first arrival in a process with this rate. Among several such processes,
+ * each is first in proportion to its rate.
+ */
 const arrivalTime = (luck: number, rate: number): number =>
   rate > 0 ? -Math.log(luck) / rate : Infinity;
 
-/** How often it comes first. */
+/** Formats how often a candidate comes first. */
 export function formatShare(
   candidate: HostCandidate,
   candidates: readonly HostCandidate[],

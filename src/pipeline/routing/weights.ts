@@ -1,13 +1,18 @@
-// Whose share of a name's calls is how large, where the first one is drawn. A candidate's weight is its share beside the others', and its
-// credentials divide it by theirs. Without a weight it has those of its credentials together, and a name what its candidates have.
+// Calculates each candidate's share of a name's calls. A candidate's weight is relative to the
+// others, and its credentials divide its share by their weights. Without a weight, a candidate has
+// the sum of its credentials' weights, and a name has the sum of its candidates' weights.
 
-/** What a name leads to: a candidate, or all that another name leads to. */
+/** A part of a name: a candidate, or everything that another name resolves to. */
 export type NamePart = { readonly weight: number | undefined } & (
   | { readonly id: string; readonly parts?: never }
   | { readonly parts: readonly NamePart[]; readonly id?: never }
 );
 
-/** `own`: the weights of a candidate's credentials together; undefined: it is not there. All shares together are 1, or 0. */
+/**
+ * Returns the share of each candidate. `credentialWeight`: returns the sum of the weights of a
+ * candidate's credentials, or undefined if the candidate is not mounted. The shares add up to 1, or
+ * to 0 if there are none.
+ */
 export function computeShares(
   parts: readonly NamePart[],
   credentialWeight: (id: string) => number | undefined,
@@ -24,7 +29,7 @@ function divideShare(
   into: Map<string, number>,
 ): void {
   const weights = parts.map((part) => weightOfPart(part, credentialWeight));
-  // Where all of them are zero, none says anything.
+  // If all weights are zero, they are ignored.
   const areAllZero = weights.every((size) => size === undefined || size === 0);
   const sizes = weights.map((size) => (size === undefined ? 0 : areAllZero ? 1 : size));
   const all = sum(sizes);
@@ -51,7 +56,7 @@ function weightOfPart(
 
 const sum = (list: readonly number[]): number => list.reduce((a, b) => a + b, 0);
 
-/** Every candidate once, in the order in which they are written. */
+/** Returns the ID of every candidate once, in the order of the config. */
 export const candidateIdsIn = (parts: readonly NamePart[]): readonly string[] => [
   ...new Set(
     parts.flatMap((part) => (part.id === undefined ? candidateIdsIn(part.parts) : [part.id])),

@@ -1,16 +1,22 @@
-// A circuit breaker. While it is open its target is in cooldown: it is tried after the others, and one request at a time probes whether
-// it works again. It never refuses a request. It has no timer and reads no clock: every `now` is passed in.
+// A circuit breaker. While it is open, its target is in cooldown: the target is tried after the
+// others, and one request at a time probes whether it works again. The breaker never rejects a
+// request. It has no timer and reads no clock: every `now` is passed in.
 
 const MIN_OPEN_MS = 5_000;
 const MAX_OPEN_MS = 60_000;
-/** After so long without a failure the next cooldown is as short as the first one. */
+/**
+ * Time in milliseconds without a failure after which the next cooldown is as short as the first.
+ */
 const RESET_AFTER_MS = 60_000;
 
-/** open: in cooldown. half_open: the cooldown has passed, and one request may probe. */
+/**
+ * State of the breaker. `open`: in cooldown. `half_open`: the cooldown has passed, and one request
+ * may probe.
+ */
 export type BreakerState = "closed" | "open" | "half_open";
 
 export class CircuitBreaker {
-  /** The monotonic clock, in milliseconds. */
+  /** End of the cooldown on the monotonic clock, in milliseconds. */
   openUntil = 0;
   isClosed = true;
   #openMs = 0;
@@ -21,7 +27,7 @@ export class CircuitBreaker {
     return this.isClosed ? "closed" : now < this.openUntil ? "open" : "half_open";
   }
 
-  /** Whether this call may probe; until it ends, others see an open breaker. */
+  /** Returns whether this call may probe. Until the probe ends, other calls see an open breaker. */
   tryProbe(now: number): boolean {
     if (this.#isProbing || this.state(now) !== "half_open") return false;
     return (this.#isProbing = true);
@@ -31,18 +37,21 @@ export class CircuitBreaker {
     return this.#isProbing;
   }
 
-  /** The probe ended without a result: another call may probe. */
+  /** Ends a probe without a result, so that another call may probe. */
   releaseProbe(): void {
     this.#isProbing = false;
   }
 
-  /** Returns whether it opens or stays open by this. `enough`: the evidence suffices to open it. */
+  /**
+   * Records a failure. Returns whether the breaker opens or stays open because of it.
+   * `hasEnoughEvidence`: whether the failures suffice to open it.
+   */
   recordFailure(
     now: number,
     { hasEnoughEvidence, isProbe }: { hasEnoughEvidence: boolean; isProbe: boolean },
   ): boolean {
     if (!this.isClosed) {
-      // Calls that were under way when it opened are no new evidence.
+      // Calls that were running when the breaker opened are no new evidence.
       if (isProbe) this.#open(now);
       return isProbe;
     }
@@ -53,7 +62,10 @@ export class CircuitBreaker {
     return true;
   }
 
-  /** Returns whether it closes by this: by the success of a call that began after it opened. */
+  /**
+   * Records a success. Returns whether the breaker closes because of it. Only a call that started
+   * after the breaker opened can close it.
+   */
   recordSuccess(started: number): boolean {
     if (this.isClosed || started < this.#openedAt) return false;
     this.isClosed = true;

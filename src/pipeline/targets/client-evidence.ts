@@ -1,36 +1,43 @@
-// What the requests of one client (one key) show about one target. A failure of one client's request may be the fault of that request, so
-// it counts for that client alone. Several clients that fail are evidence against the target itself: see upstream-target.ts.
+// Evidence about one target from the requests of one client (one key). The request itself may have
+// caused a failure, so the failure counts for that client alone. Failures of several clients are
+// evidence against the target itself: see upstream-target.ts.
 import { CircuitBreaker } from "./circuit-breaker.ts";
 import { ConcurrencyLimit, type Schedule } from "./concurrency-limit.ts";
 
-/** So many distinct requests in a row, or more than this share of so many, open a breaker. */
+/**
+ * Consecutive failures of distinct requests that open a breaker. A failure share above
+ * `MAX_FAILURE_SHARE` among at least `MIN_SAMPLES` requests opens it too.
+ */
 export const MIN_FAILURES = 5;
 export const MAX_FAILURE_SHARE = 0.1;
 export const MIN_SAMPLES = 20;
-/** What happened so long ago counts half. */
+/** Half-life of counts, in milliseconds. */
 const HALF_LIFE_MS = 5_000;
-/** Less than this is forgotten. */
+/** Failure count below which the evidence is discarded. */
 const NEGLIGIBLE = 0.25;
-/** A client that has not been here for so long is forgotten. */
+/** Time in milliseconds without a request after which a client is forgotten. */
 const FORGET_CLIENT_AFTER_MS = 120_000;
-/** So many failures in a row, and then each time that there are so many more, reduce the limit. */
+/**
+ * Consecutive failures that start the concurrency limit (`first`), and further failures after each
+ * of which the limit decreases (`more`).
+ */
 const FAILURE_RUN = { first: 50, more: 10 };
 
 export interface FailedCall {
   readonly now: number;
-  /** The request's id. */
+  /** Request ID. */
   readonly requestId: string;
-  /** The client sent it again by itself: it is no other request than the one before. */
+  /** Whether the client sent the request before. A retry does not count as a distinct request. */
   readonly isClientRetry: boolean;
-  /** The provider said how long it refuses: that counts elsewhere. */
+  /** Whether the provider sent a retry time. Such a failure is handled by `ProviderCooldown`. */
   readonly hasRetryAfter: boolean;
 }
 
 export class ClientEvidence {
   readonly breaker = new CircuitBreaker();
-  /** While nothing succeeds. */
+  /** Set after many consecutive failures. The first success removes it. */
   concurrencyLimit: ConcurrencyLimit | undefined;
-  /** Distinct requests that failed since the last success. */
+  /** Number of distinct requests that failed since the last success. */
   consecutiveFailures = 0;
   #failuresInRow = 0;
   #successes = 0;
@@ -43,7 +50,7 @@ export class ClientEvidence {
     this.#decayedAt = this.#lastSeenAt = now;
   }
 
-  /** Requests that failed lately, those of some time ago for less. */
+  /** Returns the number of recently failed requests. Older ones count less. */
   recentFailures(now: number): number {
     this.#decay(now);
     return Math.max(this.consecutiveFailures, this.#failures);
@@ -80,7 +87,10 @@ export class ClientEvidence {
     this.#lastFailedRequest = requestId;
   }
 
-  /** `began`: when the call that succeeded began. Returns whether its breaker closes by this. */
+  /**
+   * Records a success. `began`: when the call started. Returns whether the client's breaker closes
+   * because of it.
+   */
   recordSuccess(now: number, began: number): boolean {
     this.#decay(now);
     this.#lastSeenAt = now;
@@ -92,18 +102,18 @@ export class ClientEvidence {
     return this.breaker.recordSuccess(began);
   }
 
-  /** At least half of this client's requests succeed, as far as is known. */
+  /** Whether at least about half of this client's recent requests succeeded, as far as is known. */
   isLikelyToSucceed(now: number): boolean {
     this.#decay(now);
     return this.breaker.isClosed && this.#failures <= this.#successes + 1;
   }
 
-  /** The target itself works again: earlier failures are no evidence against it. */
+  /** Discards earlier failures. Called when the target itself works again. */
   clearFailures(): void {
     this.consecutiveFailures = this.#failures = 0;
   }
 
-  /** Nothing is known against the target any more. */
+  /** Whether the evidence can be discarded, because it says nothing against the target any more. */
   isForgettable(now: number): boolean {
     if (now - this.#lastSeenAt > FORGET_CLIENT_AFTER_MS) return true;
     if (!this.breaker.isClosed || this.concurrencyLimit) return false;

@@ -1,29 +1,36 @@
-// How many calls of one client may be under way at a target at which nothing succeeds any more. It is lifted by the first success, so it
-// costs no success: it only keeps a target that fails every call within milliseconds from being called thousands of times a second.
-// Additive increase: one place for each call that has lasted longer than failures do. Multiplicative decrease: a quarter for each ten
-// further failures. Never below one.
+// Limits the concurrent calls of one client at a target where nothing succeeds. The first success
+// lifts the limit, so it costs no success. It only prevents thousands of calls per second to a
+// target that fails every call within milliseconds. Additive increase: one slot for each call that
+// lasts longer than failures do. Multiplicative decrease: the limit is divided by 4 after every ten
+// further failures. The limit is at least one.
 import { createFault } from "../../model/error.ts";
 import { attributeFault } from "../faults/fault-source.ts";
 
 const INITIAL_LIMIT = 16;
 const DECREASE_DIVISOR = 4;
-/** A place is free again so long after a failure: at one place, 40 calls per second at most. */
+/**
+ * Time in milliseconds for which a slot stays occupied after a failure. With one slot, this allows
+ * up to 40 calls per second.
+ */
 const FAILURE_HOLD_MS = 25;
-/** A call that has lasted twice as long as failures do is likely to succeed, within these bounds. */
+/**
+ * A call that lasts this many times as long as failures do is likely to succeed. `PROMISING_MS`
+ * bounds that time.
+ */
 const PROMISING_FACTOR = 2;
 const PROMISING_MS = { least: 25, most: 250 };
-/** The newest failure time counts for so much of the average. */
+/** Weight of the newest failure time in the average. */
 const SMOOTHING = 0.2;
-/** Requests that wait for a place. The oldest one is refused when there are more. */
+/** Maximum number of waiting requests. If there are more, the oldest is rejected. */
 const MAX_WAITING = 64;
 const RETRY_AFTER_MS = { least: 1_000, more: 1_000 };
 
-/** Runs something after so many milliseconds. */
+/** Runs a function after `ms` milliseconds. */
 export type Schedule = (ms: number, run: () => void) => void;
 
-/** A call that the limit counts. */
+/** A slot of the limit, held by one call. */
 export interface ConcurrencySlot {
-  /** The call is over. */
+  /** Called when the call ends. */
   release(failed: boolean): void;
 }
 
@@ -55,12 +62,12 @@ export class ConcurrencyLimit {
     return this.#waiting.length;
   }
 
-  /** A request would have to wait. */
+  /** Whether a request would have to wait. */
   get isFull(): boolean {
     return !this.#isLifted && this.#running >= this.#limit;
   }
 
-  /** A place, now or when the promise resolves. The promise rejects with 503 after `waitMs`. */
+  /** Returns a slot, or a promise of one. The promise rejects with 503 after `waitMs`. */
   acquire(waitMs: number, name: string): ConcurrencySlot | Promise<ConcurrencySlot> {
     if (!this.isFull) return this.#createSlot();
     const promise = new Promise<ConcurrencySlot>((go, refuse) => {
@@ -72,12 +79,12 @@ export class ConcurrencyLimit {
     return promise;
   }
 
-  /** Nothing has succeeded meanwhile. */
+  /** Decreases the limit. Called after further failures without a success. */
   decrease(): void {
     this.#limit = Math.max(1, Math.floor(this.#limit / DECREASE_DIVISOR));
   }
 
-  /** A call has succeeded: all may go. */
+  /** Lifts the limit after a success, and admits all waiting requests. */
   lift(): void {
     this.#isLifted = true;
     for (const waiter of this.#waiting.splice(0)) this.#admit(waiter);
@@ -130,7 +137,7 @@ export class ConcurrencyLimit {
   }
 }
 
-/** Spread, so that clients do not come back together. */
+/** The retry time is random, so that clients do not return together. */
 function createUnhealthyError(name: string): Error {
   const problem = createFault(
     "unavailable",

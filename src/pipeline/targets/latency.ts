@@ -1,41 +1,49 @@
-// How long one target takes until its first content, as far as that is known now. It has no timer and reads no clock: every `now` is
-// the monotonic one, in milliseconds.
+// Estimates the time to first content of one target. It has no timer and reads no clock: every
+// `now` is on the monotonic clock, in milliseconds.
 
-/** What was seen so long ago counts half as much, and so does an estimate that nothing has renewed for so long. */
+/** Half-life of measurements, and of an estimate that no call renewed, in milliseconds. */
 const HALF_LIFE_MS = 10_000;
-/** A new measurement counts for so much at least, however many there are in a second. */
+/** Minimum weight of a new measurement, however many there are per second. */
 const MIN_NEW_WEIGHT = 0.1;
 /**
- * An estimate that fades brings one request to a slow target. It fades no faster than with so many requests for one half, so that
- * where there are few requests, few of them go and see.
+ * Number of skipped requests per halving of an estimate. A decaying estimate sends one request to a
+ * slow target. It halves at most once per this many requests, so that few of a small number of
+ * requests go to slow targets.
  */
 const SKIPS_PER_HALVING = 25;
-/** What was never measured and is asked right now is waited for by that request alone. */
+/**
+ * Estimate in milliseconds for a target that was never measured and that is being called. Only the
+ * first request waits for it.
+ */
 const UNMEASURED_MS = 1e9;
 
 export class Latency {
-  /** Undefined: never measured. */
+  /** Undefined if never measured. */
   #averageMs: number | undefined;
   #measuredAt = 0;
   #calledAt = 0;
   #skips = 0;
-  /** Calls that have brought no content yet, and since when none has brought any. */
+  /**
+   * Number of calls without content yet. `#silentSince` is when content last arrived, or when the
+   * first of these calls started.
+   */
   #waiting = 0;
   #silentSince = 0;
 
-  /** A moving average of what was measured; undefined: nothing was. */
+  /** Moving average of the measurements. Undefined if there are none. */
   get averageMs(): number | undefined {
     return this.#averageMs;
   }
 
-  /** When it was asked last. */
+  /** When the target was last called. */
   get calledAt(): number {
     return this.#calledAt;
   }
 
   /**
-   * What is compared. Silence under way is the least that the next answer takes. What is not asked seems faster with time, until a
-   * request goes to see: from that moment on it is as slow as it was.
+   * Returns the estimate that is compared. The silence of running calls is a lower bound for the
+   * next response. A target that is not called appears faster with time, until a request tests it.
+   * From that moment the estimate is the measured average again.
    */
   estimateMs(now: number): number {
     const silence = this.#waiting > 0 ? now - this.#silentSince : 0;
@@ -50,19 +58,22 @@ export class Latency {
     if (this.#waiting++ === 0) this.#silentSince = now;
   }
 
-  /** Another was asked in its place. */
+  /** Records that another target was called instead. */
   recordSkip(): void {
     this.#skips++;
   }
 
-  /** `ms`: from its call's beginning to its first content. */
+  /** Records the first content of a call. `ms`: time since the call started. */
   recordFirstToken(now: number, ms: number): void {
     this.#silentSince = now;
     this.#waiting--;
     this.#addMeasurement(now, ms);
   }
 
-  /** A call is over that has brought no content: it would have taken so long at least. How fast something fails says nothing. */
+  /**
+   * Records the end of a call without content. Its duration is a lower bound of the latency, so it
+   * counts only if it exceeds the average. The speed of a failure says nothing.
+   */
   recordEndWithoutContent(now: number, ms: number): void {
     this.#waiting--;
     if (this.#averageMs !== undefined && ms > this.#averageMs) this.#addMeasurement(now, ms);

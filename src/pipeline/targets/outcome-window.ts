@@ -1,4 +1,4 @@
-// What became of a target's calls in the last ten seconds, second by second.
+// Counts the outcomes of a target's calls in the last 10 seconds, per second.
 
 const SECONDS = 10;
 const OUTCOMES = { good: 0, bad: 1 } as const;
@@ -7,7 +7,7 @@ export class OutcomeWindow {
   readonly #counts = new Uint32Array(Object.keys(OUTCOMES).length * SECONDS);
   #second = -1;
 
-  /** `now`: the monotonic clock in milliseconds. */
+  /** Records an outcome. `now`: the monotonic clock in milliseconds. */
   record(outcome: keyof typeof OUTCOMES, now: number): void {
     this.#advance(now);
     this.#counts[OUTCOMES[outcome] * SECONDS + (this.#second % SECONDS)]!++;
@@ -21,7 +21,10 @@ export class OutcomeWindow {
     return sum;
   }
 
-  /** Calls a second, answered or not, in those seconds that had any; the one that is not over counts where it is the only one. */
+  /**
+   * Returns the calls per second, successful or not, averaged over the seconds that had any. The
+   * current second counts only if it is the only one.
+   */
   callsPerSecond(now: number): number {
     this.#advance(now);
     let [sum, seconds] = [0, 0];
@@ -40,7 +43,7 @@ export class OutcomeWindow {
     );
   }
 
-  /** The seconds that have passed since it was last looked at are empty. */
+  /** Clears the seconds that have passed since the last update. */
   #advance(now: number): void {
     const second = Math.floor(now / 1_000);
     if (second === this.#second) return;

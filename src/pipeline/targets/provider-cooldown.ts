@@ -1,33 +1,37 @@
-// A cooldown that a provider asked for (`retry-after`), or that follows a rejected credential.
+// A cooldown that a provider requested (`retry-after`), or that follows a rejected credential.
 import type { ErrorKind } from "../../model/error.ts";
 
-/** A longer `retry-after` is cut to this. */
+/** Maximum cooldown in milliseconds. A longer `retry-after` is cut to this. */
 const MAX_COOLDOWN_MS = 300_000;
-/** `retry-after` counts whole seconds: its last one may be over already. */
+/**
+ * `retry-after` counts whole seconds, so up to this many milliseconds of it may already have
+ * passed.
+ */
 const RETRY_AFTER_ROUNDING_MS = 1_000;
-/** A cooldown that grows by less is reported once. */
+/** Minimum extension of a cooldown, in milliseconds, that is reported again. */
 const MIN_REPORTED_GROWTH_MS = 1_000;
 
 export class ProviderCooldown {
   reason: ErrorKind = "rate_limited";
-  /** The monotonic clock, in milliseconds. */
+  /** End of the cooldown on the monotonic clock, in milliseconds. */
   until = 0;
-  /** It has begun, and no call has succeeded since. */
+  /** Whether a cooldown has begun and no call has succeeded since. */
   isActive = false;
   #rejectsUntil = 0;
   #startedAt = 0;
   #endedBy = 0;
 
   /**
-   * Returns whether it begins, or grows noticeably. `ms`: what upstream asked for; `started`: when its call began; `refuses`: the
-   * provider said that the account's limit is used up, so no request succeeds until then.
+   * Starts or extends the cooldown. Returns whether it began or grew noticeably. `ms`: the
+   * requested duration. `started`: when the call started. `refuses`: the provider reported that the
+   * account's limit is used up, so no request succeeds until then.
    */
   start(
     now: number,
     reason: ErrorKind,
     of: { ms: number; refuses: boolean; started: number },
   ): boolean {
-    // A call that began later has ended it: this failure is older.
+    // A call that started later has already ended the cooldown, so this failure is outdated.
     if (of.started < this.#endedBy) return false;
     const until = now + Math.min(of.ms, MAX_COOLDOWN_MS);
     if (of.refuses)
@@ -46,12 +50,12 @@ export class ProviderCooldown {
     return this.isActive && now < this.until;
   }
 
-  /** No request is sent: all would be refused. */
+  /** Whether no request is sent, because all would be rejected. */
   rejectsRequests(now: number): boolean {
     return this.isActive && now < this.#rejectsUntil;
   }
 
-  /** A call that began after it has succeeded: it is over. */
+  /** Ends the cooldown if the successful call started after it began. Returns whether it ended. */
   end(started: number): boolean {
     if (!this.isActive || started < this.#startedAt) return false;
     this.isActive = false;

@@ -1,13 +1,17 @@
-// How many further calls the requests of one client may cost, at all targets together: less than a tenth of its requests. It reads no
-// clock: every `now` is the monotonic one, in milliseconds.
+// Limits the additional calls that the requests of one client may cost at all targets together, to
+// less than a tenth of its requests. It reads no clock: every `now` is on the monotonic clock, in
+// milliseconds.
 
 const RETRIES_PER_REQUEST = 0.06;
-/** What is saved up, and what is owed, at most. */
+/** Maximum balance that is saved or owed, in calls. */
 const MAX_BALANCE = 50;
-/** A client with few requests gets one retry in so long, and has a few of them saved up. */
+/**
+ * Time in milliseconds in which a client with few requests earns one retry. It starts with
+ * `INITIAL_BALANCE` retries.
+ */
 const SLOW_REFILL_MS = 30_000;
 const INITIAL_BALANCE = 10;
-/** Calls elsewhere that are allowed in any case, and then for each request. */
+/** Fallback calls that are always allowed (`first`), plus an allowance per request (`each`). */
 const FALLBACK_ALLOWANCE = { first: 100, each: 0.03 };
 
 export class RetryBudget {
@@ -19,7 +23,7 @@ export class RetryBudget {
     this.#refilledAt = now;
   }
 
-  /** A request of the client begins. */
+  /** Records that a request of the client begins. */
   addRequest(now: number): void {
     this.#balance = Math.min(MAX_BALANCE, this.#balance + RETRIES_PER_REQUEST);
     if (this.#balance < INITIAL_BALANCE)
@@ -31,7 +35,10 @@ export class RetryBudget {
     this.#fallbacks += FALLBACK_ALLOWANCE.each;
   }
 
-  /** Takes one further call. `halved`: the client sends its requests again by itself, so each costs twice as much. */
+  /**
+   * Takes one additional call from the budget. Returns false if the budget is used up.
+   * `isClientRetry`: the client retries by itself, so each call costs twice as much.
+   */
   takeRetry(isClientRetry: boolean): boolean {
     const cost = isClientRetry ? 2 : 1;
     if (this.#balance < cost) return false;
@@ -40,7 +47,10 @@ export class RetryBudget {
     return true;
   }
 
-  /** The same, of a target that is likely to answer. What was not used is saved up for the day when another target fails. */
+  /**
+   * Takes one fallback call to a target that is likely to answer. Unused allowance is saved for the
+   * time when another target fails.
+   */
   takeFallback(): boolean {
     if (this.#fallbacks < 1) return false;
     this.#fallbacks--;

@@ -1,19 +1,20 @@
-// A target that comes back is not asked by all at once that waited for it: for a while it gets little more than it had before.
+// Limits the calls to a target that recovers, so that waiting requests do not all arrive at the
+// same time. For a while, the target receives little more than before it failed.
 
 const DURATION_MS = 30_000;
 const GROWTH_INTERVAL_MS = 15_000;
 const GROWTH = 1.2;
 const BURST_MS = 100;
-/** Calls a second that are always let through. */
+/** Calls per second that are always allowed. */
 const MIN_RATE = 5;
 
 export class SlowStart {
   isActive = false;
-  /** What it had before, in calls a second; 0: not known. */
+  /** Calls per second before the failure. 0 if unknown. */
   #previousRate = 0;
   #startedAt = 0;
   #refilledAt = 0;
-  /** Calls that may be let through. */
+  /** Number of calls that may be made now. */
   #tokens = 0;
 
   start(now: number, pace: number): void {
@@ -35,7 +36,7 @@ export class SlowStart {
     this.isActive = false;
   }
 
-  /** Whether one more is let through now. */
+  /** Returns whether one more call is allowed now, and counts it. */
   tryTake(now: number): boolean {
     if (this.#hasEnded(now)) return true;
     this.#refill(now);
@@ -44,21 +45,24 @@ export class SlowStart {
     return true;
   }
 
-  /** One more was let through all the same: the next ones have to wait for longer. */
+  /** Counts a call that was made without permission. Later calls then wait longer. */
   forceTake(now: number): void {
     if (this.#hasEnded(now)) return;
     this.#refill(now);
     this.#tokens = Math.max(-this.#previousRate, this.#tokens - 1);
   }
 
-  /** Whether none would be let through. */
+  /** Whether no call would be allowed now. */
   isExhausted(now: number): boolean {
     if (this.#hasEnded(now)) return false;
     this.#refill(now);
     return this.#tokens < 1;
   }
 
-  /** Little is saved up, so that a second's calls do not all come in its first moment. */
+  /**
+   * Adds the calls earned since the last refill. Few are saved, so that a second's calls do not all
+   * arrive at its start.
+   */
   #refill(now: number): void {
     const passed = now - this.#startedAt;
     const rate =

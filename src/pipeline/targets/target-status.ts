@@ -1,12 +1,13 @@
-// The words in which a target says what it knows.
+// Types that describe the state of a target.
 import type { ErrorKind } from "../../model/error.ts";
 
-/** What a kind of failure puts in cooldown, as ERRORS declares it. */
+/** The scope of a cooldown, as `ERRORS` declares it for each error kind. */
 export type CooldownScope = "target" | "credential" | "credential+model";
 
 /**
- * credential_rejected: its credential was rejected. retry_after: its provider sent `retry-after`. open, half_open: its circuit breaker. recovering: it
- * works again, and gets little more than it had before it failed.
+ * State of a target. `credential_rejected`: its credential was rejected. `retry_after`: its
+ * provider sent `retry-after`. `open`, `half_open`: its circuit breaker. `recovering`: it works
+ * again and receives little more than before it failed.
  */
 export type TargetState =
   | "credential_rejected"
@@ -19,20 +20,23 @@ export interface TargetStatus {
   readonly state: TargetState;
   readonly reason: ErrorKind;
   readonly until: number;
-  /** No request is sent until then, not even where there is no other candidate. */
+  /** Whether no request is sent until `until`, even if there is no other candidate. */
   readonly rejectsRequests: boolean;
-  /** Keys whose requests alone see it. Absent: the requests of all keys. */
+  /** Keys whose requests are affected. If unset, the requests of all keys. */
   readonly keys?: readonly string[];
 }
 
-/** States in which a target is called after the others. In the others it is called in its place. */
+/** States in which a target is called after the others. In other states it keeps its place. */
 export const COOLDOWN_STATES: ReadonlySet<TargetState> = new Set([
   "credential_rejected",
   "retry_after",
   "open",
 ]);
 
-/** How likely a target in cooldown is to succeed, beside others: the one with more is called first. */
+/**
+ * Returns the score of a target: how likely it is to succeed. Among targets in cooldown, the one
+ * with the highest score is called first.
+ */
 export const scoreOf = (state: TargetState | undefined, score: number): number =>
   (state === "credential_rejected" || state === "retry_after" ? 0 : 1) + score;
 
@@ -40,34 +44,37 @@ export interface TargetName {
   readonly provider: string;
   readonly credential: string;
   readonly model: string;
-  /** Its endpoint's address; "" for a native endpoint without one. */
+  /** Base URL of its endpoint. Empty for a native endpoint without one. */
   readonly base: string;
 }
 
 /**
- * How a call came to be made. probe: an open breaker lets it through, to find out whether the target works. spare: its target is in
- * cooldown, and no other was left.
+ * Why a call is made. `probe`: an open breaker lets it through to test the target. `spare`: its
+ * target is in cooldown, and no other candidate was left.
  */
 export type CallReason = "plain" | "probe" | "spare";
 
-/** Of a call that failed. */
+/** Details of a failed call. */
 export interface FailureContext {
   readonly reason: CallReason;
-  /** When it began. */
+  /** When the call started. */
   readonly startedAt: number;
-  /** The key that it was made for. */
+  /** The key that the call was made for. */
   readonly client: string;
-  /** The request's id. */
+  /** Request ID. */
   readonly requestId: string;
-  /** The client sent the request before. */
+  /** Whether the client sent the request before. */
   readonly isClientRetry: boolean;
-  /** No connection: nothing was sent. */
+  /** Whether there was no connection, so nothing was sent. */
   readonly isUnsent: boolean;
-  /** request: the failure concerns this request alone. account: the provider said that the account's limit is used up. */
+  /**
+   * Scope of a 429. `request`: the failure concerns this request alone. `account`: the provider
+   * reported that the account's limit is used up.
+   */
   readonly limitScope: "request" | "account" | undefined;
 }
 
-/** Of several states of a target, the one with the lowest number decides. */
+/** Rank of each state. If a target has several states, the lowest number wins. */
 const RANKS: Readonly<Record<TargetState, number>> = {
   credential_rejected: 0,
   retry_after: 0,
@@ -76,7 +83,10 @@ const RANKS: Readonly<Record<TargetState, number>> = {
   recovering: 3,
 };
 
-/** The cooldown that decides: one that refuses requests before one that orders candidates, then by its state, then the longer one. */
+/**
+ * Returns the stronger of two cooldowns. A cooldown that rejects requests is stronger than one that
+ * orders candidates. Otherwise the state's rank decides, then the longer duration.
+ */
 export function stronger(
   a: TargetStatus | undefined,
   b: TargetStatus | undefined,
@@ -86,5 +96,7 @@ export function stronger(
   return (RANKS[b.state] - RANKS[a.state] || a.until - b.until) < 0 ? b : a;
 }
 
-/** By so much the share of calls that succeed must be larger for a candidate in cooldown to be called before one that works again. */
+/**
+ * Minimum difference in score for a candidate in cooldown to be called before one that works again.
+ */
 export const SCORE_MARGIN = 0.2;

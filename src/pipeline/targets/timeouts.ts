@@ -1,16 +1,20 @@
-// How long one call may take: what the operator says of its class, and what its client says.
+// Determines the timeouts of one call from the operator's config for its class, and from the
+// client's headers.
 import type { CallTimes } from "../../config/gateway-config.ts";
 import type { ModelInfo } from "../../model/facts.ts";
 import type { HostCall } from "../exchange/call.ts";
 import type { HostExchange } from "../exchange/exchange.ts";
 import type { HostCandidate } from "../exchange/mounted.ts";
 
-/** `hinted`: the total is the client's own wish. */
+/** The timeouts that apply to a call. `isClientLimit`: whether the total comes from the client. */
 export interface EffectiveTimeouts extends CallTimes {
   readonly isClientLimit?: boolean;
 }
 
-/** The operator's for its class, in all for all calls of a request; a client's own hints lower them. */
+/**
+ * Returns the operator's timeouts for the call's class. The total applies to all calls of a request
+ * together. The client's headers can only lower them.
+ */
 export function timeoutsFor(call: HostCall): EffectiveTimeouts {
   const { timeouts } = call.candidate["~"].provider;
   const times = timeouts.classes.get(timeoutClassOf(call)) ?? timeouts;
@@ -20,13 +24,16 @@ export function timeoutsFor(call: HostCall): EffectiveTimeouts {
   );
 }
 
-/** The operator's for the class of a candidate whose answer is streamed. */
+/** Returns the operator's timeouts for the class of a candidate whose response is streamed. */
 export function streamTimeoutsFor({ info, "~": { provider } }: HostCandidate): CallTimes {
   const { timeouts } = provider;
   return timeouts.classes.get(timeoutClassOf({ info, stream: true })) ?? timeouts;
 }
 
-/** What is left of the total for a further call. `began`: when the first one did. */
+/**
+ * Returns the time in milliseconds that is left for a further call. `began`: when the first call
+ * started.
+ */
 export function remainingMs(
   x: HostExchange,
   { info, "~": { provider } }: HostCandidate,
@@ -40,7 +47,7 @@ export function remainingMs(
 const subtractElapsed = (times: CallTimes, passed: number): CallTimes =>
   passed > 0 ? { ...times, totalMs: Math.max(0, times.totalMs - passed) } : times;
 
-/** Counts a wait for a provider. Two calls at once are one wait. */
+/** Adds a wait for a provider. Two overlapping calls count as one wait. */
 export function addProviderWait({ "~": state }: HostExchange, from: number, until: number): void {
   state.externalWaitMs += Math.max(0, until - Math.max(from, state.externalWaitEnd));
   state.externalWaitEnd = until;
@@ -50,21 +57,25 @@ const CHAT = "chat";
 /** Classes of chat calls. */
 const CHAT_CLASSES = { quick: "quick", reasoning: "reasoning" } as const;
 
-/** A model that may reason is silent first, and a whole answer comes when all of it is there. */
+/**
+ * Returns the class of a call. A model that may reason is silent at first, and a non-streaming
+ * response arrives only when it is complete.
+ */
 export const timeoutClassOf = ({ info, stream }: { info: ModelInfo; stream: boolean }): string => {
   if (info.operation !== CHAT) return info.operation;
   return stream && info.can?.reasoning === false ? CHAT_CLASSES.quick : CHAT_CLASSES.reasoning;
 };
 
-/** Every class that `classOf` returns for models of these kinds. */
+/** Returns every class that `timeoutClassOf` returns for models of these operations. */
 export const classesOf = (kinds: Iterable<string>): readonly string[] => [
   ...Object.values(CHAT_CLASSES),
   ...[...kinds].filter((kind) => kind !== CHAT),
 ];
 
 /**
- * SDKs say how long they wait, for all of it or between two reads of their socket. An answer after that reaches no client. A
- * stream has pings, so only a whole answer is silent for that client until it is all there.
+ * Applies the client's timeouts. SDKs send how long they wait, for the whole response or between
+ * two reads of the socket. A later response would not reach the client. The read timeout applies
+ * only to non-streaming responses, because streams contain pings.
  */
 function applyClientLimits(times: CallTimes, x: HostExchange): EffectiveTimeouts {
   const { req, startedAt } = x["~"];

@@ -1,6 +1,7 @@
-// What is known of one target: a model of a provider, at one address, under one credential. It decides what is tried after the others
-// (cooldown), what refuses without a call (a `retry-after` for the whole account), and how many retries there may be. It outlives
-// generations and reads no clock: every `now` is the monotonic one, in milliseconds.
+// The health of one target: a provider's model, at one address, with one credential. It decides
+// which targets are tried after the others (cooldown), when no call is made at all (a `retry-after`
+// for the whole account), and how likely a call is to succeed. It outlives config generations and
+// reads no clock: every `now` is on the monotonic clock, in milliseconds.
 import type { ErrorKind, Fault } from "../../model/error.ts";
 import { CircuitBreaker } from "./circuit-breaker.ts";
 import {
@@ -25,34 +26,37 @@ import {
 } from "./target-status.ts";
 import { OutcomeWindow } from "./outcome-window.ts";
 
-/** A target that was away for longer does not get all requests at once when it is back. */
+/**
+ * Length of a cooldown in milliseconds after which a recovering target does not receive all
+ * requests immediately.
+ */
 const SLOW_START_AFTER_MS = 5_000;
-/** A rejected credential needs an operator. */
+/** Cooldown in milliseconds after a rejected credential, which an operator must fix. */
 const REJECTED_CREDENTIAL_MS = 60_000;
-/** So many calls in a row for which there was no connection. */
+/** Consecutive calls without a connection that open the breaker. */
 const MAX_CONNECT_FAILURES = 3;
-/** The newest result counts for so much of the average. */
+/** Weight of the newest result in the success rate. */
 const SMOOTHING = 0.05;
-/** Clients that are remembered; the oldest one is forgotten. */
+/** Maximum number of clients that are tracked. The oldest one is forgotten. */
 const MAX_CLIENTS = 256;
 
 export class UpstreamTarget {
   readonly name: TargetName;
-  /** Of its credential, for all models. */
+  /** Cooldown of the credential, for all models. */
   readonly credentialCooldown: ProviderCooldown;
-  /** Of its credential for this model. */
+  /** Cooldown of the credential for this model. */
   readonly modelCooldown: ProviderCooldown;
   readonly #clock: TargetClock;
   readonly #outcomes = new OutcomeWindow();
-  /** Opened by several clients together, or where there is no connection. */
+  /** Opened by failures of several clients together, or if there is no connection. */
   readonly #breaker = new CircuitBreaker();
-  /** Of clients that have seen failures lately. */
+  /** Evidence of clients that have recently seen failures. */
   readonly #clients = new Map<string, ClientEvidence>();
   readonly #slowStart = new SlowStart();
   #lastReason: ErrorKind = "overloaded";
   #connectFailures = 0;
   #successRate = 1;
-  /** Calls per second before it failed; 0: unknown. */
+  /** Calls per second before the failure. 0 if unknown. */
   #rateBeforeFailure = 0;
   #coolingDownSince = -1;
   #latencies: readonly [whole: Latency, stream: Latency] | undefined;
@@ -69,18 +73,18 @@ export class UpstreamTarget {
     this.#clock = clock;
   }
 
-  /** How long it takes until its first content, of a stream or of a whole answer. */
+  /** Returns the latency estimate for streaming or non-streaming responses. */
   latencyOf(stream: boolean): Latency {
     this.#latencies ??= [new Latency(), new Latency()];
     return this.#latencies[stream ? 1 : 0];
   }
 
-  /** Its speed is not measured. */
+  /** Whether the latency is not measured. */
   get isUnmeasured(): boolean {
     return this.#latencies === undefined;
   }
 
-  /** No failure is known: all that is looked at while it works. */
+  /** Whether no failure is known. While a target works, nothing else is checked. */
   get isHealthy(): boolean {
     return (
       !this.credentialCooldown.isActive &&
@@ -91,19 +95,25 @@ export class UpstreamTarget {
     );
   }
 
-  /** It is in no cooldown of its own, of whichever client. */
+  /** Whether the target is in no cooldown of its own, for any client. */
   get hasNoCooldown(): boolean {
     if (this.modelCooldown.isActive || !this.#breaker.isClosed) return false;
     for (const { breaker } of this.#clients.values()) if (!breaker.isClosed) return false;
     return true;
   }
 
-  /** The share of the newest calls that succeeded: which of several in cooldown is tried first. */
+  /**
+   * Share of recent calls that succeeded. Decides which of several targets in cooldown is tried
+   * first.
+   */
   get successRate(): number {
     return this.#successRate;
   }
 
-  /** Why this client's requests are sent elsewhere while there is another candidate; of several reasons, the strongest. */
+  /**
+   * Returns why this client's requests are sent to other candidates first. If there are several
+   * reasons, returns the strongest. Returns undefined if there is none.
+   */
   statusFor(now: number, client: string): TargetStatus | undefined {
     if (this.isHealthy) return undefined;
     const { credentialCooldown } = this;
@@ -124,14 +134,17 @@ export class UpstreamTarget {
     return { state: "recovering", reason: this.#lastReason, until: now, rejectsRequests: false };
   }
 
-  /** What `status` shows, its credential apart; undefined: no failure is known. */
+  /**
+   * Returns the state for `status`, without that of the credential. Returns undefined if no failure
+   * is known.
+   */
   overallStatus(now: number): TargetStatus | undefined {
     const why = this.#lastReason;
     const shared = stronger(
       this.#modelCooldownStatus(now),
       this.#breakerStatus(this.#breaker, now),
     );
-    // A breaker that probes does not hide those of single clients.
+    // A half-open breaker must not hide the breakers of single clients.
     if (shared && shared.state !== "half_open") return shared;
     let rest: TargetStatus | undefined;
     const keys: string[] = [];
@@ -182,7 +195,10 @@ export class UpstreamTarget {
     };
   }
 
-  /** Whether it may be called now in its place; at most one call of each breaker probes. */
+  /**
+   * Returns how the target may be called now in its place, or undefined if it may not. Each breaker
+   * allows one probe at a time.
+   */
   tryEnter(now: number, client: string): CallReason | undefined {
     if (this.isHealthy) return "plain";
     if (this.credentialCooldown.isCoolingDown(now) || this.modelCooldown.isCoolingDown(now))
@@ -199,12 +215,12 @@ export class UpstreamTarget {
     return this.#slowStart.isActive && !this.#slowStart.tryTake(now) ? undefined : "plain";
   }
 
-  /** It is called although it recovers. */
+  /** Records a call that is made although the target recovers. */
   recordForcedCall(now: number): void {
     this.#slowStart.forceTake(now);
   }
 
-  /** A further call of this client is likely to succeed here. */
+  /** Whether a further call of this client is likely to succeed here. */
   isLikelyToSucceed(now: number, client: string): boolean {
     return this.#breaker.isClosed && (this.#clients.get(client)?.isLikelyToSucceed(now) ?? true);
   }
@@ -214,7 +230,7 @@ export class UpstreamTarget {
     return this.#clients.get(client)?.concurrencyLimit?.isFull ?? false;
   }
 
-  /** A place among the calls that this client may have here at once, where that is limited. */
+  /** Returns a concurrency slot for this client, or undefined if its calls are not limited. */
   acquireSlot(
     client: string,
     waitMs: number,
@@ -223,7 +239,7 @@ export class UpstreamTarget {
     return this.#clients.get(client)?.concurrencyLimit?.acquire(waitMs, `${provider}/${model}`);
   }
 
-  /** Returns which cooldown begins or grows by this. */
+  /** Records a failure. Returns the state whose cooldown begins or grows because of it. */
   recordFailure(
     now: number,
     fault: Fault,
@@ -275,7 +291,10 @@ export class UpstreamTarget {
     return opensForClient ? "open" : undefined;
   }
 
-  /** Whether the clients without the one that fails most are enough to open the breaker for all. */
+  /**
+   * Whether the failures of all clients except the one with the most are enough to open the breaker
+   * for all.
+   */
   #haveSeveralClientsFailed(now: number): boolean {
     let [sum, most] = [0, 0];
     for (const client of this.#clients.values()) {
@@ -289,13 +308,16 @@ export class UpstreamTarget {
     return others > MAX_FAILURE_SHARE * all && (all >= MIN_SAMPLES || others >= all);
   }
 
-  /** Its provider rejected a request as faulty: it works. `started`: when the call began. */
+  /**
+   * Records that the provider rejected a request as invalid, which shows that it works. `started`:
+   * when the call started.
+   */
   recordReachable(started: number): void {
     this.#connectFailures = 0;
     this.#breaker.recordSuccess(started);
   }
 
-  /** Returns whether a cooldown ends by this success. */
+  /** Records a success. Returns whether a cooldown ends because of it. */
   recordSuccess(now: number, started: number, who: string): boolean {
     this.#outcomes.record("good", now);
     this.#successRate += (1 - this.#successRate) * SMOOTHING;
@@ -318,7 +340,7 @@ export class UpstreamTarget {
     return account || !calm;
   }
 
-  /** An operator ends its cooldowns. */
+  /** Ends all cooldowns at an operator's request. */
   reset(now: number): void {
     this.credentialCooldown.end(now);
     this.modelCooldown.end(now);
@@ -330,7 +352,7 @@ export class UpstreamTarget {
     this.#coolingDownSince = -1;
   }
 
-  /** A probe is over, whatever it has found. */
+  /** Ends a probe, with or without a result. */
   releaseProbe(client: string): void {
     this.#breaker.releaseProbe();
     this.#clients.get(client)?.breaker.releaseProbe();
@@ -349,7 +371,7 @@ export class UpstreamTarget {
     return client;
   }
 
-  /** It is in cooldown from now on, if it was not before. */
+  /** Records the start of a cooldown, unless the target is already in one. */
   #beginCooldown(now: number, by: TargetState): TargetState {
     if (this.#coolingDownSince >= 0) return by;
     this.#coolingDownSince = now;

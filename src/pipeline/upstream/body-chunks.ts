@@ -6,8 +6,8 @@ import { unpooledConcat } from "../../lib/unpooled-buffer.ts";
 /** Size in bytes from which a body is not copied into one buffer. */
 const SINGLE_BUFFER_BYTES = 256 * 1024;
 /**
- * Chunks between large ones are merged up to this size, because a separate write for each of them
- * costs more than a copy.
+ * Chunks smaller than this many bytes are copied together, because a separate write for each of
+ * them costs more.
  */
 const SMALL_CHUNK_BYTES = 16 * 1024;
 
