@@ -4,7 +4,10 @@ import { referencedFeatures, hostedToolFeatures, findReferences } from "../refer
 import { analyzeCost } from "../cost-analysis.ts";
 import { asList, asNumber, asObject, asText } from "../json-values.ts";
 
-/** One look, both modes: what the request needs of a model, and what it would have an upstream keep. */
+/**
+ * Analyzes a request in both modes: the features that the model needs and the state that the
+ * provider would store.
+ */
 export function analyze(body: Body): RequestFacts {
   const fields = body as JsonObject;
   const named = findReferences(body);
@@ -35,7 +38,10 @@ export function analyze(body: Body): RequestFacts {
   };
 }
 
-/** A type that is newer than us is taken for hosted; in translated mode it is named. */
+/**
+ * Adds the feature of a tool. An unknown type counts as hosted, and translated mode reports it by
+ * name.
+ */
 function toolFeature(raw: Json, i: number, features: Set<Feature>): void {
   const tool = asObject(raw);
   if (!tool || asText(tool["type"]) === undefined)
@@ -46,7 +52,7 @@ function toolFeature(raw: Json, i: number, features: Set<Feature>): void {
   if (hostedToolFeatures(tool) === null) features.add("tools");
 }
 
-/** Parts whose bytes are what is read. */
+/** Content part types whose size in bytes indicates the number of input tokens. */
 const TEXT_PARTS: ReadonlySet<string> = new Set([
   "input_text",
   "output_text",
@@ -56,7 +62,10 @@ const TEXT_PARTS: ReadonlySet<string> = new Set([
   "summary_text",
 ]);
 
-/** The same of items. Of any other, and of what is newer than us, only upstream knows how much there is to read. */
+/**
+ * Item types whose size in bytes indicates the number of input tokens. For all other and unknown
+ * types, only the provider knows how much input they contain.
+ */
 const TEXT_ITEMS: ReadonlySet<string> = new Set([
   "message",
   "reasoning",

@@ -2,22 +2,33 @@ import type { ModelInfo } from "../../model/facts.ts";
 import { traitsOf, type ChatDialect } from "../chat-completions/dialect.ts";
 import { reasoningSupportOf, type ReasoningSupport } from "../reasoning-support.ts";
 
-/** How one upstream's wire differs from the documented one, and how ours is shown to clients. */
+/**
+ * Differences between a backend and the documented protocol, and how reasoning is shown to clients.
+ */
 export interface ResponsesDialect {
-  /** The same backend on chat completions: what its models take about thinking does not depend on the wire. */
+  /**
+   * Dialect of the same backend for chat completions. The reasoning support of its models is the
+   * same in both protocols.
+   */
   chatDialect?: ChatDialect;
-  /** Top-level fields that it answers with an error: left out, and said so. */
+  /**
+   * Top-level fields that the backend rejects with an error. The gateway drops them and warns the
+   * client.
+   */
   dropFields?: readonly string[];
-  /** false: it keeps nothing and knows no `store`. */
+  /** `false`: the backend stores nothing and has no `store` field. */
   store?: false;
   /**
-   * How reasoning that is no digest is shown to clients. Every reader knows `summary`; `text` is the newer name, which
-   * some know as `response.reasoning_text` and some do not know at all.
+   * How reasoning that is not a summary is shown to clients. All clients can read `summary`. `text`
+   * is newer. Some clients read it as `response.reasoning_text`, and others do not support it.
    */
   reasoning?: "summary" | "text";
 }
 
-/** Words that this wire says as chat completions does; other ways of telling a model say nothing of these. */
+/**
+ * Reasoning controls that this protocol shares with chat completions. Traits with any other control
+ * do not apply to this protocol.
+ */
 const SHARED_CONTROLS: ReadonlySet<string | undefined> = new Set(["effort", "reasoning", "none"]);
 
 export function reasoningSupportFor(

@@ -1,7 +1,8 @@
-// tollgate/protocols/responses: `POST /v1/responses`, both halves, and what goes with it. Items in place of messages, a
-// stream whose every event is numbered and named, and state, which this service relays only where no client can reach
-// another's. Pure: no I/O, no clock, nothing remembered between two methods. May import: lib, model, plugin, its
-// neighbours' common parts.
+// The responses protocol, `POST /v1/responses`, with both halves. It differs from chat completions
+// in three ways. It has items in place of messages, its stream events are numbered and named, and
+// it can store state. The gateway relays state only if no client can reach the state of another.
+// Pure: no I/O, no clock, and no state between two method calls. May import: lib, model, plugin,
+// and the shared tools of other protocols.
 import { chatOperation } from "../../model/operations/chat-operation.ts";
 import type { JSONSchema } from "json-schema-to-ts";
 import { ZDR_ALLOWED_FIELDS } from "./zdr-allowed-fields.ts";
@@ -75,7 +76,7 @@ export function responses(dialect: ResponsesDialect = {}): Protocol<"chat"> {
       decodeCount,
       accountBound,
       prepare: (out, of) => prepare(out, of, dialect),
-      // The API has no field for them.
+      // The API has no field for stop sequences.
       maxStopSequences: 0,
       capOutput,
       mayHideReasoning: (out) => mayReason(out, ["reasoning"]),

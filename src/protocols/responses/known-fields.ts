@@ -1,4 +1,4 @@
-// What a client's body is known to say below the top.
+// Known members of a client's request below the top level.
 import { shapeByName, valueFields, type KnownFields, type FieldShape } from "../unknown-fields.ts";
 import { asText } from "../json-values.ts";
 
@@ -19,12 +19,12 @@ const PARTS: KnownFields = {
   input_audio: { ...MARKED, input_audio: valueFields("data format") },
 };
 
-/** A part or an item that is newer than us is opaque, and goes as a whole or not at all. */
+/** A part or item of an unknown type is opaque. It is sent whole or not at all. */
 const PART: FieldShape = (part) => shapeByName(PARTS, asText(part["type"]));
 
 const ITEM = valueFields("type id status");
 const CALL: KnownFields = { ...ITEM, ...valueFields("call_id name namespace") };
-// A result that is an object is told as the JSON text it is.
+// A result that is an object is sent as JSON text.
 const RESULT: KnownFields = {
   ...ITEM,
   ...valueFields("call_id name"),
@@ -62,7 +62,7 @@ export const KNOWN_FIELDS: KnownFields = {
     item["type"] === undefined && item["role"] !== undefined
       ? MESSAGE
       : shapeByName(ITEMS, asText(item["type"])),
-  // A search of the web is told of as a whole wherever it goes.
+  // Web search is always reported as a whole.
   tools: (tool) => {
     const type = asText(tool["type"]) ?? "";
     if (type === "namespace") return { ...valueFields("type name description"), tools: INNER };
@@ -71,7 +71,7 @@ export const KNOWN_FIELDS: KnownFields = {
   tool_choice: (choice) =>
     choice["type"] === "mcp" ? null : { ...NAMED, mode: null, tools: NAMED },
   text: (words) =>
-    // The member's own strangers ride with it.
+    // Unknown members of `text` are sent with it.
     Object.fromEntries(Object.keys(words).map((key) => [key, key === "format" ? FORMAT : null])),
   conversation: valueFields("id"),
   stream_options: valueFields("include_obfuscation"),

@@ -1,11 +1,11 @@
-// Content parts of messages and tool outputs, as the common vocabulary has them, and back.
+// Decodes content parts of messages and tool outputs into the common form, and encodes them.
 import { fail } from "../../model/error.ts";
 import type { Block, Json, JsonObject, Media, Opt } from "../../plugin/index.ts";
 import { asList, asObject, omitUndefined, asText } from "../json-values.ts";
 import { toBase64, toDataUrl, parseMediaUrl } from "../media-url.ts";
 import { ORIGIN } from "./constants.ts";
 
-/** A string is one text; null and nothing are no text at all. */
+/** Decodes content. A string is one text block, and null or undefined is no block. */
 export function blocksOf(content: Opt<Json>, at: string): Block[] {
   if (typeof content === "string") return [{ type: "text", text: content }];
   if (content === undefined || content === null) return [];
@@ -62,7 +62,7 @@ function known(part: JsonObject, at: string): Block {
       const detail = asText(part["detail"]);
       if (data !== undefined) {
         const media = parseMediaUrl(data);
-        // Bare base64, without the address around it, is common enough.
+        // Base64 without a data URL around it is common.
         return omitUndefined({
           type: "document" as const,
           media: "url" in media ? { mime: "application/pdf", base64: data } : media,
@@ -97,10 +97,10 @@ const required = (part: JsonObject, key: string, at: string): string =>
     code: "invalid_type",
   });
 
-/** How far a part must get: the caller decides what a missing word costs. */
+/** How parts are encoded. The caller decides how losses are reported. */
 export interface PartContext {
   reportLoss(field: string, how: "dropped" | "approximated", code?: string): void;
-  /** Whether the upstream understands marks that end a reusable prefix. */
+  /** Whether the provider supports marks that end a cacheable prefix. */
   acceptsCacheMarks: boolean;
 }
 
@@ -112,7 +112,7 @@ const AUDIO: Readonly<Record<string, string>> = {
   "audio/mpeg": "mp3",
 };
 
-/** One part of a user's, system's or tool's content; undefined for what was dropped. */
+/** Encodes one part of a user, system, or tool message. Returns undefined if it was dropped. */
 export function inputPart(block: Block, of: PartContext): JsonObject | undefined {
   const cache = toCacheMark(block.cache, of);
   switch (block.type) {
@@ -143,7 +143,7 @@ export function inputPart(block: Block, of: PartContext): JsonObject | undefined
       const data = toDataUrl(media, "application/pdf");
       return omitUndefined({
         type: "input_file",
-        // A name is required beside bytes.
+        // A file name is required together with bytes.
         filename: block.title ?? (data === undefined ? undefined : "document"),
         ...(data !== undefined
           ? { file_data: data }
@@ -183,7 +183,7 @@ export function inputPart(block: Block, of: PartContext): JsonObject | undefined
   }
 }
 
-/** What the assistant said, as it is sent back. */
+/** Encodes a part of an assistant message. */
 export function outputPart(
   block: Extract<Block, { type: "text" | "refusal" }>,
   of: PartContext,
@@ -197,7 +197,10 @@ export function outputPart(
 
 const OWN_FILES = new Set([ORIGIN, "chat-completions", "openai"]);
 
-/** A file is an upstream's own: its id says nothing anywhere else. */
+/**
+ * Returns the file ID. Throws if the file belongs to another provider, where its ID has no meaning
+ * here.
+ */
 function requireOwnFile(media: Media, what: string): string {
   if ("fileId" in media && OWN_FILES.has(media.origin)) return media.fileId;
   return fail("unsupported", `An ${what} of another provider's file store cannot be reached.`, {
@@ -205,7 +208,10 @@ function requireOwnFile(media: Media, what: string): string {
   });
 }
 
-/** Marks are this wire's own when they say `mode`; another's are hints, translated where the model knows them. */
+/**
+ * Encodes a cache mark. A mark with `mode` is this protocol's own. Other marks are hints and are
+ * translated if the model supports cache marks.
+ */
 function toCacheMark(cache: Opt<Json>, of: PartContext): Json | undefined {
   if (cache === undefined) return undefined;
   const own = asObject(cache);
@@ -226,7 +232,10 @@ const ANNOTATIONS = new Set([
   "file_path",
 ]);
 
-/** A citation in this wire's own form; chat nests the same members one level deeper. */
+/**
+ * Returns a citation in this protocol's form, or undefined. Chat completions nests the same members
+ * one level deeper.
+ */
 export function annotationOf(citation: Json): JsonObject | undefined {
   const c = asObject(citation);
   if (!c || !ANNOTATIONS.has(asText(c["type"]) ?? "")) return undefined;

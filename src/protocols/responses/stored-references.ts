@@ -1,23 +1,29 @@
-// What of the input only an upstream could look up, and the words for ids that name nothing here. The members that name
-// what is kept stand in the table that all protocols share.
+// Input items that only a provider could look up, and the errors for IDs that cannot be resolved.
+// The members that refer to stored state are in the table that all protocols share.
 import { fail } from "../../model/error.ts";
 import type { Json } from "../../plugin/index.ts";
 import { STATE_RULES } from "../references/index.ts";
 import { itemTypeOf } from "./item-types.ts";
 import { asList, asObject, asText } from "../json-values.ts";
 
-/** One text for every id that cannot be continued, whether it was ever made or not: clients know the code and send everything again. */
+/**
+ * Throws the error for a response that cannot be continued. The message is the same for every ID,
+ * whether or not it ever existed. Clients recognize the code and send the whole conversation.
+ */
 export const failPreviousResponse = (id: string): never =>
   fail("unsupported", STATE_RULES["previous_response_id"]!.message!(id), {
     code: "previous_response_not_found",
     param: "previous_response_id",
   });
 
-/** The same for reading and deleting. */
+/** Throws the error for reading or deleting an unknown response. */
 export const failResponse = (id: string): never =>
   fail("not_found", `Response with id '${id}' not found.`, { code: "response_not_found" });
 
-/** The reference that cannot be resolved: a client that sends whole items never meets it. */
+/**
+ * Throws the error for an item reference that cannot be resolved. Clients that send whole items
+ * never receive it.
+ */
 export const failItem = (id: string, at: string): never =>
   fail(
     "invalid",
@@ -26,8 +32,9 @@ export const failItem = (id: string, at: string): never =>
   );
 
 /**
- * What of the input would be looked up by its id, taken out or opened: proofs in our envelope go back to their origin
- * or nowhere, and reasoning without its secret is nothing but an id. Undefined when there is nothing to do.
+ * Removes or opens input items that a provider would look up by ID. A proof in a gateway envelope
+ * is sent only to its origin. Reasoning without encrypted content is nothing but an ID. Returns
+ * undefined if nothing changed.
  */
 export function withoutReferences(
   input: unknown,
@@ -63,7 +70,7 @@ export function withoutReferences(
     }
   });
   if (!changed) return undefined;
-  // An upstream that knows an item by its id misses the reasoning that stood before it.
+  // A provider that recognizes an item by its ID would miss the reasoning before it.
   return orphaned ? kept.map((item) => withoutId(item)) : kept;
 }
 
@@ -75,7 +82,10 @@ const LINKED_ITEM_TYPES = new Set([
   "custom_tool_call_output",
 ]);
 
-/** For an upstream that knows an item by its id, and would miss the reasoning that stood before it. */
+/**
+ * Removes an item's ID. A provider that recognizes the item by its ID would miss the reasoning
+ * before it.
+ */
 export function withoutId(raw: Json): Json {
   const item = asObject(raw);
   if (!item || item["id"] === undefined || !LINKED_ITEM_TYPES.has(itemTypeOf(item))) return raw;

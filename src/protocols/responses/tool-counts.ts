@@ -1,10 +1,11 @@
-// Runs of hosted tools in a response: its output has an item for each run, and some upstreams count them in the report as well.
+// Counts runs of hosted tools in a response. The output has an item for each run, and some
+// providers also count runs in the usage report.
 import type { Unit, Usage } from "../../model/usage.ts";
 import type { JsonObject, Opt } from "../../model/values.ts";
 import { asCount, asList, asObject, asText } from "../json-values.ts";
 import { maxRuns, reportedToolRuns } from "../reported-tool-runs.ts";
 
-/** Units whose runs a response tells. */
+/** Units of tool runs that a response reveals. */
 export const COUNTED_TOOL_UNITS: readonly Unit[] = [
   "searches",
   "file_searches",
@@ -13,7 +14,7 @@ export const COUNTED_TOOL_UNITS: readonly Unit[] = [
   "tool_runs",
 ];
 
-/** Items of tools that the client runs, or that are billed by their tokens alone. */
+/** Items of tools that the client runs or that are billed only by their tokens. */
 const UNBILLED_ITEMS: ReadonlySet<string> = new Set([
   "apply_patch_call",
   "computer_call",
@@ -25,9 +26,12 @@ const UNBILLED_ITEMS: ReadonlySet<string> = new Set([
   "tool_search_call",
 ]);
 
-/** A container is billed by its memory: 4 GB cost four times as much as one. */
+/**
+ * Memory limit of a container. Containers are billed by memory: 4 GB cost four times as much as 1
+ * GB.
+ */
 const MEMORY = /^(\d{1,4})g$/i;
-/** An answer has no more containers that are worth telling apart. */
+/** Maximum number of containers that are distinguished per response. */
 const MOST_CONTAINERS = 1_000;
 
 export class ResponsesToolCounts {
@@ -35,7 +39,7 @@ export class ResponsesToolCounts {
   readonly #containers = new Set<string>();
   #unnamedContainers = 0;
 
-  /** Called once for each item that is done. Whether it is the run of a tool. */
+  /** Called once for each finished item. Returns whether the item is a tool run. */
   item(item: JsonObject): boolean {
     const type = asText(item["type"]) ?? "";
     if (!type.endsWith("_call") || UNBILLED_ITEMS.has(type)) return false;
@@ -60,7 +64,7 @@ export class ResponsesToolCounts {
     }
   }
 
-  /** All runs that are known of: of items so far, and of the report. */
+  /** Returns all known runs: those of the items so far and those in the report. */
   usage(response: Opt<JsonObject>): Usage {
     const sessions = this.#containers.size + this.#unnamedContainers;
     const items: Usage = {
@@ -88,13 +92,15 @@ export class ResponsesToolCounts {
   }
 }
 
-/** Opening a page and finding words in it are billed by their tokens. */
+/**
+ * Returns the number of searches. Opening a page and finding text in it are billed by tokens only.
+ */
 function searchesIn(action: Opt<JsonObject>): number {
   const type = asText(action?.["type"]) ?? "search";
   return type === "search" ? Math.max(1, asList(action?.["queries"]).length) : 0;
 }
 
-/** Gigabytes of the largest container that the response was asked to make. */
+/** Returns the memory, in GB, of the largest container that the request configured. */
 function memoryIn(response: Opt<JsonObject>): number {
   let most = 1;
   for (const raw of asList(response?.["tools"])) {

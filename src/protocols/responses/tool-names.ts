@@ -1,23 +1,24 @@
-// Names of tools. Elsewhere a tool has one flat name and is a function; here it may stand in a namespace or take free
-// text. What the client declared says how a call must look when it comes back.
+// Names of tools. In other protocols a tool has one flat name and is a function. In this one it can
+// be in a namespace or take free text. The client's declaration determines the form of a returned
+// call.
 import type { Body, Json, JsonObject } from "../../plugin/index.ts";
 import { createNameRestorer } from "../tool-names.ts";
 import { asList, asObject, asText } from "../json-values.ts";
 
-/** How long a name may be here. */
+/** Maximum length of a tool name, in characters. */
 export const MAX_TOOL_NAME = 64;
 
 export const flatName = (namespace: string | undefined, name: string): string =>
   namespace === undefined ? name : `${namespace}__${name}`;
 
-/** A tool as the client declared it. */
+/** The name of a tool as the client declared it. */
 export interface ToolName {
   name: string;
   namespace: string | undefined;
   custom: boolean;
 }
 
-/** Tools that items bring along: the model may call them as if they had been declared. */
+/** Returns the tools inside input items. The model can call them as if they had been declared. */
 export function toolsInItems(input: unknown): readonly Json[] {
   const found: Json[] = [];
   for (const raw of asList(input)) {
@@ -28,7 +29,7 @@ export function toolsInItems(input: unknown): readonly Json[] {
   return found;
 }
 
-/** What the client declared, by the flat name that every other protocol knows it by. */
+/** Returns the tools that the client declared, by the flat name that other protocols use. */
 export function declaredTools(body: Body): ReadonlyMap<string, ToolName> {
   const found = new Map<string, ToolName>();
   const add = (tool: JsonObject, namespace: string | undefined) => {
@@ -49,7 +50,10 @@ export function declaredTools(body: Body): ReadonlyMap<string, ToolName> {
   return found;
 }
 
-/** Calls as the client knows them: a name that had to be fitted for an upstream is the declared one again. */
+/**
+ * Returns a function that maps a call's name back to the declared tool, if the name was shortened
+ * or changed for a provider.
+ */
 export function createToolNameRestorer(body: Body): (name: string) => ToolName {
   let declared: ReadonlyMap<string, ToolName> | undefined;
   const unfitted = createNameRestorer(() => declared!.keys());

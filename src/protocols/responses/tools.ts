@@ -1,4 +1,4 @@
-// Tool declarations and the choice among them, both ways.
+// Encodes and decodes tool declarations and the tool choice.
 import { rejectTool } from "../tool-declarations.ts";
 import { fail } from "../../model/error.ts";
 import type { ChatRequest, Json, JsonObject, LossReporter, Opt, Tool } from "../../plugin/index.ts";
@@ -7,17 +7,18 @@ import { toolsInItems, flatName, MAX_TOOL_NAME } from "./tool-names.ts";
 import { asBoolean, asList, asObject, omitUndefined, asText } from "../json-values.ts";
 import { ORIGIN, rememberSource, sourceOf } from "./constants.ts";
 
-/** What a tool was declared by, where that cannot be read off the tool itself. */
+/** The original declaration of a tool, with facts that the common form cannot express. */
 interface Declaration {
   original: JsonObject;
   namespace?: JsonObject;
-  /** Brought along by an item, which says it again. */
+  /** Whether the tool comes from an input item, which is sent again anyway. */
   isFromItem?: true;
 }
 
 /**
- * `bound`: tools that mean nothing at another vendor, by the name under which their loss is told. A search that must not
- * reach the open web is one of them: all other providers' searches do.
+ * Decodes tools. `bound` contains tools that have no meaning at another vendor, by the name under
+ * which their loss is reported. A web search that must not access the open web is one of them,
+ * because the searches of all other providers do.
  */
 export function toolsOf(body: JsonObject): {
   tools: readonly Tool[];
@@ -57,7 +58,7 @@ const VENDOR_BOUND_TOOLS = new Set(["tool_search", "programmatic_tool_calling"])
 function toolOf(as: JsonObject, type: string, namespace: Opt<JsonObject>, at: string): Tool {
   const own = asText(as["name"]);
   if (type !== "function" && type !== "custom") {
-    // One name for every version of the one tool that other protocols have too.
+    // All versions of web search get one name, because other protocols have this tool too.
     const name = type.startsWith("web_search") ? "web_search" : (own ?? type);
     return { type: "hosted", name, origin: ORIGIN, raw: as };
   }
@@ -80,7 +81,10 @@ function toolOf(as: JsonObject, type: string, namespace: Opt<JsonObject>, at: st
   } as const);
 }
 
-/** Where tools have one flat list, only the first of a namespace can say what the namespace is for. */
+/**
+ * Returns a tool's description. In a flat list, the first tool of a namespace also carries the
+ * description of the namespace.
+ */
 function toolDescription(as: JsonObject, namespace: Opt<JsonObject>): string | undefined {
   const own = asText(as["description"]);
   const common =
@@ -88,7 +92,10 @@ function toolDescription(as: JsonObject, namespace: Opt<JsonObject>): string | u
   return common === undefined || own === undefined ? (own ?? common) : `${common}\n\n${own}`;
 }
 
-/** `own`: what only this protocol said of a request; then what it left out, it left out knowingly. */
+/**
+ * Encodes tools. `own` contains the fields that only this protocol has. If it is set, the request
+ * came in this protocol, and unset members were left unset on purpose.
+ */
 export function toolsTo(
   request: ChatRequest,
   of: LossReporter,
@@ -127,19 +134,19 @@ function toolTo(tool: Tool, of: LossReporter, native: boolean): JsonObject | und
     name,
     description,
     parameters: tool.schema ?? { type: "object", properties: {} },
-    // Absent means true here, false elsewhere.
+    // The default of `strict` is true in this protocol and false in others.
     strict: tool.strict ?? (native ? undefined : false),
   });
 }
 
-/** Chat nests a grammar one level deeper. */
+/** Returns the format of a custom tool. Chat completions nests a grammar one level deeper. */
 function formatOf(raw: Opt<Json>): JsonObject | undefined {
   const format = asObject(asObject(raw)?.["format"] ?? raw);
   const grammar = asObject(format?.["grammar"]);
   return grammar ? { type: "grammar", ...grammar } : format;
 }
 
-/** Searching the web is the one thing that several vendors host alike. */
+/** Encodes a hosted tool. Web search is the only one that several vendors host in a similar way. */
 function hostedTo(tool: Tool, of: LossReporter): JsonObject | undefined {
   const raw = asObject(tool.raw) ?? {};
   if (tool.origin === ORIGIN) return raw;
@@ -158,7 +165,10 @@ function hostedTo(tool: Tool, of: LossReporter): JsonObject | undefined {
 
 export type Choice = ChatRequest["toolChoice"];
 
-/** `kept`: what the common vocabulary has no word for; it goes back as it is. */
+/**
+ * Decodes the tool choice. `kept` is a choice that the common form cannot express, and it is sent
+ * back unchanged.
+ */
 export function choiceOf(raw: Opt<Json>): { choice: Choice; kept?: Json } {
   if (raw === undefined || raw === null) return { choice: undefined };
   if (raw === "auto" || raw === "none" || raw === "required") return { choice: raw };
@@ -211,7 +221,10 @@ export interface NamedCall extends JsonObject {
   readonly namespace?: string;
 }
 
-/** A flat name as this wire says it: in its namespace where it was declared in one, and no longer than it may be. */
+/**
+ * Returns a function that maps a flat tool name to this protocol's form: within its declared
+ * namespace, or shortened to the maximum length.
+ */
 export function createCallNamer(tools: readonly Tool[]): (name: string) => NamedCall {
   const known = new Map<string, NamedCall>();
   for (const tool of tools) {

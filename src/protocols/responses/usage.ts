@@ -2,13 +2,17 @@ import { inputTokens, outputTokens } from "../../model/usage.ts";
 import type { JsonObject, Opt, Usage } from "../../plugin/index.ts";
 import { asObject, omitUndefined } from "../json-values.ts";
 
-/** A count that can be one. Upstreams have sent negative, fractional and absurd ones; those are not reports. */
+/**
+ * Returns a plausible count. Providers have sent negative, fractional, and absurd counts, which are
+ * treated as missing.
+ */
 const count = (v: unknown): number | undefined =>
   typeof v === "number" && Number.isSafeInteger(v) && v >= 0 ? v : undefined;
 
 /**
- * On this wire input includes what was read from and written to caches, and output includes reasoning. `tools`: runs of hosted
- * tools, which are counted where tokens are not, too.
+ * Parses usage. In this protocol, input includes tokens read from and written to caches, and output
+ * includes reasoning. `tools` contains the runs of hosted tools, which are counted even if no
+ * tokens are reported.
  */
 export function usageOf(response: JsonObject, tools: Usage = {}): Usage | undefined {
   const u = asObject(response["usage"]);
@@ -22,7 +26,7 @@ export function usageOf(response: JsonObject, tools: Usage = {}): Usage | undefi
   const terms = asObject(inside?.["cache_write_tokens_details"]);
   const long = Math.min(count(terms?.["ttl_12h_tokens"]) ?? 0, written ?? 0);
   const reasoning = count(asObject(u["output_tokens_details"])?.["reasoning_tokens"]);
-  // Some servers report reasoning beside the output; the total gives them away.
+  // Some servers report reasoning in addition to the output. The total reveals it.
   const beside = Math.max(0, (count(u["total_tokens"]) ?? 0) - (all ?? 0) - (reportedOutput ?? 0));
   const outside = reasoning !== undefined && beside === reasoning && beside > 0 ? beside : 0;
   return omitUndefined({
@@ -42,7 +46,10 @@ const cacheWriteTokens = (u: Usage): number =>
   (u.cache_write_1h ?? 0) +
   (u.cache_write_12h ?? 0);
 
-/** Both details are always there: clients read them without asking. Nothing reported is null, never zeros. */
+/**
+ * Encodes usage. Both detail objects are always present, because clients read them without a check.
+ * Returns null, never zeros, if nothing was reported.
+ */
 export function usageTo(u: Opt<Usage>): JsonObject | null {
   if (!u || Object.values(u).every((n) => n === undefined)) return null;
   const input = inputTokens(u);

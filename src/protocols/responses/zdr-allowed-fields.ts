@@ -1,4 +1,5 @@
-// What of a request may leave under Service-ZDR: read in OpenAI's documentation, and in what its SDKs and Codex send.
+// Request fields that may be sent under `Service-ZDR`, reviewed against OpenAI's documentation and
+// the requests of its SDKs and Codex.
 import type { AllowedContent, FieldAllowlist, AllowedFields } from "../../plugin/index.ts";
 import { freeTextFields, valueFields } from "../references/index.ts";
 
@@ -52,7 +53,10 @@ const SIMPLE: { readonly [type: string]: AllowedFields | "free" } = {
   local_shell: LOCAL,
   apply_patch: LOCAL,
 };
-/** What runs elsewhere is told apart by the policies of providers: here stands what it may say. */
+/**
+ * Fields of a hosted tool's declaration that are allowed. Whether the tool may run is decided by
+ * the data policy of the provider.
+ */
 const TOOL: AllowedContent = [
   null,
   { ...SIMPLE, namespace: { ...valueFields("name description"), tools: [null, SIMPLE] } },
@@ -60,7 +64,7 @@ const TOOL: AllowedContent = [
 
 const ITEM = valueFields("id status call_id name namespace");
 const CALLER: AllowedFields = { caller: valueFields("type caller_id") };
-/** What hosted tools did stands in the conversation as its words. */
+/** The output of a hosted tool in the conversation is free text. */
 const RECORD = "free";
 
 const INPUT: AllowedContent = [
@@ -141,7 +145,7 @@ export const ZDR_ALLOWED_FIELDS: FieldAllowlist = [
       provider: valueFields(
         "order only ignore allow_fallbacks require_parameters sort quantizations data_collection zdr",
       ),
-      // Each that is named there is asked for its own policy.
+      // The data policy of each model in the list is checked separately.
       models: "plain",
     },
   ],

@@ -1,14 +1,18 @@
-// Reasoning that its provider has encrypted is read by the account that made it, and by no other.
+// Encrypted reasoning can be read only by the provider account that created it.
 import { fail } from "../../../model/error.ts";
 import type { CallContext, Outgoing } from "../../../plugin/index.ts";
 import { asList, asObject, asText } from "../../json-values.ts";
 import { itemTypeOf } from "../item-types.ts";
 import { withoutId } from "../stored-references.ts";
 
-/** How a refusal says that another account's was sent. */
+/** Error codes of a provider that received encrypted reasoning of another account. */
 const REJECTION_CODES = ["invalid_encrypted_content"];
 
-/** Without it the conversation goes on: the model thinks anew. What was compacted is all that there is of it, and stays. */
+/**
+ * Removes encrypted reasoning. The conversation can continue without it, because the model reasons
+ * again. A compacted conversation cannot be removed, because it is the only remaining history, so
+ * the request is rejected.
+ */
 function stripEncryptedReasoning(out: Outgoing, of: CallContext): void {
   const kept = asList(out.get("input")).filter((raw) => {
     const item = asObject(raw);

@@ -1,4 +1,4 @@
-// The output's bound, lowered to what the caller can pay for.
+// Lowers the output limit to the amount that the caller can pay for.
 import type { Outgoing } from "../../../plugin/outgoing.ts";
 import { asNumber } from "../../json-values.ts";
 

@@ -1,4 +1,4 @@
-// What a request to count tokens is answered with.
+// Decodes the response to a token count request.
 import { fail } from "../../../model/error.ts";
 import { asNumber, parseObject } from "../../json-values.ts";
 

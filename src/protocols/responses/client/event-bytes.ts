@@ -1,4 +1,5 @@
-// What an event's bytes tell a relay that does not parse them: its type, its number, what its kind begins with.
+// Reads an event's type, number, and prefix from its bytes, for passthrough mode, which does not
+// parse events.
 import { parseEventObject } from "../../parse-event-object.ts";
 import type { JsonObject } from "../../../model/values.ts";
 import { parseEventText, encodeKey, findValue } from "../../sse/index.ts";
@@ -8,7 +9,10 @@ const TYPE = [encodeKey("type")];
 
 export const DONE_TYPE = "[DONE]";
 
-/** Up to the end of its type, where that comes first of all; undefined where it does not. */
+/**
+ * Returns the bytes of an event up to the end of its type. Returns undefined if the type is not the
+ * first member.
+ */
 export function eventPrefix(event: Buffer, json: number): Buffer | undefined {
   const type = json < 0 ? undefined : findValue(event, TYPE, json);
   if (!type || event.subarray(json, type.from).includes(COMMA)) return undefined;
@@ -16,7 +20,10 @@ export function eventPrefix(event: Buffer, json: number): Buffer | undefined {
 }
 const COMMA = 44;
 
-/** "" for a comment. The name stands in the data, first as a rule; the event's own line is only a copy of it. */
+/**
+ * Returns an event's type, or "" for a comment. The type is in the data, usually as the first
+ * member. The `event:` line is only a copy of it.
+ */
 export function typeOf(event: Buffer, json: number): string {
   if (json < 0) {
     const read = parseEventText(event);
@@ -26,7 +33,7 @@ export function typeOf(event: Buffer, json: number): string {
       : (asText(parseObject(read.data)?.["type"]) ?? read.event);
   }
   if (event[json] === 91) return DONE_TYPE;
-  // Where its data cannot be read, its line is all that a client has.
+  // If the data cannot be read, clients only have the `event:` line.
   if (ERROR_LINES.some((line) => event.includes(line)) && parseEventText(event)?.event === "error")
     return "error";
   const type = findValue(event, TYPE, json);
@@ -34,10 +41,13 @@ export function typeOf(event: Buffer, json: number): string {
   return parseEventText(event)?.event || (dataIn(event)["error"] ? "error" : "unknown");
 }
 
-/** A line may have a space behind its colon. */
+/** The space after the colon is optional. */
 const ERROR_LINES = ["event: error", "event:error"].map((line) => Buffer.from(line));
 
-/** What begins alike may still have other lines behind its data. */
+/**
+ * Returns whether an event ends with its data. An event with a known prefix can still have other
+ * lines after its data.
+ */
 export function endsWithData(b: Buffer, till: number): boolean {
   let last = till - 1;
   while (b[last] === 10 || b[last] === 13) last--;
@@ -48,7 +58,10 @@ const CLOSED = 125;
 export const dataIn = (event: Buffer): JsonObject =>
   parseEventObject(parseEventText(event)?.data ?? "");
 
-/** Looked for in the bytes: a failure is told of an event that cannot be read, too. */
+/**
+ * Returns the sequence number. It is searched for in the bytes, because a failure is also reported
+ * after an event that cannot be parsed.
+ */
 export function sequenceIn(event: Buffer): number {
   const at = findValue(event, SEQUENCE, event.indexOf(BRACE));
   const sequence = at ? Number(event.toString("latin1", at.from, at.to)) : NaN;

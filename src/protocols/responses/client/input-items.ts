@@ -1,4 +1,4 @@
-// Client half: turns as input items.
+// Client half: encodes turns as input items.
 import { fail } from "../../../model/error.ts";
 import type { Block, Json, JsonObject, Turn } from "../../../plugin/index.ts";
 import { inputPart, outputPart, type PartContext } from "../parts.ts";
@@ -17,7 +17,7 @@ export function itemsTo(turns: readonly Turn[], spoken: CallNamer, of: PartConte
   for (const turn of turns) {
     for (const block of turn.blocks)
       if (block.type === "call" && block.tool === "custom") custom.add(block.id);
-    // What stayed untouched goes back word for word.
+    // Unchanged turns are sent back verbatim.
     const own = sourceOf<Json[]>(turn);
     if (own) for (const item of own) items.push(item);
     else if (turn.role === "assistant") addAssistantItems(turn, items, spoken, of);
@@ -26,10 +26,16 @@ export function itemsTo(turns: readonly Turn[], spoken: CallNamer, of: PartConte
   return items;
 }
 
-/** What one client writes above its system prompt for its own vendor; elsewhere it only makes every prefix new. */
+/**
+ * Prefix of a line that one client adds to its system prompt for its own vendor. For other
+ * providers it only changes the prefix of every request.
+ */
 const BILLING_HEADER = "x-anthropic-billing-header:";
 
-/** What stands before the first turn: one string, unless it says more than that or says all there is. */
+/**
+ * Encodes the instructions. The result is one string, unless the instructions have more than text
+ * or are the whole request.
+ */
 export function toInstructions(
   instructions: readonly Block[],
   alone: boolean,
@@ -117,7 +123,10 @@ function assistantItem(
   }
 }
 
-/** A proof goes back to its origin only, and reasoning without one says nothing to this upstream. */
+/**
+ * Encodes reasoning. A proof is sent only to its origin, and reasoning without a proof is useless
+ * to this provider.
+ */
 function reasoningItem({ proof, summary }: Of<"reasoning">): JsonObject | undefined {
   if (proof?.origin !== ORIGIN) return undefined;
   return {
@@ -149,7 +158,7 @@ function addUserItems(
     const own =
       block.type === "opaque" && block.origin === ORIGIN ? asObject(block.raw) : undefined;
     if (own?.["type"] === STORED_PROMPT) continue;
-    // On the tool's side an opaque block is an item; elsewhere it is a part of what was said.
+    // In a tool turn, an opaque block is an item. In other turns it is a content part.
     if (own && (turn.role === "tool" || own["type"] === "item_reference")) {
       speak();
       items.push(own);

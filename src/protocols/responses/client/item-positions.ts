@@ -1,5 +1,6 @@
-// Which item is which: in events by their place, and at the end, where a list repeats them all, by their names. That list may
-// hold items that were never announced, and in front of others that were.
+// Identifies output items. Events identify them by position. The final list repeats all items and
+// identifies them by name. That list can contain items that were never announced, even before items
+// that were.
 import type { JsonObject } from "../../../model/values.ts";
 import { asNumber, asObject, asText } from "../../json-values.ts";
 
@@ -7,7 +8,10 @@ export class ItemPositions {
   readonly #ids = new Map<string, number>();
   #next = 0;
 
-  /** Its number is believed, for some upstreams give an item another name in each event; without one, its name. */
+  /**
+   * Returns the position of an event's item. `output_index` takes precedence, because some
+   * providers give an item a different name in each event. Without it, the name is used.
+   */
   positionOf(event: JsonObject): number {
     const item = asObject(event["item"]);
     const names = [asText(event["item_id"]), ...namesOf(item ?? {})];
@@ -18,8 +22,8 @@ export class ItemPositions {
   }
 
   /**
-   * Where each item of the final list stands: at its name's place; else it is the next of its type that nothing else is;
-   * else it is new.
+   * Returns the position of each item in the final list. An item with a known name has that name's
+   * position. Otherwise it is the next unclaimed item of its type. If there is none, it is new.
    */
   positionsOf(
     items: readonly JsonObject[],
@@ -44,7 +48,10 @@ export class ItemPositions {
   }
 }
 
-/** An item's own, and that of the call it makes, which is told apart by its sign. */
+/**
+ * Returns the names of an item: its own ID and the ID of the call it makes, which has a prefix to
+ * keep them distinct.
+ */
 function namesOf(item: JsonObject): (string | undefined)[] {
   const call = asText(item["call_id"]);
   return [asText(item["id"]), call && `call ${call}`];

@@ -1,4 +1,5 @@
-// Passthrough mode of an answer that is one JSON text, and what any answer is told by.
+// Passthrough mode of a non-streaming response. Also reads the usage and the finish reason of any
+// response.
 import { fail } from "../../../model/error.ts";
 import type { FinishReason } from "../../../model/event.ts";
 import type { Usage } from "../../../model/usage.ts";
@@ -17,7 +18,10 @@ import { usageOf, usageTo } from "../usage.ts";
 import { asList, asObject, asObjects, parseObject, asText } from "../../json-values.ts";
 import { maxRuns } from "../../reported-tool-runs.ts";
 
-/** Whether the answer has been counted. `ran`: runs of tools that were seen on the way. */
+/**
+ * Reports the usage. Returns whether the output has been counted. `ran` contains the tool runs that
+ * were seen in the stream.
+ */
 export function reportUsage(response: JsonObject, sink: PassthroughSink, ran: Usage = {}): boolean {
   const tools = new ResponsesToolCounts();
   for (const item of asObjects(response["output"])) tools.item(item);
@@ -49,7 +53,10 @@ export function reasonOf(response: JsonObject): FinishReason {
 
 const MODEL = [encodeKey("model")];
 
-/** One push, the whole answer; of what is not a response (a list, a deletion) nothing is ours to change. */
+/**
+ * Creates the stream, which receives the whole response in one push. A body that is not a response,
+ * such as a list or a deletion, is forwarded unchanged.
+ */
 export function createResponsePassthrough(
   sink: PassthroughSink,
   to: ResponseContext,
@@ -65,7 +72,7 @@ export function createResponsePassthrough(
       const id = asText(answer["id"]);
       if (id !== undefined) sink.reportStart(id);
       const counted = reportUsage(answer, sink);
-      // A failed answer that is only read again is what was asked for; one that was asked for now has failed.
+      // Reading a stored response that failed is a success. A new response that failed is an error.
       if (to.body["input"] !== undefined && isFailure(answer)) throwParsedError(answer);
       sink.reportContent(textBytesOf(answer["output"]));
       const settled = sink.reportFinish(reasonOf(answer));

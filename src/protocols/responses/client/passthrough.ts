@@ -1,6 +1,6 @@
-// Passthrough mode: an upstream's bytes on their way to a client of the same protocol. Only the model's name is changed,
-// wherever a response object stands. Errors are taken out and told in the gateway's words, so
-// that another candidate may still answer.
+// Passthrough mode: forwards a provider's bytes to a client of the same protocol. Only the model
+// name in response objects is changed. Errors are removed and reported in the gateway's form, so
+// that another candidate can still respond.
 import { unpooledSlice, unpooledConcat } from "../../../lib/unpooled-buffer.ts";
 import { fail, type Fault } from "../../../model/error.ts";
 import type { Json, JsonObject } from "../../../model/values.ts";
@@ -40,7 +40,7 @@ export const createPassthrough = (sink: PassthroughSink, to: ResponseContext): P
 const DONE = Buffer.from("data: [DONE]\n\n");
 const END = Buffer.concat([Buffer.from("\n\n"), DONE]);
 
-/** Events in which a response stands before its end. */
+/** Events that contain a response object before the end of the stream. */
 const START_EVENTS = new Set(["response.created", "response.in_progress", "response.queued"]);
 const END_EVENTS = new Set([
   "response.completed",
@@ -50,14 +50,17 @@ const END_EVENTS = new Set([
   "response.cancelled",
 ]);
 
-/** Deltas of one part differ in their words, and are numbered. */
+/** Deltas of one part differ only in these members. */
 const TEMPLATE_FIELDS: TemplateFields = {
   responseText: new Set(["delta"]),
   otherText: new Set(["obfuscation"]),
   numbers: new Set(["sequence_number"]),
 };
 
-/** How the deltas of a stream begin: what begins alike is one, and need not be looked into. */
+/**
+ * The prefix that deltas of a stream share. An event with the same prefix is the same kind of delta
+ * and is not parsed.
+ */
 interface DeltaPrefix {
   prefix: Buffer;
   isText: boolean;
@@ -70,7 +73,10 @@ class StreamPassthrough implements PassthroughStream {
   readonly #rename: ReturnType<typeof createStringReplacer>;
   readonly #events: EventSplitter;
   readonly #templates = new EventTemplates(TEMPLATE_FIELDS);
-  /** The event that announced the response, and the last one: what a failure has to go on with. */
+  /**
+   * The event that announced the response, and the last event. `writeFault` builds the failure
+   * events from them.
+   */
   #first: Buffer | undefined;
   #last: Buffer | undefined;
   #lastFrom = 0;
@@ -78,7 +84,7 @@ class StreamPassthrough implements PassthroughStream {
   #committed = false;
   #over = false;
   #lastDeltaPrefix: DeltaPrefix | undefined;
-  /** Bytes of text since they were last told. */
+  /** Bytes of text since the last report. */
   #words = 0;
   #responseSeen = false;
   readonly #tools = new ResponsesToolCounts();
@@ -108,11 +114,14 @@ class StreamPassthrough implements PassthroughStream {
     }
   }
 
-  /** Passes on the deltas from `from` on that are like one that was looked into, and tells how far they go. */
+  /**
+   * Forwards known deltas from `from` on and returns the offset after the last one. A delta is
+   * known if it matches an event that was parsed before.
+   */
   #passKnown(b: Buffer, from: number): number {
     const known = this.#templates;
     if (this.#over || b.length > MAX_EVENT_BYTES || !known.find(b, from)) return from;
-    // Where lines end in CR, an event may end before its template does.
+    // If lines end in CR, an event may end before its template does.
     if (known.hasCr(b)) return from;
     let [last, end] = [from, from];
     do {
@@ -159,12 +168,12 @@ class StreamPassthrough implements PassthroughStream {
     this.#sink.write(DONE);
   }
 
-  // A field, so that an event costs one call.
+  // A field and not a method, so that each event costs one call.
   readonly #event = (b: Buffer, from: number, till: number): void => {
     if (this.#over) return;
     const known = this.#passKnown(b, from);
     if (known > till) this.#events.skipTo(known);
-    // A last event whose end was forgotten has one line feed more.
+    // A last event whose line ending was missing has one more line feed.
     else if (known > from) this.#out.addRange(b, known, till);
     if (known > from) return;
     const event = b.subarray(from, till);
@@ -205,7 +214,7 @@ class StreamPassthrough implements PassthroughStream {
     this.#lastTill = till;
   }
 
-  /** The piece goes, and its last event stays. */
+  /** Copies the last event, so that its chunk can be freed. */
   #keep(): void {
     if (!this.#last) return;
     const last = unpooledSlice(this.#last, this.#lastFrom, this.#lastTill);
@@ -233,7 +242,7 @@ class StreamPassthrough implements PassthroughStream {
   }
 
   #done(item: Json): void {
-    // What came in no delta comes whole.
+    // Text that was not sent in deltas is in the finished item.
     if (!this.#responseSeen) this.#words += textBytesOf([item]);
     const tool = asObject(item);
     if (!tool) return;
@@ -242,7 +251,10 @@ class StreamPassthrough implements PassthroughStream {
     this.#sink.reportUsage({ type: "usage", usage, model: this.#model });
   }
 
-  /** Its bytes of text; those that follow may be like it. */
+  /**
+   * Returns the number of bytes of text in a delta, and learns the delta so that similar events are
+   * recognized.
+   */
   #delta(event: Buffer, json: number, begins: number): number {
     const words = textBytesIn(event, begins, event.length);
     this.#templates.learn(event, json, words);
@@ -270,7 +282,8 @@ class StreamPassthrough implements PassthroughStream {
       this.#out.add(Buffer.from(`event: ${type}\ndata: ${JSON.stringify(updatedResponse)}`));
       return this.#out.add(END);
     }
-    // What follows is the end of this protocol's streams, whether this upstream says so or not, and nothing else.
+    // The stream always ends with this protocol's end marker, whether or not the provider sends it,
+    // and with nothing else.
     this.#rename(event.subarray(0, lengthOf(event)), json, this.#out);
     this.#out.add(END);
   }
@@ -287,14 +300,17 @@ class StreamPassthrough implements PassthroughStream {
   }
 }
 
-/** Without its line ends, of which a split may have left one behind. */
+/**
+ * Returns the length of an event without its line endings. A chunk boundary may have separated one
+ * of them.
+ */
 function lengthOf(event: Buffer): number {
   let length = event.length;
   while (event[length - 1] === 10 || event[length - 1] === 13) length--;
   return length;
 }
 
-/** Something of the answer itself, after which no other answer can take its place. */
+/** Whether an event contains response content. After it, no other candidate can respond. */
 const isContent = (type: string): boolean =>
   type.endsWith(".delta") ||
   type === "response.output_item.done" ||

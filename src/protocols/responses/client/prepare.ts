@@ -7,7 +7,10 @@ import { ENCRYPTED, mayReason } from "./thinking.ts";
 import { asList } from "../../json-values.ts";
 import { ORIGIN } from "../constants.ts";
 
-/** Both modes, whatever the frontend: nothing is kept unless it was asked for, and nothing is found by an id alone. */
+/**
+ * Applies this protocol's last changes to a request, in both modes and for all frontends. The
+ * provider stores nothing unless the client requested it, and nothing is looked up by ID alone.
+ */
 export function prepare(out: Outgoing, of: CallContext, dialect: ResponsesDialect): void {
   const relayed = of.stateMode === "relay";
   if (of.actionType === "relay") {
@@ -15,7 +18,8 @@ export function prepare(out: Outgoing, of: CallContext, dialect: ResponsesDialec
     return;
   }
   rejectBlockedReferences(out, of.stateMode);
-  // An operator that relays state leaves the input to the upstream that keeps it, but an envelope is ours either way.
+  // If the operator relays state, the input is left to the provider that stores it. Envelopes are
+  // opened in both cases, because they belong to the gateway.
   const input = withoutReferences(
     out.get("input"),
     (encrypted) => {

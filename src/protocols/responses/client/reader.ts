@@ -1,5 +1,6 @@
-// Client half: an upstream's answer, read item by item. Deltas give what they have; what is done says it all once more,
-// and what the deltas had left out is given then. A whole answer is nothing but items that are done.
+// Client half: decodes a provider's response item by item. Deltas are emitted as they arrive. A
+// finished item repeats its whole content, and the part that the deltas lacked is emitted then. A
+// non-streaming response consists only of finished items.
 import type { FinishReason, ModelEvent, OpenBlock } from "../../../model/event.ts";
 import type { Json, JsonObject, Opt } from "../../../model/values.ts";
 import { fail } from "../../../model/error.ts";
@@ -12,7 +13,7 @@ import { asList, asObject, asText } from "../../json-values.ts";
 import { parseMediaUrl } from "../../media-url.ts";
 import { digestText, ORIGIN } from "../constants.ts";
 
-/** A block that an item has opened, and how much of it has been given. */
+/** A block of an item, and how much of it has been emitted. */
 interface Part {
   index: number;
   sentLength: number;
@@ -20,7 +21,7 @@ interface Part {
   closed: boolean;
 }
 
-/** An item, at its place in the output. */
+/** An item, by its position in the output. */
 interface Slot {
   type: string;
   parts: Map<string, Part>;
@@ -58,18 +59,19 @@ export class ResponsesReader {
     this.#emit({ type: "start", id: this.#id, model: this.#model });
   }
 
-  /** Where an event says its item stands. */
+  /** Returns the position of an event's item. */
   place(event: JsonObject): number {
     return this.#places.positionOf(event);
   }
 
   added(at: number, item: JsonObject): void {
     const slot = this.#slot(at, asText(item["type"]) ?? "");
-    // A call can be opened as soon as it has its names; anything else waits for its first word.
+    // A call can be opened as soon as its name is known. Other items are opened by their first
+    // text.
     if (isCall(slot.type) && asText(item["name"]) !== undefined) this.#call(at, slot, item);
   }
 
-  /** Text, refusal or reasoning, under the part that it belongs to. */
+  /** Emits text, a refusal, or reasoning of one content part. */
   delta(
     at: number,
     key: string,
@@ -89,14 +91,17 @@ export class ResponsesReader {
     );
   }
 
-  /** All of a part's text: what is longer than its deltas is given, what is not changes nothing. */
+  /**
+   * Emits the rest of a part's text, given the whole text. Does nothing if the deltas already
+   * contained all of it.
+   */
   fill(at: number, key: string, block: OpenBlock, whole: string, logprobs?: readonly Json[]): void {
     const sent = this.#slots.get(at)?.parts.get(key)?.sentLength ?? 0;
     if (whole.length > sent)
       this.delta(at, key, block, whole.slice(sent), sent === 0 ? logprobs : undefined);
   }
 
-  /** A digest's parts are one text with empty lines between them. */
+  /** Emits summary text. The parts of a summary become one text, separated by empty lines. */
   summary(at: number, n: number, textContent: string, whole: boolean): void {
     const slot = this.#slot(at, "reasoning");
     const before = slot.parts.get(`s${n}`)?.sentLength ?? 0;
@@ -104,7 +109,7 @@ export class ResponsesReader {
     if (more === "") return;
     const first = before === 0 && n > 0 && (slot.parts.get("s")?.sentLength ?? 0) > 0;
     this.delta(at, "s", { type: "reasoning", summary: true }, first ? `\n\n${more}` : more);
-    // How much of this one part has been given; it opens no block of its own.
+    // Records how much of this summary part has been emitted. This entry has no block of its own.
     slot.parts.set(`s${n}`, {
       index: -1,
       sentLength: before + more.length,
@@ -132,7 +137,7 @@ export class ResponsesReader {
     this.#emit({ type: "cite", index: part.index, citation });
   }
 
-  /** A message's part is whole, and the next one may be told. */
+  /** Closes a finished part of a message, so that the next one can be emitted. */
   partDone(at: number, key: string, part: JsonObject): void {
     if (part["type"] === "reasoning_text") return;
     this.#said(at, key, part);
@@ -147,7 +152,10 @@ export class ResponsesReader {
     this.#emit({ type: "media", index: part.index, media: { base64 }, partial: true });
   }
 
-  /** Whether the item was a run of a hosted tool, of which `count` has more to say now. */
+  /**
+   * Handles a finished item. Returns whether it was a hosted tool run, after which `count` reports
+   * new usage.
+   */
   done(at: number, item: JsonObject): boolean {
     const slot = this.#slot(at, asText(item["type"]) ?? "");
     if (slot.isDone) return false;
@@ -178,18 +186,22 @@ export class ResponsesReader {
     return ran;
   }
 
-  /** The end, whatever it is called: `response.completed`, `incomplete` or `failed`, or a whole answer. */
+  /**
+   * Handles the end of a stream, such as `response.completed`, `response.incomplete`, or
+   * `response.failed`, or a whole response.
+   */
   end(response: JsonObject): void {
     this.start(response);
     const status = asText(response["status"]);
     if (status === "failed" || status === "cancelled" || asObject(response["error"])) {
-      // The work was done all the same.
+      // A failed response is billed too, because the work was done.
       this.count(response);
       throwParsedError({ error: response["error"] ?? { message: `The response was ${status}.` } });
     }
     if (status === "queued" || status === "in_progress")
       fail("upstream", `The provider's answer is still ${status}.`, { code: "not_finished" });
-    // Some upstreams say items here that they never announced, and before others that they did.
+    // Some providers send items here that they never announced, even before items that they did
+    // announce.
     const items = asList(response["output"]).map((item) => asObject(item) ?? {});
     const places = this.#places.positionsOf(items, this.#slots);
     items.forEach((item, i) => this.done(places[i]!, item));
@@ -199,7 +211,9 @@ export class ResponsesReader {
     this.#emit({ type: "finish", ...this.#reason(response) });
   }
 
-  /** Of what is over so far: runs of tools are billed, whatever becomes of the rest. */
+  /**
+   * Emits the usage so far. Finished tool runs are billed, even if the rest of the response fails.
+   */
   count(response: JsonObject = {}): void {
     const usage = usageOf(response, this.#tools.usage(response));
     const model = asText(response["model"]) ?? this.#model;
@@ -248,7 +262,8 @@ export class ResponsesReader {
     const name =
       asText(item["name"]) ??
       fail("upstream", "The provider sent a tool call without a name.", { code: "bad_stream" });
-    // A call without an id gets one that a repetition would get too.
+    // A call without an ID gets one that is derived from the response, so a repeated response gets
+    // the same ID.
     const id =
       asText(item["call_id"]) ||
       asText(item["id"]) ||
@@ -282,7 +297,7 @@ export class ResponsesReader {
     );
     const data = asText(item["encrypted_content"]);
     if (data === undefined || data === "") return;
-    // The secret is whole only now; it stands for all of the item's reasoning.
+    // The encrypted content is complete only now. It covers all reasoning of the item.
     const last =
       [...slot.parts.values()].findLast((part) => !part.closed) ??
       this.#part(slot, "s", { type: "reasoning", summary: true });

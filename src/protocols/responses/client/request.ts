@@ -1,4 +1,5 @@
-// Client half: a request as a body, with what this wire cannot say refused or declared.
+// Client half: encodes a request. Content that this protocol cannot express is rejected or reported
+// as a translation warning.
 import { delegateStopSequences } from "../../stop-sequences.ts";
 import { fail } from "../../../model/error.ts";
 import type {
@@ -23,7 +24,7 @@ import { ORIGIN, sourceOf, digestText } from "../constants.ts";
 
 const MIN_OUTPUT_TOKENS = 16;
 
-/** What counting tokens takes; anything more is an error there. */
+/** Fields that a token count request may contain. The API rejects any other field. */
 const TOKEN_COUNT_FIELDS = [
   "model",
   "input",
@@ -65,7 +66,7 @@ export function encodeRequest(r: ChatRequest, of: CallContext, dialect: Response
     input,
     instructions: lead.instructions,
     stream: of.stream,
-    // Absent, `prepare` decides: here it would look as if the client had said so.
+    // If unset, `prepare` sets it. A value set here would look as if the client had requested it.
     store: dialect.store === false ? undefined : r.state.store,
     max_output_tokens: toMaxOutputTokens(r, native, losses),
     temperature: sampling.temperature,
@@ -99,7 +100,7 @@ export function encodeRequest(r: ChatRequest, of: CallContext, dialect: Response
 const only = (body: JsonObject, fields: readonly string[]): JsonObject =>
   Object.fromEntries(fields.flatMap((f) => (body[f] === undefined ? [] : [[f, body[f]]])));
 
-/** Thirty marked blocks are one loss. */
+/** Reports each field once. Thirty marked blocks are one warning. */
 function reportOnce(of: CallContext): PartContext {
   const reported = new Set<string>();
   return {
@@ -112,7 +113,7 @@ function reportOnce(of: CallContext): PartContext {
   };
 }
 
-/** What would change the answer if it were left out. */
+/** Rejects options whose omission would change the response. */
 function rejectUnsupported({ sampling, output }: ChatRequest): void {
   const no = (param: string, message: string) =>
     fail("unsupported", message, { param, code: "unsupported_parameter" });
@@ -121,14 +122,14 @@ function rejectUnsupported({ sampling, output }: ChatRequest): void {
     no("modalities", "This model's protocol answers in text only.");
 }
 
-/** What only tunes it. */
+/** Reports options that only tune the response and are dropped. */
 function reportDroppedTuning(
   { sampling, cache, ext }: ChatRequest,
   of: PartContext,
   native: boolean,
 ): void {
   const lost = {
-    // Caching wherever it fits: here the upstream decides.
+    // Automatic caching. In this protocol the provider decides.
     cache_control: cache?.auto || undefined,
     top_k: sampling.topK,
     seed: sampling.seed,
@@ -140,7 +141,8 @@ function reportDroppedTuning(
   };
   for (const [field, value] of Object.entries(lost))
     if (value !== undefined) of.reportLoss(field, "dropped");
-  // What only another protocol knows; chat is the same vendor's, and shares some of its words.
+  // Fields that only another protocol has. Chat completions is from the same vendor and shares some
+  // fields.
   for (const protocol in ext)
     if (protocol !== ORIGIN)
       for (const field in asObject(ext[protocol]))
@@ -190,7 +192,10 @@ function toInclude(
   return asked.size > 0 ? [...asked] : undefined;
 }
 
-/** At most 64 characters; a digest of a longer one still tells users apart. */
+/**
+ * Returns the user identifier, which has at most 64 characters. A longer one becomes its digest,
+ * which still distinguishes users.
+ */
 function toUserId({ user, ext }: ChatRequest, other: Opt<Json>, identifier: Opt<Json>): JsonObject {
   if (identifier !== undefined) return { user, safety_identifier: identifier };
   const long = user !== undefined && user.length > 64 && ext[ORIGIN] === undefined;

@@ -1,4 +1,4 @@
-// An answer that is one JSON text: a stream that is done at once.
+// Decodes a non-streaming response, which is handled like a stream that has only an end event.
 import { fail } from "../../../model/error.ts";
 import type { ModelEvent } from "../../../model/event.ts";
 import type { JsonObject } from "../../../model/values.ts";
@@ -11,7 +11,7 @@ export function decodeResponse(body: Buffer, emit: (event: ModelEvent) => void):
   new ResponsesReader(emit).end({ status: "completed", ...response });
 }
 
-/** A response: anything else that came with a 200 is a fault. */
+/** Parses a response. Throws if a response with status 200 is anything else. */
 function parseResponseObject(body: Buffer): JsonObject {
   const response =
     parseObject(body.toString("utf8")) ??

@@ -12,11 +12,11 @@ import { asList, asNumber, asObject, asText } from "../../json-values.ts";
 
 type Emit = (event: ModelEvent) => void;
 
-/** An image stands in one event, and so in one line. */
+/** Maximum size of one event, in bytes. An image is sent in one event, and so in one line. */
 export const MAX_EVENT_BYTES = BOUNDS.largeEvent.max;
 
 export function createDecoder(emit: Emit, headers: HeadersIn): Decoder {
-  // Asked for a stream, some upstreams answer at once.
+  // Some providers send a non-streaming response to a streaming request.
   if (/^application\/json\b/i.test(headers["content-type"] ?? ""))
     return createResponseDecoder(emit);
   const reading = new ResponsesReader(emit);
@@ -95,7 +95,8 @@ function read(to: ResponsesReader, type: string, event: JsonObject): void {
     case "error":
       return throwParsedError(event);
     default:
-      // What is newer than us adds nothing that its item does not say when it is done; an error is one in any clothes.
+      // Unknown events contain nothing that the finished item does not repeat. An error is detected
+      // under any event name.
       if (asObject(event["error"])) throwParsedError(event);
   }
 }

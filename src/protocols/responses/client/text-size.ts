@@ -1,4 +1,5 @@
-// How much text an answer has: what it is estimated from when it is cut.
+// Measures how much text a response contains. Usage is estimated from it if the response is
+// truncated.
 import type { Json } from "../../../model/values.ts";
 import { endOfString } from "../../sse/index.ts";
 import { asList, asObject } from "../../json-values.ts";
@@ -8,9 +9,12 @@ const NOT_TEXT = /audio|image|signature/;
 
 export const isText = (type: string): boolean => !NOT_TEXT.test(type);
 
-/** Bytes of the delta's own string; all of the event where it is not found. */
+/**
+ * Returns the number of bytes in an event's `delta` string, or the size of the whole event if there
+ * is none.
+ */
 export function textBytesIn(b: Buffer, from: number, to: number): number {
-  // Within the event only: what it lacks is not looked for in those behind it.
+  // Limits the search to this event, so that a missing member is not searched for in later events.
   const event = b.subarray(from, to);
   const at = event.indexOf(DELTA);
   if (at < 0) return event.length;
@@ -20,7 +24,7 @@ export function textBytesIn(b: Buffer, from: number, to: number): number {
 
 const TEXT_FIELDS = ["text", "refusal", "arguments", "input", "code"];
 
-/** The same of a whole answer's output. */
+/** Returns the number of bytes of text in the output of a whole response. */
 export function textBytesOf(output: Json | undefined): number {
   let bytes = 0;
   for (const raw of asList(output)) {

@@ -1,4 +1,4 @@
-// How much to think, in the words of this wire and of the model at hand.
+// Encodes the reasoning settings in the form that this protocol and the model support.
 import { fail } from "../../../model/error.ts";
 import type { Reasoning } from "../../../model/request.ts";
 import type { CallContext, ChatRequest, Json, JsonObject, Opt } from "../../../plugin/index.ts";
@@ -27,7 +27,10 @@ export function reasoningTo(
   return Object.keys(options).length > 0 ? options : undefined;
 }
 
-/** Its own protocol's word, which is between the client and the model. */
+/**
+ * Returns the effort of a request in this protocol unchanged, because its meaning is a matter
+ * between client and model.
+ */
 const ownEffort = ({ mode, effort }: Reasoning): string | undefined =>
   mode === "off" ? "none" : effort;
 
@@ -54,7 +57,11 @@ function effortTo(
 
 export const ENCRYPTED = "reasoning.encrypted_content";
 
-/** Asked of a model that does not reason, it is an error; not asked of one that does, the next turn has lost its thread. */
+/**
+ * Whether encrypted reasoning is requested. Requesting it from a model that does not reason is an
+ * error. If it is not requested from a model that does, the next turn loses the reasoning. `asked`
+ * decides if support is unknown.
+ */
 export const mayReason = ({ isSupported }: ReasoningSupport, asked: boolean): boolean =>
   isSupported ?? asked;
 
@@ -63,14 +70,15 @@ function switchedOff(
   of: CallContext,
   losses: PartContext,
 ): string | undefined {
-  // Thinking all the same would be billed to a client that said no.
+  // The client turned reasoning off, so it must not be billed for reasoning.
   if (canDisable === false)
     fail("unsupported", `${of.model} always thinks: it cannot be switched off.`, {
       code: "thinking_always_on",
       param: "reasoning",
     });
   if (canDisable === true || (isSupported === true && !efforts)) return "none";
-  // A model that may not know the word answers it with an error: then it had better reason than fail.
+  // A model that may not support `none` would reject it. Reasoning with the least effort is better
+  // than a failure.
   losses.reportLoss("reasoning", "approximated", efforts ? "least_effort" : "reasoning_left_on");
   return efforts?.[0];
 }

@@ -2,7 +2,10 @@ import type { Body } from "../../../model/values.ts";
 import type { ConversationKey } from "../../../plugin/request-facts.ts";
 import { isObject, asList, asText } from "../../json-values.ts";
 
-/** Its instructions, its tools and all of the input up to the first turn of the user. */
+/**
+ * Returns the conversation key: the instructions, the tools, and the input up to the first user
+ * message.
+ */
 export function conversationKey(body: Body): ConversationKey {
   const { input } = body;
   const items = asList(input);

@@ -1,4 +1,4 @@
-// The gateway's errors in this protocol's shape.
+// Encodes the gateway's errors in this protocol.
 import { ERRORS, type ErrorKind, type Fault } from "../../../model/error.ts";
 import type { JsonObject, ErrorResponse } from "../../../plugin/index.ts";
 import { openaiError, openaiErrorType } from "../../failure/openai-error.ts";
@@ -8,11 +8,17 @@ export const encodeFault = (f: Fault, x: { id: string }): ErrorResponse => ({
   body: { error: openaiError({ ...f, message: clientMessage(f, x.id) }) },
 });
 
-/** What went wrong inside is for the log; the client gets the id that finds it there. */
+/**
+ * Returns the client's message. Internal details are only logged, and the client gets the ID that
+ * finds the log entry.
+ */
 const clientMessage = (f: Fault, id: string): string =>
   f.kind === "internal" ? `Something went wrong inside the gateway. Reference: ${id}` : f.message;
 
-/** Words by which clients of this protocol decide whether to try again, compact, or give up. */
+/**
+ * Error codes by which clients of this protocol decide whether to retry, compact the history, or
+ * give up.
+ */
 const STREAM_ERROR_CODES: Readonly<Partial<Record<ErrorKind, string>>> = {
   rate_limited: "rate_limit_exceeded",
   quota: "insufficient_quota",
@@ -30,13 +36,13 @@ const KNOWN = new Set([
 ]);
 
 export interface StreamFailure {
-  /** The `error` event: some readers take the flat form, some the nested one. */
+  /** The `error` event. Some readers use the flat members and some the nested ones. */
   event: JsonObject;
-  /** The same in `response.error`. */
+  /** The same error for `response.error`. */
   error: { code: string; message: string };
 }
 
-/** A failure once the stream has begun: no status is left to say it with. */
+/** Returns the error for a stream that has already begun, when a status can no longer be sent. */
 export function streamFailure(f: Fault, x: { id: string }): StreamFailure {
   const known = f.code !== undefined && KNOWN.has(f.code);
   const code = known ? f.code! : (STREAM_ERROR_CODES[f.kind] ?? "server_error");

@@ -1,4 +1,5 @@
-// The input, a flat list of items, as a conversation: what stands above its turns, and the turns.
+// Decodes the input, a flat list of items, into a conversation: the instructions before the first
+// turn, and the turns.
 import type { Block, Json, Opt, Turn } from "../../../plugin/index.ts";
 import { blocksOf } from "../parts.ts";
 import { asList, asObject } from "../../json-values.ts";
@@ -21,7 +22,7 @@ export function parseInput(input: Opt<Json>, instructions: Opt<string>): Convers
     const item = asObject(items[i]);
     if (!item || itemTypeOf(item) !== "message" || !isInstructionRole(item["role"])) break;
     const blocks = blocksOf(item["content"], `input[${i}].content`);
-    // What is not text cannot stand before the first turn.
+    // Instructions before the first turn can only be text.
     if (blocks.some((b) => b.type !== "text")) break;
     for (const block of blocks) head.push(block);
     lead.push(item);

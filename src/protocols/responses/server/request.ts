@@ -1,5 +1,6 @@
-// Server half: a body as a request. Nothing is lost: what only this protocol says stands in `ext.responses` under its
-// own name, what no codec knows in `rest`, and an untouched turn or tool remembers its own words.
+// Server half: decodes a client's request without loss. Fields that only this protocol has are kept
+// in `ext.responses`, and unknown fields in `rest`. Unchanged turns and tools remember their
+// original JSON.
 import { setOwnProperty } from "../../../lib/set-own-property.ts";
 import type { Body, ChatRequest, Json, JsonObject, Turn } from "../../../plugin/index.ts";
 import { parseResponseFormat } from "../../response-format.ts";
@@ -12,7 +13,7 @@ import { choiceOf, toolsOf } from "../tools.ts";
 import { asBoolean, asList, asNumber, asObject, omitUndefined, asText } from "../../json-values.ts";
 import { rememberSource, ORIGIN } from "../constants.ts";
 
-/** Fields that have a place in the common vocabulary. */
+/** Fields that the common form can express. */
 const COMMON_FIELDS = new Set([
   "model",
   "input",
@@ -41,7 +42,7 @@ const COMMON_FIELDS = new Set([
   "prompt_cache_retention",
 ]);
 
-/** Fields that only this protocol knows: going elsewhere, they are lost. */
+/** Fields that only this protocol has. They are lost at providers of other protocols. */
 export const PROTOCOL_FIELDS: readonly string[] = [
   "max_tool_calls",
   "truncation",
@@ -53,18 +54,21 @@ export const PROTOCOL_FIELDS: readonly string[] = [
   "prompt_cache_options",
 ];
 
-/** The same, but no client misses them elsewhere: what they ask for is always given, or is between a client and its vendor. */
+/**
+ * Fields that only this protocol has and whose loss is not reported. They request something that is
+ * always provided or that only concerns the client's own vendor.
+ */
 const IGNORED_FIELDS = ["include", "stream_options", "client_metadata"];
 
 const KNOWN = new Set([...COMMON_FIELDS, ...PROTOCOL_FIELDS, ...IGNORED_FIELDS]);
 
-/** All that this wire knows, in any dialect of it. */
+/** Returns whether any dialect of this protocol has the field. */
 export const knowsField = (field: string): boolean => KNOWN.has(field) || isMultiplierField(field);
 
 export function decodeRequest(body: Body): ChatRequest {
   const fields = body as JsonObject;
   const say = parseInput(fields["input"], asText(fields["instructions"]));
-  // A prompt that is kept upstream is the first thing the model reads.
+  // The model reads a stored prompt first.
   const stored = asObject(fields["prompt"]);
   const first: readonly Turn[] = stored
     ? [
@@ -79,7 +83,7 @@ export function decodeRequest(body: Body): ChatRequest {
   const words = asObject(fields["text"]);
   const ext: Record<string, Json> = { ...findUnknownFields(fields, KNOWN_FIELDS) };
   for (const field of PROTOCOL_FIELDS)
-    // Other wires never cut anything off.
+    // Other protocols never truncate the input.
     if (fields[field] != null && fields[field] !== "disabled") ext[field] = fields[field];
   const quiet: Record<string, Json> = { ...summaryStyle(reasoning) };
   for (const field of IGNORED_FIELDS) if (fields[field] != null) quiet[field] = fields[field];
@@ -129,7 +133,7 @@ export function decodeRequest(body: Body): ChatRequest {
       background: asBoolean(fields["background"]),
     }),
     rest: unknownTopLevelFields(fields, (field) => KNOWN.has(field)),
-    // Always there, even empty: it says that the request came in this protocol.
+    // Always present, even if empty. It shows that the request was made in this protocol.
     ext: { [ORIGIN]: rememberSource(ext, quiet) },
   });
 }
@@ -140,7 +144,9 @@ function without(o: JsonObject | undefined, keys: readonly string[]): Record<str
   return left;
 }
 
-/** How a summary should read; that there should be one is common. */
+/**
+ * Returns the style of a reasoning summary. The common form only expresses whether there is one.
+ */
 function summaryStyle(reasoning: JsonObject | undefined): { summary?: Json } {
   const summary = reasoning?.["summary"];
   return typeof summary === "string" ? { summary } : {};
@@ -157,7 +163,7 @@ function reasoningOf(reasoning: JsonObject | undefined): ChatRequest["reasoning"
     : omitUndefined({ mode: "effort" as const, effort, show });
 }
 
-/** In the format itself. */
+/** The schema is in the format itself. */
 const schemaIn = (format: JsonObject): JsonObject => format;
 
 export const LOGPROBS = "message.output_text.logprobs";

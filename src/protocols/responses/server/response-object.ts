@@ -1,5 +1,5 @@
-// The response object: 31 keys, all of them always there, because clients' schemas say so. Most of it is the client's own
-// request said back.
+// The response object. All of its 31 keys are always present, because the clients' schemas require
+// them. Most of them repeat the client's own request.
 import type { ResponseContext, Json, JsonObject, Opt, Usage } from "../../../plugin/index.ts";
 import { usageTo } from "../usage.ts";
 import { asBoolean, asList, asNumber, asObject, asText } from "../../json-values.ts";
@@ -15,13 +15,16 @@ export interface ResponseState {
 
 export interface ResponseObject {
   toJson(now: ResponseState): JsonObject;
-  /** The same, as text: what never changes is written once. */
+  /** Returns the object as JSON text. The part that never changes is encoded once. */
   toText(now: ResponseState): string;
 }
 
 const alphanumericOnly = (id: string): string => id.replace(/[^A-Za-z0-9]/g, "");
 
-/** Ids are made of the exchange's own, so that they are unique over a conversation without chance or memory. */
+/**
+ * Returns the response ID. IDs are derived from the exchange's ID, so they are unique within a
+ * conversation without randomness or stored state.
+ */
 export const responseId = (to: ResponseContext): string => `resp_${alphanumericOnly(to.id)}`;
 export const itemId = (to: ResponseContext, prefix: string, index: number): string =>
   `${prefix}_${alphanumericOnly(to.id)}${index.toString(36).padStart(4, "0")}`;
@@ -33,7 +36,7 @@ export function responseObject(to: ResponseContext): ResponseObject {
     id: responseId(to),
     object: "response",
     created_at: to.created,
-    // A codec has no clock: the second in which the answer began is the nearest it knows.
+    // A codec has no clock. The second in which the response began is the closest known time.
     completed_at: s.status === "completed" ? to.created : null,
     status: s.status,
     model: to.model,
@@ -56,7 +59,10 @@ export function responseObject(to: ResponseContext): ResponseObject {
 
 const TIERS = new Set(["default", "flex", "scale", "priority", "fast", "ultrafast"]);
 
-/** Clients read one of these words; what an upstream calls its own tiers stays with the bill. */
+/**
+ * Returns the service tier. Clients only accept these names, so a provider's own tier names are
+ * used only for billing.
+ */
 function tierOf(served: Opt<string>, body: JsonObject): string {
   const asked = asText(body["service_tier"]) ?? "default";
   return [served ?? "", asked].find((tier) => TIERS.has(tier)) ?? "default";
@@ -83,7 +89,7 @@ function echoRequest(body: JsonObject): JsonObject {
     top_logprobs: asNumber(body["top_logprobs"]) ?? 0,
     max_output_tokens: asNumber(body["max_output_tokens"]) ?? null,
     max_tool_calls: asNumber(body["max_tool_calls"]) ?? null,
-    // On translated mode nothing is kept, whatever was asked.
+    // In translated mode nothing is stored, whatever the client requested.
     store: false,
     background: false,
     metadata: asObject(body["metadata"]) ?? {},
@@ -93,7 +99,10 @@ function echoRequest(body: JsonObject): JsonObject {
   };
 }
 
-/** What a schema wants is there or null; what opens doors elsewhere is not said back. */
+/**
+ * Repeats a tool declaration. Keys that schemas require are present or null. Credentials for other
+ * services are removed.
+ */
 function toolEcho(raw: Json): Json {
   const tool = asObject(raw);
   if (!tool) return raw;
@@ -106,13 +115,19 @@ function toolEcho(raw: Json): Json {
 const known = (tool: JsonObject): JsonObject =>
   Object.fromEntries(Object.entries(tool).filter(([, v]) => v !== undefined));
 
-/** A request may leave the mode of its allowed tools out, a response may not. */
+/**
+ * Repeats the tool choice. `mode` of the allowed tools is optional in a request and required in a
+ * response.
+ */
 function choiceEcho(asked: Json | undefined): Json {
   const choice = asObject(asked);
   return choice?.["type"] === "allowed_tools" ? { mode: "auto", ...choice } : (asked ?? "auto");
 }
 
-/** Of these a request may say null where a response may not: whether it is strict, how much it shall say. */
+/**
+ * Repeats the text options. `strict` and `verbosity` can be null in a request but not in a
+ * response.
+ */
 function textEcho(asked: JsonObject | undefined): JsonObject {
   const format = asObject(asked?.["format"]) ?? { type: "text" };
   const { verbosity, ...rest } = asked ?? {};

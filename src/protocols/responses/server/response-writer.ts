@@ -1,5 +1,5 @@
-// An answer as this protocol tells it, streamed or whole. Blocks may be open together; here one item is written at a time,
-// and what belongs to a later one waits for its turn.
+// Writes a response in this protocol, streamed or whole. Several blocks can be open, but items are
+// written one at a time. Events of a later item wait for their turn.
 import type {
   ResponseContext,
   Encoder,
@@ -21,7 +21,7 @@ import {
   type OutputItem,
 } from "./output/index.ts";
 
-/** Which limit, where the answer ended at one. */
+/** Value of `incomplete_details.reason` for each finish reason that is a limit. */
 const LIMITS: Readonly<Partial<Record<FinishReason, string>>> = {
   length: "max_output_tokens",
   context: "max_output_tokens",
@@ -29,10 +29,13 @@ const LIMITS: Readonly<Partial<Record<FinishReason, string>>> = {
   filtered: "content_filter",
 };
 
-/** The index of the block that the writer itself opens. */
+/** Index of the block that the writer itself opens. */
 const WRITER_BLOCK = Number.MAX_SAFE_INTEGER;
 
-/** Where the events go: `tell` takes those that carry the whole response, the others everything else. */
+/**
+ * Destination of the events. `writeResponse` takes events that contain the whole response, and the
+ * other methods take all other events.
+ */
 export interface EventSink extends Pick<OutputContext, "write" | "delta"> {
   writeResponse(type: string, now: ResponseState): void;
 }
@@ -43,12 +46,12 @@ export class ResponseWriter implements Encoder {
   readonly #output: OutputContext;
   readonly #items: JsonObject[] = [];
   #item: OutputItem | undefined;
-  /** The block that the item is being fed from; -1 between two. */
+  /** Index of the block that is being written, or -1 between two blocks. */
   #openBlock = -1;
   /** Blocks that wait for their turn, in the order in which they were opened. */
   readonly #waiting = new Map<number, ModelEvent[]>();
   #draining = false;
-  /** Blocks that this wire has no item for. */
+  /** Blocks for which this protocol has no item. */
   readonly #skippedBlocks = new Set<number>();
   #refused = false;
   #begun = false;
@@ -62,7 +65,7 @@ export class ResponseWriter implements Encoder {
     this.#output = { to, dialect, write, delta, restoreName: createToolNameRestorer(to.body) };
   }
 
-  /** The response as it stands at its end. */
+  /** The response in its final state. */
   get finalState(): ResponseState {
     return this.#state;
   }
@@ -76,7 +79,7 @@ export class ResponseWriter implements Encoder {
         return;
       case "finish":
         return this.#finish(event);
-      // What answers are made of that are lists of things: a chat holds none.
+      // Items of list responses. A chat response contains none.
       case "item":
         return;
       case "open":
@@ -96,10 +99,10 @@ export class ResponseWriter implements Encoder {
   writeFault(fault: Fault): void {
     this.#begin();
     const item = this.#item;
-    // A block that was closed is whole; of the others, what no client acts upon is worth keeping.
+    // A closed block is complete. An open block is kept only if clients do not act on it.
     if (item && this.#openBlock >= 0 && item.isPartialSafe) item.close();
     if (item && (this.#openBlock < 0 || item.isPartialSafe)) this.#conclude(this.#openBlock >= 0);
-    // Some readers stop at the first of these, some wait for the second.
+    // Some readers stop at the first of these events, and some wait for the second.
     const { event, error } = streamFailure(fault, this.#to);
     this.#sink.write("error", event);
     this.#end("failed", { error });
@@ -132,7 +135,10 @@ export class ResponseWriter implements Encoder {
     this.#drain();
   }
 
-  /** The next in line may be whole already, and make room in its turn. */
+  /**
+   * Writes the blocks that wait. The next one may already be complete, so that another one can
+   * follow.
+   */
   #drain(): void {
     if (this.#draining) return;
     this.#draining = true;
@@ -160,7 +166,7 @@ export class ResponseWriter implements Encoder {
     if (this.#openBlock >= 0) this.#close();
     let limit = LIMITS[reason];
     if (reason === "refusal" && !this.#refused) {
-      // Declined without a word: the reason given is the refusal, if one was.
+      // A refusal without text. If the provider gave a reason, it becomes the refusal text.
       if (detail === undefined) limit = "content_filter";
       else {
         this.writeEvent({ type: "open", index: WRITER_BLOCK, block: { type: "refusal" } });

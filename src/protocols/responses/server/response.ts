@@ -1,4 +1,4 @@
-// Server half: an answer that is one JSON text.
+// Server half: encodes a non-streaming response.
 import type {
   ResponseContext,
   Json,
@@ -12,7 +12,7 @@ import { ResponseWriter, type EventSink } from "./response-writer.ts";
 
 const NO_EVENTS: EventSink = { write() {}, delta() {}, writeResponse() {} };
 
-/** The same object that the stream ends with, so that both modes of a client's code read the same. */
+/** Returns the same object that ends a stream, so that clients get equal results in both modes. */
 export function encodeResponse(
   answer: ModelResponse,
   to: ResponseContext,
@@ -27,7 +27,7 @@ export function encodeResponse(
   return responseObject(to).toJson(encoder.finalState);
 }
 
-/** A block as the events that spell it. */
+/** Writes a block as a sequence of events. */
 function replayBlock(
   block: ModelResponse["blocks"][number],
   index: number,

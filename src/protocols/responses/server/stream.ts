@@ -1,4 +1,4 @@
-// Server half: an answer as a stream, whose every event is numbered and named.
+// Server half: encodes a response as a stream of numbered and named events.
 import type { ResponseContext, Encoder, Fault, ModelEvent } from "../../../plugin/index.ts";
 import { joinSurrogatePairs } from "../../surrogate-pairs.ts";
 import type { ResponsesDialect } from "../dialect.ts";
@@ -23,7 +23,7 @@ export function createEncoder(
 }
 
 interface NumberedEvents extends EventSink {
-  /** The last event is written: nothing follows it. */
+  /** Whether the last event has been written. No event may follow it. */
   isOver: boolean;
 }
 

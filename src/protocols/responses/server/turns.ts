@@ -1,5 +1,6 @@
-// Input items as turns. Adjacent items of the assistant are one turn, because elsewhere text and calls of one step are one
-// message; so are adjacent tool outputs.
+// Decodes input items into turns. Adjacent assistant items form one turn, because in other
+// protocols the text and calls of one step are one message. Adjacent tool outputs form one turn
+// too.
 import { fail } from "../../../model/error.ts";
 import type { Block, Json, JsonObject, Proof, Turn } from "../../../plugin/index.ts";
 import { unseal, type SealedProof } from "../../proof-envelope.ts";
@@ -9,7 +10,7 @@ import { blocksOf } from "../parts.ts";
 import { ORIGIN, rememberSource } from "../constants.ts";
 import { isInstructionRole, itemTypeOf, toOpaqueBlock } from "../item-types.ts";
 
-/** What a turn was made of, item by item: an item gives as many blocks as it says, a mere carrier of a proof none. */
+/** An item of a turn and its blocks. An item that only carries a proof has no blocks. */
 interface Piece {
   item: Json;
   blocks: Block[];
@@ -18,10 +19,10 @@ interface PartialTurn {
   role: "assistant" | "tool";
   pieces: Piece[];
   phase: string | undefined;
-  /** It has spoken; it has called a tool. */
+  /** Whether the turn has a message, and whether it has a call. */
   hasText: boolean;
   hasCalls: boolean;
-  /** The last blocks of the kinds that a proof may belong to. */
+  /** The last call and the last text, to which a proof may belong. */
   last: { call?: Place; text?: Place };
 }
 interface Place {
@@ -79,7 +80,8 @@ class ItemTurns {
       case "custom_tool_call_output":
         return this.#put("tool", { item, blocks: [resultOf(item, at)] });
       case "item_reference":
-        // Only its upstream knows what it stands for: a part of what was said that cannot be said elsewhere.
+        // Only the provider can resolve the reference. It becomes an opaque block, because no other
+        // protocol can express it.
         this.endTurn();
         this.turns.push(
           rememberSource({ role: "user", blocks: [toOpaqueBlock({ ...item, type: kind })] }, [
@@ -89,7 +91,7 @@ class ItemTurns {
         return;
       default: {
         if (kind === "") malformed(`${at}.type`, "is missing");
-        // Hosted tools, and whatever is newer than us: what answers a call stands on the tool's side.
+        // Hosted tools and unknown types. An item that answers a call belongs to the tool turn.
         const role = /_(?:output|response)$/.test(kind) ? "tool" : "assistant";
         return this.#put(role, { item, blocks: [{ type: "opaque", origin: ORIGIN, raw: item }] });
       }
@@ -121,7 +123,7 @@ class ItemTurns {
     const blocks = blocksOf(item["content"], `${at}.content`);
     const role = asText(item["role"]);
     if (role === "assistant") {
-      // One that has spoken and called no tool: a further message begins another step.
+      // If the turn has a message and no call, another message begins the next step.
       if (this.#now?.role === "assistant" && this.#now.hasText && !this.#now.hasCalls)
         this.#break(this.#now);
       this.#put("assistant", { item, blocks });
@@ -134,7 +136,7 @@ class ItemTurns {
     this.turns.push(rememberSource({ role: role as Turn["role"], blocks }, [item]));
   }
 
-  /** Ends a step before its next message; reasoning that stands last belongs to what follows it. */
+  /** Ends a turn before the next message. Reasoning at its end belongs to the message after it. */
   #break(now: PartialTurn): void {
     const from = 1 + now.pieces.findLastIndex((p) => itemTypeOf(asObject(p.item)!) !== "reasoning");
     const moved = now.pieces.splice(from);
@@ -147,7 +149,7 @@ class ItemTurns {
     const sealed = encrypted === undefined ? undefined : unseal(encrypted);
     if (!sealed?.precedingBlock)
       return this.#put("assistant", { item, blocks: [reasoningOf(item, encrypted, sealed)] });
-    // A proof on a call or a text follows in a reasoning item of its own: it goes back to its block.
+    // A proof of a call or text is in a reasoning item of its own. It is returned to its block.
     if (this.#now) attachProof(this.#now, sealed);
     this.#put("assistant", { item, blocks: [] });
   }
@@ -166,7 +168,8 @@ function reasoningOf(
       : { origin: ORIGIN, kind: "encrypted", data: encrypted };
   return omitUndefined({
     type: "reasoning",
-    // What was sealed is what was signed: it wins over what a client may have wrapped anew.
+    // The sealed text is the text that was signed, so it takes precedence over text that a client
+    // may have reformatted.
     ...(sealed?.text !== undefined
       ? sealed.summary
         ? { summary: sealed.text === "" ? [] : [sealed.text] }
@@ -195,7 +198,7 @@ function resultOf(item: JsonObject, at: string): Block {
   return { type: "result", callId: need(item, "call_id", at), blocks, isError: false };
 }
 
-/** Gives a proof back to the block that it was taken from: the last one of its kind. */
+/** Returns a proof to the block that it was taken from, which is the last one of its type. */
 function attachProof(now: PartialTurn, { proof, precedingBlock }: SealedProof): void {
   const place = now.last[precedingBlock!];
   if (place) place.blocks[place.at] = omitUndefined({ ...place.blocks[place.at]!, proof });

@@ -12,7 +12,8 @@ export function callItem(
 ): OutputItem {
   const declared = desk.restoreName(block.name);
   const custom = declared.custom || block.tool === "custom";
-  // Upstreams that know functions only were given a function of one text: it is taken out of its wrapping again.
+  // For providers that only support functions, a custom tool was wrapped in a function with one
+  // text argument. The text is unwrapped here.
   const wrapped = custom && block.tool === "function";
   const id = itemId(desk.to, custom ? "ctc" : "fc", index);
   const at = { item_id: id, output_index: index };
@@ -49,7 +50,7 @@ export function callItem(
       let whole: string | undefined = argsText;
       if (wrapped) whole = unwrapCustomInput(argsText);
       else if (!custom && argsText === "") whole = "{}";
-      // A call that may have lost its end is not concluded: a client would run it.
+      // A truncated call is not completed, because a client would run it.
       if (cut && (custom ? !wrapped || whole === undefined : !isObject(argsText)))
         return finishItem(index, shape("incomplete", wrapped ? "" : argsText), desk);
       whole ??= argsText;

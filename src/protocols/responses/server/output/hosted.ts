@@ -5,7 +5,10 @@ import { toBase64 } from "../../../media-url.ts";
 import { ORIGIN } from "../../constants.ts";
 import { addItem, finishItem, type OutputContext, type OutputItem } from "./item.ts";
 
-/** An image that the model made. There is an item once there are bytes: an address has no place in one. */
+/**
+ * Returns an item for an image that the model made. The item begins with the first bytes, because
+ * it cannot contain a URL.
+ */
 export function imageItem(index: number, desk: OutputContext): OutputItem {
   const id = itemId(desk.to, "ig", index);
   const at = { item_id: id, output_index: index };
@@ -54,7 +57,7 @@ export function imageItem(index: number, desk: OutputContext): OutputItem {
     close() {
       if (begun) desk.write(`${kind}.completed`, at);
     },
-    // Drafts alone are no picture; strict readers want a text there all the same.
+    // Partial images alone are not a result. Strict readers require a string nevertheless.
     done: () =>
       begun
         ? finishItem(index, shape(result === null ? "failed" : "completed", result ?? ""), desk)
@@ -62,7 +65,10 @@ export function imageItem(index: number, desk: OutputContext): OutputItem {
   };
 }
 
-/** Tools that the upstream ran itself. Ours go as they are; of another vendor's, only a search of the web has a shape here. */
+/**
+ * Returns an item for a tool that the provider ran. Items of this protocol are forwarded unchanged.
+ * Web search is the only tool of other vendors that this protocol can express.
+ */
 export function hostedToolItem(
   origin: string,
   raw: JsonObject,

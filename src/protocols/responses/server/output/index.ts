@@ -8,7 +8,7 @@ import { reasoningItem } from "./reasoning.ts";
 
 export { proofCarrierItem, type OutputContext, type OutputItem } from "./item.ts";
 
-/** Undefined: this wire has nothing that says it. */
+/** Returns an item for a block, or undefined if this protocol has none for it. */
 export function createOutputItem(
   block: OpenBlock,
   index: number,

@@ -1,5 +1,5 @@
-// Output items while they are written. An item announces itself, gives what it has piece by piece, and says it all once
-// more when it is done; what it says at the end is what the finished response repeats.
+// Output items while they are being written. An item is announced, written piece by piece, and
+// repeated as a whole when it is done. The finished response repeats the same object.
 import type {
   ResponseContext,
   JsonObject,
@@ -15,29 +15,35 @@ export interface OutputContext {
   dialect: ResponsesDialect;
   restoreName(flat: string): ToolName;
   write(type: string, fields: JsonObject): void;
-  /** Most of a stream is this: `head` is where the text belongs, written once, `tail` what follows it. */
+  /**
+   * Writes a delta, which most of a stream consists of. `head` is the position of the text, encoded
+   * once, and `tail` follows the text.
+   */
   delta(type: string, head: string, text: string, tail: string): void;
 }
 
-/** The place of a delta as it stands in each of its events, after their type and number. */
+/** Returns the members that every delta of one position contains after its type and number. */
 export const headOf = (place: JsonObject): string =>
   `${JSON.stringify(place).slice(1, -1)},"delta":`;
 
 type InnerEvent = Extract<ModelEvent, { type: "delta" | "media" | "proof" | "cite" }>;
 
-/** One item. Its blocks come one after the other; only a message takes more than one. */
+/** One output item. Its blocks come one after another, and only a message has more than one. */
 export interface OutputItem {
   readonly index: number;
-  /** A block that belongs in here as well. */
+  /** Returns whether a further block belongs to this item. */
   accepts(block: OpenBlock): boolean;
   open(block: OpenBlock): void;
   inside(event: InnerEvent): void;
   close(): void;
-  /** `cut`: the answer ended at its limit, and this item with it. Undefined: it has come to nothing, and was never told of. */
+  /**
+   * Ends the item. `cut` means that the response, and this item with it, ended at a limit. Returns
+   * undefined if the item has no content and was never announced.
+   */
   done(cut: boolean): JsonObject | undefined;
-  /** Proofs that have no place in this item and follow in items of their own. */
+  /** Proofs that have no member in this item. Each follows in an item of its own. */
   readonly pendingProofs: readonly string[];
-  /** A partial one is worth showing: no client acts upon it. */
+  /** Whether a partial item may be shown, because clients do not act on it. */
   readonly isPartialSafe: boolean;
 }
 
@@ -52,7 +58,10 @@ export const finishItem = (
   return item;
 };
 
-/** A proof that belongs to what stands before it, in the one item whose secret every client sends back. */
+/**
+ * Writes a proof of the item before it. It is sent in a reasoning item, the only item whose
+ * encrypted content all clients send back.
+ */
 export function proofCarrierItem(
   encrypted: string,
   index: number,

@@ -8,7 +8,7 @@ import { addItem, finishItem, headOf, type OutputContext, type OutputItem } from
 
 const NO_LOGPROBS = ',"logprobs":[]';
 
-/** Adjacent texts and refusals are parts of one message. */
+/** Returns a message item. Adjacent text and refusal blocks are parts of one message. */
 export function messageItem(index: number, desk: OutputContext): OutputItem {
   const id = itemId(desk.to, "msg", index);
   const at = { item_id: id, output_index: index };
@@ -84,14 +84,20 @@ export function messageItem(index: number, desk: OutputContext): OutputItem {
   };
 }
 
-/** Some upstreams cite an address and leave out its title or its place, which readers here expect. */
+/**
+ * Whether a URL citation has a title and a position, which readers of this protocol require. Some
+ * providers omit them.
+ */
 const isPlaced = (annotation: JsonObject): boolean =>
   annotation["type"] !== "url_citation" ||
   (asText(annotation["title"]) !== undefined &&
     asNumber(annotation["start_index"]) !== undefined &&
     asNumber(annotation["end_index"]) !== undefined);
 
-/** Bytes and alternatives may be null or missing on other wires; on this one both are lists. */
+/**
+ * Converts log probabilities. In other protocols the bytes and alternatives can be null or missing.
+ * In this one both are lists.
+ */
 function toLogprob(raw: Json): Json {
   const token = asObject(raw);
   if (!token) return raw;
@@ -105,7 +111,10 @@ function toLogprob(raw: Json): Json {
   };
 }
 
-/** Another vendor cites passages where this one cites places in the answer: the whole text stands for the place. */
+/**
+ * Converts a citation of another vendor. Those cite passages of a source, while this protocol cites
+ * positions in the response, so the citation covers the whole text.
+ */
 function toSpanCitation(citation: Json, length: number): JsonObject | undefined {
   const c = asObject(citation);
   const url = asText(c?.["url"]);
@@ -114,7 +123,7 @@ function toSpanCitation(citation: Json, length: number): JsonObject | undefined 
   return { type: "url_citation", url, title, start_index: 0, end_index: length };
 }
 
-/** Characters, where a pair of surrogates is one. */
+/** Returns the number of characters. A surrogate pair counts as one. */
 function countCodePoints(textContent: string): number {
   let points = 0;
   for (const _ of textContent) points++;

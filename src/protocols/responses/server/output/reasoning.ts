@@ -43,7 +43,7 @@ export function reasoningItem(digest: boolean, index: number, desk: OutputContex
         type: "reasoning",
         summary: begun && !raw ? [part()] : [],
         ...(begun && raw && { content: [part()] }),
-        // Readers take a string or nothing: null is an error to some.
+        // Readers expect a string or no member. Some reject null.
         ...(encrypted !== undefined && { encrypted_content: encrypted }),
         ...(cut && { status: "incomplete" }),
       };
@@ -53,8 +53,9 @@ export function reasoningItem(digest: boolean, index: number, desk: OutputContex
 }
 
 /**
- * This wire's own secret travels bare. Another's is sealed together with the text that it vouches for; and so is a text
- * that is unsigned, because clients drop reasoning that has no secret, and some upstreams want theirs back.
+ * Returns the encrypted content. This protocol's own is sent without an envelope. Another
+ * provider's proof is sealed together with the text that it signs. Unsigned text is sealed too,
+ * because clients drop reasoning without encrypted content, and some providers need it back.
  */
 function encryptedContent(
   proof: Proof | undefined,
