@@ -109,7 +109,7 @@ const WIRE_REASONS: Record<FinishReason, string> = {
   other: "end_turn",
 };
 
-/** What a response contains, without its finish reason. */
+/** Facts about the content of a response that affect its `stop_reason`. */
 export interface ResponseContents {
   hasCalls: boolean;
   hasRefusal: boolean;

@@ -5,11 +5,9 @@ import { matchesGlob } from "../../lib/glob.ts";
 
 export interface MessagesTraits {
   /**
-   * How thinking is requested.
-   * - `adaptive`: type `adaptive` with an effort, and can be disabled
-   * - `always`: type `adaptive` with an effort, and cannot be disabled
-   * - `budget`: type `enabled` with a token budget
-   * - `none`: thinking is not supported
+   * How thinking is requested. `adaptive` uses the type `adaptive` with an effort and can be
+   * disabled. `always` does the same but cannot be disabled. `budget` uses the type `enabled` with
+   * a token budget. `none` means that thinking is not supported.
    */
   thinking?: "adaptive" | "always" | "budget" | "none";
   /** Supported effort levels, from low to high. */

@@ -22,7 +22,7 @@ export interface EventSplitter {
   /** Whether no event is partly read. */
   readonly isBetweenEvents: boolean;
   /**
-   * Whether the next byte begins an event, whatever that byte is. A relay that recognizes whole
+   * Whether the next byte begins an event, whatever that byte is. A codec that recognizes whole
    * events by their bytes can consume them before `push`.
    */
   readonly isAtEventStart: boolean;
@@ -39,7 +39,7 @@ type OnEventBytes = (b: Buffer, from: number, to: number) => void;
  * Splits a stream into whole events, including the blank line. An event inside one chunk is a range
  * of that chunk and is not copied. An event that spans chunks is joined once. Concatenated, the
  * ranges are the stream without its byte order mark. Comments and stray blank lines are ranges too,
- * and a relay forwards them.
+ * and passthrough mode forwards them.
  *
  * Lines end in LF, CRLF, or CR. A CR at the end of a chunk ends its line immediately, so no event
  * waits for an LF that may never come. If the LF follows, it is a blank line of its own.

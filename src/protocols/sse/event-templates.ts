@@ -9,7 +9,7 @@
 import { unpooledConcat } from "../../lib/unpooled-buffer.ts";
 import { endOfString, type Range } from "./json-bytes.ts";
 
-/** Members whose values change between events and do not matter to a relay. */
+/** Members whose values change between events and do not matter in passthrough mode. */
 export interface TemplateFields {
   /** String members that contain response text. */
   readonly responseText: ReadonlySet<string>;
@@ -104,8 +104,8 @@ export class EventTemplates {
   }
 
   /**
-   * Forgets all templates. Of usage counts and finish events, the last one is valid. So after a
-   * different one, or one with another service tier, an event that was seen before is news.
+   * Forgets all templates. Usage counts and finish events replace earlier ones. After a different
+   * one, or one with another service tier, a repeated event is therefore new information.
    */
   forget(): void {
     this.#known = [];
@@ -113,7 +113,7 @@ export class EventTemplates {
 
   /**
    * Learns a template from an event. `json` is the offset of its object. `words` is the number of
-   * bytes of text in it, as the relay counts them. An event with a different count here is not
+   * bytes of text in it, as the codec counts them. An event with a different count here is not
    * learned. `model` is the range of the model name, for protocols in which every event contains
    * it.
    */

@@ -1,7 +1,7 @@
 // Server-sent events, for codecs. `createEventDecoder` returns events as text, for translated mode.
 // `createEventSplitter` returns them as byte ranges, for passthrough mode. `createLineDecoder`
-// reads streams of JSON lines. The byte functions let a relay inspect JSON without parsing it.
-// Pure: no I/O and no clock. May import: lib, model, plugin (types).
+// reads streams of JSON lines. The byte functions inspect JSON without parsing it. Pure: no I/O and
+// no clock. May import: lib, model, plugin (types).
 export { createEventDecoder, type EventLimits } from "./event-decoder.ts";
 export { MAX_EVENT_BYTES, createEventSplitter, type EventSplitter } from "./event-splitter.ts";
 export { EventPassthrough } from "./event-passthrough.ts";

@@ -49,8 +49,8 @@ function fieldValue(text: string, i: number, end: number): string | undefined {
 }
 
 /**
- * Parses the bytes of one event into text. Relays use it for an event that they cannot read in
- * place.
+ * Parses the bytes of one event into text. Passthrough mode uses it for an event that it cannot
+ * read in place.
  */
 export function parseEventText(event: Buffer): { event: string; data: string } | undefined {
   let found: { event: string; data: string } | undefined;

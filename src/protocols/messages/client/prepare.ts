@@ -90,9 +90,9 @@ function withoutAttribution(out: Outgoing): void {
 }
 
 /**
- * Returns whether the response may contain more reasoning than it shows, because the shown text is
- * a summary. Some models think without a request. If the request has no `thinking` field, the
- * backend's default is not considered.
+ * Returns whether the response may contain reasoning that does not appear in the stream, because
+ * the shown text is a summary. Models with `always` think without a request. Other models think if
+ * any field of the request turns thinking on.
  */
 export function mayHideReasoning(out: Outgoing, { thinking }: MessagesSettings): boolean {
   if (thinking === "none") return false;
