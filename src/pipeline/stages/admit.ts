@@ -5,8 +5,8 @@ import { assertFrontendAllowed } from "../accounts/accounts.ts";
 import { assertPrivacySupported } from "../privacy/zero-retention.ts";
 
 /**
- * Which key it is, what it may do and what may be kept of it: decided on the head, before a byte of the body is read. A promise
- * only where a hook has to wait.
+ * Admits a request: identifies its key, and decides what it may do and what may be retained of it.
+ * Runs on the headers, before a byte of the body is read. Returns a promise only if a hook waits.
  */
 export function admit(x: HostExchange): void | Promise<void> {
   const { frontend, req } = x["~"];

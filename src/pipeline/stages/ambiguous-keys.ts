@@ -2,7 +2,10 @@ import { fail } from "../../model/error.ts";
 import { isFilePart, type Body, type Json, type Opt } from "../../model/values.ts";
 import { ROUTING_FIELDS } from "../../protocols/references/index.ts";
 
-/** Members whose names are the client's own: nothing between the client and the model reads them. */
+/**
+ * Members whose content has names that the client chooses. Nothing between the client and the model
+ * reads these names.
+ */
 const CLIENT_NAMED_MEMBERS: ReadonlySet<string> = new Set([
   "_meta",
   "arguments",
@@ -22,7 +25,7 @@ const CLIENT_NAMED_MEMBERS: ReadonlySet<string> = new Set([
 ]);
 
 interface KnownNames {
-  /** By what a key comes to when its case is folded: how it is written right. */
+  /** Correct spelling of each top-level name, by its case-folded form. */
   readonly top: ReadonlyMap<string, string>;
   readonly all: ReadonlyMap<string, string>;
 }
@@ -30,8 +33,9 @@ interface KnownNames {
 const knownNames = new WeakMap<object, KnownNames>();
 
 /**
- * Parsers that fold case (Go's, for one) would read "Model" as "model" and "File_ID" as "file_id". A name that
- * decides something may be written one way only: at the top, and inside of what the schema describes wherever it stands.
+ * Throws if a key could be read as a known name by a parser that folds case. Go's parser, for
+ * example, reads "Model" as "model" and "File_ID" as "file_id". Known names are checked at the top
+ * level, and anywhere inside members that the schema describes.
  */
 export function rejectAmbiguousKeys(body: Body, schema: unknown): void {
   if (typeof schema !== "object" || schema === null) return;
@@ -56,7 +60,7 @@ function checkNested(value: Opt<Json>, name: string, words: KnownNames["all"], a
       checkNested(one, "", words, `${at}[${i}]`);
     return;
   }
-  // A call's arguments; the input of a request is never an object.
+  // The arguments of a tool call. The `input` of a request is never an object.
   if (name === "input") return;
   for (const [key, one] of Object.entries(value)) {
     const here = `${at}.${key}`;
@@ -75,7 +79,7 @@ function checkKey(key: string, words: ReadonlyMap<string, string>, at: string): 
     });
 }
 
-/** To upper case first, because a long s becomes an s only that way. */
+/** Folds to upper case first, because only then does a long s (U+017F) become an s. */
 const foldCase = (key: string): string => key.toUpperCase().toLowerCase();
 
 interface Schema {

@@ -1,4 +1,5 @@
-// One call, from its hooks to its bill: prepared, reserved, sent, presented, closed. One reserve before it, one settle after it.
+// Executes one call, from its hooks to its bill: prepare, reserve, send, present, close. Each call
+// has one reserve row before it is sent and one settle row afterwards.
 import { fail, createFault, getFault, type Fault } from "../../model/error.ts";
 import type { ModelEvent } from "../../model/event.ts";
 import type { FailurePoint } from "../../model/call-retry.ts";
@@ -36,12 +37,12 @@ import { checkBeforeEncoding } from "../upstream/outgoing-checks.ts";
 import { toProviderFault } from "../upstream/plugin-errors.ts";
 import { sendRequest } from "../upstream/send-request.ts";
 
-/** The station that takes an answer to the client's last byte. */
+/** The stage that delivers a response up to the client's last byte. */
 export interface PresentStage {
   (call: HostCall, source: ResponseSource, answer: ClientResponse, tally: CallTally): Promise<void>;
 }
 
-/** What the client's head has said already, and the candidate that it said it of. */
+/** Terms that the client's headers have already stated, and the candidate that they describe. */
 export interface StatedTerms {
   warnings: string | undefined;
   candidate: HostCandidate;
@@ -68,14 +69,20 @@ export class AttemptExecution {
     return this.#tally.failurePoint;
   }
 
-  /** It was sent, and nothing of an answer is here: no content of a stream, no head of a whole response. */
+  /**
+   * Whether the call was sent and no response has arrived: no content of a stream, or no headers of
+   * a non-streaming response.
+   */
   get isAwaitingContent(): boolean {
     const { sentAt, firstTokenMs, headersMs } = this.#tally;
     const nothing = firstTokenMs === undefined && (this.#call.stream || headersMs === undefined);
     return sentAt !== undefined && nothing && !this.#isClosed;
   }
 
-  /** Resolves when the answer has left and is billed; rejects where another candidate may be tried. */
+  /**
+   * Runs the call. Resolves when the response is delivered and billed. Rejects if another candidate
+   * may be tried.
+   */
   async run(present: PresentStage): Promise<void> {
     const call = this.#call;
     const state = call.exchange["~"];
@@ -91,7 +98,8 @@ export class AttemptExecution {
       await this.#close(getFault(problem) ?? { kind: "internal", message: "" });
       throw problem;
     }
-    // What broke off after content is over for the client, and a failure all the same.
+    // A response that was truncated after content is over for the client, but it still counts as a
+    // failure.
     if (state.fault) recordFailure(call, state.fault);
     else if (!call.hasReportedSuccess)
       state.gen.targetHealth.recordSuccess(
@@ -101,7 +109,7 @@ export class AttemptExecution {
       );
   }
 
-  /** The attempt hooks from this one on; the last one's `next()` asks the provider. */
+  /** Runs the attempt hooks from this index on. The last hook's `next()` calls the provider. */
   #runHooksFrom(from: number): Promise<AttemptResult> {
     const at = this.#nextApplicable(from);
     if (at < 0) return this.#callProviderOnce();
@@ -109,13 +117,13 @@ export class AttemptExecution {
     return hook.run(this.#call, () => this.#runInner(at + 1));
   }
 
-  /** For a hook around others what they answer is a reply, whatever it was. */
+  /** Runs the inner hooks. An outer hook receives their result as a reply, whatever it is. */
   #runInner(from: number): Promise<UpstreamResponse> {
     if (this.#nextApplicable(from) < 0) return this.#callProviderOnce();
     return this.#runHooksFrom(from).then((got) => (isReply(got) ? got : this.#toReply(got, from)));
   }
 
-  /** The place of the next attempt hook that has to do with this call; -1: none. */
+  /** Returns the index of the next attempt hook that applies to this call, or -1. */
   #nextApplicable(from: number): number {
     const call = this.#call;
     const { attempt } = call.exchange["~"].frontend.hookChain;
@@ -124,7 +132,10 @@ export class AttemptExecution {
     return -1;
   }
 
-  /** Of the hook from this one on. A recording that does not fit is none: the provider is asked, if it was not. */
+  /**
+   * Converts the result of the hooks from this index on to a reply. A recording that does not fit
+   * is ignored: the provider is called, unless it already was.
+   */
   #toReply(
     got: Exclude<AttemptResult, UpstreamResponse>,
     from: number,
@@ -172,19 +183,19 @@ export class AttemptExecution {
     if (call.cancelReason) throw call.cancelReason;
     this.#tally.sentAt = performance.now();
     recordSentCall(call);
-    // Few heads leave before the provider's.
+    // Used for the rare responses whose headers are sent before the provider's arrive.
     this.#response.begin(undefined, () => createResponseHeaders(call, {}));
     if (!out) return this.#runNative();
     const { transport } = call.candidate["~"].endpoint;
     const response = await sendRequest(call, transport!, out);
-    // It has taken the work on, whatever a hook thinks of its head.
+    // The provider has accepted the work, regardless of what a hook does with its headers.
     this.#tally.isAccepted = true;
     this.#tally.headersMs = Math.round(performance.now() - call.startedAt);
     this.#source = { response };
     return new ProviderResponse(response, this.#response, this.#tally);
   }
 
-  /** What leaves; nothing for an endpoint that sends by itself. */
+  /** Encodes the request. Returns null for an endpoint that sends requests itself. */
   #encode(): OutgoingRequest | null {
     const { endpoint } = this.#call.candidate["~"];
     if (endpoint.transport)
@@ -193,7 +204,7 @@ export class AttemptExecution {
     return null;
   }
 
-  /** The row is durable: what else has to know of the call is told. */
+  /** Notifies other parts of the gateway when the reserve row is durable. */
   #onReserved(): void {
     this.#isReserved = true;
     const call = this.#call;
@@ -222,7 +233,8 @@ export class AttemptExecution {
     const request = (
       call.outputCap === undefined ? said : x.operationSpec.withOutputCap!(said, call.outputCap)
     ) as never;
-    // It sends by itself: until it says something, its provider has taken nothing on.
+    // The endpoint sends requests itself. Until it reports something else, its provider has
+    // accepted nothing.
     call.failurePoint = "rejected";
     try {
       const events = native.run(request, call, credential.fields);
@@ -235,7 +247,10 @@ export class AttemptExecution {
     return new ProviderResponse({ status: 200, headers: {} }, this.#response, this.#tally);
   }
 
-  /** It names its losses while it runs: until content leaves they must be those that the client was told. */
+  /**
+   * Checks the terms while a native endpoint runs, because it reports losses as it goes. Until
+   * content is sent, they must match the terms that the client has received.
+   */
   async *#withStatedTerms(
     events: AsyncIterable<ModelEvent>,
     head: StatedTerms,
@@ -246,7 +261,10 @@ export class AttemptExecution {
     }
   }
 
-  /** What a hook answered. A provider that was asked all the same is given up, and billed for what it did. */
+  /**
+   * Sends the response that a hook provided. If the provider was called as well, its call is
+   * canceled and billed for the work done.
+   */
   async #sendHookResult(given: RecordedResponse | SyntheticResponse): Promise<void> {
     const { exchange: x } = this.#call;
     if ("response" in given) {
@@ -264,7 +282,10 @@ export class AttemptExecution {
     return this.#close(ANSWERED_BY_HOOK);
   }
 
-  /** The row of an answer that a hook made, before the client has a byte of it; and the counts that stand on it. */
+  /**
+   * Writes the ledger row of a response that a hook made, before the client receives a byte of it.
+   * Returns the usage in that row.
+   */
   async #settleHookResult({ response }: SyntheticResponse): Promise<Usage> {
     const call = this.#call;
     const state = call.exchange["~"];
@@ -279,7 +300,7 @@ export class AttemptExecution {
     return ZERO_USAGE;
   }
 
-  /** Nothing goes on behind a call that is over, and what it reserved is settled. */
+  /** Cancels everything that still runs for the call, and settles its reservation. */
   async #close(failure: Fault): Promise<void> {
     if (this.#isClosed) return;
     this.#isClosed = true;
@@ -290,19 +311,19 @@ export class AttemptExecution {
 }
 
 const ANSWERED_BY_HOOK: Fault = { kind: "canceled", message: "A hook answered." };
-/** What a client is shown of a call that used nothing. */
+/** Usage that a client sees for a call that used nothing. */
 const ZERO_USAGE: Usage = { input: 0, output: 0 };
 
 const isReply = (got: AttemptResult): got is UpstreamResponse =>
   typeof got === "object" && got !== null && "headers" in got;
 
-/** What its head states, or would state if it left now. */
+/** Returns the terms that the call's headers state, or would state if they were sent now. */
 export const statedTermsOf = ({ responseHeaders, candidate }: HostCall): StatedTerms => ({
   warnings: responseHeaders?.["x-tollgate-warnings"],
   candidate,
 });
 
-/** Whether this call has the warnings and the receipt that the head states. */
+/** Whether this call has the warnings and the policy receipt that the headers state. */
 export function hasSameTerms(call: HostCall, head: StatedTerms): boolean {
   const policyKey = ({ provider, protocol, policy }: HostCandidate) =>
     JSON.stringify([provider, protocol, policy.retention, policy.basis, policy.verifiedAt]);
@@ -312,7 +333,10 @@ export function hasSameTerms(call: HostCall, head: StatedTerms): boolean {
   );
 }
 
-/** The head has left: only a candidate of which it is true may answer: the same losses, and under privacy the same receipt. */
+/**
+ * Throws if the headers that were sent are not true for this call. After they are sent, only a
+ * candidate with the same losses may answer. Under privacy it must also have the same receipt.
+ */
 function assertSameTerms(call: HostCall, head: StatedTerms): void {
   if (!hasSameTerms(call, head))
     fail("unsupported", "Another provider would answer on other terms than those already told.", {

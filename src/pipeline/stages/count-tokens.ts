@@ -13,8 +13,9 @@ import type { RoutePlan } from "./route.ts";
 import { BoundedByteCounter, readResponseBody } from "../upstream/upstream-http-response.ts";
 
 /**
- * How many tokens a request would be: asked of a provider that can tell, else estimated and said so. It counts like any
- * request, and nothing is billed.
+ * Counts the tokens of a request. A provider that supports counting is called. Otherwise the count
+ * is estimated, and a response header says so. A count uses request limits like any request, and
+ * nothing is billed.
  */
 export async function countTokens(x: HostExchange, plan: RoutePlan): Promise<void> {
   const state = x["~"];
@@ -23,7 +24,8 @@ export async function countTokens(x: HostExchange, plan: RoutePlan): Promise<voi
   const call = new HostCall(x, plan.candidates[0]!, 1);
   state.lastCall = call;
   recordSentCall(call);
-  // Only the head of an answer can attest that nothing is kept. A count is not worth asking for that.
+  // Only the headers of a response can attest that nothing is retained, and a count is not worth
+  // sending private content without that.
   const mustEstimate = x.privacy !== "off" && call.policy.attest !== undefined;
   const tokens = await runUnbilled(
     call,

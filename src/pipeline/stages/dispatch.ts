@@ -24,8 +24,11 @@ import type { HostCandidate } from "../exchange/mounted.ts";
 import { attributeFault } from "../faults/fault-source.ts";
 import type { TargetHealth } from "../routing/target-health.ts";
 
-// What a client is told where no provider is called: every one asked for a pause.
-/** Every provider asked for a pause for its whole account: the shortest one is told, as it is. */
+// Creates the error for a request for which no provider is called.
+/**
+ * Every provider rejects all requests of its account for some time. The error contains the shortest
+ * of these times, unchanged.
+ */
 export function createAccountLimitedError(
   health: TargetHealth,
   candidates: readonly HostCandidate[],
@@ -43,14 +46,14 @@ export function createAccountLimitedError(
   return attributeFault(problem, "gateway", provider);
 }
 
-/** One call, from its hooks to its bill. Where failures are simulated, that is simulated too. */
+/** Creates the execution of one call. Failure simulations replace this function. */
 const createExecution = (
   call: HostCall,
   answer: ClientResponse,
   head: StatedTerms | undefined,
 ): RunningAttempt["execution"] => new AttemptExecution(call, answer, head);
 
-/** Candidate by candidate, until one answers. After the first content there is no other candidate. */
+/** Tries candidates until one answers. After the first content, no other candidate is tried. */
 export async function dispatch(
   x: HostExchange,
   plan: RoutePlan,
@@ -74,7 +77,7 @@ export async function dispatch(
         const waiting = target.acquireSlot(clientKey(x), gen.admissionQueue.maxWaitMs);
         slot = isPromise(waiting) ? await awaitSlot(x, waiting) : waiting;
       } catch (thrown) {
-        // What a provider has said before is worth more to the client.
+        // An earlier error from a provider is more useful to the client.
         problem ??= thrown;
         break;
       }
@@ -126,7 +129,10 @@ export async function dispatch(
   throw problem;
 }
 
-/** Its turn among the calls that its client may have at a failing target. The wait is the provider's, as its answer would be. */
+/**
+ * Waits for a concurrency slot at a failing target. The time counts as waiting for the provider,
+ * like the wait for its response.
+ */
 async function awaitSlot(
   x: HostExchange,
   place: Promise<ConcurrencySlot>,
@@ -139,7 +145,10 @@ async function awaitSlot(
   }
 }
 
-/** A client that goes meanwhile is not waited for. The pause is the provider's, as its answer would be. */
+/**
+ * Waits before the next attempt, unless the client disconnects. The time counts as waiting for the
+ * provider, like the wait for its response.
+ */
 function waitForBackoff(x: HostExchange, ms: number): Promise<void> {
   const began = performance.now();
   const { promise, resolve } = Promise.withResolvers<void>();
@@ -151,7 +160,7 @@ function waitForBackoff(x: HostExchange, ms: number): Promise<void> {
   return promise.then(() => void (x["~"].externalWaitMs += performance.now() - began));
 }
 
-/** What was thrown, with words for the client; its fields are spelled as the client wrote them. */
+/** Converts a thrown error to a fault for the client, with field names as the client wrote them. */
 function toFault(call: HostCall, thrown: unknown): unknown {
   const failure = getFault(thrown);
   if (!failure) {
@@ -162,7 +171,10 @@ function toFault(call: HostCall, thrown: unknown): unknown {
   return thrown;
 }
 
-/** The head is out and no candidate answered: the protocol's own error, inside the stream. */
+/**
+ * Writes an error in the client's protocol into a stream whose headers were sent and for which no
+ * candidate answered.
+ */
 function failInStream(x: HostExchange, answer: ClientResponse, failure: Fault): void {
   const state = x["~"];
   state.fault = failure;

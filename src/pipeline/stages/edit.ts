@@ -4,7 +4,10 @@ import { rejectRetention } from "../privacy/zero-retention.ts";
 import type { HostExchange } from "../exchange/exchange.ts";
 import { bytesOf, analyzeBody } from "./receive.ts";
 
-/** Fields in place of the client's own, as the edit hooks would have them: once, before anything else reads the request. */
+/**
+ * Runs the edit hooks once, before anything else reads the request. They return fields that replace
+ * the client's own.
+ */
 export function edit(x: HostExchange): Promise<void> | undefined {
   const hooks = x["~"].frontend.hookChain.edit;
   return hooks.length > 0 && x.actionType !== "relay" ? runEditHooks(x) : undefined;
@@ -19,7 +22,10 @@ async function runEditHooks(x: HostExchange): Promise<void> {
   }
 }
 
-/** As a frontend's own edits are: survey, decoding and what is sent see these, on both lanes. */
+/**
+ * Applies fields like a frontend's own edits: request analysis, decoding, and the outgoing request
+ * see them, in both modes.
+ */
 function applyEdits(x: HostExchange, fields: Body): void {
   const { frontend, receivedBody: received } = x["~"];
   const edits = { ...received!.edits, ...fields };

@@ -1,5 +1,6 @@
-// Hedging: a call that stays without content gets another one beside it, at the next candidate. The first of the two with content answers
-// the client, the other one is canceled. Each has its own reservation and its own row, so a budget holds for both.
+// Hedging: if a call does not return content in time, a second call to the next candidate is
+// started in parallel. The first of the two with content answers the client, and the other is
+// canceled. Each has its own reservation and its own ledger row, so budgets hold for both.
 import { createFault, getFault } from "../../model/error.ts";
 import type { ResponseRace } from "../response/response-race.ts";
 import { ClientResponse } from "../response/client-response.ts";
@@ -17,7 +18,7 @@ import {
 } from "./attempt-execution.ts";
 import type { RoutePlan } from "./route.ts";
 
-/** One call from its hooks to its bill, and the answer that it writes into. */
+/** A running call and the response that it writes to. */
 export interface RunningAttempt {
   readonly call: HostCall;
   readonly response: ClientResponse;
@@ -28,7 +29,7 @@ export interface HedgeInputs {
   readonly plan: RoutePlan;
   readonly scheduler: AttemptScheduler;
   readonly present: PresentStage;
-  /** What the client's head has stated already. */
+  /** Terms that the client's headers have already stated. */
   readonly statedTerms: StatedTerms | undefined;
   createExecution(
     call: HostCall,
@@ -37,7 +38,10 @@ export interface HedgeInputs {
   ): RunningAttempt["execution"];
 }
 
-/** How long this call may stay without content, in milliseconds; undefined: its route does not hedge it. */
+/**
+ * Returns how long this call may stay without content before a hedge is started, in milliseconds.
+ * Returns undefined if its route does not hedge it.
+ */
 export function hedgeDelayMs(
   { resolution: { hedge } }: RoutePlan,
   call: HostCall,
@@ -45,12 +49,12 @@ export function hedgeDelayMs(
   return hedge && (hedge.classes.get(timeoutClassOf(call)) ?? hedge.allMs);
 }
 
-/** A call, and the one beside it if there is one. */
+/** Runs a call, together with a hedge if one is started. */
 export class Hedge implements ResponseRace {
   readonly #inputs: HedgeInputs;
   readonly #first: RunningAttempt;
   #second: RunningAttempt | undefined;
-  /** Whether the second call answered. Never rejects. */
+  /** Resolves to whether the second call answered. Never rejects. */
   #secondAnswered: Promise<boolean> | undefined;
 
   constructor(first: RunningAttempt, of: HedgeInputs) {
@@ -58,7 +62,10 @@ export class Hedge implements ResponseRace {
     this.#inputs = of;
   }
 
-  /** Resolves when one of the calls has answered and both are billed; rejects with the first one's failure. */
+  /**
+   * Resolves when one of the calls has answered and both are billed. Rejects with the first call's
+   * failure.
+   */
   async run(delayMs: number): Promise<void> {
     const timer = setTimeout(() => this.#start(), delayMs);
     try {
@@ -96,7 +103,10 @@ export class Hedge implements ResponseRace {
     );
   }
 
-  /** What the second call fails with is no news for the client; its target counts it. */
+  /**
+   * Handles a failure of the second call. The client does not see it, but it counts against its
+   * target.
+   */
   #failed({ call, response }: RunningAttempt, problem: unknown): void {
     if (call.latency) endTiming(call);
     const failure = getFault(problem);

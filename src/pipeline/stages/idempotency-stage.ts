@@ -1,5 +1,6 @@
-// A client that does not know whether its request arrived asks once more under the same Idempotency-Key. What has been billed
-// is not billed again: it is told what became of it.
+// Handles requests with an Idempotency-Key. A client that does not know whether its request arrived
+// sends it again with the same key. A request that was billed is not executed again: the client
+// receives its outcome.
 import { hash } from "node:crypto";
 import { fail } from "../../model/error.ts";
 import type { JsonObject } from "../../model/values.ts";
@@ -9,7 +10,7 @@ import type { HostExchange } from "../exchange/exchange.ts";
 const MAX_KEY_LENGTH = 255;
 const RETRY_AFTER_MS = 1_000;
 
-/** Nothing to wait for where the client gave no name. */
+/** Claims the request's idempotency key. Returns undefined if the request has none. */
 export function claimIdempotencyKey(x: HostExchange): Promise<void> | undefined {
   const name = x["~"].req.headers["idempotency-key"];
   if (name === undefined || x.actionType !== "generate") return undefined;
@@ -59,7 +60,10 @@ function throwAlreadyDone(outcome: IdempotencyOutcome): never {
   );
 }
 
-/** It failed and cost nothing: its name is free again before its client hears of that, and asks again. */
+/**
+ * Frees the key of a request that failed and cost nothing. This happens before the client receives
+ * the failure and retries.
+ */
 export function freeIfUnbilled(x: HostExchange): Promise<void> | undefined {
   const state = x["~"];
   const { idempotencyClaim: named } = state;
@@ -68,7 +72,7 @@ export function freeIfUnbilled(x: HostExchange): Promise<void> | undefined {
   return reportCompletion(x, named, undefined);
 }
 
-/** Its walk is over. */
+/** Completes the claim. Called when the pipeline has ended. */
 export function completeClaim(x: HostExchange): void {
   const { idempotencyClaim: named, isDisconnected, res } = x["~"];
   if (!named) return;
@@ -92,7 +96,10 @@ export function completeClaim(x: HostExchange): void {
 
 const billedCalls = (x: HostExchange) => x["~"].callRecords.filter(({ state }) => state !== "void");
 
-/** A process that knows no more of names is about to end this one too. */
+/**
+ * Reports the end of a request to the registry. Failures are logged: if the process that holds the
+ * registry has ended, this process is about to end too.
+ */
 async function reportCompletion(
   x: HostExchange,
   named: NonNullable<HostExchange["~"]["idempotencyClaim"]>,

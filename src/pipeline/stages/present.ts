@@ -25,32 +25,44 @@ import type { CallTally } from "../metering/call-tally.ts";
 import type { TimerEntry } from "../admission/timer-wheel.ts";
 import { clientKey } from "../exchange/client-retries.ts";
 
-// The first content of a call says more than its end: how fast its target is, and that it answers again.
-/** Said of each piece of content; the first one counts. */
+// The first content of a call shows more than its end: how fast its target is, and that it works
+// again.
+/** Records the time of the first content. Called for each piece of content. */
 function recordFirstToken(call: HostCall, tally: CallTally): void {
   if (tally.firstTokenMs !== undefined) return;
   const now = performance.now();
   tally.firstTokenMs = Math.round(now - call.startedAt);
   call.latency?.recordFirstToken(now, now - call.startedAt);
   call.latency = undefined;
-  // Others need not wait for the end of the answer that was asked for to see whether there is one.
+  // Reports the success of a probe or spare call immediately. Other requests then need not wait for
+  // the end of this response.
   if (call.reason === "plain") return;
   call.hasReportedSuccess = true;
   const { exchange: x } = call;
   x["~"].gen.targetHealth.recordSuccess(call.candidate, call.startedAt, clientKey(x));
 }
 
-/** After its terminal an upstream has this long to end its message, so that its connection can be used again. */
+/**
+ * Time in milliseconds that a provider has to end its message after the final event, so that its
+ * connection can be reused.
+ */
 const LINGER_MS = 5_000;
-/** How often a stream says how far it is, so that a crash is recovered from real counts. */
+/**
+ * Interval in milliseconds at which a stream reports its progress, so that recovery after a crash
+ * is based on real counts.
+ */
 const PROGRESS_MS = 1_000;
-/** A provider that bills the rest anyway is read on for this long after the client left. */
+/**
+ * Time in milliseconds for which the response is read after the client disconnects, if the provider
+ * bills the rest anyway.
+ */
 const DRAIN_MS = 60_000;
 const CLIENT_DISCONNECTED = "The client went away.";
 
 /**
- * The answer of one call, from upstream's first byte to the client's last. Resolves when all of it has left and is
- * billed; rejects when it failed before any content left, so that another candidate may be tried.
+ * Delivers the response of one call, from the provider's first byte to the client's last. Resolves
+ * when everything is sent and billed. Rejects if the call failed before any content was sent, so
+ * that another candidate may be tried.
  */
 export function present(
   call: HostCall,
@@ -78,7 +90,7 @@ class Presentation implements ResponseSink, TimerEntry, TranscoderSink {
   #isSettled = false;
   #isUpstreamDone = false;
   #deadline = Infinity;
-  /** What its end waits for. */
+  /** The event hook that may still hold back the end of the response. */
   #holdingFilter: HookFailurePolicy | undefined;
   #progressAt = performance.now();
 
@@ -103,7 +115,7 @@ class Presentation implements ResponseSink, TimerEntry, TranscoderSink {
     this.response.writer = this;
     if (x.stream) x["~"].gen.timerWheel.add(this);
     if ("events" in source) {
-      this.#setDeadline(timeoutsFor(this.#call).totalMs); // It has no other timer.
+      this.#setDeadline(timeoutsFor(this.#call).totalMs); // A native endpoint has no other timer.
       return void this.#consumeEvents(source.events);
     }
     this.#response = source.response;
@@ -115,7 +127,10 @@ class Presentation implements ResponseSink, TimerEntry, TranscoderSink {
     }
   }
 
-  /** An upstream that answers whole where a stream was asked is taken at its word. */
+  /**
+   * Creates the transcoder. If the provider sends a complete response although a stream was
+   * requested, or the reverse, the response is handled as it arrived.
+   */
   #createTranscoder(response: UpstreamHttpResponse): Transcoder {
     const call = this.#call;
     const protocol = call.candidate["~"].endpoint.protocol!;
@@ -163,7 +178,8 @@ class Presentation implements ResponseSink, TimerEntry, TranscoderSink {
 
   onData(chunk: Buffer): void {
     if (this.#isOver || this.#isUpstreamDone) return;
-    // Node gathers what is written in one turn and sends it at once. With a cork of ours each event would be a system call.
+    // Node collects everything that is written in one turn and sends it together. An additional
+    // cork would make each event a system call.
     try {
       this.#transcoder!.push(chunk);
     } catch (problem) {
@@ -192,7 +208,10 @@ class Presentation implements ResponseSink, TimerEntry, TranscoderSink {
     this.#awaitFilters();
   }
 
-  /** A stage may keep the end that has come in, and no longer than a hook may take. */
+  /**
+   * Waits for event hooks. A hook may hold back the end that has arrived, but not longer than its
+   * timeout.
+   */
   #awaitFilters(): void {
     this.#holdingFilter =
       this.#isOver || this.tally.hasFinished ? undefined : longestHoldingFilter(this.#call);
@@ -274,7 +293,10 @@ class Presentation implements ResponseSink, TimerEntry, TranscoderSink {
     this.#resolve();
   }
 
-  /** Before content another candidate may be tried. After it the stream ends in the protocol's own error, and the row says what was sent. */
+  /**
+   * Handles an error. Before content, another candidate may be tried. After content, the stream
+   * ends with an error in the client's protocol, and the ledger row records what was sent.
+   */
   onError(problem: unknown): void {
     if (this.#isOver) return;
     const x = this.#call.exchange;
@@ -283,7 +305,8 @@ class Presentation implements ResponseSink, TimerEntry, TranscoderSink {
       this.#closeIfDone();
       return this.#response?.abort(createFault("canceled", "given up"));
     }
-    // Over before the response is: its end comes back here at once, as one more problem.
+    // Finish before the provider's response is aborted, because its end is reported here
+    // immediately as another error.
     this.#finish();
     this.#response?.abort(createFault("canceled", "given up"));
     if (!this.response.isCommitted || !x.stream || x["~"].isDisconnected)

@@ -16,7 +16,10 @@ import { readBody, prepareToReadBody, isBodiless, NO_BYTES } from "../body/read-
 import { NO_BODY, parseBody } from "../body/parse-body.ts";
 import { rejectAmbiguousKeys } from "./ambiguous-keys.ts";
 
-/** The body, now: size, UTF-8, one meaning only, schema. The arrival becomes an exchange. */
+/**
+ * Reads the body and checks its size, encoding, uniqueness of meaning, and schema. Stores the
+ * result in the exchange.
+ */
 export async function receive(x: HostExchange): Promise<HostExchange> {
   const state = x["~"];
   const { gen, req } = state;
@@ -26,13 +29,14 @@ export async function receive(x: HostExchange): Promise<HostExchange> {
   prepareToReadBody(x, bodiless ? "none" : (route.body ?? "json"));
   const waitStart = performance.now();
   const raw = bodiless ? NO_BYTES : await readBody(x);
-  // Waiting for it is the client's time, not ours.
+  // The wait for the body is the client's time, not the gateway's.
   state.externalWaitMs += performance.now() - waitStart;
   const parsed = bodiless
     ? NO_BODY
     : parseBody(raw, req.headers["content-type"]!, gen.maxJsonValues);
   const { body, spans, multipart, hasCaseVariants } = "then" in parsed ? await parsed : parsed;
-  // Of several protocols the frontend says which is spoken. What the body must be is known only then.
+  // If a route speaks several protocols, the frontend decides which one is used. Only then is it
+  // known how to validate the body.
   const earlyRead = route.protocols && route.readInput && (await route.readInput(x, body));
   if (earlyRead?.protocol) state.frontend = frontendFor(x, route, earlyRead.protocol);
   const { server } = state.frontend;
@@ -42,7 +46,7 @@ export async function receive(x: HostExchange): Promise<HostExchange> {
   const originalFacts = bodiless ? NO_FACTS : analyzeBody(server, body);
   if (x.privacy !== "off") rejectRetention(x, originalFacts);
   const read = earlyRead ?? (route.readInput && (await route.readInput(x, body)));
-  // A frontend may name a candidate; a body that holds such a thing names none.
+  // The frontend may name a target. In that case the body need not contain a model.
   const pinned = typeof read?.model === "object" ? read.model : undefined;
   const model = read?.model ?? body["model"];
   if (!pinned && typeof model !== "string")
@@ -72,7 +76,10 @@ export async function receive(x: HostExchange): Promise<HostExchange> {
 
 const NO_FACTS: RequestFacts = { features: [], references: [] };
 
-/** What a protocol sees in it, and what stands in the tables that hold for all of them. */
+/**
+ * Analyzes a body: features that the protocol finds, and references from the tables that apply to
+ * all protocols.
+ */
 export function analyzeBody(server: ServerHalf<Operation> | undefined, body: Body): RequestFacts {
   const survey = server?.analyze(body) ?? NO_FACTS;
   if (survey.references && survey !== NO_FACTS) return survey;
@@ -85,11 +92,11 @@ export function analyzeBody(server: ServerHalf<Operation> | undefined, body: Bod
   };
 }
 
-/** In a form all is text. */
+/** Whether the client requested a stream. In a form, all values are text. */
 const isStreamRequested = (said: Opt<Field>, form: MultipartLayout | undefined): boolean =>
   said === true || (form !== undefined && said === "true");
 
-/** The route names every protocol that may be spoken there. */
+/** Returns the frontend for a protocol. Throws if the route does not declare the protocol. */
 function frontendFor(
   x: HostExchange,
   { protocols }: PipelineRoute,
@@ -102,7 +109,10 @@ function frontendFor(
   return found;
 }
 
-/** What stands in it means one thing, is not too much, and is what the protocol relies on. */
+/**
+ * Validates a body: it has one meaning only, respects the bounds, and matches the protocol's
+ * schema.
+ */
 function validateBody({ server, validate }: MountedFrontend, body: Body, odd: boolean): void {
   if (odd) rejectAmbiguousKeys(body, server?.schema);
   const tools = body["tools"];
@@ -124,6 +134,9 @@ export function bytesOf(edits: Body | undefined): number {
   return sum;
 }
 
-/** "/messages/0/role" → "messages.0.role", as SDK users know it. */
+/**
+ * Converts a JSON pointer to the form that users of SDKs know: "/messages/0/role" becomes
+ * "messages.0.role".
+ */
 const toDottedPath = (pointer: string): string | undefined =>
   pointer === "" ? undefined : pointer.slice(1).replaceAll("/", ".");

@@ -14,13 +14,19 @@ import type { Generation } from "../generation.ts";
 import { createZdrHeaders } from "../privacy/zero-retention.ts";
 import { createDiagnosticHeaders } from "../response/diagnostic-headers.ts";
 
-/** Whether a provider's error is the client's to read as it is. Its other 4xx are about the operator's account, or about the gateway's own request. */
+/**
+ * Whether a provider's error status is forwarded to the client. Other 4xx statuses concern the
+ * operator's account or the gateway's own request.
+ */
 const isForwardedStatus = (status: number): boolean =>
   isServerErrorStatus(status) || [400, 404, 413, 422, 429].includes(status);
 
 const isServerErrorStatus = (status: number): boolean => status >= 500 && status < 600;
 
-/** Every error leaves here, in the client's protocol. Nothing that a plugin threw sets a status or a header by itself. */
+/**
+ * Sends an error in the client's protocol. Every error response is sent here. An error that a
+ * plugin threw cannot set a status or a header by itself.
+ */
 export function reject(x: HostExchange, problem: unknown): void {
   const state = x["~"];
   const fault = getFault(problem) ?? toInternalFault(x, problem);
@@ -91,7 +97,10 @@ function renderError(x: HostExchange, problem: unknown, fault: Fault): RenderedE
   };
 }
 
-/** The status of a provider's error that is the client's to read. Every protocol can express it. */
+/**
+ * Returns the status of a provider's error if it is forwarded to the client. Every protocol can
+ * express it.
+ */
 function forwardedStatusOf(problem: unknown, fault: Fault): number | undefined {
   const status = errorResponseOf(problem)?.status;
   return status !== undefined && isForwardedStatus(status) && !isRetryPointless(fault)
@@ -99,7 +108,7 @@ function forwardedStatusOf(problem: unknown, fault: Fault): number | undefined {
     : undefined;
 }
 
-/** Whether a provider failed and did not say when to retry. The gateway then does not either. */
+/** Whether a provider failed and sent no retry time. The gateway then sends none either. */
 const hasNoRetryTime = (problem: unknown, fault: Fault): boolean =>
   errorResponseOf(problem) !== undefined &&
   typeof fault.retryAfterMs !== "number" &&
@@ -110,7 +119,7 @@ const createRetryHeaders = (problem: unknown, fault: Fault): Record<string, stri
     ? { "x-should-retry": "true" }
     : retryHeaders(retryAfterMsFor(fault));
 
-/** The shape of errors where no protocol has one. */
+/** Creates an error body for routes without a protocol. */
 export const createPlainError = (fault: Fault, id: string): JsonObject => ({
   error: {
     message: fault.message,
@@ -121,7 +130,10 @@ export const createPlainError = (fault: Fault, id: string): JsonObject => ({
   },
 });
 
-/** An upstream's refusal on passthrough mode: its status and its bytes, our secrets out of them. */
+/**
+ * Forwards a provider's rejection in passthrough mode: its status and its body, with secrets
+ * masked.
+ */
 function forwardUpstreamError(
   x: HostExchange,
   problem: unknown,
@@ -158,7 +170,10 @@ function forwardUpstreamError(
       };
 }
 
-/** An error body without secrets. Undefined if it is not JSON, is nested too deeply to be read, or is the body of a failure and contains no error. */
+/**
+ * Returns an error body with secrets masked. Returns undefined if the body is not JSON, is nested
+ * too deeply, or belongs to a server error and contains no error.
+ */
 function maskErrorBody(gen: Generation, text: string, isFailed: boolean): string | undefined {
   try {
     const said = JSON.parse(text) as Json;
@@ -170,7 +185,10 @@ function maskErrorBody(gen: Generation, text: string, isFailed: boolean): string
   }
 }
 
-/** Whether a client can find an error in a body. Vendors write `error`, `message`, or `detail`. A page of HTML in one of them is none. */
+/**
+ * Whether a client can find an error in a body. Vendors use `error`, `message`, or `detail`. An
+ * HTML page in one of these fields does not count.
+ */
 function containsError(body: Json): boolean {
   const has = (name: string) => {
     const value = isJsonObject(body) ? body[name] : undefined;

@@ -13,7 +13,10 @@ import { readResponseBody, type UpstreamHttpResponse } from "../upstream/upstrea
 
 const CLIENT_DISCONNECTED = "The client went away.";
 
-/** A by-id operation of a protocol, to the provider that holds the id: the client's method, upstream's words. Verbatim or nothing. */
+/**
+ * Relays a by-ID operation of a protocol to the provider that holds the ID, with the client's
+ * method. The response is forwarded unchanged. There is no translation.
+ */
 export async function relay(x: HostExchange, plan: RoutePlan): Promise<void> {
   const candidate = plan.candidates.find(
     (s) => s.mode === "passthrough" && s["~"].provider.stateMode === "relay",
@@ -61,7 +64,10 @@ async function relayCall(x: HostExchange, call: HostCall): Promise<void> {
   return pipeToClient(x, response);
 }
 
-/** A client that reads it again is told the same name as the first time. */
+/**
+ * Replaces the model name in the body, so that a client that reads the object again receives the
+ * same name as the first time.
+ */
 function withModelName(body: Buffer, call: HostCall): Buffer {
   const seen = scan(body);
   const span = seen.flaw ? undefined : seen.spans.get("model");

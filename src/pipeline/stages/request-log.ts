@@ -1,5 +1,6 @@
-// A line in the gateway's log for what an operator should look at: a request that failed, one that was slow, one that only another
-// candidate could answer. Never a body, never a secret.
+// Writes one line to the gateway's log for a request that an operator should know about: one that
+// failed, was slow, or was answered by another candidate. The line never contains a body or a
+// secret.
 import type { Fault } from "../../model/error.ts";
 import type { CallRecord } from "../../plugin/call.ts";
 import type { Outcome } from "../../plugin/outcome.ts";
@@ -9,10 +10,10 @@ import type { HostExchange } from "../exchange/exchange.ts";
 import { errnoOf } from "../faults/errno.ts";
 import { outcomeOfRequest } from "./request-outcome.ts";
 
-/** Whether there is anything to say, before anything is made for it. */
+/** Whether the request is logged. Checked before anything is created for the log line. */
 export function shouldLog(x: HostExchange): boolean {
   const { fault, isDisconnected, callRecords } = x["~"];
-  // A flood of refusals has a line of its own.
+  // A flood of rejections has a log line of its own.
   if (fault?.code === OVERLOADED_CODE && callRecords.length === 0) return false;
   return fault !== undefined || isDisconnected || callRecords.length > 1 || isSlow(x);
 }
@@ -29,7 +30,8 @@ export function logRequest(x: HostExchange, outcome: Outcome): void {
   const { log, logThrottle } = x["~"].gen;
   const [level, words] = levelAndMessage(ended, outcome);
   if (ended !== "refused" && ended !== "client_error") return log[level](fields, words);
-  // A client that is refused may try again and again: one line at once, then one per minute with the number of refusals.
+  // A rejected client may retry many times. The first rejection is logged immediately, then one
+  // line per minute with the number of rejections.
   const who = x.identity?.id ?? x.address;
   const { code, kind } = outcome.fault ?? {};
   return logThrottle.log(`${x.frontend} ${code ?? kind ?? outcome.status} ${who}`, (times) =>
@@ -44,7 +46,7 @@ function levelAndMessage(
   if (ended === "canceled")
     return ["info", fault?.kind === "timeout" ? "client waits no longer" : "client disconnected"];
   const ours = ended === "upstream_error" || ended === "error";
-  // Its head said that all was well.
+  // The headers, which were already sent, reported success.
   if (status < 400) return [ours ? "error" : "warn", "response aborted"];
   return ours ? ["error", "request failed"] : ["warn", "request refused"];
 }
@@ -76,7 +78,7 @@ function logFallback(x: HostExchange, outcome: Outcome, from: CallRecord, to: Ca
   );
 }
 
-/** With its credential where there may be another one. */
+/** Returns the candidate's ID, with the credential if there may be several. */
 const candidateName = ({ candidate: { id, credential } }: CallRecord): string =>
   credential === "default" ? id : `${id} (${credential})`;
 
@@ -102,7 +104,7 @@ function fieldsOf(x: HostExchange, outcome: Outcome) {
   };
 }
 
-/** Kinds of failure whose words are the gateway's own. */
+/** Kinds of failure whose messages the gateway itself writes. */
 const GATEWAY_MESSAGE_KINDS: readonly Fault["kind"][] = [
   "unauthenticated",
   "forbidden",
@@ -113,6 +115,9 @@ const GATEWAY_MESSAGE_KINDS: readonly Fault["kind"][] = [
   "unavailable",
 ];
 
-/** A provider's error, and an error about a body, may quote what the client sent. Such words go to the client and into no log. */
+/**
+ * Whether the gateway itself wrote the message. A provider's error, and an error about a body, may
+ * quote the client's content. Such messages are sent to the client and never logged.
+ */
 const isGatewayMessage = (fault: Fault, { calls }: Outcome): boolean =>
   calls.length === 0 && GATEWAY_MESSAGE_KINDS.includes(fault.kind);

@@ -1,4 +1,4 @@
-// How a request ended, in one word: the one definition, for every observer, page and line.
+// Defines how a request ended, in one word, for every observer, page, and log line.
 import type { ErrorKind } from "../../model/error.ts";
 import type { RequestOutcome } from "../../plugin/observer.ts";
 import type { Outcome } from "../../plugin/outcome.ts";
@@ -33,19 +33,23 @@ const OUTCOME_BY_KIND = {
 export const isClientError = (kind: string): boolean =>
   Object.hasOwn(OUTCOME_BY_KIND, kind) && OUTCOME_BY_KIND[kind as ErrorKind] === "client_error";
 
-/** `gone`: the client went away before its answer was whole. */
+/**
+ * Returns the outcome of a request. `gone`: whether the client disconnected before its response was
+ * complete.
+ */
 export function outcomeOfRequest(
   { fault, status }: Pick<Outcome, "fault" | "status">,
   isDisconnected: boolean,
 ): RequestOutcome {
   if (!fault && isDisconnected) return "canceled";
-  // A served route says by its status how it went.
+  // The result of a route that its frontend serves is determined by the status.
   if (!fault) return status < 400 ? "ok" : status < 500 ? "client_error" : "error";
   const { kind } = fault;
-  // A provider's limit is not the client's, and a full house is not the provider's.
+  // A rate limit of the provider is not the client's mistake. A rejection by the overloaded gateway
+  // is not the provider's failure.
   if (kind === "rate_limited" && isProviderFault(fault)) return "upstream_error";
   if (kind === "overloaded" && isLocalFault(fault)) return "error";
-  // The time that the client had set for itself.
+  // The client's own timeout passed.
   if (kind === "timeout" && isLocalFault(fault)) return "canceled";
   return OUTCOME_BY_KIND[kind];
 }

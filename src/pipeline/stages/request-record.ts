@@ -16,12 +16,18 @@ import { outcomeOfRequest } from "./request-outcome.ts";
 
 const NO_LABELS = Object.freeze({});
 const NO_LOSSES = Object.freeze({});
-/** A route may lead to hundreds. */
+/** Maximum number of skipped candidates in a record. A route may have hundreds of candidates. */
 const MAX_SKIPPED_CANDIDATES = 32;
-/** What may be kept of an id that a client makes: words on one line, and none that a log would have to break. */
+/**
+ * Matches request IDs from clients that may be recorded: printable ASCII without spaces, up to 128
+ * characters. Log lines need no escaping for them.
+ */
 const CLIENT_ID = /^[!-~]{1,128}$/;
 
-/** What observers are told of a request: plain data, and no word of a client or a provider. */
+/**
+ * Creates the record of a request for observers. It is plain data and contains no text from clients
+ * or providers.
+ */
 export function createRequestRecord(x: HostExchange, outcome: Outcome): ObservedRequest {
   const state = x["~"];
   const last = outcome.calls.at(-1);
@@ -74,7 +80,10 @@ function clientRequestId({ req }: ExchangeState): string | undefined {
   return typeof said === "string" && CLIENT_ID.test(said) ? said : undefined;
 }
 
-/** What was made by a hook, or broke off before a word of it left, no model has answered. */
+/**
+ * Whether a model served the call. Responses that a hook made, and responses that were truncated
+ * before any content was sent, do not count.
+ */
 const wasServed = ({ state, fault, ms }: CallRecord): boolean =>
   state !== "void" && (!fault || ms.firstToken !== undefined);
 
@@ -104,7 +113,9 @@ function countByCode(losses: Outcome["losses"]): RequestRecord["lossCodes"] {
   return Object.fromEntries(counts);
 }
 
-/** The labels of its key, those that hooks have set, and over them what the ledger says. */
+/**
+ * Merges labels: those of the key, those of hooks, and those of the ledger, which take precedence.
+ */
 function mergeLabels(x: HostExchange): RequestRecord["labels"] {
   const { labels, ledgerLabels } = x["~"];
   const own = x.identity?.labels;
@@ -135,7 +146,10 @@ const toCallRecord = (
 const withoutMessage = (fault: Fault | undefined): RequestRecord["fault"] =>
   fault && { kind: fault.kind, code: fault.code ?? undefined, errno: errnoOf(fault) };
 
-/** To the microsecond. A provider that is read on after its client has left may have been waited for longer than the request was. */
+/**
+ * Returns the gateway's own time in milliseconds, rounded to microseconds. If a provider's response
+ * was read after the client disconnected, the external wait can exceed the request's duration.
+ */
 function overheadMsOf(x: HostExchange): number {
   const { startedAt, externalWaitMs } = x["~"];
   return Math.max(0, Math.round((performance.now() - startedAt - externalWaitMs) * 1_000) / 1_000);

@@ -25,7 +25,7 @@ import { orderCandidates } from "../routing/order-candidates.ts";
 import type { RoutingRuleInputs } from "../routing/routing-rule.ts";
 import type { IsNameAllowed, Resolution } from "../routing/resolution.ts";
 
-/** What is routed: the exchange as hooks see it, and what the host knows of it besides. */
+/** The inputs of routing: the exchange as hooks see it, and what the host knows in addition. */
 export interface RouteInputs {
   readonly gen: Pick<Generation, "resolver" | "targetHealth" | "catalog" | "outputHistory">;
   readonly frontend: MountedFrontend;
@@ -34,23 +34,29 @@ export interface RouteInputs {
   readonly facts: RequestFacts;
   readonly pinnedTarget: ReceivedBody["pinnedTarget"];
   readonly findings: RouteFindings;
-  /** As middleware changed it; absent: it is the client's own. */
+  /** The request after the rewrite hooks. If unset, the client's own request. */
   readonly rewrittenRequest?: ModelRequest | undefined;
-  /** In place of chance and of what this process has measured, where nothing is asked. */
+  /** Replaces randomness and measured latency if nothing is sent. */
   readonly hypothetical?: Pick<RoutingRuleInputs, "random" | "estimateLatency">;
 }
 
 export interface RoutePlan {
   readonly candidates: readonly HostCandidate[];
-  /** Other endpoints of the same candidates: what one wire cannot say, another may. */
+  /**
+   * Other endpoints of the same candidates. They may support a field that the first endpoint's
+   * protocol lacks.
+   */
   readonly otherEndpoints: readonly HostCandidate[];
   readonly failoverOn: ReadonlySet<ErrorKind>;
   readonly resolution: Resolution;
-  /** What was left out, and why; `explain` prints it. */
+  /** Excluded candidates with reasons. `explain` prints them. */
   readonly excluded: readonly ExcludedCandidate[];
 }
 
-/** Finds the candidates that could serve it: capability, permission, privacy and the route hooks may leave some out. */
+/**
+ * Finds the candidates that could serve a request. Missing capabilities or permissions, privacy,
+ * and route hooks may exclude some.
+ */
 export function route(inputs: RouteInputs): RoutePlan | Promise<RoutePlan> {
   const { findings, frontend, gen, x } = inputs;
   const { excluded } = findings;
@@ -60,7 +66,8 @@ export function route(inputs: RouteInputs): RoutePlan | Promise<RoutePlan> {
     allowed?.some((pattern) => matchesPattern(pattern, name)) ?? true;
   const resolution = gen.resolver.resolve(frontend, x.model, x.stream, isAllowed);
   findings.resolution = resolution;
-  // Before the hooks: they see candidates in the order in which they would be tried, and what they make of it stays.
+  // Ordering happens before the hooks, which see candidates in the order in which they would be
+  // tried. The hooks' order is final.
   const list = runRouteHooks(
     inputs,
     orderCandidates(
@@ -75,15 +82,16 @@ export function route(inputs: RouteInputs): RoutePlan | Promise<RoutePlan> {
     : createPlan(inputs, list, resolution, isAllowed, excluded);
 }
 
-/** By what is known of them and of the request. */
+/** Filters candidates by their metadata and by the request. */
 function filterCandidates(
   { frontend, x, operationSpec, facts, pinnedTarget }: RouteInputs,
   all: readonly HostCandidate[],
   isAllowed: IsNameAllowed,
   excluded: ExcludedCandidate[],
 ): readonly HostCandidate[] {
-  // Something that is read again belongs to this key, as the ledger's row says. Something that goes on is asked of a model: the
-  // key must be allowed that model, by the name in the request or by its own.
+  // A stored object that is read again belongs to this key, as its ledger row shows. A stored
+  // object that is continued needs a model. The key must be allowed to use that model, by the name
+  // in the request or by its own.
   const asked = x.body["model"];
   const named =
     isAllowed(x.model) ||
@@ -140,7 +148,7 @@ function filterCandidates(
         "n_not_translated",
         "n above 1 only travels verbatim",
       );
-    // A watcher is shown the events of one answer: the others would pass unseen.
+    // A watch hook sees the events of one choice only. The other choices would pass unseen.
     const watcher = findWatchHook(frontend.hookChain, x.model, candidate.provider);
     if (watcher !== undefined)
       return exclude(
@@ -177,7 +185,10 @@ function filterCandidates(
   });
 }
 
-/** A hook that gives back the list that it got has said nothing, and costs no wait. */
+/**
+ * Runs the route hooks. A hook that returns the list that it received has changed nothing, and no
+ * promise is awaited.
+ */
 function runRouteHooks(
   { x, frontend, gen }: RouteInputs,
   candidates: readonly HostCandidate[],
@@ -190,7 +201,7 @@ function runRouteHooks(
     shown ??= candidates.map((candidate) =>
       withCooldown(candidate, gen.targetHealth, clientKey(x)),
     );
-    // Its own copy: a hook that writes into it has said something too.
+    // Each hook receives its own copy, because a hook may also change the list in place.
     const own = [...shown];
     const result = hook.run(own, x);
     if (result !== own || !isSameList(own, shown))
@@ -199,7 +210,9 @@ function runRouteHooks(
   return candidates;
 }
 
-/** With its rest, for hooks: what is kept of a candidate is true for longer. */
+/**
+ * Adds the current cooldown for hooks. The candidate itself is cached and stays valid for longer.
+ */
 function withCooldown(
   candidate: HostCandidate,
   health: Generation["targetHealth"],
@@ -212,7 +225,9 @@ function withCooldown(
 const isSameList = (a: readonly HostCandidate[], b: readonly HostCandidate[]): boolean =>
   a.length === b.length && a.every((candidate, i) => candidate === b[i]);
 
-/** A hook may leave out and reorder; what a candidate is, it may not say. */
+/**
+ * Applies results of route hooks. A hook may exclude and reorder candidates, but not change them.
+ */
 async function applyHookResults(
   x: Exchange,
   { candidates, shown }: { candidates: readonly HostCandidate[]; shown: readonly HostCandidate[] },
@@ -278,10 +293,16 @@ function createPlan(
 const candidateKey = ({ id, credential, protocol }: Candidate): string =>
   `${id}\n${credential}\n${protocol}`;
 
-/** Features that a model may lack: the host makes the stream, and codecs leave out what is said of thinking. */
+/**
+ * Features whose absence excludes no model: the host creates the stream, and codecs omit reasoning
+ * options.
+ */
 const NEVER_EXCLUDING_FEATURES: ReadonlySet<Feature> = new Set(["stream", "reasoning"]);
 
-/** Whether an endpoint has this operation. A token count can always be estimated; a native endpoint refuses by itself. */
+/**
+ * Whether an endpoint has this operation. A token count can always be estimated, and a native
+ * endpoint rejects unsupported operations itself.
+ */
 function supportsOperation(
   { "~": { endpoint } }: HostCandidate,
   { actionType, action }: Exchange,
@@ -294,7 +315,10 @@ function supportsOperation(
   );
 }
 
-/** A feature that the model is known not to have. What is not known is forwarded. */
+/**
+ * Returns a requested feature that the model is known to lack. If support is unknown, the feature
+ * is forwarded.
+ */
 function findMissingFeature(
   candidate: HostCandidate,
   features: readonly Feature[],
@@ -307,7 +331,10 @@ function findMissingFeature(
   );
 }
 
-/** A feature that is asked for may keep data for longer than the model itself does. */
+/**
+ * Returns the candidate with the data policy for the requested features, which may retain data for
+ * longer than the model itself.
+ */
 function withFeaturePolicy(candidate: HostCandidate, asked: readonly Feature[]): HostCandidate {
   const features = featuresReaching(candidate, asked);
   if (!features.some((f) => isStateful(f, candidate.policy.stateful))) return candidate;

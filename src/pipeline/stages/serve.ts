@@ -7,7 +7,7 @@ import type { HostExchange } from "../exchange/exchange.ts";
 import { readBody, prepareToReadBody, isBodiless, NO_BYTES } from "../body/read-body.ts";
 import { NO_BODY, parseBody } from "../body/parse-body.ts";
 
-/** A route that its frontend answers itself. */
+/** Serves a route whose frontend answers requests itself. */
 export async function serve(
   x: HostExchange,
   route: HandlerRoute,
@@ -50,7 +50,10 @@ const isStreamBody = (body: RouteResponse["body"]): body is AsyncIterable<string
 const encodeBody = (body: Json | Buffer | undefined): Buffer | undefined =>
   body === undefined || Buffer.isBuffer(body) ? body : Buffer.from(JSON.stringify(body));
 
-/** What the frontend says of its answer stands over the host's own; what hooks say stands over both. */
+/**
+ * Creates the response headers. The frontend's headers override the host's, and hooks' headers
+ * override both.
+ */
 function createServedHeaders(
   x: HostExchange,
   said: RouteResponse["headers"],

@@ -6,7 +6,10 @@ import { isQuarantineError } from "../hooks/hook-guard.ts";
 import { shouldLog, logRequest } from "./request-log.ts";
 import { createRequestRecord } from "./request-record.ts";
 
-/** After the walk, whatever happened inside: there is one outcome, told once to every settle hook. A promise only where one waits. */
+/**
+ * Ends a request after the pipeline: creates its outcome and passes it once to every settle hook.
+ * Returns a promise only if a hook waits.
+ */
 export function settle(x: HostExchange): void | Promise<void> {
   const state = x["~"];
   const hooks = state.frontend.hookChain.settle;
@@ -15,7 +18,7 @@ export function settle(x: HostExchange): void | Promise<void> {
   if (reportRequest || shouldLog(x)) report(x, createOutcome(x));
 }
 
-/** One after the other. `from`: the one that is next. */
+/** Runs the settle hooks one after another. `from`: index of the next hook. */
 function runSettleHooks(x: HostExchange, outcome: Outcome, from: number): void | Promise<void> {
   const state = x["~"];
   const hooks = state.frontend.hookChain.settle;
@@ -42,7 +45,10 @@ function report(x: HostExchange, outcome: Outcome): void {
   if (shouldLog(x)) logRequest(x, outcome);
 }
 
-/** Even a refusal that cannot be written is an end: the connection is closed, and hooks and observers hear of it. */
+/**
+ * Sends the error. If the error cannot be written, the connection is closed, and hooks and
+ * observers are still notified.
+ */
 export function rejectSafely(
   x: HostExchange,
   problem: unknown,

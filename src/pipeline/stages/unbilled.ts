@@ -1,11 +1,12 @@
-// Token counts and by-id operations. They cost no money, but they are requests: a key's limits on requests count them.
+// Runs token counts and by-ID operations. They cost no money, but they count against a key's
+// request limits.
 import { wallClock } from "../../lib/time/wall-clock.ts";
 import { getFault } from "../../model/error.ts";
 import { writeSettleRow, waitForRow } from "../metering/settle-call.ts";
 import type { HostCall } from "../exchange/call.ts";
 import { reserveUnbilled } from "../metering/charges.ts";
 
-/** One row in the ledger around it: reserved before, settled after, without a price. */
+/** Runs `work` with a ledger row: reserved before, settled afterwards, without a price. */
 export async function runUnbilled<T>(call: HostCall, work: () => Promise<T>): Promise<T> {
   await reserveUnbilled(call);
   const startedAt = performance.now();
