@@ -1,5 +1,6 @@
-// What a batch does, added up: a row a meter, a row an entry. A batch that is not plain (a repeat, a truth that comes late, a correction, a key)
-// is none of this: it goes the exact way, which asks the database first what it knows.
+// Plans a batch for the fast path: one delta per meter and one row per entry. A batch is not plain
+// if it contains a repeat, a late settle, an adjustment, or a key. Such a batch takes the slow
+// path, which first reads what the database has.
 import type { StoreCommand, Reserve, Settle } from "tollgate/plugin";
 import {
   mergeClaims,
@@ -15,50 +16,50 @@ import type { PlannedRow, TermsCache } from "./call-terms.ts";
 
 type Timed<C> = C & { readonly at: number };
 
-/** A call that this node has opened, and remembers until it ends. */
+/** A call that this node opened. It is kept until the call ends. */
 export interface OwnCall {
   readonly row: LedgerRow;
 }
 
-/** What a batch takes of one meter, and gives back. */
+/** What a batch takes from a meter and returns to it. */
 export interface MeterDelta {
   readonly id: string;
-  /** The limit that was claimed; null: it is only given back to. */
+  /** The claimed limit. null if the batch only returns amounts. */
   max: bigint | null;
-  /** Of a rate, in milliseconds; 0: it is none. */
+  /** Period of a rate limit, in milliseconds. 0 for other limits. */
   readonly period: number;
   take: bigint;
-  /** By so many calls. */
+  /** Number of calls that take the amount. */
   calls: number;
   released: bigint;
   used: bigint;
-  /** What there has to be room for, told in the batch's order; null: nothing is asked of it. */
+  /** Highest amount that must fit at any point of the batch. null if nothing must fit. */
   required: bigint | null;
-  /** How much more than before it is, at this point of the batch. Of a rate, without what is given back. */
+  /** Net change at the current point of the batch. For a rate limit, without returned amounts. */
   running: bigint;
 }
 
-/** A call that begins or ends, with what it takes or took. */
+/** A call that begins or ends, with the amounts of its meters. */
 export interface PlanStep {
   readonly command: Timed<Reserve> | Timed<Settle>;
   readonly meterAmounts: readonly MeterAmount[];
 }
 
-/** A plain batch. */
+/** A batch for the fast path. */
 export interface BatchPlan {
   readonly meterDeltas: readonly MeterDelta[];
-  /** Its calls, in order. */
+  /** Reserves and settles, in order. */
   readonly steps: readonly PlanStep[];
   readonly closedAttempts: readonly string[];
   readonly progress: readonly Extract<StoreCommand, { do: "progress" }>[];
   readonly rows: readonly PlannedRow[];
-  /** What is remembered once it is done. */
+  /** Rows of opened calls, to be remembered after the batch is written. */
   readonly openedRows: readonly LedgerRow[];
 }
 
 const RATE_PERIODS_MS: { readonly [per: string]: number } = { minute: 60_000, hour: 3_600_000 };
 
-/** Of a meter's name: unit|per|start|scope. */
+/** Parses the ID of a meter, `unit|per|start|scope`. */
 export function parseMeterId(id: string): {
   unit: Reserve["claims"][number]["unit"];
   per: string;
@@ -68,13 +69,16 @@ export function parseMeterId(id: string): {
   return { unit, per, period: RATE_PERIODS_MS[per] ?? 0 };
 }
 
-/** Whether all calls of a batch say one moment. */
+/** Returns whether all reserves and settles of a batch have the same time. */
 export function haveSameTime(batch: readonly StoreCommand[]): boolean {
   const [first, ...others] = batch.filter((c) => c.do === "reserve" || c.do === "settle");
   return others.every(({ at }) => at === first!.at);
 }
 
-/** `now`: the moment that decides which window a claim meets. Undefined: it is not plain. */
+/**
+ * Plans a batch. Returns undefined if the batch is not plain.
+ * @param now Returns the time that decides which window a claim belongs to.
+ */
 export function planBatch(
   batch: readonly StoreCommand[],
   mine: ReadonlyMap<string, OwnCall>,
@@ -167,10 +171,11 @@ function addRelease(of: MeterDelta, amount: bigint, used: bigint): void {
   of.released += amount;
   of.used += used;
   const more = used - amount;
-  // What a rate gets back counts from its empty bucket on, and where that is only its level says.
+  // The level of a rate limit cannot drop below empty. How much of a returned amount counts depends
+  // on the level, which only the database has.
   if (of.period === 0 || more > 0n) of.running += more;
 }
 
 const NO_METERS: ReadonlyMap<string, never> = new Map<string, never>();
-/** Meters are locked in this order. */
+/** Compares meters in locking order. */
 const compareById = (a: MeterDelta, b: MeterDelta): number => compareBytes(a.id, b.id);

@@ -1,5 +1,6 @@
-// What calls have in common is written once: the key that makes them, the model that they ask for, and at which price. Rows name it by a number that its node has given
-// it. A row is refused whose terms are not there any more, or were erased; its node gives them a new number then.
+// Call terms are the facts that calls share, such as the key, the model, and the price. They are
+// stored once, and rows refer to them by a number that the node assigns. A row is rejected if its
+// terms were deleted or erased. The node then assigns a new number.
 import type { LedgerRow } from "tollgate/store";
 import { numberArray, textArray } from "../connection/array-literal.ts";
 import type { SqlQuery } from "../connection/pipelined-connection.ts";
@@ -7,39 +8,42 @@ import { encodeRow, termsChainLine, termsColumns, type ColumnValues } from "./ro
 import { createSalts } from "./salted-labels.ts";
 import { ROW_COLUMNS, chainLine, TERMS_COLUMNS, COLUMN_TYPES } from "./columns.ts";
 
-/** Terms that a node remembers, at a time. */
+/** Maximum number of terms that a node caches. */
 const MAX_TERMS = 10_000;
 
 export interface CachedTerms {
   readonly id: number;
   readonly cacheKey: string;
   readonly columns: ColumnValues;
-  /** As the chain has them, in each row of theirs. */
+  /** The part of the chain line that all rows with these terms share. */
   readonly chainLine: string;
 }
 
-/** A row that is to be written. */
+/** A row to be written, with its terms. */
 export interface PlannedRow {
   readonly columns: ColumnValues;
   readonly terms: CachedTerms;
 }
 
-/** One row in the chain. */
+/** Returns the chain line of a row. */
 export const plannedRowLine = ({ columns, terms }: PlannedRow): string =>
   chainLine(columns) + terms.chainLine;
 
-/** Of one node. */
+/** Caches the terms of one node and assigns their numbers. */
 export class TermsCache {
   readonly #byName = new Map<string, CachedTerms>();
   readonly #stored = new Set<CachedTerms>();
   #lastId: number;
 
-  /** `last`: numbers up to it are given. */
+  /**
+   * Creates a cache.
+   * @param last The highest number in use.
+   */
   constructor(last = 0) {
     this.#lastId = last;
   }
 
-  /** Before a batch: within one nothing is forgotten. */
+  /** Called before a batch. Nothing is dropped from the cache within a batch. */
   beginBatch(): void {
     if (this.#byName.size >= MAX_TERMS) this.invalidate();
   }
@@ -65,7 +69,7 @@ export class TermsCache {
     return terms;
   }
 
-  /** Those of some rows: the new ones, and the numbers of those that the database has. */
+  /** Splits the terms of rows into new ones and the numbers of stored ones. */
   partition(rows: readonly PlannedRow[]): {
     readonly fresh: readonly CachedTerms[];
     readonly known: number[];
@@ -78,20 +82,20 @@ export class TermsCache {
     return { fresh, known };
   }
 
-  /** They are written. */
+  /** Marks the terms of rows as stored. */
   markStored(rows: readonly PlannedRow[]): void {
     for (const { terms } of rows)
       if (this.#byName.get(terms.cacheKey) === terms) this.#stored.add(terms);
   }
 
-  /** Whether the database has them is not known: they get new numbers. */
+  /** Clears the cache, because it is unknown which terms the database has. They get new numbers. */
   invalidate(): void {
     this.#byName.clear();
     this.#stored.clear();
   }
 }
 
-/** As the gate reads them. */
+/** Encodes new terms as the JSON argument of the admission function. */
 export const encodeTerms = (fresh: readonly CachedTerms[]): string =>
   JSON.stringify(
     fresh.map(({ id, columns }) => ({
@@ -100,11 +104,11 @@ export const encodeTerms = (fresh: readonly CachedTerms[]): string =>
     })),
   );
 
-/** The same as rows `t`. */
+/** Returns SQL that decodes these terms as rows `t`. */
 export const termsRecordsetSql = (text: string): string =>
   `json_to_recordset(${text}::json) AS t(id bigint, ${TERMS_COLUMNS.map((name) => `${name} text`).join(", ")})`;
 
-/** Rows as arrays: the numbers of their terms, and one for each column. */
+/** Returns rows as array literals: the terms numbers, then one array per column. */
 export const rowArrays = (rows: readonly PlannedRow[]): readonly string[] => [
   numberArray(rows.map(({ terms }) => terms.id)),
   ...ROW_COLUMNS.map((name, i) =>
@@ -112,7 +116,7 @@ export const rowArrays = (rows: readonly PlannedRow[]): readonly string[] => [
   ),
 ];
 
-/** Rows of one batch, and what is new of their terms. */
+/** Returns the statements that insert the rows of a batch and their new terms. */
 export function insertRowsQueries(
   schema: string,
   epoch: number,

@@ -1,6 +1,6 @@
-// What is known of a row of the ledger, as columns: its own, and those of its terms.
+// The columns of ledger rows and of their terms.
 
-/** Units that nearly each call reports: sums of them are made without reading JSON. */
+/** Units that nearly every call reports. They have columns, so sums need no JSON parsing. */
 export const UNIT_COLUMNS = [
   "input",
   "cache_read",
@@ -10,7 +10,7 @@ export const UNIT_COLUMNS = [
   "reasoning",
 ] as const;
 
-/** Columns of a row of the ledger, as the chain hashes them and in this order. */
+/** Columns of a ledger row, in the order in which the chain hashes them. */
 export const ROW_COLUMNS = [
   "kind",
   "attempt",
@@ -27,7 +27,7 @@ export const ROW_COLUMNS = [
   "rest",
 ] as const;
 
-/** Types of those that are no text. */
+/** SQL types of the columns that are not text. */
 export const COLUMN_TYPES: { readonly [name: string]: string } = {
   kind: "smallint",
   started_at: "bigint",
@@ -37,7 +37,10 @@ export const COLUMN_TYPES: { readonly [name: string]: string } = {
   ...Object.fromEntries(UNIT_COLUMNS.map((unit) => [unit, "bigint"])),
 };
 
-/** Behind them those of its terms; but for the salts of labels, which are in their hashes. */
+/**
+ * Columns of the terms. The chain hashes them after the row's columns, except `salt`, which is part
+ * of the label hashes.
+ */
 export const TERMS_COLUMNS = [
   "key",
   "account",
@@ -51,11 +54,14 @@ export const TERMS_COLUMNS = [
   "salt",
 ] as const;
 
-/** All that is known of a row. */
+/** All columns of a row and its terms. */
 export const ALL_COLUMNS = [...ROW_COLUMNS, ...TERMS_COLUMNS] as const;
 
 const isNumberColumn = ROW_COLUMNS.map((name) => name in COLUMN_TYPES);
-/** A row's own part of its line in the chain: numbers, the lengths of texts, and the texts. What is null is told from what is empty, and no column can reach into the next. */
+/**
+ * Returns the row's part of its chain line: numbers, lengths of texts, then the texts. Null and
+ * empty differ, and text of one column cannot be mistaken for another's.
+ */
 export function chainLine(columns: readonly (string | null)[]): string {
   let [numbers, lengths, texts] = ["", "", ""];
   for (let i = 0; i < ROW_COLUMNS.length; i++) {
@@ -74,7 +80,10 @@ const [NUMBERS, TEXTS] = [true, false].map((number) =>
   ROW_COLUMNS.filter((_, i) => isNumberColumn[i] === number),
 ) as [(typeof ROW_COLUMNS)[number][], (typeof ROW_COLUMNS)[number][]];
 
-/** The same, put together by the database: one text is read in a third of the time that its columns take. */
+/**
+ * SQL that builds the same line in the database. Reading one text takes one third of the time of
+ * reading all columns.
+ */
 export const CHAIN_LINE_SQL = `concat(${[
   ...NUMBERS.map((name) => `e.${name}, ' '`),
   ...TEXTS.map((name) => `octet_length(e.${name}), ' '`),

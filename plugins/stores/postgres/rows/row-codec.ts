@@ -1,4 +1,5 @@
-// A row of the ledger as columns of text, and back: its own, and those of its terms. What reports sum and search by has a column; the rest is JSON.
+// Converts ledger rows to text columns and back, for the row and its terms. Facts that reports
+// group or filter by have columns. All others are stored as JSON.
 import { createHash } from "node:crypto";
 import type { Opt, Privacy, ClientRequestInfo, Usage } from "tollgate/plugin";
 import {
@@ -13,31 +14,36 @@ import { hashLabels, hashNote } from "./salted-labels.ts";
 import { ROW_COLUMNS, ALL_COLUMNS, UNIT_COLUMNS, chainLine, TERMS_COLUMNS } from "./columns.ts";
 
 type Column = (typeof ALL_COLUMNS)[number];
-/** A row as the database has it, in the order of its columns. */
+/** Column values of a row, in column order. */
 export type ColumnValues = readonly (string | null)[];
 
 const ROW_KINDS = ["reserve", "settle", "adjust"] as const;
 
-/** What a row says that has no column of its own, but for what goes without saying. */
+/** Fields of a row without a column. Defaults are omitted. */
 interface RowRest extends Partial<
   Pick<LedgerRow, "upstreamCostNano" | "parts" | "finish" | "ms" | "reason" | "actor">
 > {
-  /** Absent: as the attempt is named. */
+  /** Request ID and attempt number. If unset, they are parsed from the attempt ID. */
   readonly request?: Opt<string>;
   readonly n?: Opt<number>;
   readonly meterAmounts?: Opt<readonly MeterAmount[]>;
 }
 
-/** How calls are made, of their terms: they are as often in a ledger as there are calls. */
+/**
+ * Fields of the terms without a column. Terms can be as numerous as calls, so defaults are omitted.
+ */
 interface TermsExtra {
   readonly protocol?: Opt<string>;
-  /** Absent: "off". */
+  /** Privacy level. If unset, "off". */
   readonly privacy?: Opt<Privacy>;
-  /** Without the frontend, which has a column, and without a protocol that is the provider's too. */
+  /**
+   * Request info without the frontend, which has a column. The protocol is omitted if it equals the
+   * provider's.
+   */
   readonly clientRequest?: Opt<Partial<ClientRequestInfo>>;
 }
 
-/** Text as a column can hold it: NUL has no place in any. */
+/** Replaces characters that a text column cannot store: NUL and unpaired surrogates. */
 export const toColumnText = (text: string): string =>
   text.includes("\0") || !text.isWellFormed()
     ? text.toWellFormed().replaceAll("\0", "\uFFFD")
@@ -50,7 +56,7 @@ function encodeLabels(labels: LedgerRow["labels"]): string | null {
   let said: { [name: string]: string } | undefined;
   for (const name in labels) {
     const value = labels[name];
-    // Also one that is called __proto__.
+    // Also correct for a label named `__proto__`.
     if (value !== undefined)
       (said ??= Object.create(null) as { [name: string]: string })[toColumnText(name)] =
         toColumnText(value);
@@ -61,7 +67,7 @@ function encodeLabels(labels: LedgerRow["labels"]): string | null {
 const encodeAmount = (nano: bigint | null): string | null => (nano === null ? null : String(nano));
 
 const ATTEMPT_ID = /^(.*)\.(\d+)$/su;
-/** What the gateway's own names of attempts say. */
+/** Parses a gateway attempt ID, `<request>.<n>`. */
 function parseAttemptId(attempt: string): { readonly request: string; readonly n: number } {
   const [, request = "", n = "0"] = ATTEMPT_ID.exec(attempt) ?? [];
   return { request, n: Number(n) };
@@ -90,7 +96,7 @@ const toJsonOrNull = (said: object): string | null => {
   return text === "{}" ? null : text;
 };
 
-/** What a row says of its call's terms, in the order of their columns; without salts. */
+/** Returns the terms of a row in column order, without the salts. */
 export const termsColumns = (row: LedgerRow): ColumnValues => [
   toColumnText(row.key),
   toNullableColumnText(row.account),
@@ -103,7 +109,7 @@ export const termsColumns = (row: LedgerRow): ColumnValues => [
   encodeLabels(row.labels),
 ];
 
-/** What a reserve took, from its `rest`. */
+/** Returns the meter amounts of a reserve from its `rest` column. */
 export const decodeMeterAmounts = (rest: string | null): readonly MeterAmount[] =>
   rest === null ? [] : (fromJson<RowRest>(rest).meterAmounts ?? []);
 
@@ -129,7 +135,7 @@ function encodeRest(row: LedgerRow): string | null {
   } satisfies RowRest);
 }
 
-/** Most calls have none. */
+/** Encodes units that have no column as JSON. Returns null for most calls, which have none. */
 function encodeOtherUnits(usage: Usage, counted: ColumnValues): string | null {
   const inColumns = (unit: string) =>
     counted[UNIT_COLUMNS.indexOf(unit as (typeof UNIT_COLUMNS)[number])] != null;
@@ -140,7 +146,10 @@ function encodeOtherUnits(usage: Usage, counted: ColumnValues): string | null {
   return text === "{}" ? null : text;
 }
 
-/** Whole numbers of the units that have columns, and the others as JSON. Columns are added up: what a correction says of units is for the reader. */
+/**
+ * Returns the unit columns for safe integers, and all other units as JSON. Unit columns are summed,
+ * so the usage of an adjustment, which is informational, is stored as JSON.
+ */
 function usageColumns({ kind, usage }: LedgerRow): ColumnValues {
   const counted = UNIT_COLUMNS.map((unit) => {
     const many = usage[unit];
@@ -150,7 +159,10 @@ function usageColumns({ kind, usage }: LedgerRow): ColumnValues {
   return [...counted, encodeOtherUnits(usage, counted)];
 }
 
-/** `began`: when the call's reserve says that it was made; all rows of a call lie together. */
+/**
+ * Encodes a row.
+ * @param began Time of the call's reserve. All rows of a call are in the same partition.
+ */
 export const encodeRow = (row: LedgerRow, began: number): ColumnValues => [
   String(ROW_KINDS.indexOf(row.kind)),
   row.attempt,
@@ -166,18 +178,18 @@ export const encodeRow = (row: LedgerRow, began: number): ColumnValues => [
   encodeRest(row),
 ];
 
-/** What a query for rows selects, from `e` and its node `w`. */
+/** Select list for rows `e` and their node `w`. */
 export const ROW_SELECT_SQL = `${ALL_COLUMNS.map((name) => `e.${name}`).join(", ")}, w.id AS instance`;
 
-/** A row with the node that wrote it. `s`: the schema. */
+/** SQL join of a row with the node that wrote it. */
 export const nodeJoinSql = (schema: string): string => `JOIN ${schema}.node w ON w.epoch = e.node`;
 
-/** As a query gives it: every value is text. */
+/** A row as a query returns it. Every value is text. */
 export type StoredRow = Readonly<Record<Column | "instance", string>> & {
   readonly [name: string]: string | null;
 };
 
-/** What a row has used, from its columns. */
+/** Decodes the usage of a row. */
 export function decodeUsage(found: Readonly<Record<string, string | null>>): Usage {
   const usage: { [unit: string]: number } = {};
   for (const unit of UNIT_COLUMNS) {
@@ -188,7 +200,7 @@ export function decodeUsage(found: Readonly<Record<string, string | null>>): Usa
   return others === null ? usage : { ...usage, ...(JSON.parse(others) as Usage) };
 }
 
-/** A row from its columns. */
+/** Decodes a row. */
 export function decodeRow(found: StoredRow): LedgerRow {
   const kind = ROW_KINDS[Number(found.kind)]!;
   const text = found as Readonly<Record<string, string | null>>;
@@ -241,7 +253,7 @@ export function decodeRow(found: StoredRow): LedgerRow {
 const parseOptional = <T extends object>(text: string | null | undefined): Partial<T> =>
   text === null || text === undefined ? {} : fromJson<T>(text);
 
-/** What follows a row's own part in its line: its terms, from their columns. */
+/** Returns the part of a chain line that covers the terms. */
 export function termsChainLine(columns: ColumnValues): string {
   let line = "";
   for (let i = 0; i < LABELS_INDEX; i++) line += encodeChainField(columns[i]!);
@@ -253,18 +265,18 @@ const SALT_INDEX = TERMS_COLUMNS.indexOf("salt");
 const encodeChainField = (column: string | null): string =>
   column === null ? "\0" : `=${column}\0`;
 
-/** The same of a row with all its columns. */
+/** Returns the chain line of a row with all its columns. */
 export const rowChainLine = (columns: ColumnValues): string =>
   chainLine(columns) + termsChainLine(columns.slice(ROW_COLUMNS.length));
 
-/** A note in the chain. */
+/** Returns the chain line of a note. */
 export const noteChainLine = (kind: string, id: string, text: string, salt: string): string =>
   hashedNoteChainLine(kind, id, hashNote(salt, text));
 
-/** The same from what the chain has of its text. */
+/** Returns the chain line of a note from the hash of its text. */
 export const hashedNoteChainLine = (kind: string, id: string, proved: string): string =>
   encodeChainField(kind) + encodeChainField(id) + encodeChainField(proved);
 
-/** The hash of a batch: of what was before it, and of each of its lines. */
+/** Returns the hash of a batch, from the previous hash and the chain lines. */
 export const hashBatch = (head: Uint8Array, lines: readonly string[]): Buffer =>
   createHash("sha256").update(head).update(lines.join("")).digest();

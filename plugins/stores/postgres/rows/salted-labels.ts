@@ -1,8 +1,9 @@
-// What rows say of people stands in the chain as hashes with a salt each. So an archive may leave a label out, and a label may be taken out for
-// good, and all else is proved still; and what is gone cannot be guessed from its hash.
+// Personal data in the chain is represented by salted hashes. An archive can omit a label, or a
+// label can be erased, and the rest can still be verified. Erased text cannot be guessed from its
+// hash.
 import { hash, randomBytes } from "node:crypto";
 
-/** Of labels as their column has them: a salt each, by name. */
+/** Creates a salt for each label. Input and result are JSON objects by label name. */
 export function createSalts(labels: string): string {
   const names = Object.keys(JSON.parse(labels) as Labels);
   return JSON.stringify(Object.fromEntries(names.map((name) => [name, createSalt()])));
@@ -10,22 +11,24 @@ export function createSalts(labels: string): string {
 
 type Labels = Readonly<Record<string, string>>;
 
-/** Of an erased label its column has the hash in the salt's place, behind this. */
+/** Prefix in the salt column of an erased label. The hash follows it in place of the salt. */
 const ERASED_PREFIX = "=";
 
-/** What the chain has of one label. */
+/** Returns the hash of a label that the chain covers. */
 export const hashLabel = (salt: string, name: string, text: string): string =>
   salt.startsWith(ERASED_PREFIX)
     ? salt.slice(ERASED_PREFIX.length)
     : hash("sha256", JSON.stringify([salt, name, text]), "base64url");
 
-/** A salt whose label is taken out. */
+/** Returns the salt value of an erased label. */
 export const toErasedSalt = (hashed: string): string => ERASED_PREFIX + hashed;
 
-/** Whether a label's text has been taken out. */
+/** Returns whether the text of a label was erased. */
 export const isErasedSalt = (salt: string): boolean => salt.startsWith(ERASED_PREFIX);
 
-/** Labels as the chain has them. Without salts they are these already. */
+/**
+ * Returns labels in the form that the chain covers. Labels without salts are already in that form.
+ */
 export function hashLabels(labels: string | null, salts: string | null): string | null {
   if (labels === null || salts === null) return labels;
   const of = JSON.parse(salts) as Labels;
@@ -33,10 +36,10 @@ export function hashLabels(labels: string | null, salts: string | null): string 
   return JSON.stringify(said.map(([name, its]) => [name, hashLabel(of[name] ?? "", name, its)]));
 }
 
-/** One that nothing else has. */
+/** Creates a random 128-bit salt. */
 export const createSalt = (): string => randomBytes(16).toString("base64url");
 
-/** What the chain has of a note's text. */
+/** Returns the hash of a note's text that the chain covers. */
 export const hashNote = (salt: string, text: string): string =>
   isErasedSalt(salt)
     ? salt.slice(ERASED_PREFIX.length)

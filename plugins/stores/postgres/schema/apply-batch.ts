@@ -1,17 +1,22 @@
-// The gate: one call a batch. The node has added up what its batch takes and gives back, a row a meter; the database looks whether that fits,
-// guards it with its locks, and writes all of it or nothing. It decides nothing else: which call is refused is the book's matter.
+// The admission function of the database, called once per batch. The node has summed the batch into
+// one delta per meter. The database checks that the deltas fit, enforces this under its locks, and
+// writes all or nothing. It decides nothing else: the ledger rules determine which calls are
+// denied.
 //
-// 1. A look without locks: what cannot fit writes nothing at all. Where there was plenty of room a moment ago the node is sure, and it is left out.
-// 2. The fence, the sign of life, the chain and the number: one row, which only its node writes.
-// 3. Exactly once: a call is open or it is not, and its rows have one identity.
-// 4. Meters last, in the order of their names, which is the one that they are sent in, new ones with the others: locked briefly, and never crosswise.
+// 1. Check without locks: a batch that cannot fit writes nothing. The check is skipped if the node
+//   knows that there was plenty of room recently.
+// 2. Fencing, heartbeat, chain, and batch number: one row that only its node writes.
+// 3. Exactly once: a call is either open or not, and each of its rows is unique.
+// 4. Meters last, in the order of their IDs, which is the order in which they are sent. New meters
+//   are included. Locks are short, and the order prevents deadlocks.
 //
-// The look and the guard are one rule, or a batch could be tried for ever. Rates drain by the database's clock alone.
+// Both checks use the same rule, otherwise a batch could be retried forever. Rate limits drain only
+// by the database clock.
 
 import { ROW_COLUMNS, TERMS_COLUMNS, COLUMN_TYPES } from "../rows/columns.ts";
 import { termsRecordsetSql } from "../rows/call-terms.ts";
 
-/** What a meter takes in: its own unit, or what a rate's level is counted in. */
+/** SQL for the level of a rate limit after draining, in amount times milliseconds. */
 const DRAINED_LEVEL_SQL = `least(greatest(greatest(coalesce(m.level, 0) - greatest(t - coalesce(m.at, 0), 0) * coalesce(x.max, m.max, 0), 0)
         + (x.used - x.unhold) * x.period, 0), 3 * coalesce(x.max, m.max, 0) * x.period)`;
 const FITS_SQL = `(x.need IS NULL OR CASE WHEN x.period = 0
@@ -19,19 +24,27 @@ const FITS_SQL = `(x.need IS NULL OR CASE WHEN x.period = 0
         ELSE greatest(coalesce(m.level, 0) - greatest(t - coalesce(m.at, 0), 0) * x.max, 0) + x.need * x.period <= x.max * x.period END)`;
 const METER_STATE_SQL = `coalesce(m.level, 0) || ' ' || coalesce(m.reserved, 0) || ' ' || coalesce(m.at, 0) || ' ' || coalesce(m.max, 0)
         || ' ' || coalesce(m.peak, 0)`;
-/** A limit that is no limit: without it PostgreSQL takes them for ten times as many. */
+/**
+ * The LIMIT has no effect on the result. Without it, PostgreSQL estimates ten times as many rows.
+ */
 const METER_DELTAS_SQL = `(SELECT * FROM unnest(m_id, m_max, m_period, m_take, m_unhold, m_used, m_need) WITH ORDINALITY
     AS x(id, max, period, take, unhold, used, need, ord) LIMIT cardinality(m_id)) x`;
 
-/** Each looked up by its name: for as many as there might be, PostgreSQL would read all that there are. */
+/**
+ * Returns SQL that looks up each meter by ID. OFFSET 0 is needed because PostgreSQL would otherwise
+ * scan the whole table for the estimated number of rows.
+ */
 const meterLookupSql = (schema: string, locked = ""): string =>
   `LATERAL (SELECT *, ctid AS place FROM ${schema}.meter WHERE id = x.id OFFSET 0 ${locked}) m`;
 
-/** Time that goes back by more than this is a clock that was set back, and not a little disorder. */
+/**
+ * If time goes back by more than this, in milliseconds, the clock was set back. Smaller steps are
+ * ordinary reordering.
+ */
 const CLOCK_SKEW_MS = 10_000;
 const CLOCK_WENT_BACK_SQL = `x.period > 0 AND m.at - t > ${CLOCK_SKEW_MS}`;
 
-/** Arguments of the gate, in their order, with their types. */
+/** Arguments of the admission function, in order, with their types. */
 export const APPLY_BATCH_ARGUMENTS: readonly (readonly [name: string, type: string])[] = [
   ["p_node", "int"],
   ["p_n", "bigint"],
@@ -51,7 +64,7 @@ export const APPLY_BATCH_ARGUMENTS: readonly (readonly [name: string, type: stri
   ["g_usage", "text[]"],
   ["g_cost", "bigint[]"],
   ["k_terms", "bigint[]"],
-  // Seldom any: JSON, and empty without them.
+  // New terms as JSON. Empty if there are none, which is usual.
   ["t_new", "text"],
   ["e_terms", "bigint[]"],
   ...ROW_COLUMNS.map((name) => [`e_${name}`, `${COLUMN_TYPES[name] ?? "text"}[]`] as const),
@@ -63,11 +76,11 @@ const ENTRY_ARGUMENTS = argumentsWithPrefix("e_");
 const withoutPrefix = (names: readonly string[]): string =>
   names.map((name) => name.slice(2)).join(", ");
 
-/** `s`: the schema. */
+/** Returns the SQL that creates the admission function and related functions. */
 export const applyBatchSql = (schema: string): string =>
   lockMetersSql(schema) + checkTermsSql(schema) + applyFunctionSql(schema) + heartbeatSql(schema);
 
-/** Meters, also those that are new. */
+/** Returns SQL for a function that locks meters and creates missing ones. */
 const lockMetersSql = (schema: string): string => `
 CREATE FUNCTION ${schema}.lock_meters_1(m_id text[]) RETURNS void LANGUAGE plpgsql SECURITY DEFINER AS $lock$
 DECLARE x text;
@@ -88,7 +101,10 @@ BEGIN
 END $lock$;
 `;
 
-/** Terms that rows name are there, and nothing was taken out of them. Each is looked up: a node has thousands of them. */
+/**
+ * Returns SQL that checks that the referenced terms exist and were not erased. Each is looked up by
+ * ID, because a node has thousands of terms.
+ */
 const CHECK_TERMS_SQL = (
   schema: string,
 ): string => `IF cardinality(k_terms) > 0 AND (SELECT count(*) FROM unnest(k_terms) k(id), LATERAL
@@ -181,7 +197,7 @@ BEGIN
 END $gate$;
 `;
 
-/** Signs of life, and that those of others are missing. */
+/** Returns SQL for heartbeats and the detection of expired nodes. */
 const heartbeatSql = (schema: string): string => `
 CREATE FUNCTION ${schema}.heartbeat_1(p_node int, p_dead boolean, p_info text, p_said bigint)
 RETURNS text[] LANGUAGE plpgsql SECURITY DEFINER AS $beat$

@@ -1,23 +1,26 @@
-// Slices: a part of a budget that is set aside for one node. It stands in what the meter holds, so every rule that looks at a meter sees it taken.
-// `amount` is what is left of it, `spent` what its node has used and the meter has not counted yet: a call that takes from it moves its hold from
-// `amount` to itself, and what it does not use goes back there when it ends. So what a meter holds is always what open calls and slices hold,
-// whichever node settles a call.
+// Budget leases: a part of a budget that is set aside for one node. The meter counts a lease as
+// reserved, so all rules treat it as taken. `amount` is the unspent part. `spent` is what the node
+// has used and the meter has not counted yet. A call moves its reservation out of `amount`, and its
+// unused part returns there when it ends. So the reserved amount of a meter always equals open
+// calls plus leases, whichever node settles a call.
 //
-// Hot budgets: calls are counted in their node's slice, by the same transaction that writes their rows; the meter hears of it with the next sign
-// of life. The database knows all that was spent, so the slice of a node that is dead goes back.
+// Hot budgets: calls are counted in their node's lease by the transaction that writes their rows.
+// The meter is updated with the next heartbeat. The database knows all spending, so it returns the
+// lease of a dead node.
 //
-// `apart`: its node may spend it while the database is away, and what it has spent is not known then. It goes back when the node says so, and never
-// because the node is silent.
+// Offline leases (`is_offline`): the node may spend them while the database is unreachable, and the
+// spending is unknown until it reports. They are returned only when the node reports, never because
+// it is silent.
 //
-// A recall asks for slices of meters at which a client was refused.
+// A recall asks for leases on meters at which a client was denied.
 import { APPLY_BATCH_ARGUMENTS } from "./apply-batch.ts";
 
-/** For how long a recalled meter is not sliced again. */
+/** How long no new lease is taken on a recalled meter. */
 const RECALL_INTERVAL_SQL = "interval '1 minute'";
-/** Gateways that have drawn on a meter within so long draw on it at once. */
+/** Gateways that used a meter within this window count as using it at the same time. */
 const HOT_WINDOW_SQL = "interval '10 seconds'";
 
-/** What calls of a batch take from slices, besides the gate's arguments. */
+/** Additional arguments for the amounts that a batch takes from leases. */
 export const LEASED_ARGUMENTS = [
   ["i_id", "text[]"],
   ["i_need", "numeric[]"],
@@ -25,7 +28,7 @@ export const LEASED_ARGUMENTS = [
   ["i_used", "numeric[]"],
 ] as const;
 
-/** `s`: the schema. */
+/** Returns the SQL for the tables and functions of budget leases. */
 export const budgetLeaseSql = (schema: string): string =>
   [leaseTablesSql, takeLeaseSql, returnLeaseSql, recallSql, applyLeasedSql]
     .map((part) => part(schema))
@@ -75,7 +78,10 @@ BEGIN
 END $slice$;
 `;
 
-/** What is `gone` goes back to its meters. Says what they came to before: a part of the limit that is crossed by it has to be told. */
+/**
+ * Returns SQL that returns the rows of `gone` to their meters. It selects the previous peaks,
+ * because thresholds that are reached by this must be reported.
+ */
 const returnToMetersSql = (schema: string): string =>
   `was AS MATERIALIZED (SELECT m.id, m.peak FROM ${schema}.meter m JOIN gone g ON g.meter = m.id)
     UPDATE ${schema}.meter m SET reserved = m.reserved - g.reserved, level = m.level + g.spent, peak = greatest(m.peak, m.level + g.spent)
@@ -153,12 +159,12 @@ BEGIN
 END $sliced$;
 `;
 
-/** Slices of a node that another one needs. */
+/** Returns SQL that selects the recalled leases of a node. */
 export const recalledLeasesSql = (schema: string): string =>
   `SELECT (SELECT count(*) FROM ${schema}.node w WHERE w.state = 'live')::text AS live,
     (SELECT coalesce(json_agg(i.meter), '[]') FROM ${schema}.budget_lease i JOIN ${schema}.lease_recall r ON r.meter = i.meter
       WHERE i.node = $1 AND r.at > clock_timestamp() - ${RECALL_INTERVAL_SQL})::text AS back`;
 
-/** What the meter `m` has not counted yet. */
+/** Returns SQL for the lease spending that meter `m` has not counted yet. */
 export const unreportedSpendSql = (schema: string): string =>
   `(SELECT coalesce(sum(i.spent), 0) FROM ${schema}.budget_lease i WHERE i.meter = m.id)`;

@@ -1,8 +1,12 @@
-// Rows go, in one transaction of the database: sums stand in their place, those of days give back what they had of them, and a note in the
-// chain says so. No batch waits for it: what it touches is over.
+// Compaction in one database transaction. Checkpoint rollups replace the rows, the rows are
+// subtracted from the daily and half-hour rollups, and a note is added to the chain. Batches do not
+// wait for it, because it only touches finished calls.
 import { addToRollupsSql, deleteEmptyRollupsSql } from "./rollup-sql.ts";
 
-/** Reserves of calls that rows from `p_to` on speak of: of those from `p_from` on, and of those that stayed before. */
+/**
+ * Returns SQL for the reserves that rows from `p_to` on refer to: reserves from `p_from` on, and
+ * those retained before.
+ */
 const retainedReservesSql = (schema: string): string => `
 CREATE FUNCTION ${schema}.retained_reserves_1(p_from bigint, p_to bigint) RETURNS TABLE (node int, n bigint, i int)
 LANGUAGE sql STABLE SECURITY DEFINER AS $carried$
@@ -18,7 +22,7 @@ LANGUAGE sql STABLE SECURITY DEFINER AS $carried$
 $carried$;
 `;
 
-/** `s`: the schema. */
+/** Returns the SQL for the compaction functions. */
 export const compactionSql = (schema: string): string => `${retainedReservesSql(schema)}
 CREATE FUNCTION ${schema}.compact_1(p_node int, p_n bigint, p_hash bytea, p_note text, p_salt text,
   p_from bigint, p_to bigint, p_rollups bigint, p_checkpoint text, p_retained text,

@@ -1,11 +1,12 @@
-// What was taken out, as the database has it: which hashes stand for nothing any more, and how rows, sums of days and notes lose their text.
+// Erasure in the database: the list of hashes without text, and the functions that remove text from
+// rows, rollups, and notes.
 import { hash } from "node:crypto";
 import type { Problem } from "tollgate/plugin";
 import type { RunSql } from "../connection/pipelined-connection.ts";
 import { isErasedSalt } from "../rows/salted-labels.ts";
 import { ALL_DIMENSIONS, groupNameSql } from "./rollup-sql.ts";
 
-/** `s`: the schema. */
+/** Returns the SQL for the erasure table and functions. */
 export const erasureSql = (schema: string): string => `
 CREATE TABLE ${schema}.erased (hash text PRIMARY KEY, by text NOT NULL);
 CREATE INDEX erased_by ON ${schema}.erased (by);
@@ -42,17 +43,17 @@ BEGIN
 END $notes$;
 `;
 
-/** What the chain is told of it. */
+/** The content of an erasure note in the chain. */
 export interface ErasureNote {
   readonly count: number;
   readonly hash: string;
 }
 
-/** The same for the same hashes, in whatever order they are said. */
+/** Hashes a set of hashes. The result does not depend on their order. */
 export const hashSet = (hashes: readonly string[]): string =>
   hash("sha256", [...hashes].sort().join("\n"));
 
-/** Whether what is gone is what the chain says is gone. Gives all of it. */
+/** Verifies that the erased hashes match the notes in the chain. Returns all erased hashes. */
 export async function verifyErasures(
   sql: RunSql,
   schema: string,
@@ -75,7 +76,7 @@ export async function verifyErasures(
   return new Set(rows.map((row) => row["hash"]!));
 }
 
-/** Of a row's or a note's salts, whether one stands for text that no operator has erased. */
+/** Returns whether the salts of a row or note mark text as erased that no operator has erased. */
 export function isErasedWithoutRecord(salt: string | null, gone: ReadonlySet<string>): boolean {
   if (salt === null || !salt.includes("=")) return false;
   const all = salt.startsWith("{")

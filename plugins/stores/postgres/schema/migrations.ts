@@ -1,5 +1,6 @@
-// The schema's versions. A new version is expanded first: what it adds stands beside what older gateways use, and both serve. It is contracted when no
-// gateway of an older version lives: what only they used goes.
+// The versions of the schema. A new version is first expanded: its additions coexist with what
+// older gateways use. It is contracted when no older gateway is alive: what only they used is
+// removed.
 import { fail } from "tollgate/plugin";
 import { awaitAll } from "../connection/await-all.ts";
 import { sequencerSql } from "./sequencer.ts";
@@ -12,17 +13,17 @@ import { ROLLUP_TABLE_NAMES, updateRollupsSql } from "./rollup-sql.ts";
 import { tablesSql } from "./tables.ts";
 import { isSchemaConflict } from "../connection/errors.ts";
 
-/** One step. */
+/** One schema version. */
 export interface Migration {
   readonly version: number;
   readonly description: string;
-  /** Gateways of which version serve beside it still. */
+  /** Oldest gateway version that can still run on this schema version. */
   readonly minVersion: number;
   expand(schema: string): string;
   contract?(s: string): string;
 }
 
-/** In their order; what has been released is never changed. */
+/** Migrations in order. Never change a released migration. */
 export const MIGRATIONS: readonly Migration[] = [
   {
     version: 1,
@@ -39,33 +40,34 @@ export const MIGRATIONS: readonly Migration[] = [
   },
 ];
 
-/** What this package knows. */
+/** The newest version that this package supports. */
 export const LATEST_VERSION = MIGRATIONS.at(-1)!.version;
 
-/** Roles that are given rights, besides the owner of the schema. */
+/** Roles that receive privileges, in addition to the owner of the schema. */
 export interface DatabaseRoles {
   readonly run?: string | undefined;
   readonly read?: string | undefined;
 }
 
-/** What the database has, and what is still to be done. */
+/** The version of the database, and the pending migrations. */
 export interface SchemaStatus {
-  /** 0: nothing is there. */
+  /** Current version. 0 if there is no schema. */
   readonly version: number;
   readonly latest: number;
   readonly expand: readonly number[];
   readonly contract: readonly number[];
-  /** Why a contraction has to wait: gateways that live, of an older version. */
+  /** Number of live gateways of an older version. Contractions wait for them. */
   readonly olderGateways: number;
 }
 
-/** Reads only. */
+/** Reads the schema status. Changes nothing. */
 export async function readSchemaStatus(sql: RunSql, schema: string): Promise<SchemaStatus> {
   const [there] = await sql({
     text: "SELECT to_regclass($1)::text AS schema_version, current_setting('server_encoding') AS encoding",
     values: [`${schema}.schema_version`],
   });
-  // Also the order in which meters are locked is that of their bytes. Without an encoding texts are kept as they are sent, in UTF-8.
+  // Meters are locked in byte order, which also depends on the encoding. SQL_ASCII stores texts as
+  // they are sent, in UTF-8.
   if (!["UTF8", "SQL_ASCII"].includes(there?.["encoding"] ?? ""))
     fail(
       "invalid",
@@ -110,7 +112,7 @@ export async function readSchemaStatus(sql: RunSql, schema: string): Promise<Sch
   };
 }
 
-/** Statements that bring the schema to the newest version, without running them. */
+/** Returns the statements that bring the schema to the newest version, without running them. */
 export const migrationSql = (
   { version, expand, contract, olderGateways }: SchemaStatus,
   schema: string,
@@ -130,7 +132,10 @@ const bootstrapSql = (schema: string): string => `CREATE SCHEMA IF NOT EXISTS ${
 CREATE TABLE IF NOT EXISTS ${schema}.schema_version (version int PRIMARY KEY, min_version int NOT NULL, at timestamptz NOT NULL DEFAULT clock_timestamp(),
   contracted boolean NOT NULL DEFAULT false);`;
 
-/** One gateway at a time: the others wait for the lock, and find it done. Says which versions were made. */
+/**
+ * Migrates the schema and returns the versions that were created. One gateway migrates at a time;
+ * the others wait for the lock and find nothing to do.
+ */
 export async function migrate(
   sql: RunSql,
   schema: string,
@@ -140,7 +145,8 @@ export async function migrate(
     try {
       return await migrateOnce(sql, schema, roles);
     } catch (error) {
-      // Before there is a table there is nothing to lock: of two that make the schema at once the later one is refused, in one of these ways.
+      // Without a table, there is nothing to lock. If two gateways create the schema at the same
+      // time, the later one fails with one of these errors.
       if (tries === 5 || !isSchemaConflict(error)) throw error;
     }
 }
@@ -189,7 +195,10 @@ async function migrateOnce(
   }
 }
 
-/** Rows of the ledger are added and read, by the one that runs; the reading role reads. Nothing else changes them but the owner's functions. */
+/**
+ * Returns the grants. The runtime role can add and read ledger rows, and the reading role can read
+ * them. Only functions of the owner change them.
+ */
 function grantsSql(schema: string, { run, read }: DatabaseRoles): string {
   const lines = [`REVOKE ALL ON ALL FUNCTIONS IN SCHEMA ${schema} FROM PUBLIC;`];
   if (run !== undefined)

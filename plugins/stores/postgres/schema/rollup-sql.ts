@@ -1,5 +1,5 @@
-// What days came to, added up once: entries that have their numbers are added to the sums of their day, each once, up to a mark. A row whose time is
-// past goes where it belongs.
+// Rollups by day and half hour. Numbered entries are added to the rollups of their time span
+// exactly once, up to a position. A row with an earlier time is added to the span of that time.
 
 import { UNIT_COLUMNS } from "../rows/columns.ts";
 
@@ -15,13 +15,13 @@ export const ALL_DIMENSIONS = [
   "price",
   "labels",
 ];
-/** A correction is no call, whatever its state. */
+/** SQL for the state of a row. An adjustment is not a call, whatever its state. */
 export const STATE_SQL = "CASE WHEN e.kind = 2 THEN 'adjusted' ELSE e.state END";
 export const DAY_MS = 86_400_000;
-/** Facts that are a row's own, and not its terms'. */
+/** Dimensions that belong to the row and not to its terms. */
 const ROW_DIMENSIONS = ["state", "outcome"];
 
-/** Sums over rows `e`, and over what `u` says that each has used. */
+/** Aggregates over rows `e` and their usage by unit `u`. */
 export const SUM_EXPRESSIONS = {
   calls: "count(*) FILTER (WHERE e.kind <> 2)",
   unpriced: "count(*) FILTER (WHERE e.kind <> 2 AND e.cost IS NULL)",
@@ -31,25 +31,28 @@ export const SUM_EXPRESSIONS = {
   parts: "sum(round((u.value::numeric - floor(u.value::numeric)) * 1000000))",
 } as const;
 
-/** The moment at which the span began that a moment is in, before 1970 too. */
+/** Returns SQL for the start of the span that contains a time. Also correct before 1970. */
 export const floorToSpanSql = (at: string, span: number): string =>
   `${at} - mod(mod(${at}, ${span}) + ${span}, ${span})`;
 
-/** Half an hour: of nearly each zone it is a whole number of these that days and hours are off. */
+/** Half an hour, in milliseconds. The offset of nearly every time zone is a multiple of it. */
 export const HALF_HOUR_MS = 1_800_000;
 
-/** Some of a row's facts, added up by spans of time. */
+/** A rollup table: some dimensions of rows, by time span. */
 export interface RollupTable {
   readonly table: string;
   readonly span: number;
   readonly dimensions: readonly string[];
-  /** Void calls are in it. */
+  /** Whether void calls are included. */
   readonly includesVoid?: true;
 }
 
 const KEY_DIMENSIONS = ["key", "account"];
 const MODEL_DIMENSIONS = ["provider", "model"];
-/** All facts by days; and by half hours too, those that nearly each report is by: their sums are few beside those of all facts. */
+/**
+ * All dimensions by day. The dimensions of nearly every report also by half hour, because they have
+ * few groups.
+ */
 const ROLLUP_TABLES: readonly RollupTable[] = [
   { table: "rollup_day_key", span: DAY_MS, dimensions: KEY_DIMENSIONS },
   { table: "rollup_day_model", span: DAY_MS, dimensions: MODEL_DIMENSIONS },
@@ -58,7 +61,10 @@ const ROLLUP_TABLES: readonly RollupTable[] = [
   { table: "rollup_day", span: DAY_MS, dimensions: ALL_DIMENSIONS, includesVoid: true },
 ];
 
-/** Of those that say all that is asked, the one that says the least of each span; longer spans first. */
+/**
+ * Returns, for each span, the smallest table with all requested dimensions. Longer spans come
+ * first.
+ */
 export function rollupTablesFor(facts: readonly string[], voids: boolean): readonly RollupTable[] {
   const saying = ROLLUP_TABLES.filter(
     (depth) =>
@@ -70,14 +76,14 @@ export function rollupTablesFor(facts: readonly string[], voids: boolean): reado
 }
 
 const COUNT_COLUMNS = ["rows", "calls", "unpriced", "estimated", "nano"];
-/** Tables of sums, and those of what was used beside each. */
+/** Names of the rollup tables, and of the tables with their usage by unit. */
 export const ROLLUP_TABLE_NAMES = ROLLUP_TABLES.flatMap(({ table }) => [table, `${table}_unit`]);
 
-/** The name of a group: of its facts. */
+/** Returns SQL for the hash that identifies a group by its dimensions. */
 export const groupNameSql = (facts: readonly string[]): string =>
   `sha256(convert_to(json_build_array(${facts.join(", ")})::text, 'UTF8'))`;
 
-/** Facts that a call may lack. */
+/** Dimensions that can be null. */
 const OPTIONAL_DIMENSIONS = new Set(["account", "price", "labels"]);
 const columnDefinitions = (facts: readonly string[]): string =>
   facts
@@ -87,11 +93,14 @@ const columnDefinitions = (facts: readonly string[]): string =>
     )
     .join("");
 
-/** What units say beside the name of their group: of a few facts all, so that they need no group to be read. */
+/**
+ * Returns the dimensions that unit tables repeat. Tables with few dimensions repeat all, so that
+ * reports need no join.
+ */
 const unitDimensions = ({ dimensions }: RollupTable): readonly string[] =>
   dimensions === ALL_DIMENSIONS ? [] : dimensions;
 
-/** `s`: the schema. */
+/** Returns the SQL for the rollup tables. */
 export const rollupTablesSql = (schema: string): string =>
   ROLLUP_TABLES.map((depth) => {
     const { table, dimensions } = depth;
@@ -107,7 +116,11 @@ CREATE TABLE ${schema}.${table}_unit (
   PRIMARY KEY (at, grp, unit));${index(`${table}_unit`, unitDimensions(depth))}`;
   }).join("\n");
 
-/** What was used of those groups `e` that are meant, as `u`. `few`: of all groups it is some, each looked up by itself; else both are read from end to end. */
+/**
+ * Returns SQL for the usage `u` of groups `e`.
+ * @param few Whether the query selects few groups. They are then looked up one by one; otherwise,
+ *   both tables are scanned.
+ */
 export function unitsSql(schema: string, depth: RollupTable, few: boolean): string {
   const { table } = depth;
   if (unitDimensions(depth).length > 0)
@@ -117,14 +130,20 @@ export function unitsSql(schema: string, depth: RollupTable, few: boolean): stri
     : `${schema}.${table} e JOIN ${schema}.${table}_unit u ON u.at = e.at AND u.grp = e.grp`;
 }
 
-/** For each of what stands before it, by an index. PostgreSQL would read all that there is where it takes that for cheaper: not with an offset. */
+/**
+ * Returns SQL for an index lookup per row of the preceding table. Without OFFSET 0, PostgreSQL
+ * would scan the whole table if it estimates that as cheaper.
+ */
 export const lateralLookupSql = (select: string): string =>
   `CROSS JOIN LATERAL (${select} OFFSET 0)`;
 
-/** What rows `e` have used of units that have columns. */
+/** Sums of the unit columns of rows `e`. */
 export const UNIT_SUMS_SQL = UNIT_COLUMNS.map((unit) => `sum(e.${unit}) AS ${unit}`);
 
-/** Entries of these batches are added to all sums that they are in, or taken from them. `batches`: a condition on `b`. */
+/**
+ * Returns SQL that adds the entries of batches to all rollups, or subtracts them.
+ * @param batches Condition on `b`.
+ */
 export const addToRollupsSql = (schema: string, batches: string, sign: "+" | "-"): string => `
   WITH fresh AS MATERIALIZED (
     SELECT e.*, ${floorToSpanSql("e.at", HALF_HOUR_MS)} AS half
@@ -154,7 +173,7 @@ export const addToRollupsSql = (schema: string, batches: string, sign: "+" | "-"
   ${ROLLUP_TABLES.map((depth) => upsertRollupSql(schema, depth)).join("")}
   SELECT count(*) INTO strict many FROM sums;`;
 
-/** One of a statement's parts: what `sums` and `units` come to at this depth. */
+/** Returns the part of the statement that updates one rollup table from `sums` and `units`. */
 function upsertRollupSql(schema: string, depth: RollupTable): string {
   const { table, span, dimensions, includesVoid } = depth;
   const said = unitDimensions(depth);
@@ -176,7 +195,7 @@ function upsertRollupSql(schema: string, depth: RollupTable): string {
       ON CONFLICT (at, grp, unit) DO UPDATE SET whole = d.whole + excluded.whole, parts = d.parts + excluded.parts)`;
 }
 
-/** Sums of nothing go. */
+/** Returns SQL that deletes rollups without rows. */
 export const deleteEmptyRollupsSql = (schema: string): string =>
   ROLLUP_TABLES.map(
     ({ table }) => `
@@ -184,7 +203,7 @@ export const deleteEmptyRollupsSql = (schema: string): string =>
   DELETE FROM ${schema}.${table} WHERE rows = 0;`,
   ).join("");
 
-/** `s`: the schema. */
+/** Returns the SQL for the function that updates rollups. */
 export const updateRollupsSql = (schema: string): string => `
 CREATE FUNCTION ${schema}.update_rollups_1(p_most bigint) RETURNS bigint LANGUAGE plpgsql SECURITY DEFINER AS $sum$
 DECLARE low bigint; high bigint; many bigint;

@@ -1,10 +1,14 @@
-// Entries get their numbers here, and all batches become one chain, whichever node wrote them: one closer at a time, by a row's lock. A column
-// that counts by itself would not do: a reader that pages by it misses rows that were numbered earlier and committed later.
+// Assigns sequence numbers to entries and links all batches of all nodes into one global chain. A
+// row lock ensures that one gateway does so at a time. An identity column would not work: readers
+// that page by it would miss rows with a lower number that commit later.
 
-/** What is to be numbered in the background waits until others of it are there: each look at what is new costs as much for one batch as for many. */
+/**
+ * Minimum interval between background runs. A scan for new batches costs the same for one batch as
+ * for many.
+ */
 const SEQUENCE_INTERVAL = "200 milliseconds";
 
-/** `s`: the schema. */
+/** Returns the SQL for the sequencer and for the creation of partitions. */
 export const sequencerSql = (schema: string): string => `
 -- Nothing: another gateway does it just now, or did a moment ago.
 CREATE FUNCTION ${schema}.assign_sequence_1(p_most int, p_wait boolean) RETURNS bigint LANGUAGE plpgsql SECURITY DEFINER AS $close$

@@ -1,10 +1,11 @@
-// The tables, as the first version makes them. Rows of calls lie in months of when their call began, so that all that is said of one call lies
-// together and an index can refuse to say it twice. What calls have in common, their terms, is written once for each node.
+// The tables of schema version 1. Rows are partitioned by the month in which their call began. All
+// rows of a call are then in one partition, and a unique index can reject duplicates. The terms of
+// calls are stored once per node.
 
 import { ROW_COLUMNS, UNIT_COLUMNS, TERMS_COLUMNS } from "../rows/columns.ts";
 import { rollupTablesSql } from "./rollup-sql.ts";
 
-/** `s`: the schema. */
+/** Returns the SQL for all tables. */
 export const tablesSql = (schema: string): string =>
   ledgerTablesSql(schema) + recordTablesSql(schema) + appendOnlyTriggersSql(schema);
 
@@ -76,7 +77,7 @@ CREATE TABLE ${schema}.checkpoint_rollup (n bigint PRIMARY KEY, quarter bigint N
 CREATE INDEX checkpoint_rollup_at ON ${schema}.checkpoint_rollup (quarter);
 `;
 
-/** What commands have written, and what is worked out of rows. */
+/** Returns the SQL for records that commands write, and for data derived from rows. */
 const recordTablesSql = (schema: string): string => `
 CREATE TABLE ${schema}.key (digest text COLLATE "C" PRIMARY KEY, sort_key text COLLATE "C" NOT NULL UNIQUE, record text NOT NULL);
 CREATE TABLE ${schema}.account (id text COLLATE "C" PRIMARY KEY, record text NOT NULL);
@@ -96,7 +97,7 @@ INSERT INTO ${schema}.rollup_position DEFAULT VALUES;
 ${rollupTablesSql(schema)}
 `;
 
-/** What was written stays. */
+/** Returns the SQL for triggers that reject changes to written rows. */
 const appendOnlyTriggersSql = (schema: string): string => `
 CREATE FUNCTION ${schema}.reject_change() RETURNS trigger LANGUAGE plpgsql AS $reject$
 BEGIN

@@ -1,4 +1,5 @@
-// This ledger on its way into another store: rows by their numbers, and the rest once no gateway is open on it.
+// Exports this ledger to another store. Rows are read by their numbers. The rest is read when no
+// gateway uses the ledger.
 import {
   fail,
   type AccountRecord,
@@ -20,12 +21,15 @@ import { nodeJoinSql, decodeRow, ROW_SELECT_SQL, type StoredRow } from "../rows/
 import { unreportedSpendSql } from "../schema/budget-lease-sql.ts";
 import { readTotals } from "../read/totals.ts";
 
-/** Rows of a page. */
+/** Number of rows per page. */
 const PAGE_ROWS = 5_000;
-/** What rows of both stores have to come to. */
+/** Grouping by which the totals of both stores must be equal. */
 export const COMPARED_TOTALS = ["key", "model", "state", "price"] as const;
 
-/** `end`: its connection. */
+/**
+ * Opens an export.
+ * @param end Closes the connection.
+ */
 export function openExport(sql: RunSql, schema: string, end: () => Promise<void>): LedgerExport {
   return {
     readRows: (after) => readRowsAfter(sql, schema, after),
@@ -34,7 +38,7 @@ export function openExport(sql: RunSql, schema: string, end: () => Promise<void>
       await sql({
         text: "SELECT set_config('idle_in_transaction_session_timeout', '0', true), set_config('lock_timeout', '5000', true)",
       });
-      // A gateway that begins makes a row there, and waits.
+      // A gateway that starts inserts a row here, so it waits.
       await sql({ text: `LOCK TABLE ${schema}.node IN SHARE MODE` });
       const [row] = await sql({
         text: `SELECT count(*) AS many FROM ${schema}.node WHERE state = 'live' AND last_heartbeat + lease > clock_timestamp()`,
@@ -51,7 +55,7 @@ export function openExport(sql: RunSql, schema: string, end: () => Promise<void>
 async function readRowsAfter(sql: RunSql, schema: string, after: number): Promise<TransferredRows> {
   if (after === 0) {
     await assignNumbers(sql, schema);
-    // Reserves that stayed when rows were pruned, of calls that are settled in rows which are there.
+    // Retained reserves whose settles are still in the ledger.
     const stayed = await sql({
       text: `SELECT ${ROW_SELECT_SQL} FROM ${schema}.checkpoint o, json_array_elements(o.text::json -> 'retainedReserves') k
         JOIN ${schema}.entry e ON e.node = (k ->> 0)::int AND e.n = (k ->> 1)::bigint AND e.i = (k ->> 2)::int ${nodeJoinSql(schema)}

@@ -1,4 +1,5 @@
-// What is no row of a ledger that moves here: records with a note of each, meters, sums of what was pruned, and a note of where all of it comes from.
+// Imports everything except rows: records with a note for each, meters, checkpoint rollups, and a
+// note about the source.
 import type { TransferredRemainder } from "tollgate/plugin";
 import { keyCursor, toJson } from "tollgate/store";
 import { parseMeterId } from "../rows/batch-plan.ts";
@@ -14,17 +15,17 @@ import {
 import { hashBatch, noteChainLine, decodeMeterAmounts } from "../rows/row-codec.ts";
 import { createSalt } from "../rows/salted-labels.ts";
 
-/** The node that moves a ledger, and notes what it does. */
+/** Name of the node that imports a ledger and writes its notes. */
 export const IMPORT_NODE = "move";
 
-/** A node's chain, as far as it goes. */
+/** The current end of a node's chain. */
 export interface NodeChain {
   readonly epoch: number;
   n: number;
   head: Buffer;
 }
 
-/** The next batch of a chain. */
+/** Appends a batch to a chain. */
 export async function appendToChain(
   sql: RunSql,
   schema: string,
@@ -51,7 +52,7 @@ export class ImportMetadata {
     this.#schema = schema;
   }
 
-  /** What operators and commands have written, with a note of each, and one of where all of it comes from. */
+  /** Writes the records of operators and commands, a note for each, and a note about the source. */
   async writeRecords(sql: RunSql, rest: TransferredRemainder): Promise<void> {
     const schema = this.#schema;
     const [digests, places, keys] = [
@@ -130,7 +131,7 @@ export class ImportMetadata {
     return { epoch: Number(row!["epoch"]), n: Number(row!["n"]), head: parseBytea(row!["head"]!) };
   }
 
-  /** Meters, with what open calls hold of them. */
+  /** Writes meters, including the reserved amounts of open calls. */
   async writeMeters(sql: RunSql, { meters, lastProgress }: TransferredRemainder): Promise<void> {
     const schema = this.#schema;
     const held = new Map<string, bigint>();

@@ -1,5 +1,6 @@
-// Another store's ledger on its way into this one. Rows keep their times and the instances that wrote them: each of these is a node with a chain of its
-// own. A node called "move" lives until all of it is there, and while it lives no gateway opens the store.
+// Imports the ledger of another store. Rows keep their times and instances; each instance becomes a
+// node with its own chain. A node named "move" is live until the import is complete. While it is
+// live, no gateway can open the store.
 import {
   fail,
   type LedgerImport,
@@ -18,7 +19,7 @@ import { hashBatch } from "../rows/row-codec.ts";
 import { plannedRowLine, insertRowsQueries, TermsCache } from "../rows/call-terms.ts";
 import { readTotals } from "../read/totals.ts";
 
-/** Whether a move into it has begun, and is not over. */
+/** Returns whether an import has begun and is not finished. */
 export async function isImporting(sql: RunSql, schema: string): Promise<boolean> {
   const [row] = await sql({
     text: `SELECT EXISTS (SELECT 1 FROM ${schema}.node WHERE id = $1 AND state = 'live')::text AS moving`,
@@ -34,7 +35,10 @@ export const failUnfinishedImport = (): never =>
     { code: "moving" },
   );
 
-/** `end`: its connection. */
+/**
+ * Opens an import.
+ * @param end Closes the connection.
+ */
 export async function openImport(
   sql: RunSql,
   schema: string,
@@ -45,7 +49,7 @@ export async function openImport(
   return moved;
 }
 
-/** A node whose rows arrive. */
+/** A node whose rows are imported. */
 interface ImportedNode extends NodeChain {
   readonly terms: TermsCache;
 }
@@ -57,7 +61,7 @@ class LedgerImporter implements LedgerImport {
   readonly #closeConnection: () => Promise<void>;
   readonly #metadata: ImportMetadata;
   readonly #chains = new Map<string, ImportedNode>();
-  /** Began; of calls that are not settled yet. */
+  /** Start times of calls that are not settled yet. */
   readonly #openCalls = new Map<string, number>();
 
   constructor(sql: RunSql, schema: string, end: () => Promise<void>) {
@@ -158,7 +162,7 @@ class LedgerImporter implements LedgerImport {
     return { head: chain!["head"]!, totals };
   }
 
-  /** One transaction; what it fails with has not happened, and it begins anew then. */
+  /** Runs work in one transaction. If it fails, it is rolled back and can be repeated. */
   async #inTransaction<T>(work: (sql: RunSql) => Promise<T>): Promise<T> {
     try {
       await this.#sql({ text: "BEGIN" });
@@ -174,7 +178,7 @@ class LedgerImporter implements LedgerImport {
     }
   }
 
-  /** When the calls of some rows began. */
+  /** Returns the start times of the calls of rows. */
   async #callStarts(sql: RunSql, rows: readonly LedgerRow[]): Promise<ReadonlyMap<string, number>> {
     const began = new Map<string, number>();
     for (const { kind, attempt, at } of rows)
@@ -217,7 +221,7 @@ class LedgerImporter implements LedgerImport {
   }
 
   async #chainFor(sql: RunSql, instance: string): Promise<ImportedNode> {
-    // The one that moves writes notes alone.
+    // The importing node writes only notes. An instance with the same name gets a trailing space.
     const id = instance === IMPORT_NODE ? `${instance} ` : instance;
     let chain = this.#chains.get(id);
     if (!chain) {
@@ -239,7 +243,7 @@ class LedgerImporter implements LedgerImport {
 
 const monthStart = (at: number): string => `${new Date(at).toISOString().slice(0, 7)}-01T00:00:00Z`;
 
-/** Rows that follow on one another and were written by one instance. */
+/** Yields runs of consecutive rows from the same instance. */
 function* splitByInstance(rows: readonly LedgerRow[]): Generator<readonly LedgerRow[], void> {
   let some: LedgerRow[] = [];
   for (const row of rows) {

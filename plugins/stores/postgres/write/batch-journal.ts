@@ -1,5 +1,5 @@
-// What the database knows of a batch's calls, and what the batch adds to it: the journal of the exact way. It is read first, so the book can
-// ask without waiting.
+// The journal of the slow path: what the database has of a batch's calls, and what the batch adds.
+// It is loaded first, so that the ledger rules can query it synchronously.
 import type { AccountRecord, KeyRecord, Price, StoreCommand } from "tollgate/plugin";
 import {
   createRowWriter,
@@ -17,26 +17,33 @@ interface AttemptRows {
   readonly names: Set<string>;
 }
 
-/** The journal, and what it was told to write. */
+/** A journal with everything that the rules wrote to it. */
 export interface BatchJournal {
   readonly journal: RowJournal;
   readonly openRows: readonly OpenRow[];
   readonly rows: readonly LedgerRow[];
-  /** Of each row, when its call began. */
+  /** Returns when the call of a row began. */
   callStart(row: LedgerRow): number;
   readonly progress: ReadonlyMap<string, Progress>;
   readonly keys: ReadonlyMap<string, KeyRecord>;
   readonly accounts: ReadonlyMap<string, AccountRecord>;
   readonly prices: ReadonlyMap<string, Price>;
-  /** What is there already of a kind, by its name. */
+  /** Returns whether the database already has a record. */
   has(kind: "key" | "account", id: string): boolean;
-  /** The command that the book is told now: its rows say its time, whatever the limits count by. */
+  /**
+   * Sets the command that is applied next. Its rows have the time of the command, whatever clock
+   * the limits use.
+   */
   setCommand(command: StoreCommand): void;
 }
 
 const rowName = (row: LedgerRow): string => `${row.kind} ${rowQualifier(row)}`;
 
-/** `found`: rows of the batch's calls. `open`: those of them that are open, with what was last heard of them. */
+/**
+ * Creates a journal.
+ * @param found Rows of the batch's calls.
+ * @param open Open calls among them, with their last progress.
+ */
 export function createBatchJournal(
   found: readonly LedgerRow[],
   open: ReadonlyMap<string, Progress | undefined>,

@@ -1,4 +1,5 @@
-// A batch through the gate, part of it from slices; and what is known of this node after it, whatever came back.
+// Submits a batch to the admission function, partly against budget leases, and updates this node's
+// state for every possible result.
 import type { StoreCommand } from "tollgate/plugin";
 import type { HeadroomCache } from "./headroom-cache.ts";
 import type { BatchPlan } from "../rows/batch-plan.ts";
@@ -23,11 +24,11 @@ export interface SubmitContext {
   readonly budgetLeases: BudgetLeases | undefined;
   readonly denialCache: DenialCache | undefined;
   readonly headroomCache: HeadroomCache;
-  /** The moment that decides. */
+  /** Returns the time at which limits are evaluated. */
   limitTime(at: number): number;
 }
 
-/** Undefined: what is really there has to be read first. */
+/** Submits a batch. Returns undefined if the actual state must be read first. */
 export async function submitBatch(
   sql: RunSql,
   { connection, settings, node, budgetLeases, denialCache, headroomCache }: SubmitContext,
@@ -42,7 +43,7 @@ export async function submitBatch(
   node.pendingBatch = { head: hash, done };
   const began = performance.now();
   const split = budgetLeases?.split(plan.meterDeltas, connection.connectionCount);
-  // As the gate says of meters: before what the batch takes.
+  // The states before the batch, like those that the admission function returns.
   const before = new Map(split?.leased.map(({ id }) => [id, budgetLeases!.meterState(id)]));
   const confirmLeases = split && budgetLeases!.reserve(split.leased);
   try {
@@ -72,7 +73,8 @@ export async function submitBatch(
     }
     return split && "states" in result ? mergeLeasedStates(result, plan, split, before) : result;
   } catch (error) {
-    // What has become of it is found out: nothing is refused meanwhile that may have been let through.
+    // The result is unknown until the state is read again. Clear the cache, so that no call is
+    // denied that may have been accepted.
     denialCache?.clear();
     headroomCache.clear();
     if (!isUnavailable(error)) {
@@ -86,7 +88,10 @@ export async function submitBatch(
   }
 }
 
-/** A state for each meter, also for those that the gate was not asked of. */
+/**
+ * Returns a state for each meter, including leased ones that the admission function did not
+ * receive.
+ */
 function mergeLeasedStates(
   said: Extract<ApplyResult, { states: readonly string[] }>,
   { meterDeltas }: BatchPlan,

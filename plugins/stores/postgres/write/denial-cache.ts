@@ -1,19 +1,20 @@
-// What was refused a moment ago is refused again without asking: calls that flood a budget which is spent cost the database four questions a second.
+// Caches denials, so that repeated claims are denied without a query. A flood of calls on an
+// exhausted budget then costs the database 4 queries per second.
 import type { Reserve, StoreCommand, CommandResult } from "tollgate/plugin";
 import { mergeClaims } from "tollgate/store";
 import { parseMeterId, type OwnCall, type BatchPlan, type PlanStep } from "../rows/batch-plan.ts";
 
-/** Room that others give back is seen as soon. */
+/** How long a denial is cached, and so how soon freed budget becomes visible, in milliseconds. */
 const CACHE_TTL_MS = 250;
-/** So many refusals at one limit, each within a moment of the one before, are a flood. Fewer are asked about one by one. */
+/** Number of denials in quick succession that make a flood. Below it, every claim is submitted. */
 const FLOOD_DENIALS = 20;
-/** Limits that are kept in mind. */
+/** Maximum number of cached limits. */
 const MAX_LIMITS = 10_000;
 
 interface CachedDenial {
-  /** The limit: one that was raised meanwhile may have room. */
+  /** The limit at the time. If it was changed, the denial does not apply. */
   readonly limit: bigint;
-  /** The least that did not fit: less may. */
+  /** The smallest amount that was denied. Smaller amounts may fit. */
   readonly take: bigint;
   readonly result: Extract<CommandResult, { ok: false }>;
   readonly at: number;
@@ -22,11 +23,14 @@ interface CachedDenial {
 }
 
 export class DenialCache {
-  /** By meter. */
+  /** Denials by meter ID. */
   readonly #byMeter = new Map<string, CachedDenial>();
   #connectionId = 0;
 
-  /** `at`: the moment that decided. */
+  /**
+   * Records a denial.
+   * @param at Time at which it was evaluated.
+   */
   add({ command }: PlanStep, verdict: CommandResult, at: number, now = performance.now()): void {
     if (verdict.ok || command.do !== "reserve") return;
     const { denied, retryAfterMs } = verdict;
@@ -50,7 +54,10 @@ export class DenialCache {
     }
   }
 
-  /** Those of a batch that need not be asked about. `made`: by another connection all is, for a call may have been let through unheard. */
+  /**
+   * Returns the cached denials of a batch. After a new connection (`made`), the cache is cleared
+   * first, because a call may have been accepted without this node receiving the result.
+   */
   denyFromCache(
     batch: readonly StoreCommand[],
     mine: ReadonlyMap<string, OwnCall>,
@@ -61,7 +68,7 @@ export class DenialCache {
     this.#connectionId = made;
     if (this.#byMeter.size === 0) return refused;
     for (const c of batch) {
-      // What ends in this batch makes room in it.
+      // A settle in this batch frees room for later calls.
       if (c.do === "settle") this.#dropReleased(mine.get(c.attempt)?.row.meterAmounts ?? []);
       if (c.do !== "reserve" || mine.has(c.attempt)) continue;
       const verdict = this.#find(c, at, now);
@@ -70,14 +77,17 @@ export class DenialCache {
     return refused;
   }
 
-  /** Of several limits the one that is waited for longest, as everywhere. */
+  /**
+   * Finds the cached denial of a reserve. If several limits deny it, the one with the longest wait
+   * is used, as everywhere.
+   */
   #find({ claims }: Reserve, at: number, now: number): CommandResult | undefined {
     let found: CachedDenial["result"] | undefined;
     for (const { limit, take, meter } of mergeClaims(claims, at, NO_METERS)) {
       const last = this.#byMeter.get(meter.id);
       if (!last || last.count < FLOOD_DENIALS || now >= last.until) continue;
       if (last.limit !== limit || take < last.take) continue;
-      // How long more has to wait for a rate is another matter.
+      // For a rate limit, a larger amount has another waiting time.
       if (parseMeterId(meter.id).period > 0 && take > last.take) continue;
       const retryAfterMs = Math.max(1, last.result.retryAfterMs - Math.floor(now - last.at));
       if (!found || found.retryAfterMs < retryAfterMs) found = { ...last.result, retryAfterMs };
@@ -89,13 +99,13 @@ export class DenialCache {
     for (const [id] of taken) this.#byMeter.delete(id);
   }
 
-  /** It has happened. */
+  /** Drops denials after a batch was applied that freed room. */
   onApplied({ meterDeltas }: BatchPlan): void {
     if (this.#byMeter.size === 0) return;
     for (const { id, released } of meterDeltas) if (released > 0n) this.#byMeter.delete(id);
   }
 
-  /** What has changed is not known. */
+  /** Clears the cache, because the state of the limits is unknown. */
   clear(): void {
     this.#byMeter.clear();
   }

@@ -1,16 +1,17 @@
-// A batch by the plain way, in rounds: those that do not fit are refused, and the others asked once more.
+// Applies a batch on the fast path in rounds. Calls that do not fit are denied, and the rest is
+// submitted again.
 import type { StoreCommand, CommandResult } from "tollgate/plugin";
 import { haveSameTime, planBatch, type BatchPlan } from "../rows/batch-plan.ts";
 import type { RunSql } from "../connection/pipelined-connection.ts";
 import { submitBatch, type SubmitContext } from "./batch-submit.ts";
 import { resultsInOrder, resultsFromStates, type ApplyResult } from "./fast-path.ts";
 
-/** Of a batch that was full, before it is decided under locks. */
+/** Maximum number of rounds before the batch is decided under locks. */
 const MAX_ROUNDS = 8;
-/** Others give back within a second or so what they have set aside. */
+/** Other nodes return recalled leases within about this time, in milliseconds. */
 const LEASE_RETURN_MS = 1_000;
 
-/** Undefined: this batch has to go the exact way. */
+/** Applies a batch. Returns undefined if it must take the slow path. */
 export async function applyFastPath(
   sql: RunSql,
   context: SubmitContext,
@@ -41,11 +42,11 @@ export async function applyFastPath(
     );
     if (denied.length === 0) return undefined;
     const ids = new Set(denied.flatMap(({ meterAmounts }) => meterAmounts.map(([id]) => id)));
-    // Slices of budgets at which calls were refused are asked back.
+    // Recall leases on budgets that denied calls.
     const leaseChange = await budgetLeases?.onDenied(sql, node.requirePosition().instance, [
       ...ids,
     ]);
-    // There is more room than there was.
+    // This node returned its leases, so there is more room.
     if (leaseChange === "own") continue;
     for (const step of denied) {
       const verdict = verdicts.get(step.command.attempt)!;

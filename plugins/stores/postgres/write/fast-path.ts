@@ -1,5 +1,5 @@
-// The plain way: one call of the gate for a whole batch, and behind it, in the same write, the flush. Locks are given back before the disk works,
-// and the answer is believed after both.
+// The fast path: one call of the admission function per batch, followed by the flush in the same
+// write. Locks are released before the disk works. The result is used after both have succeeded.
 import type { StoreCommand, CommandResult } from "tollgate/plugin";
 import type { OwnCall, BatchPlan, MeterDelta } from "../rows/batch-plan.ts";
 import { awaitAll } from "../connection/await-all.ts";
@@ -11,17 +11,23 @@ import { hashBatch } from "../rows/row-codec.ts";
 import { LEASED_ARGUMENTS } from "../schema/budget-lease-sql.ts";
 import { rowArrays, plannedRowLine, encodeTerms, type TermsCache } from "../rows/call-terms.ts";
 
-/** synced: a plain commit. flushed: the same promise, with locks given back before the flush. relaxed: no flush. */
+/**
+ * `synced`: a normal commit. `flushed`: the same guarantee, but locks are released before the
+ * flush. `relaxed`: no flush.
+ */
 export type Durability = "synced" | "flushed" | "relaxed";
 
 export interface FastPathSettings {
   readonly schema: string;
   readonly durability: Durability;
-  /** Whether statements may have names: not behind a pooler, which gives each transaction another connection. */
+  /**
+   * Whether statements are prepared by name. False behind a pooler, which may use another
+   * connection for each transaction.
+   */
   readonly usesPreparedStatements: boolean;
 }
 
-/** What the gate has said of a batch that it has looked at. */
+/** The result of the admission function. */
 export type ApplyResult =
   | {
       readonly status: "ok" | "full";
@@ -32,7 +38,7 @@ export type ApplyResult =
   | { readonly status: "done" | "look"; readonly versions: string; readonly databaseTime: number }
   | ApplyMiss;
 
-/** It was not this node's turn: it was taken for dead, or its number is another one. */
+/** The batch was not applied because the node's lease has expired or its batch number differs. */
 export interface ApplyMiss {
   readonly status: "fenced" | "behind";
 }
@@ -45,11 +51,14 @@ const argumentCasts = (all: readonly (readonly [name: string, type: string])[]) 
 const APPLY_CASTS = argumentCasts(APPLY_BATCH_ARGUMENTS);
 const LEASED_CASTS = argumentCasts([...APPLY_BATCH_ARGUMENTS, ...LEASED_ARGUMENTS]);
 
-/** The hash that the batch would have. */
+/** Returns the chain hash that the batch will have. */
 export const batchHash = ({ rows }: BatchPlan, head: Uint8Array): Buffer =>
   hashBatch(head, rows.map(plannedRowLine));
 
-/** `at`: the moment that counts, where it is not the database's. `sliced`: what is counted in this node's slices. */
+/**
+ * Calls the admission function. `at` overrides the database time. `leased` contains the amounts
+ * taken from this node's leases.
+ */
 export async function callApplyBatch(
   sql: RunSql,
   { schema, durability, usesPreparedStatements }: FastPathSettings,
@@ -59,7 +68,7 @@ export async function callApplyBatch(
     readonly n: number;
     readonly hash: Buffer;
     readonly at: number | null;
-    /** That there is room. */
+    /** Whether the node knows that there is room, so that the check without locks is skipped. */
     readonly sure: boolean;
     readonly terms: TermsCache;
   },
@@ -115,7 +124,7 @@ export async function callApplyBatch(
 
 const ALLOWED: CommandResult = { ok: true };
 
-/** Of the whole batch, in its order. */
+/** Returns the results of the whole batch, in order. */
 export const resultsInOrder = (
   batch: readonly StoreCommand[],
   verdicts: ReadonlyMap<string, CommandResult>,
@@ -125,19 +134,22 @@ export const resultsInOrder = (
       (c.do === "reserve" || c.do === "settle" ? verdicts.get(c.attempt) : undefined) ?? ALLOWED,
   );
 
-/** What the book says of an answer: all that was let through, or those that are refused. */
+/**
+ * Computes results from the returned meter states: of all calls if the batch was accepted,
+ * otherwise including those that are denied.
+ */
 export function resultsFromStates(
   plan: BatchPlan,
   result: Extract<ApplyResult, { states: readonly string[] }>,
 ): ReadonlyMap<string, CommandResult> {
   const verdicts = new Map(replayResults(plan, result.states, result.databaseTime));
-  // What was let through is let through: its rows are written.
+  // The batch was accepted and its rows are written, so no call in it can be denied.
   if (result.status === "ok")
     for (const [attempt, verdict] of verdicts) if (!verdict.ok) verdicts.set(attempt, ALLOWED);
   return verdicts;
 }
 
-/** What this node remembers from now on. */
+/** Updates this node's open calls and terms after a batch. */
 export function rememberBatch(
   { openedRows, closedAttempts, rows }: BatchPlan,
   mine: Map<string, OwnCall>,

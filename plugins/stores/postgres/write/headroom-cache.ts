@@ -1,19 +1,23 @@
-// Meters that had plenty of room a moment ago. A batch that takes a little of each is not looked at before it is written: the guard decides, as ever, and
-// what it refuses is tried again with a look.
+// Remembers meters that had plenty of room recently. A batch that takes little from each skips the
+// check without locks. The check under locks still applies, and a rejected batch is retried with
+// both checks.
 import type { MeterDelta } from "../rows/batch-plan.ts";
 
-/** What others take meanwhile is little beside it. */
+/** How long headroom is assumed, in milliseconds. Other gateways take little in that time. */
 const CACHE_TTL_MS = 250;
-/** So many batches of its size fit. */
+/** How many batches of the same size must fit. */
 const HEADROOM_FACTOR = 64n;
-/** Meters that are kept in mind. */
+/** Maximum number of remembered meters. */
 const MAX_METERS = 10_000;
 
 export class HeadroomCache {
   readonly #headroom = new Map<string, { readonly left: bigint; readonly until: number }>();
   #connectionId = 0;
 
-  /** Whether all of it fits many times. `made`: another connection may be one to another database. */
+  /**
+   * Returns whether the batch fits many times over. After a new connection (`made`), the cache is
+   * cleared, because it may lead to another database.
+   */
   hasHeadroom(sums: readonly MeterDelta[], made: number, now = performance.now()): boolean {
     if (made !== this.#connectionId) this.clear();
     this.#connectionId = made;
@@ -25,24 +29,27 @@ export class HeadroomCache {
     });
   }
 
-  /** `states`: as the gate has said them, from before the batch. */
+  /**
+   * Updates the headroom.
+   * @param states Meter states from before the batch, as returned by the admission function.
+   */
   update(sums: readonly MeterDelta[], states: readonly string[], now = performance.now()): void {
     if (this.#headroom.size + sums.length > MAX_METERS) this.clear();
     sums.forEach((sum, i) => {
-      // A batch that gives to it alone says no limit.
+      // A batch that only returns amounts to a meter contains no limit.
       const left =
         sum.max === null ? this.#headroom.get(sum.id)?.left : remainingAfter(sum, states[i]!);
       this.#headroom.set(sum.id, { left: left ?? 0n, until: now + CACHE_TTL_MS });
     });
   }
 
-  /** What has changed is not known. */
+  /** Clears the cache, because the state of the meters is unknown. */
   clear(): void {
     this.#headroom.clear();
   }
 }
 
-/** After the batch. What a rate gets back meanwhile is not counted. */
+/** Returns the room after the batch. Draining of a rate limit in the meantime is not counted. */
 function remainingAfter({ max, period, take }: MeterDelta, state: string): bigint {
   const [level, held] = state.split(" ", 2).map(BigInt) as [bigint, bigint];
   return max! - take - (period === 0 ? level + held : level / BigInt(period));

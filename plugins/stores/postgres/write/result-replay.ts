@@ -1,5 +1,6 @@
-// Verdicts by the book's own formulas: it sees the meters as the gate has seen them, and is told the same calls. What it comes to is written
-// nowhere; that was the gate's.
+// Computes results with the formulas of the ledger rules. The rules get the same meter states as
+// the admission function and the same calls. Nothing is written, because the admission function has
+// done so.
 import type { CommandResult } from "tollgate/plugin";
 import {
   createLedgerRules,
@@ -13,7 +14,7 @@ import type { BatchPlan } from "../rows/batch-plan.ts";
 
 type EmptyJournal = LedgerJournal<ReserveInput, SettleInput, OpenCall>;
 
-/** Keeps nothing, and knows nothing. */
+/** A journal that stores nothing and contains nothing. */
 export const EMPTY_JOURNAL: EmptyJournal = {
   reserve: ({ attempt }, taken) => ({ attempt, meterAmounts: taken }),
   settle() {},
@@ -26,7 +27,7 @@ export const EMPTY_JOURNAL: EmptyJournal = {
   recordHeartbeat() {},
 };
 
-/** A meter as the gate says it: level, held, at, max, peak. */
+/** Parses a meter state from the admission function: level, reserved, at, max, peak. */
 const parseMeterState = (id: string, state: string, restored: bigint) => {
   const [level, held, at, max, peak] = state.split(" ") as [string, string, string, string, string];
   const meter = { ...createMeter(id), level: BigInt(level), at: Number(at), max: BigInt(max) };
@@ -34,7 +35,10 @@ const parseMeterState = (id: string, state: string, restored: bigint) => {
   return { meter, peak: BigInt(peak) };
 };
 
-/** Of each call of the plan, by its attempt, told in the batch's order. `states`: a meter each, in the plan's order. */
+/**
+ * Returns the result of each call in the plan, by attempt. Calls are applied in batch order.
+ * @param states A state per meter, in plan order.
+ */
 export function replayResults(
   { meterDeltas, steps }: BatchPlan,
   states: readonly string[],
@@ -53,7 +57,7 @@ export function replayResults(
   return verdicts;
 }
 
-/** What the rules ask of it, at the moment that counts. */
+/** Returns a command for the rules, at the given time. */
 function withTime(
   command: BatchPlan["steps"][number]["command"],
   at: number,

@@ -1,4 +1,4 @@
-// What the exact way writes once the book has decided, as statements that go out together.
+// The writes of the slow path after the rules have decided. All statements are sent together.
 import { fromJson, keyCursor, toJson, type Meter } from "tollgate/store";
 import type { BatchJournal } from "./batch-journal.ts";
 import type { RunSql, Row } from "../connection/pipelined-connection.ts";
@@ -25,7 +25,10 @@ export interface ChainedBatch {
   ])[];
 }
 
-/** The batch's link in this node's chain; undefined: it writes nothing that is kept there. */
+/**
+ * Returns the batch's link in this node's chain. Returns undefined if the batch writes nothing to
+ * the chain.
+ */
 export function chainBatch(
   of: BatchJournal,
   me: { readonly n: number; readonly head: Buffer },
@@ -47,7 +50,7 @@ export function chainBatch(
   return { n: me.n + 1, head: hashBatch(me.head, lines), rows, notes };
 }
 
-/** Everything in one write. */
+/** Sends all statements of a batch in one write. */
 export function writeBatch(
   of: BatchJournal,
   changed: readonly Meter[],
@@ -128,7 +131,8 @@ function writeNotes(
      FROM unnest($3::text[], $4::text[], $5::text[], $6::text[]) WITH ORDINALITY AS o(kind, id, text, salt, ord)`,
     [epoch, n, ...([0, 1, 2, 3] as const).map((i) => textArray(notes.map((note) => note[i])))],
   );
-  // One that is new is added, so that of two gateways that make it at once one reads first what the other has written.
+  // A new record is inserted without ON CONFLICT. If two gateways create it at the same time, the
+  // second one fails and first reads what the other has written.
   for (const [kind, id, text] of notes)
     if (of.has(kind, id))
       say(

@@ -1,5 +1,6 @@
-// The exact way: for batches that are not plain, for what cannot fit and for what others have changed. One transaction reads what there is of the
-// batch's calls, locks its meters in their order, lets the book decide all of it, and writes what the book says.
+// The slow path, for batches that are not plain, that do not fit, or that conflict with other
+// changes. One transaction reads what exists of the batch's calls and locks the meters in order.
+// The ledger rules then decide the whole batch, and the transaction writes the result.
 import { awaitAll } from "../connection/await-all.ts";
 import type { AccountRecord, KeyRecord, StoreCommand, CommandResult } from "tollgate/plugin";
 import { mergeClaims, createLedgerRules, fromJson, createMeter, type Meter } from "tollgate/store";
@@ -12,7 +13,7 @@ import type { PlannedRow, TermsCache } from "../rows/call-terms.ts";
 import { failFenced } from "../connection/errors.ts";
 import { chainBatch, writeBatch } from "./slow-path-writes.ts";
 
-/** The instance that writes, as far as its row in the database goes. */
+/** The writing instance and the state of its node row. */
 export interface NodePosition {
   readonly instance: string;
   readonly epoch: number;
@@ -20,7 +21,7 @@ export interface NodePosition {
   readonly head: Buffer;
 }
 
-/** What was written, for the node to remember. */
+/** What was written, so that the node can remember it. */
 export interface SlowPathResult {
   readonly n: number;
   readonly head: Buffer;
@@ -28,24 +29,30 @@ export interface SlowPathResult {
   readonly databaseTime: number;
   readonly rows: BatchJournal["rows"];
   readonly booked: readonly PlannedRow[];
-  /** Calls that are over, of this node and of others. */
+  /** Calls that have ended, of this node and others. */
   readonly settledAttempts: readonly string[];
 }
 
-/** How it asks, and by whose clock limits count: `own` gives the moment of a command where the database's clock is not to. */
+/**
+ * Context of the slow path. `timeOverride` returns the time of a command if limits do not use the
+ * database clock.
+ */
 export interface SlowPathContext {
   readonly sql: RunSql;
   readonly schema: string;
   readonly timeOverride: ((command: StoreCommand) => number) | undefined;
   readonly terms: TermsCache;
-  /** Its commit is sent: from here on it may have happened. */
+  /** Called when the commit is sent. From then on, it may have happened. */
   readonly onCommitting: (written: SlowPathResult) => void;
 }
 
 const TIMEOUTS_SQL = `SELECT set_config('lock_timeout', '1000', true), set_config('statement_timeout', '2000', true),
   set_config('idle_in_transaction_session_timeout', '2000', true)`;
 
-/** Checked commands, in their order; verdicts likewise. What it throws has not happened, unless it was committing. */
+/**
+ * Applies checked commands in order and returns their results in the same order. If it throws,
+ * nothing was written, unless the commit was already sent.
+ */
 export async function applySlowPath(
   batch: readonly StoreCommand[],
   me: NodePosition,
@@ -119,7 +126,10 @@ interface BatchState {
   readonly head: Buffer;
 }
 
-/** What there is of the batch's calls and accounts; its open calls are locked, and its own number. */
+/**
+ * Reads what exists of the batch's calls and records. Locks the node row, the open calls, and the
+ * accounts and keys that are read.
+ */
 async function readBatchState(
   batch: readonly StoreCommand[],
   { epoch, instance }: NodePosition,
@@ -184,13 +194,16 @@ async function readBatchState(
   };
 }
 
-/** The database's own time, in Unix milliseconds. */
+/** SQL for the database time, in Unix milliseconds. */
 export const CLOCK_SQL = "SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint AS t";
 
-/** `\x…`, as the server writes bytes. */
+/** Parses `\x…`, the form in which the server returns bytes. */
 export const parseBytea = (text: string): Buffer => Buffer.from(text.slice(2), "hex");
 
-/** Meters that the batch may touch: of its claims, and of the calls that it ends or corrects. */
+/**
+ * Returns the meters that the batch may change: those of its claims, and of calls that it settles
+ * or adjusts.
+ */
 function meterIdsOf(
   batch: readonly StoreCommand[],
   { journal: { journal, openRows }, databaseTime }: BatchState,
@@ -213,7 +226,10 @@ const NO_METERS: ReadonlyMap<string, never> = new Map<string, never>();
 
 type LockedMeters = ReadonlyMap<string, { readonly meter: Meter; readonly peak: bigint }>;
 
-/** Locked in the order of their names, and what they say without the calls that are restored after that. */
+/**
+ * Locks meters in the order of their IDs. Returns their states without the reservations of open
+ * calls, which are restored afterward.
+ */
 async function lockMeters(
   ids: readonly string[],
   open: BatchJournal["openRows"],
@@ -244,7 +260,10 @@ async function lockMeters(
   return { t: Number(clock![0]!["t"]), meters };
 }
 
-/** A meter as its row says it. Loading it into a book forgets its peak, which is to be said again then. */
+/**
+ * Parses a meter row. Loading a meter into the rules resets its peak, so the peak is returned
+ * separately and must be set again.
+ */
 export function parseMeter(row: Row): { meter: Meter; peak: bigint } {
   const meter = createMeter(row["id"]!);
   meter.level = BigInt(row["level"]!);
