@@ -77,7 +77,7 @@ const MAX_TOKENS = 1e9;
 /** Maximum nesting depth. No known backend reads deeper. */
 const MAX_DEPTH = 4;
 /**
- * Seedream generates as many images as the prompt asks for, up to this number, unless
+ * Seedream generates as many images as the prompt requests, up to this number, unless
  * `sequential_image_generation` is off.
  */
 const MAX_SEQUENCE_IMAGES = 15;

@@ -1,5 +1,5 @@
-// Finds members of a client's body, below the top level, that its own codec does not know. They are
-// stored by path in the request's `ext`. A codec of another protocol reports each of them as
+// Finds members of a client's body, below the top level, that its own codec does not handle. They
+// are stored by path in the request's `ext`. A codec of another protocol reports each of them as
 // dropped. The codec of the same protocol restores them or reports them.
 import { setOwnProperty } from "../lib/set-own-property.ts";
 import type { Opt } from "../plugin/index.ts";
@@ -67,7 +67,7 @@ function collectUnknown(
   }
 }
 
-/** Returns the top-level fields of a body that no codec of its protocol knows. */
+/** Returns the top-level fields of a body that no codec of its protocol handles. */
 export function unknownTopLevelFields(
   body: { readonly [field: string]: unknown },
   known: (field: string) => boolean,

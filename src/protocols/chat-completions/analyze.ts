@@ -67,7 +67,7 @@ function needs(
     const type = asText(part["type"]) ?? "";
     if (WORDS.has(type)) continue;
     // An unknown part type may be newer than the gateway. It counts as media, because only the
-    // provider knows how much input it is.
+    // provider can determine how much input it is.
     media.count++;
     if (!Object.hasOwn(PARTS, type)) continue;
     found.add(PARTS[type]!);

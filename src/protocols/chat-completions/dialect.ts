@@ -94,7 +94,7 @@ export interface ReasoningTraits {
   efforts?: readonly string[];
   /** Whether `reasoning_effort` is supported in addition to another control. */
   alsoAcceptsEffort?: boolean;
-  /** Effort for "enabled", if the backend only knows efforts. If unset, no effort is sent. */
+  /** Effort for "enabled", if the backend supports only efforts. If unset, no effort is sent. */
   defaultEffort?: string;
   /** Whether reasoning can be disabled. false: the model always reasons. */
   canDisable?: false;

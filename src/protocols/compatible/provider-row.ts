@@ -80,7 +80,10 @@ export interface ProviderRow {
    */
   keyRequirement?: "required" | "optional";
   headers?: HeadersOut;
-  /** Where requests identify their conversation, on every endpoint for text generation. */
+  /**
+   * Body field, header, or both that identify the conversation of a request, on every endpoint that
+   * generates text token by token.
+   */
   sessionAffinity?: ProtocolEndpoint["sessionAffinity"];
   /**
    * Format of the model list. false: the provider has none. Default: OpenAI's format at `models`.

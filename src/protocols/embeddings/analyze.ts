@@ -22,8 +22,8 @@ export function analyze(body: Body): RequestFacts {
 }
 
 /**
- * Fields in which some backends accept images, audio, or URLs of texts. Only the backend knows how
- * much input they contain.
+ * Fields in which some backends accept images, audio, or URLs of texts. Only the backend can
+ * determine how much input they contain.
  */
 const MEDIA_FIELDS: ReadonlySet<string> = new Set(
   "image images image_url image_urls video videos audio audios documents document inputs contents content url urls file files".split(

@@ -25,7 +25,7 @@ export const ENCODING_FORMAT = "encoding_format";
 /** Fields that state the purpose of the vectors. OpenAI has no such field. */
 export const TASK_FIELDS = ["input_type", "task_type", "task"] as const;
 
-/** Whether this protocol knows a field, in any dialect. */
+/** Whether this protocol has a field, in any dialect. */
 export const knowsField = (field: string): boolean =>
   field === ENCODING_FORMAT ||
   COMMON_FIELDS.includes(field) ||

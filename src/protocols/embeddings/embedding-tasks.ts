@@ -38,7 +38,7 @@ export const parseTask = (word: unknown): EmbeddingTask | undefined =>
  */
 export type TaskNames = { readonly [task in EmbeddingTask]?: string };
 
-/** Nearest tasks. A text that is used to search is a query, whatever it asks for. */
+/** Nearest tasks. A text that is used to search is a query, whatever its purpose. */
 const NEAREST: TaskNames = { question: "query", fact: "query", code_query: "query" };
 
 /**

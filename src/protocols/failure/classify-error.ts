@@ -67,8 +67,8 @@ const KIND_BY_NAME: ReadonlyMap<string, ErrorKind> = new Map([
 ]);
 
 /**
- * Matches reasons that concern the account. Some providers answer a wrong key, or a key used from a
- * wrong location, with status 400 and the reason in the body.
+ * Matches reasons that concern the account. Some providers reject a wrong key, or a key used from a
+ * wrong location, with status 400 and put the reason in the body.
  */
 const ACCOUNT_REASON = /^(?:api_key|account|consumer|service)_/;
 

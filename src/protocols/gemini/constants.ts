@@ -113,7 +113,7 @@ const GENERATION_CONFIG_CAMEL_CASE: ReadonlyMap<string, string> =
   snakeCaseNames(GENERATION_CONFIG_FIELDS);
 
 /**
- * Returns the members of `generationConfig` that no codec knows. A client of another protocol may
+ * Returns the members of `generationConfig` that no codec handles. A client of another protocol may
  * add only these. Others are reported as lost.
  */
 export function parseExtraConfig(raw: unknown, lose: (field: string) => void): JsonObject {

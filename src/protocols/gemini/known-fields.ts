@@ -25,8 +25,8 @@ const PART: FieldShape = (part) =>
 export const KNOWN_INSIDE: KnownFields = {
   contents: { role: null, parts: PART },
   systemInstruction: { role: null, parts: PART },
-  // Each hosted tool is one member and is sent as a whole. For searches, other protocols only learn
-  // that there is a search.
+  // Each hosted tool is one member and is sent as a whole. Of a search, other protocols receive
+  // only that it is requested, so all its members count as unknown.
   tools: (tool) => ({
     ...valueFields(Object.keys(tool).join(" ")),
     googleSearch: {},

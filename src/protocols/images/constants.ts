@@ -38,7 +38,7 @@ export const PROTOCOL_FIELDS: readonly string[] = [
   "svg",
 ];
 
-/** Whether this protocol knows a field, in any dialect. */
+/** Whether this protocol has a field, in any dialect. */
 export const knowsField = (field: string): boolean =>
   COMMON_FIELDS.includes(field) ||
   IMAGE_FIELDS.includes(field) ||

@@ -1,5 +1,5 @@
-// Decodes a provider's error into the form that clients of this protocol know, and detects errors
-// in responses with a success status.
+// Decodes a provider's error into the form of this protocol, and detects errors in responses with a
+// success status.
 import { parseShallow } from "../../../lib/json/json-scanner.ts";
 import { fail, type ErrorKind, type Fault } from "../../../model/error.ts";
 import type { HeadersIn, JsonObject } from "../../../plugin/index.ts";

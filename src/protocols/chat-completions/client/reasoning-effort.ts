@@ -36,7 +36,7 @@ export function reasoningOffFields(of: CallContext, { reasoning }: ChatTraits): 
   return of.info.can?.reasoning === true ? CONTROL_FIELDS.effort : [];
 }
 
-/** The reasoning that a request asks for: off, on, or on with an effort. */
+/** The requested reasoning: off, on, or on with an effort. */
 type ReasoningRequest = "off" | "on" | { effort: string };
 
 export function adaptReasoning(out: Outgoing, of: CallContext, traits: ChatTraits): void {

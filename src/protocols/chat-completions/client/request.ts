@@ -123,7 +123,7 @@ function reportForeignFields(r: ChatRequest, to: ContentContext): void {
 const OPTION = "stream_options.";
 
 /**
- * Returns members of `stream_options` that no codec knows. `prepare` adds the gateway's own
+ * Returns members of `stream_options` that no codec handles. `prepare` adds the gateway's own
  * members.
  */
 function optionsOf(own: JsonObject | undefined): JsonObject | undefined {

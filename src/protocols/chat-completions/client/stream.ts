@@ -40,7 +40,7 @@ export function createDecoder(
       else events.push(chunk);
     },
     end() {
-      // Some providers answer a streaming request with one JSON text: an error or the whole
+      // Some providers respond to a streaming request with one JSON text: an error or the whole
       // response.
       if (plain) return decodeResponse(Buffer.concat(plain), emit, of, dialect);
       events.end();

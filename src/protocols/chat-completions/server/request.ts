@@ -1,5 +1,5 @@
 // Server half: decodes a body into a request without losing data. Fields that only this protocol
-// has are stored in `ext` under the protocol's name. Fields that no codec knows are stored in
+// has are stored in `ext` under the protocol's name. Fields that no codec handles are stored in
 // `rest`. Unchanged values remember their source.
 import type { Body, ChatRequest, Json, JsonObject, Opt, Reasoning } from "../../../plugin/index.ts";
 import { parseResponseFormat } from "../../response-format.ts";
@@ -44,7 +44,7 @@ const KNOWN: ReadonlySet<string> = new Set([
   ...PROTOCOL_FIELDS,
 ]);
 
-/** Whether this protocol knows a field, in any dialect. */
+/** Whether this protocol has a field, in any dialect. */
 export const knowsField = (field: string): boolean => KNOWN.has(field) || isMultiplierField(field);
 
 export function decodeRequest(body: Body): ChatRequest {

@@ -220,7 +220,7 @@ export class GeminiReader {
     this.#content ||= block.type !== "reasoning";
     this.#emit({ type: "open", index, block });
     // The proof comes first, so that a call's signature is sent together with its name. Most
-    // clients look for it only there.
+    // clients read the signature only there.
     if (signature && at) this.#prove(index, signature, at);
     inside?.(index);
     this.#emit({ type: "close", index });
@@ -269,7 +269,7 @@ const hasUnreadContent = (part: JsonObject): boolean => {
 
 const keyOf = (cited: Citation): string => `${cited.start_index}:${cited.end_index}:${cited.url}`;
 
-/** Throws an error for a blocked prompt, which Google answers with status 200 and no content. */
+/** Throws an error for a blocked prompt. Google reports it with status 200 and no content. */
 function failBlockedPrompt(reason: string, chunk: JsonObject): never {
   const message = asText(asObject(chunk["promptFeedback"])?.["blockReasonMessage"]);
   return fail("content_policy", message || `The provider refused the prompt: ${reason}.`, {

@@ -81,7 +81,7 @@ function within(own: JsonObject | undefined, field: string): JsonObject {
 export const nameOf = (model: string): string => (model.includes("/") ? model : `models/${model}`);
 
 /**
- * Handles fields that no codec knows. This API rejects a request with one unknown field. Fields
+ * Handles fields that no codec encodes. This API rejects a request with one unknown field. Fields
  * that cannot be meant for it are set to undefined, so that they are not sent. The host adds the
  * others.
  */

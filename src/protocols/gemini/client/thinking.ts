@@ -19,7 +19,8 @@ const MIN_OUTPUT_BESIDE_THOUGHTS = 1024;
 
 /**
  * Returns `thinkingConfig`, or undefined if the request does not mention reasoning. Thoughts are
- * included whenever reasoning is requested, because a silent connection looks broken.
+ * included whenever reasoning is requested. Without them, the stream is silent while the model
+ * reasons, and clients may treat the connection as broken.
  */
 export function thinkingTo(r: ChatRequest, e: GeminiEncoding): JsonObject | undefined {
   const own = sourceOf<JsonObject>(r.reasoning);

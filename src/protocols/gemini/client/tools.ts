@@ -68,7 +68,7 @@ function parameters(schema: JsonObject, name: string, e: GeminiEncoding): JsonOb
 
 /**
  * Returns a description with the grammar of a custom tool. The API cannot enforce a grammar, so the
- * description asks for it.
+ * grammar is only part of the description.
  */
 function describeCustomTool(tool: Tool): JsonObject {
   const format = asObject(tool.raw) ?? {};

@@ -73,7 +73,8 @@ function wordOf(name: string, value: Json): Json {
   if (SCHEMA_MAP_MEMBERS.has(name)) return isObject(value) ? byName(value) : value;
   if (INTEGER_MEMBERS.has(name) && typeof value === "string" && /^\d{1,15}$/.test(value))
     return Number(value);
-  // Other members are unchanged. A format of `enum` only states that the member `enum` is present.
+  // Other members are unchanged. The OpenAPI format `enum` only states that the member `enum` is
+  // present.
   return value;
 }
 

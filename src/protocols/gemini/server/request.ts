@@ -21,7 +21,7 @@ const KNOWN: ReadonlySet<string> = new Set([...TOP_LEVEL_FIELDS, ...ADDRESS_FIEL
 
 /**
  * Decodes a request body. Fields that only this protocol has are stored in `ext.gemini`. Fields
- * that no codec knows are stored in `rest`.
+ * that no codec handles are stored in `rest`.
  */
 export function decodeRequest(body: Body): ChatRequest {
   const fields = unwrapCountRequest(normalizeBody(body) as JsonObject);
