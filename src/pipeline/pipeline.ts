@@ -1,6 +1,8 @@
 // Runs the stages of a request in their order.
 //
-//     head → admit → receive → route → dispatch → present          settle wraps all, exactly once
+//     headers → admit → receive → edit → rewrite → inspect → route → dispatch → present
+//
+// `settle` runs after all of them, exactly once.
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { nextRequestId } from "../lib/request-id.ts";
 import { fail } from "../model/error.ts";

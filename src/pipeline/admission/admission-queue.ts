@@ -1,6 +1,6 @@
-// Decides which requests are admitted when there are more than the process can serve. It admits as
-// many concurrent requests as the limit allows, queues some more for a short time, and rejects the
-// rest before their bodies are read. While the queue empties regularly, it is served in order
+// Decides which requests are admitted when there are more than the process can serve. The limit
+// bounds the number of concurrent requests. Some more are queued for a short time. The others are
+// rejected before their bodies are read. While the queue empties regularly, it is served in order
 // (FIFO). A queue that does not empty is overload: then the newest request goes first (LIFO),
 // because its client still waits. The others are rejected within milliseconds instead of at the end
 // of their wait. Overload ends when no request was rejected for a while: a queue that rejections

@@ -36,8 +36,8 @@ export class TimerWheel implements Disposable {
   }
 
   /**
-   * Calls every entry, from last to first. If an entry is removed meanwhile, the entry that takes
-   * its index has already been called.
+   * Calls every entry, from last to first. If an entry is removed during the loop, the entry that
+   * takes its index has already been called.
    */
   #tickAll(): void {
     this.now = performance.now();

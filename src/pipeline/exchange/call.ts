@@ -88,7 +88,7 @@ export class HostCall implements Call {
   emulatedStopSequences: readonly string[] | undefined;
   /** Whether content has arrived, which proves that the target works. */
   hasReportedSuccess = false;
-  /** How far the call had progressed when it failed, until the provider accepts it. */
+  /** How far the call has progressed, until the provider accepts it. */
   failurePoint: FailurePoint = "unsent";
   readonly #cancelListeners: ((reason: Error) => void)[] = [];
   #cancelReason: Error | undefined;

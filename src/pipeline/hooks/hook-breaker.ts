@@ -8,8 +8,8 @@ import type { QuarantinedHook } from "../../plugin/gateway-event.ts";
 /** Consecutive failures that open the breaker. */
 const FAILURES_TO_OPEN = 5;
 /**
- * Of one client's consecutive failures, one in this many counts. The content that one client sends
- * must not disable a hook for all others.
+ * Consecutive failures of one client that count as one. The content that one client sends must not
+ * disable a hook for all others.
  */
 const SAME_CLIENT_WEIGHT = 4;
 const MIN_OPEN_MS = 5_000;

@@ -167,8 +167,8 @@ const isAwaitingBody = (x: RequestHead): boolean =>
 const appliesToAll = () => true;
 
 /**
- * Returns whether the hook applies to a model and a provider. One that is not known yet does not
- * restrict the hook.
+ * Returns whether the hook applies to a model and a provider. A model or provider that is not known
+ * yet does not restrict the hook.
  */
 function createScopeFilter({ scope: only }: MountedMiddleware): CompiledHook<"admit">["appliesTo"] {
   if (!only?.models && !only?.providers) return appliesToAll;

@@ -234,7 +234,7 @@ export class AttemptScheduler {
     return this.#isStuck && this.#canRecheck ? RECOVERY_WAIT_MS * (0.5 + Math.random()) : undefined;
   }
 
-  /** Returns a candidate that has recovered meanwhile, or else the last resort. */
+  /** Returns a candidate that has recovered during the wait, or else the last resort. */
   recheck(): ScheduledAttempt | undefined {
     this.#hasRechecked = true;
     this.#candidates = this.#coolingDown!.splice(0);

@@ -113,7 +113,10 @@ export class ClientEvidence {
     this.consecutiveFailures = this.#failures = 0;
   }
 
-  /** Whether the evidence can be discarded, because it says nothing against the target any more. */
+  /**
+   * Whether the evidence can be discarded, because nothing in it counts against the target any
+   * more.
+   */
   isForgettable(now: number): boolean {
     if (now - this.#lastSeenAt > FORGET_CLIENT_AFTER_MS) return true;
     if (!this.breaker.isClosed || this.concurrencyLimit) return false;

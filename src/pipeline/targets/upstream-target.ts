@@ -1,7 +1,8 @@
 // The health of one target: a provider's model, at one address, with one credential. It decides
-// which targets are tried after the others (cooldown), when no call is made at all (a `retry-after`
-// for the whole account), and how likely a call is to succeed. It outlives config generations and
-// reads no clock: every `now` is on the monotonic clock, in milliseconds.
+// which targets are tried after the others (cooldown), and when no call is made at all (a
+// `retry-after` for the whole account). It also estimates how likely a call is to succeed. It
+// outlives config generations and reads no clock: every `now` is on the monotonic clock, in
+// milliseconds.
 import type { ErrorKind, Fault } from "../../model/error.ts";
 import { CircuitBreaker } from "./circuit-breaker.ts";
 import {
