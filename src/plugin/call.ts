@@ -11,8 +11,8 @@ import type { CallContext } from "./protocol.ts";
 import type { Limit } from "./store/limit.ts";
 
 /**
- * A provider, endpoint, model, and credential that could serve a request. Of the endpoints that
- * remain after `route`, the first one for each provider, model, and credential is used.
+ * A provider, endpoint, model, and credential that could serve a request. After `route`, the first
+ * remaining endpoint for each provider, model, and credential is used.
  */
 export interface Candidate {
   /** ID of the candidate: provider and model, such as "openai/gpt-6". */
@@ -216,8 +216,8 @@ export type CallRecord = Readonly<{
   /** Position of the call within its request, from 1. */
   n: number;
   /**
-   * Whether the call was a hedge: made while an earlier call had not returned content. Of the two
-   * calls, the one that lost has the fault code `hedge_lost`.
+   * Whether the call was a hedge: made while an earlier call had not returned content. The slower
+   * call of the two has the fault code `hedge_lost`.
    */
   hedge?: Opt<boolean>;
   /** Provider, model, and credential of the call. */

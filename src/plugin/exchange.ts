@@ -54,8 +54,8 @@ export type RequestHead = Readonly<{
   /** Query of the URL, without credentials. */
   query: URLSearchParams;
   /**
-   * Where the request carried credentials, without their values: header names (`x-api-key`), and
-   * query parameters with a question mark (`?key`). A frontend that serves several families of
+   * Places where the request carried credentials, without their values: header names (`x-api-key`),
+   * and query parameters with a question mark (`?key`). A frontend that serves several families of
    * clients uses it to distinguish them.
    */
   credentialSources: readonly string[];

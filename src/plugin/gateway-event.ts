@@ -33,7 +33,7 @@ export type GatewayEvent = Readonly<{ at: number }> &
          * config again. The same rejection is reported once.
          */
         type: "reloaded";
-        /** What triggered the reload: a changed file, a signal, or a command. */
+        /** Trigger of the reload: a changed file, a signal, or a command. */
         trigger: "file" | "signal" | "command";
         /** Whether the config was accepted. If false, the previous generation stays in use. */
         ok: boolean;
@@ -52,7 +52,7 @@ export type GatewayEvent = Readonly<{ at: number }> &
          * files can be rotated.
          */
         type: "reload_requested";
-        /** What triggered the reload. */
+        /** Trigger of the reload. */
         trigger: "signal" | "command";
       }>
     | Readonly<{
@@ -102,7 +102,7 @@ export type GatewayEvent = Readonly<{ at: number }> &
     | Readonly<{
         /** A key was created, moved, changed, rotated, or revoked while the gateway was running. */
         type: "key";
-        /** What happened to the key. */
+        /** Type of the change. */
         change: "created" | "moved" | "updated" | "rotated" | "revoked";
         /** ID of the key. The name is not reported, because it may identify a person. */
         key: string;
@@ -113,7 +113,7 @@ export type GatewayEvent = Readonly<{ at: number }> &
          * running.
          */
         type: "account";
-        /** What happened to the account. */
+        /** Type of the change. */
         change: "created" | "moved" | "updated" | "closed";
         /** ID of the account. The name is not reported. */
         account: string;

@@ -127,8 +127,8 @@ export interface CooldownState {
   /** Keys whose requests are affected. If unset, the requests of all keys are affected. */
   readonly keys?: Opt<readonly string[]>;
   /**
-   * Share of the newest calls that succeeded, 0 to 1. Of the candidates in cooldown, the one with
-   * the highest share is called first.
+   * Share of the newest calls that succeeded, 0 to 1. The candidate in cooldown with the highest
+   * share is called first.
    */
   readonly score?: Opt<number>;
 }
@@ -139,7 +139,10 @@ export interface UnreachablePluginStats {
   readonly plugin: string;
   /** Time at which the first process of the gateway lost its connection, in Unix milliseconds. */
   readonly since: number;
-  /** What happens to requests that pass through it: rejected with an error, or continued without it (`on_error: continue`). */
+  /**
+   * Effect on requests that pass through it: rejected with an error, or continued without it
+   * (`on_error: continue`).
+   */
   readonly requests: "rejected" | "continued";
   /** Number of processes of the gateway that cannot reach it. */
   readonly processes: number;

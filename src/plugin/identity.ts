@@ -31,7 +31,7 @@ export interface Identity {
    * that `tollgate accounts create` returned.
    *
    * The host adds the limits of that account and of all its parent accounts, and narrows the other
-   * fields: models and frontends must be allowed by all of them, the strictest privacy applies, and
+   * fields. Models and frontends must be allowed by all of them, the strictest privacy applies, and
    * labels are combined. `x.identity` is the result. If the account does not exist or is closed,
    * each request is rejected with a 403.
    */

@@ -42,8 +42,8 @@ export const HOOK_COMBINATIONS = {
  */
 export interface MiddlewareDef<O extends ObjectSchema = NoOptions> extends Plugin<O> {
   /**
-   * Where the middleware sends text of prompts and responses. For ZDR requests, the host rejects a
-   * middleware whose data policy does not guarantee zero data retention.
+   * Destination to which the middleware sends text of prompts and responses. For ZDR requests, the
+   * host rejects a middleware whose data policy does not guarantee zero data retention.
    */
   sends: "nowhere" | DataPolicy;
   /** Creates the hooks for one entry under `middleware:`. */

@@ -22,8 +22,9 @@ import type { Reserve, Settle } from "./store/store.ts";
  */
 export interface ObserverDef<O extends ObjectSchema = NoOptions> extends Plugin<O> {
   /**
-   * Where the observer sends its records. If it sends them anywhere, it receives records of private
-   * requests (`Service-ZDR`) without labels, because a label may identify a person.
+   * Destination to which the observer sends its records. If it sends them anywhere, it receives
+   * records of private requests (`Service-ZDR`) without labels, because a label may identify a
+   * person.
    */
   sends: "nowhere" | DataPolicy;
   /**
@@ -280,9 +281,9 @@ export type RequestRecordSkippedCandidate = Readonly<{
   /** Name of the credential. */
   credential: string;
   /**
-   * Rule that excluded or postponed the candidate: "key", "catalog", "privacy", and similar for the
-   * host's own rules, "cooldown" for a target that failed recently and is tried last, or the path
-   * of a middleware in gateway.yaml.
+   * Rule that excluded or postponed the candidate. The host's own rules are "key", "catalog",
+   * "privacy", and similar. "cooldown" is a target that failed recently and is tried last. A
+   * middleware is named by its path in gateway.yaml.
    */
   by: string;
   /** Machine-readable reason, as clients receive it. For a cooldown, the kind of its failure. */

@@ -27,7 +27,7 @@ export interface ProviderDef<
    * name, with, zdr, weight, models }]` (several).
    */
   credential?: C;
-  /** What the backend does with data. Default: unknown. */
+  /** Data policy of the backend. Default: unknown. */
   dataPolicy?: DataPolicy;
   /**
    * Exceptions from `dataPolicy`, by protocol, by model type, by model, and by whether the model is

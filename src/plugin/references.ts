@@ -26,7 +26,7 @@ export interface StateReferenceRule {
    * because the state outlives the response or every client could retrieve it.
    */
   readonly relayPolicy: "passthrough" | "bound" | "never";
-  /** What the client can send instead. */
+  /** Alternative that the client can send instead. */
   readonly alternative: string;
   /** Error code that tells clients what to do, if there is one. `message` explains it. */
   readonly code?: string;

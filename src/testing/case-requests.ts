@@ -1,9 +1,9 @@
-// What a client sends in a case of a middleware, in the two protocols that cases are played in.
+// Client requests for the cases of a middleware, in the two protocols that each case runs in.
 import type { AskOptions, ClientAnswer } from "./start-gateway.ts";
 
 /**
- * What a client sends: one text, or turns of the user and the model in alternation, with an optional system prompt. `result` is
- * what a tool returned after the last turn.
+ * A request of a client: one text, or alternating turns of the user and the model, with an optional
+ * system prompt. `result` is the result of a tool call after the last turn.
  */
 export type CaseRequest =
   | string
@@ -17,7 +17,7 @@ const toolResultOf = (one: CaseRequest) => (typeof one === "string" ? undefined 
 const TOOL_CALL = { id: "call_1", name: "read" };
 const systemPromptOf = (one: CaseRequest) => (typeof one === "string" ? undefined : one.system);
 
-/** The request in chat completions. */
+/** Returns the request in the chat completions protocol. */
 export function toChatRequest(one: CaseRequest, stream: boolean): AskOptions {
   const system = systemPromptOf(one);
   const before = system === undefined ? [] : [{ role: "system", content: system }];
@@ -37,7 +37,7 @@ export function toChatRequest(one: CaseRequest, stream: boolean): AskOptions {
   return { stream, body: { messages: [...before, ...toMessages(one), ...after] } };
 }
 
-/** The request in messages, and what the client got for it. */
+/** Sends the request in the messages protocol, and returns the client's response. */
 export async function sendMessagesRequest(
   url: string,
   one: CaseRequest,
@@ -87,7 +87,10 @@ export async function sendMessagesRequest(
   };
 }
 
-/** What is refused from a user is refused from wherever it comes. */
+/**
+ * Returns variants of a request with its text in other places. A text that is rejected in a user
+ * turn must be rejected in these places too.
+ */
 export const otherPlacements = (one: CaseRequest): Readonly<Record<string, CaseRequest>> => {
   const text = caseTurns(one).find((turn) => turn !== "") ?? "";
   return {

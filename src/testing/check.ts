@@ -1,10 +1,13 @@
-/** A law as a name and a function: it resolves when the law holds and throws what is wrong when it does not. */
+/**
+ * A check: a name, and a function that resolves if the check passes and throws a description of the
+ * problem if it fails.
+ */
 export interface Check {
   readonly name: string;
   run(): Promise<void>;
 }
 
-/** A law of that name. `run` may throw or reject; the runner that calls it then has a failed test. */
+/** Creates a check. If `run` throws or rejects, the runner that calls it reports a failed test. */
 export const createCheck = (name: string, run: () => unknown): Check => ({
   name,
   run: async () => void (await run()),

@@ -1,18 +1,24 @@
 import type { CallContext, ResponseContext, LossReporter } from "../plugin/protocol.ts";
 
-/** One loss that a codec declared by `lose()`: the field, and what became of it. */
+/** One loss that a codec reported with `reportLoss()`: the field, and what happened to it. */
 export interface ReportedLoss {
   readonly field: string;
   readonly how: "dropped" | "approximated";
   readonly code: string | undefined;
 }
 
-/** Beside what a codec is handed: the losses that it declared, in order. A test reads it after the codec has run. */
+/**
+ * Losses that a codec reported, in order, added to the context that it received. A test reads them
+ * after the codec has run.
+ */
 export interface LossLog {
   readonly losses: readonly ReportedLoss[];
 }
 
-/** `strict`: a loss throws, as under the host's strict mode. The list stays open when the rest is frozen. */
+/**
+ * With `strict`, a loss throws, as in the host's strict mode. The list can still be extended when
+ * the rest of the object is frozen.
+ */
 function createLossLog<T extends object>(told: T, strict: boolean): T & LossReporter & LossLog {
   const losses: ReportedLoss[] = [];
   const lose: LossReporter["reportLoss"] = (field, how, code) => {
@@ -25,7 +31,10 @@ function createLossLog<T extends object>(told: T, strict: boolean): T & LossRepo
     LossLog;
 }
 
-/** What a client half is told of a call, for tests that run one without a host. It notes what is declared lost. */
+/**
+ * Creates the call context for a client half, for tests that run one without a host. It records
+ * reported losses.
+ */
 export function createCallContext(
   of: Partial<CallContext> = {},
   strict = false,
@@ -50,7 +59,7 @@ export function createCallContext(
   }) as CallContext & LossLog;
 }
 
-/** What a server half is told of the answer it writes. */
+/** Creates the response context for a server half, for tests that run one without a host. */
 export function createResponseContext(
   to: Partial<ResponseContext> = {},
   strict = false,

@@ -1,4 +1,4 @@
-// A codec at work without a host: bytes in, events out, and back.
+// Runs a codec without a host, from bytes to events and back.
 import { collectResponse } from "../model/response-collector.ts";
 import type { ModelResponse, ModelEvent, UsageReport } from "../model/event.ts";
 import type { Operation } from "../model/request.ts";
@@ -9,7 +9,7 @@ import { createEventGrammar } from "./event-grammar.ts";
 
 const NO_HEADERS: HeadersIn = Object.freeze({ "content-type": "text/event-stream" });
 
-/** What a stream means; every event is judged by the grammar as it comes. */
+/** Decodes a stream. Every event is checked against the event grammar when it is emitted. */
 export function decode(
   client: ClientHalf<Operation>,
   chunks: Iterable<Buffer>,
@@ -25,7 +25,7 @@ export function decode(
   return events;
 }
 
-/** What a whole answer means. */
+/** Decodes a complete response. */
 export function decodeWhole(
   client: ClientHalf<Operation>,
   body: Buffer,
@@ -51,14 +51,20 @@ function createGrammarCheck(rules: Parameters<typeof createEventGrammar>[0] = {}
   };
 }
 
-/** Events as a server half streams them. As the host does: one usage, the settled one, just before the finish. */
+/**
+ * Encodes events as a stream, like the host: with one usage event, the settled usage, just before
+ * the finish.
+ */
 export const encodeText = (
   server: ServerHalf<Operation>,
   events: readonly ModelEvent[],
   to: ResponseContext,
 ): string => encodeBytes(server, events, to).toString();
 
-/** The same as bytes: what a server half writes need not be text. */
+/**
+ * Encodes events as a stream and returns bytes, because the output of a server half need not be
+ * text.
+ */
 export function encodeBytes(
   server: ServerHalf<Operation>,
   events: readonly ModelEvent[],
@@ -80,7 +86,7 @@ export function encodeBytes(
   return Buffer.concat(pieces);
 }
 
-/** A whole answer as a server half writes it, in bytes. */
+/** Encodes a complete response and returns its bytes. */
 export function encodeWhole(
   server: ServerHalf<Operation>,
   events: readonly ModelEvent[],
@@ -90,20 +96,23 @@ export function encodeWhole(
   return Buffer.isBuffer(said) ? said : Buffer.from(JSON.stringify(said));
 }
 
-/** What a relay did with the bytes it was handed. */
+/** Result of forwarding bytes through a relay. */
 export interface RelayResult {
   readonly bytes: Buffer;
-  /** What it said of the bytes' media type. */
+  /** Media type that the relay reported. */
   readonly mediaType: string | undefined;
   readonly usage: Usage;
   readonly id: string | undefined;
   readonly finish: string | undefined;
-  /** How many bytes had gone out when it said `content()` and `finish()`. */
+  /** Number of bytes that were forwarded before the relay called `reportContent()`. */
   readonly firstContentOffset: number | undefined;
   readonly finishOffset: number | undefined;
 }
 
-/** `settled`: what a host would say was settled; absent, it says nothing. */
+/**
+ * Forwards bytes through the relay of a client half. `settled` is the usage that the host would
+ * return as settled. Default: none.
+ */
 export function runRelay(
   client: ClientHalf<Operation>,
   chunks: Iterable<Buffer>,
@@ -123,7 +132,7 @@ export function runRelay(
     {
       setContentType: (mime) => void (type = mime),
       write(chunk) {
-        // A copy: what comes later must not reach back into what has left.
+        // Copy the chunk, because later input must not change bytes that were already forwarded.
         out.push(Buffer.from(chunk));
         length += chunk.length;
       },
@@ -152,7 +161,7 @@ export function runRelay(
   };
 }
 
-/** A value without what is absent: `undefined` members are as good as none. */
+/** Returns the value without members that are `undefined`, which count as absent. */
 export function withoutUndefined(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(withoutUndefined);
   if (Buffer.isBuffer(value)) return { bytes: value.toString("base64") };
@@ -164,7 +173,10 @@ export function withoutUndefined(value: unknown): unknown {
   );
 }
 
-/** What an answer says, for any client and on any lane: without ids of the answer, and counts by what clients see. */
+/**
+ * Returns the content of a response in a form that is equal for all clients and both modes: without
+ * response IDs, and with usage as clients see it.
+ */
 export function comparableContent(answer: ModelResponse | Iterable<ModelEvent>): unknown {
   const { blocks, items, usage, finish } =
     Symbol.iterator in answer ? collectResponse(answer) : answer;

@@ -1,8 +1,8 @@
-// The contract as checks, for authors of plugins:
+// Checks of the plugin contract, for authors of plugins:
 //
-//     import { conformance } from "tollgate/testing";
+//     import { conformanceChecks } from "tollgate/testing";
 //     import plugin from "./index.ts";
-//     for (const { name, run } of conformance(plugin, { with: { region: "eu" }, credential: { api_key: "canary-7f3a" } })) test(name, run);
+//     for (const { name, run } of conformanceChecks(plugin, { with: { region: "eu" }, credential: { api_key: "canary-7f3a" } })) test(name, run);
 import assert from "node:assert/strict";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import type { OperationSpec } from "../model/operations/operation-spec.ts";
@@ -18,8 +18,11 @@ import { observerChecks } from "./conformance/observer.ts";
 import { providerChecks } from "./conformance/provider.ts";
 import { findLeak, type ConformanceSubject } from "./conformance/subject.ts";
 
-// What was said in private is over when its answer has left.
-/** Of a middleware whose module is known: it is run in a process of its own, whose whole memory is searched. */
+// Text of a private request must be gone after its response was sent.
+/**
+ * Returns the privacy check of a middleware whose module is known. It runs in a separate process,
+ * whose whole memory is searched.
+ */
 const privacyChecks = ({ module, options }: ConformanceSubject): Check[] =>
   module === undefined
     ? []
@@ -36,32 +39,45 @@ const privacyChecks = ({ module, options }: ConformanceSubject): Check[] =>
       ];
 
 /**
- * What `conformance` is told of the plugin under test: how an operator would mount it, and what its upstream really
- * says.
+ * Options of `conformanceChecks`: the configuration of the plugin under test, and recordings of its
+ * provider's responses.
  */
 export interface ConformanceOptions {
-  /** Options, as they would stand under `with:`. */
+  /** Plugin options, as under `with:` in gateway.yaml. */
   readonly with?: Readonly<Record<string, unknown>>;
-  /** Of a provider. Its secrets are looked for wherever they must not be: give it ones that are like nothing else. */
+  /**
+   * Credential of a provider. The checks search for its secrets wherever they must not appear, so
+   * use unique values.
+   */
   readonly credential?: Readonly<Record<string, unknown>>;
   /**
-   * A folder of recordings: for a provider with several protocols, one folder in it for each. They are cut, split and
-   * broken off, alone and through a real gateway. A protocol of Tollgate's own that the kit's upstream speaks needs none;
-   * for every other one the check fails without them. False: there are none, and the decoders stay unchecked.
+   * Folder of recordings. For a provider with several protocols, it contains one folder for each
+   * protocol. The recordings are split and truncated, by themselves and through a real gateway. The
+   * built-in protocols that the fake upstream supports need no recordings. For every other
+   * protocol, the check fails without them. `false`: there are none, and the decoders are not
+   * checked.
    */
   readonly recordings?: URL | string | false;
-  /** What answers the plugin's `ctx.fetch`, such as a token's address. Absent: nothing does. */
+  /**
+   * Answers the plugin's `ctx.fetch`, such as the address of a token. Default: every fetch fails.
+   */
   readonly fetch?: Context["fetch"];
-  /** Where the plugin's module is, to watch its import in a process of its own: `import.meta.resolve("./index.ts")`. */
+  /**
+   * Location of the plugin's module, to observe its import in a separate process:
+   * `import.meta.resolve("./index.ts")`.
+   */
   readonly module?: URL | string;
-  /** Of the kinds that the plugin's native endpoints serve and a package adds: their `sample` is what they are asked. */
+  /**
+   * Operations that a package adds and the plugin's native endpoints serve. Their `sample` is sent
+   * as the request.
+   */
   readonly operations?: readonly OperationSpec[];
 }
 
 /**
- * The laws of the contract for one plugin, as checks. A test file calls it while it is loaded, and hands each check to
- * its runner. This call itself runs nothing of the plugin; each check makes a setup of its own and ends it. It throws
- * where an option is no place of a file.
+ * Returns the conformance checks for one plugin. A test file calls it while it loads, and passes
+ * each check to its runner. The call itself runs no code of the plugin. Each check calls `setup`
+ * and disposes of the result. It throws if an option is not a valid file location.
  */
 export function conformanceChecks(
   definition: Definition,
@@ -77,7 +93,7 @@ export function conformanceChecks(
     ...(kind === "middleware" ? [...middlewareChecks(subject), ...privacyChecks(subject)] : []),
     ...(kind === "observer" ? observerChecks(subject) : []),
   ];
-  // It searches what all the others have heard, so it listens for itself where it is run alone.
+  // This check searches the output of all other checks, so it runs them itself if it is run alone.
   const secrecy = createCheck("its secrets are in no log line, error or event", async () => {
     if (subject.observed.length === 0) for (const { run } of work) await run().catch(() => {});
     for (const thing of subject.observed)

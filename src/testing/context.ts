@@ -1,4 +1,5 @@
-// A Context for tests: everything the host lends, with an account of what was taken and said.
+// Plugin context for tests: it provides everything that the host does, and records what the plugin
+// acquired and logged.
 import { BUILT_IN_OPERATIONS } from "../model/operations/built-in-operations.ts";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -16,29 +17,34 @@ export interface LogLine {
   readonly message: string;
 }
 
-/** What a test lends to the plugin. Everything may be absent. */
+/** Context that a test provides to the plugin. All members are optional. */
 export interface TestContextOptions {
-  /** "test.plugin" unless told. */
+  /** Plugin ID. Default: "test.plugin". */
   readonly id?: string;
-  /** What answers `ctx.fetch`. Absent: nothing does, and a plugin that calls out during setup is caught. */
+  /**
+   * Answers `ctx.fetch`. Default: every fetch fails, which detects plugins that send requests
+   * during setup.
+   */
   readonly fetch?: Context["fetch"];
-  /** What answers `ctx.ask`. Absent: nothing does. */
+  /** Answers `ctx.sendSubrequest`. Default: every subrequest fails. */
   readonly sendSubrequest?: Context["sendSubrequest"];
-  /** Secret → key. */
+  /** Key records by secret. */
   readonly keys?: Readonly<Record<string, KeyRecord>>;
   readonly models?: readonly ListedModel[];
   readonly ledger?: Context["ledger"];
-  /** What `ctx.price` says. Absent: no price is known. */
+  /** Answers `ctx.quoteCost`. Default: no price is known. */
   readonly price?: Context["quoteCost"];
-  /** What `ctx.env` reads. */
+  /** Environment variables that `ctx.env` returns. */
   readonly env?: Readonly<Record<string, string>>;
-  /** What `ctx.readFile` reads, by path. */
+  /** Files that `ctx.readFile` returns, by path. */
   readonly files?: Readonly<Record<string, string | Uint8Array>>;
-  /** What `ctx.readings()` says; unless told, a gateway of one process in which nothing goes on. */
+  /** Stats that `ctx.stats()` returns. Default: an idle gateway with one process. */
   readonly stats?: GatewayStats;
-  /** What `ctx.stateDir()` gives. Absent: a new folder, which goes with the context. */
+  /**
+   * Folder that `ctx.stateDir()` returns. Default: a new folder, which is deleted with the context.
+   */
   readonly stateDir?: string;
-  /** What `shared` keeps across several contexts. */
+  /** Shared resources that several contexts use together. */
   readonly shared?: SharedResources;
 }
 
@@ -63,21 +69,27 @@ const DEFAULT_STATS: GatewayStats = {
   droppedRecords: {},
 };
 
-/** A context with its account. A test hands `ctx` to `setup`, then reads the account, then ends it. */
+/**
+ * A context with its records. A test passes `ctx` to `setup`, then reads the records, then ends the
+ * context.
+ */
 export interface TestContext extends AsyncDisposable {
   readonly ctx: Context;
   readonly logs: readonly LogLine[];
-  /** Addresses that `ctx.fetch` was asked for. */
+  /** Addresses that the plugin requested with `ctx.fetch`. */
   readonly fetchedUrls: readonly string[];
-  /** How many things wait for their end: owned, deferred, repeating, shared. */
+  /**
+   * Number of registered resources that have not ended: owned objects, dispose functions, timers,
+   * and shared objects.
+   */
   readonly ownedCount: number;
-  /** Ends everything in reverse order, as a retiring generation does. */
+  /** Ends all resources in reverse order, as when a config generation is replaced. */
   end(): Promise<void>;
 }
 
 /**
- * Makes a context for one `setup`. A test calls it, and ends it by `await using` or `end()`. A tick that throws is a
- * line in `logs`; a disposer that throws makes `end()` reject.
+ * Creates a context for one `setup`. End it with `await using` or `end()`. A tick that throws adds
+ * a line to `logs`. A dispose function that throws makes `end()` reject.
  */
 export function createTestContext(lent: TestContextOptions = {}): TestContext {
   const scope = new LifetimeScope();

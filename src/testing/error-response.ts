@@ -2,18 +2,18 @@ import { jsonResponse } from "./upstream/scripted-response.ts";
 import { protocolAtPath } from "./upstream/model-script.ts";
 import type { ScriptedReply } from "./upstream/upstream.ts";
 
-/** What an error says beside its status and its message. */
+/** Options of an error response, besides its status and message. */
 export interface ErrorResponseOptions {
-  /** Unless told, the protocol's usual type for the status. */
+  /** Type of the error. Default: the protocol's usual type for the status. */
   readonly type?: string;
   readonly code?: string;
   readonly param?: string;
-  /** As it is written: "2", a date, nonsense. */
+  /** Value of the `retry-after` header, as it is sent: "2", a date, or invalid text. */
   readonly retryAfter?: string;
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-/** An error in the shape of the protocol that the path belongs to. */
+/** Returns an error in the format of the protocol that the path belongs to. */
 export function errorResponse(
   status: number,
   message: string,

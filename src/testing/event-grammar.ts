@@ -1,7 +1,7 @@
 import type { ModelEvent } from "../model/event.ts";
 import { UNITS, type Usage } from "../model/usage.ts";
 
-/** What each kind of block may hold. */
+/** Events that each type of block may contain. */
 const ALLOWED_CONTENT: { readonly [block: string]: readonly ModelEvent["type"][] } = {
   text: ["delta", "cite", "proof"],
   refusal: ["delta", "proof"],
@@ -13,10 +13,13 @@ const ALLOWED_CONTENT: { readonly [block: string]: readonly ModelEvent["type"][]
 };
 
 /**
- * Judges a stream of events as it goes by: `start (open (delta | media | proof | cite)* close | item | usage)* finish`, where
- * blocks may be open together, each holds only what its kind can hold, and usage never decreases. Throws at the first
- * event that is out of place; `end()` throws when the finish is missing. `guessed`: the first report may guess what was
- * read, as a gateway does before upstream has counted, and the next one may be lower.
+ * Checks a stream of events against the grammar `start (open (delta | media | proof | cite)* close
+ * | item | usage)* finish`. Several blocks can be open at the same time, each contains only events
+ * of its type, and usage never decreases.
+ *
+ * Throws at the first invalid event. `end()` throws if the finish is missing. With `guessed`, the
+ * first usage report may be an estimate of the input, as the gateway sends it before the provider
+ * has counted, and the next report may be lower.
  */
 export function createEventGrammar(of: { readonly guessed?: boolean } = {}): {
   event(e: ModelEvent): void;
@@ -26,7 +29,7 @@ export function createEventGrammar(of: { readonly guessed?: boolean } = {}): {
   const seen = new Set<number>();
   const items = new Set<number>();
   const usage = new Map<string, Usage>();
-  /** Models of which more than a guess has been told. */
+  /** Models for which more than the estimate was reported. */
   const counted = new Set<string>();
   let state: "before" | "in" | "over" = "before";
   let n = 0;
@@ -100,7 +103,7 @@ export function createEventGrammar(of: { readonly guessed?: boolean } = {}): {
   };
 }
 
-/** Says what is wrong with a count, or with one that is smaller than it was. */
+/** Returns the problem with an invalid usage count, or with a count that decreased. */
 function usageProblem(before: Usage, now: Usage): string | undefined {
   for (const unit of UNITS) {
     const count = now[unit];

@@ -1,5 +1,6 @@
-// What the host would hand a plugin, for tests that run without one: an arrival, its exchange, a call, a reply. Plain
-// objects with sensible values; whatever matters to a test is given by it. Frozen, as the host's are read-only.
+// Fake host objects for tests that run a plugin without a host: a request head, its exchange, a
+// call, and a response. They are plain objects with defaults, which a test overrides. They are
+// frozen, because the host's objects are read-only.
 import { chatOperation } from "../model/operations/chat-operation.ts";
 import type { EffectivePolicy } from "../model/facts.ts";
 import type { ModelRequest } from "../model/request.ts";
@@ -18,7 +19,7 @@ import type { Privacy } from "../model/facts.ts";
 import { createCallContext, type LossLog } from "./codec-contexts.ts";
 import { deepFreeze } from "./freeze.ts";
 
-/** What a plugin did to an arrival. */
+/** Effects of a plugin on a request. */
 export interface ArrivalEffects {
   readonly identities: readonly Identity[];
   readonly requiredPrivacy: readonly Privacy[];
@@ -33,7 +34,10 @@ const HELLO_BODY: Body = {
 
 const SAMPLE_REQUEST: ModelRequest = chatOperation.sampleRequest("provider/model");
 
-/** One object for the whole life of a request, as the host has it: `readBody()` gives the same one with its body. */
+/**
+ * Creates an exchange. As in the host, one object serves the whole request: `readBody()` returns
+ * the same object with its body.
+ */
 export function exchange(of: Partial<Exchange> = {}): Exchange & { readonly done: ArrivalEffects } {
   const identified: Identity[] = of.identity ? [of.identity] : [];
   const tightened: Privacy[] = [of.privacy ?? "off"];
@@ -80,7 +84,7 @@ export function exchange(of: Partial<Exchange> = {}): Exchange & { readonly done
   Object.defineProperties(made, {
     identity: { get: () => who.at(-1), enumerable: true },
     privacy: { get: () => strictestPrivacy(how), enumerable: true },
-    // What is noted must stay open when the rest is frozen.
+    // Recorded effects must stay mutable when the rest is frozen.
     done: {
       get: () => ({
         identities: identified,
@@ -97,7 +101,7 @@ const PRIVACY_LEVELS: readonly Privacy[] = ["off", "required", "strict"];
 const strictestPrivacy = (levels: readonly Privacy[]): Privacy =>
   PRIVACY_LEVELS[Math.max(...levels.map((level) => PRIVACY_LEVELS.indexOf(level)))]!;
 
-/** The head alone: the body is there only once it was read. */
+/** Creates a request head. Its body is available only after it was read. */
 export function requestHead(
   of: Partial<Exchange> = {},
 ): RequestHead & { readonly done: ArrivalEffects } {
@@ -111,7 +115,7 @@ const UNKNOWN_POLICY: EffectivePolicy = {
   reasons: [],
 };
 
-/** A candidate of `provider/model` on passthrough mode, with an unknown policy. Frozen. */
+/** Creates a candidate `provider/model` in passthrough mode with an unknown policy. Frozen. */
 export function candidate(of: Partial<Candidate> = {}): Candidate {
   const model = of.model ?? "model";
   const provider = of.provider ?? "provider";
@@ -131,8 +135,8 @@ export function candidate(of: Partial<Candidate> = {}): Candidate {
 }
 
 /**
- * The first call of an exchange. Its `fetch` rejects unless one is given; its `losses` say what was declared lost.
- * Frozen.
+ * Creates the first call of an exchange. Its `fetch` rejects unless one is given. Its `losses`
+ * contain the reported losses. Frozen.
  */
 export function call(of: Partial<Call> = {}): Call & LossLog {
   const of1 = of.exchange ?? exchange();
@@ -158,7 +162,10 @@ export function call(of: Partial<Call> = {}): Call & LossLog {
   return deepFreeze(made) as Call & LossLog;
 }
 
-/** What `next()` of an `attempt` hook gives: a 200 whose `record()` resolves to `recorded`. Frozen. */
+/**
+ * Creates the result of `next()` in an `attempt` hook: a 200 whose `recordResponse()` resolves to
+ * `recorded`. Frozen.
+ */
 export function reply(
   of: Partial<UpstreamResponse> = {},
   recorded: RecordedResponse | null = null,
@@ -173,7 +180,7 @@ export function reply(
   });
 }
 
-/** A call that answered, was counted exactly and cost 1,000 nano-dollars. Frozen. */
+/** Creates the record of a successful call with an exact cost of 1,000 nano-dollars. Frozen. */
 export function record(of: Partial<CallRecord> = {}): CallRecord {
   return deepFreeze({
     attemptId: "att_test",
@@ -188,7 +195,7 @@ export function record(of: Partial<CallRecord> = {}): CallRecord {
   });
 }
 
-/** The end of a request that was answered by one call. Frozen. */
+/** Creates the outcome of a request that one call answered. Frozen. */
 export function outcome(of: Partial<Outcome> = {}): Outcome {
   return deepFreeze({
     status: 200,

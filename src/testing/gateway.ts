@@ -1,5 +1,6 @@
-// A whole gateway in this process, on a loopback port, with the plugins that a test hands it: what a plugin does here is what
-// it does at an operator's. The gateway is imported when one is asked for, for it is much of the program.
+// Starts a complete gateway in this process, on a loopback port, with the plugins of a test.
+// Plugins behave here as in production. The gateway is imported on demand, because it is a large
+// part of the program.
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -15,31 +16,41 @@ import {
 import type { StoreCommand } from "../plugin/store/store.ts";
 import type { LogLine } from "./context.ts";
 
-/** What the gateway of a test is made of. */
+/** Options of the gateway that a test starts. */
 export interface TestGatewayOptions {
-  /** What `use:` may name in the YAML, by that name: the test's own plugins. What comes with Tollgate may be named beside them. */
+  /**
+   * Plugins of the test, by the name that `use:` refers to in the YAML. Built-in plugins can be
+   * used too.
+   */
   readonly plugins?: Readonly<Record<string, Definition>>;
   /**
-   * `frontends:`, `providers:`, `models:` and more. Without `middleware:` every client is let in; `door` is what lets them in.
-   * Without `store:` the ledger is `ledger` below.
+   * Content of gateway.yaml: `frontends:`, `providers:`, `models:`, and more. Without
+   * `middleware:`, the middleware `door` accepts every client. Without `store:`, the store
+   * `journal` records all commands in `storeCommands`.
    */
   readonly yaml: string;
   readonly env?: Readonly<Record<string, string>>;
 }
 
-/** A gateway that serves. Ending it (`await using`) stops it at once, open requests too, and takes its files away. */
+/**
+ * A running gateway. Disposing of it (`await using`) stops it immediately, including open requests,
+ * and deletes its files.
+ */
 export interface TestGateway extends AsyncDisposable {
   readonly url: string;
-  /** Of the admin listener, where the YAML has `admin:`; "" where it has none. */
+  /** URL of the admin listener. Empty if the YAML has no `admin:`. */
   readonly adminUrl: string;
-  /** Where it keeps what it keeps, and where it can be given commands. It goes when the gateway ends. */
+  /**
+   * State directory of the gateway, which contains the control socket. It is deleted when the
+   * gateway ends.
+   */
   readonly stateDir: string;
   readonly logs: readonly LogLine[];
-  /** Everything that the ledger was asked to write, in order. */
+  /** All commands that the ledger received, in order. */
   readonly storeCommands: readonly StoreCommand[];
 }
 
-/** Throws, with every problem in words, when the gateway refuses what it was given. */
+/** Starts a gateway. Throws with all problems if the gateway rejects its config. */
 export async function startTestGateway(of: TestGatewayOptions): Promise<TestGateway> {
   const { createGateway } = await import("../server/gateway.ts");
   const folder = mkdtempSync(join(tmpdir(), "tollgate-kit-"));
@@ -89,7 +100,7 @@ export async function startTestGateway(of: TestGatewayOptions): Promise<TestGate
   };
 }
 
-/** A name may stand for one plugin of each kind, as it does in Tollgate itself. */
+/** As in Tollgate itself, one name can refer to one plugin of each kind. */
 async function findPlugin(
   plugins: Readonly<Record<string, Definition>>,
   use: string,
@@ -115,7 +126,7 @@ const allowAllMiddleware = defineMiddleware({
   setup: () => ({ admit: (x) => x.identify({ id: "tester" }) }),
 });
 
-/** A store that agrees to everything, and notes it. */
+/** Creates a store that accepts every command and records it. */
 const createRecordingStore = (rows: StoreCommand[]): Definition =>
   defineStore({
     api: 1,
@@ -128,7 +139,7 @@ const createRecordingStore = (rows: StoreCommand[]): Definition =>
         return batch.map(() => ({ ok: true }));
       },
       findKey: async () => undefined,
-      // A key that no test presents: without any, a first start makes one.
+      // Key that no test uses. Without any key, the first start would create one.
       listKeys: async () => ({ items: [{ id: "tester", digest: "0".repeat(64), created: 0 }] }),
       listEntries: async () => ({ items: [] }),
       sumEntries: async () => [],

@@ -1,5 +1,5 @@
-// What a middleware does to requests and answers, as a table of cases. Each is played in a whole gateway, on both lanes, and
-// each stream once for every place where its words can be cut.
+// Tests a middleware with a table of cases. Each case runs in a complete gateway, in passthrough
+// and translated mode. Each stream runs once for every position at which its text can be split.
 import assert from "node:assert/strict";
 import { ERRORS, getFault, type ErrorKind } from "../model/error.ts";
 import { BUILT_IN_OPERATIONS } from "../model/operations/built-in-operations.ts";
@@ -21,51 +21,57 @@ import { startGateway, type ClientAnswer } from "./start-gateway.ts";
 
 export type { CaseRequest } from "./case-requests.ts";
 
-/** What a middleware is to do, case by case. Each list may be absent. */
+/** Expected behavior of a middleware, case by case. All lists are optional. */
 export interface HookCases {
-  /** Options, as they would stand under `with:`. */
+  /** Plugin options, as under `with:` in gateway.yaml. */
   readonly with?: Readonly<Record<string, unknown>>;
-  /** These are answered, and the provider is asked. */
+  /** Requests that must be answered by the provider. */
   readonly allowed?: readonly CaseRequest[];
   /**
-   * These are refused with that code or kind, and no provider is asked. The last text of each is tried as a tool's result and as a
-   * system prompt, too.
+   * Requests that must be rejected with this code or kind, without a call to the provider. The last
+   * text of each is also sent as the result of a tool and as a system prompt.
    */
   readonly rejected?: readonly {
     readonly request: CaseRequest;
     readonly code?: string;
     readonly kind?: ErrorKind;
   }[];
-  /** What the provider is asked instead: `expected` stands in it, `hidden` does not. */
+  /**
+   * Requests that must be changed. The request to the provider must contain `expected` and must not
+   * contain `hidden`.
+   */
   readonly rewritten?: readonly {
     readonly request: CaseRequest;
     readonly expected?: string;
     readonly hidden?: string;
   }[];
-  /** What the model says, and what of it the client gets, wherever it was cut. */
+  /** Responses of the model, and the part of them that the client must receive, at every split. */
   readonly streams?: readonly StreamCase[];
 }
 
-/** One answer of the model. */
+/** One response of the model. */
 export interface StreamCase {
   readonly request?: CaseRequest;
   readonly modelOutput: string;
-  /** All that the client gets. Absent: anything. */
+  /** Complete output that the client must receive. Default: any. */
   readonly clientOutput?: string;
-  /** What must not stand in it, in however many pieces. */
+  /** Text that the output must not contain, in any number of pieces. */
   readonly mustNotContain?: string;
-  /** The answer ends in an error. */
+  /** Whether the response must end in an error. */
   readonly endsInError?: boolean;
 }
 
-/** The client's protocol is the provider's, or another one. */
+/** Modes: the client's protocol is the provider's protocol, or another one. */
 const MODES = ["passthrough", "translated"] as const;
 type TestMode = (typeof MODES)[number];
 
-/** More places than these are spread over the text. */
+/** Maximum number of splits. If a text has more positions, the splits are spread evenly over it. */
 const MAX_SPLITS = 80;
 
-/** The cases of a middleware as checks for a runner. A test file calls it while it is loaded; it runs nothing itself. */
+/**
+ * Returns the cases of a middleware as checks for a runner. A test file calls it while it loads. It
+ * runs nothing itself.
+ */
 export function hookChecks(definition: Definition, cases: HookCases): Check[] {
   const { allowed = [], rejected = [], rewritten = [], streams = [] } = cases;
   const all: [unknown, string][] = [
@@ -120,7 +126,10 @@ export function hookChecks(definition: Definition, cases: HookCases): Check[] {
 const caseTitle = (one: CaseRequest): string =>
   `"${(typeof one === "string" ? one : (one.turns.at(-1) ?? "")).slice(0, 40)}"`;
 
-/** A client that speaks chat completions is passed on as it is; one that speaks messages is translated. */
+/**
+ * Requests of clients that use chat completions are forwarded unchanged. Requests of clients that
+ * use messages are translated.
+ */
 async function startCaseGateway(
   definition: Definition,
   { with: options = {} }: HookCases,
@@ -197,7 +206,7 @@ async function checkRejected(
       !/plugin_failed|hook_timeout/.test(body),
       `it failed, which is no refusal: ${body.slice(0, 300)}`,
     );
-    // Only chat completions have a place for codes; the log has them on both lanes.
+    // Only chat completions has a field for codes. The log contains the code in both modes.
     if (code !== undefined && lane === "passthrough")
       assert.ok(
         body.includes(JSON.stringify(code)),
@@ -230,7 +239,7 @@ async function checkRewritten(
     );
 }
 
-/** Whole, a character at a time, and in two pieces at every place. */
+/** Yields the text as a whole, one character at a time, and in two pieces at every position. */
 function* listSplits(text: string): Generator<readonly string[]> {
   yield [text];
   yield [...text];

@@ -1,4 +1,5 @@
-// The laws over what a provider says now, for money: only where TOLLGATE_LIVE=1 is set, and never above a cap.
+// Checks against a provider's current responses, which cost money. They run only if TOLLGATE_LIVE=1
+// is set, and never exceed a cost cap.
 import assert from "node:assert/strict";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -14,19 +15,25 @@ import { protocolChecks } from "./protocol-laws.ts";
 import { recordProvider, writeRecordings, type RecordingOptions } from "./record-provider.ts";
 import { readRecordings } from "./recording.ts";
 
-/** A provider that is asked for real. */
+/** Options for checks against a real provider. */
 export interface LiveOptions extends RecordingOptions {
-  /** Dollars for a million tokens: without it no cap can be kept, and nothing is asked. */
+  /**
+   * Price in dollars per million tokens. It is required to enforce the cap; without it, nothing is
+   * sent.
+   */
   readonly price: { readonly input: number; readonly output: number };
-  /** Dollars that all of it may cost; 0.05 unless told. */
+  /** Maximum total cost, in dollars. Default: 0.05. */
   readonly capUsd?: number;
 }
 
-/** Of a request of a few words, read as generously as any provider counts. */
+/**
+ * Input tokens of a request with a few words. An upper estimate that covers every provider's way of
+ * counting.
+ */
 const ESTIMATED_INPUT_TOKENS = 200;
 const DEFAULT_MAX_TOKENS = 64;
 
-/** What one run can cost at most, in dollars: every endpoint, streamed and whole. */
+/** Returns the maximum cost of one run, in dollars: every endpoint, streamed and non-streaming. */
 const maxCostUsd = (
   { price, maxTokens = DEFAULT_MAX_TOKENS }: LiveOptions,
   requests: number,
@@ -34,14 +41,15 @@ const maxCostUsd = (
   (requests * (ESTIMATED_INPUT_TOKENS * price.input + maxTokens * price.output)) / 1_000_000;
 
 /**
- * The checks, none of which is there unless TOLLGATE_LIVE is 1. What would cost more than the cap fails before anything is sent.
+ * Returns the live checks, or none unless TOLLGATE_LIVE is 1. If the run could cost more than the
+ * cap, it fails before anything is sent.
  */
 export function liveChecks(definition: Definition, of: LiveOptions): Check[] {
   if (process.env["TOLLGATE_LIVE"] !== "1" || definition["~tollgate"] !== "provider") return [];
   return [liveCheck(definition, of)];
 }
 
-/** The same where it was asked for in other words than a variable: the command's `--live`. */
+/** Returns the live check regardless of the variable, for the command's `--live` option. */
 export function liveCheck(definition: Definition, of: LiveOptions): Check {
   return createCheck(`${definition.name}: live: what it says now keeps the laws`, async () => {
     await using lent = createTestContext({ ...(of.fetch && { fetch: of.fetch as never }) });

@@ -4,17 +4,17 @@ import type { Operation, ModelRequest } from "../model/request.ts";
 import { findReferences } from "../protocols/references/index.ts";
 import type { CallContext, ClientHalf } from "../plugin/protocol.ts";
 
-/** A request about to leave, whose edits can be looked at. */
+/** An outgoing request whose edits a test can inspect. */
 export interface TestOutgoing extends Outgoing {
-  /** As it would leave now; undefined without a body. */
+  /** Body as it would be sent now. Undefined if there is none. */
   readonly body: Body | undefined;
-  /** Top-level fields that were set or dropped, in order, each once. */
+  /** Top-level fields that were set or removed, in order, each listed once. */
   readonly editedFields: readonly string[];
 }
 
 /**
- * An `Outgoing` for tests of `prepare` and of hooks. It keeps the plugin's edits, and the given body stays as it was.
- * Never throws.
+ * Creates an `Outgoing` for tests of `prepare` and of hooks. It keeps the plugin's edits and does
+ * not change the given body. Never throws.
  */
 export function createOutgoing(
   body: Body | undefined,
@@ -51,8 +51,8 @@ export function createOutgoing(
 }
 
 /**
- * The body that leaves for a translated request: encoded, with what no codec knows beside it, and prepared, as the host
- * does it. A field that the codec says is absent stays so.
+ * Returns the body of a translated request as the host sends it: encoded, with the fields that no
+ * codec knows added, and prepared. A field that the codec knows and leaves out stays out.
  */
 export function encodeOutgoing<K extends Operation>(
   client: ClientHalf<K>,

@@ -1,4 +1,5 @@
-// What holds for every protocol, ours and others': checked over recordings of what its upstreams really send.
+// Checks that every protocol must pass, built-in or not, run over recordings of real responses of
+// its providers.
 import assert from "node:assert/strict";
 import { ERRORS, getFault, type ErrorKind } from "../model/error.ts";
 import type { ModelEvent } from "../model/event.ts";
@@ -22,15 +23,18 @@ import {
 import { deepFreeze } from "./freeze.ts";
 import { isStreamRecording, readRecordings, type Recording } from "./recording.ts";
 
-/** What a protocol is judged by, and how thoroughly. */
+/** Recordings that a protocol is checked with, and how thoroughly. */
 export interface ProtocolCheckOptions {
-  /** A folder of recordings, or the recordings. */
+  /** Folder of recordings, or the recordings themselves. */
   readonly recordings?: URL | string | readonly Recording[];
-  /** How many ways to cut each recording by chance, beside byte by byte and all at once. */
+  /**
+   * Number of random ways to split each recording, in addition to byte by byte and not split at
+   * all.
+   */
   readonly trials?: number;
 }
 
-/** One recorded exchange under judgement. */
+/** One recorded exchange under test. */
 interface RecordingCase {
   readonly recording: Recording;
   readonly stream: boolean;
@@ -38,8 +42,8 @@ interface RecordingCase {
 }
 
 /**
- * The laws of protocols, as checks for a runner: a test file calls it while it is loaded. Recordings are read at once,
- * and a folder without any throws here; the codec runs only inside the checks.
+ * Returns the checks of protocols for a runner. A test file calls it while it loads. Recordings are
+ * read immediately, and a folder without any throws here. The codec runs only inside the checks.
  */
 export function protocolChecks(protocol: Protocol, options: ProtocolCheckOptions = {}): Check[] {
   const { id, client, server } = protocol as Protocol<Operation>;
@@ -128,7 +132,10 @@ function checkShape({ id, client, server, headers }: Protocol<Operation>): void 
     assert.match(name, /^[a-z0-9-]+\*?$/, `the header ${name} is in lower case`);
 }
 
-/** Ours for every kind of error: plain JSON with words in it, and a status that says failure. */
+/**
+ * Every kind of error must be encoded as plain JSON with a message, and with a status that reports
+ * a failure.
+ */
 function checkErrors(server: ServerHalf<Operation>): void {
   for (const kind of Object.keys(ERRORS) as ErrorKind[]) {
     const message = `Something went wrong (${kind}).`;
@@ -149,8 +156,8 @@ function checkAnalysis(server: ServerHalf<Operation>, { recording }: RecordingCa
 }
 
 /**
- * What came over the wire goes back over the wire: decoding what was encoded gives the request again, apart from losses
- * that were declared; and what has been over it once is lossless from then on.
+ * A request must survive a round trip: decoding the encoded request gives the same request, except
+ * for reported losses. A request that went through one round trip is lossless from then on.
  */
 function checkRoundTrip(
   client: ClientHalf<Operation>,
@@ -159,7 +166,7 @@ function checkRoundTrip(
 ): void {
   const request = server.decodeRequest(of.recording.request, "generate");
   const of1 = createCallContext({ model: request.model, stream: request.stream });
-  // What no codec knows is put back by the host.
+  // The host adds the fields that no codec knows.
   const wire = {
     ...client.encodeRequest(deepFreeze(request) as ModelRequest, deepFreeze(of1)),
     ...request.rest,
@@ -197,7 +204,9 @@ function checkChunking(client: ClientHalf<Operation>, of: RecordingCase): void {
   for (const chunks of listSplits(of)) same(chunks);
 }
 
-/** By chance, and once at every byte where an event or a character could be torn. */
+/**
+ * Yields random splits, and one split at every byte that could be inside an event or a character.
+ */
 function* listSplits({ recording, trials }: RecordingCase): Generator<Chunks> {
   for (let seed = 1; seed <= trials; seed++) yield { seed, max: 1 << (seed % 9) };
   const step = Math.max(1, Math.floor(recording.body.length / 400));
@@ -205,8 +214,8 @@ function* listSplits({ recording, trials }: RecordingCase): Generator<Chunks> {
 }
 
 /**
- * Of every beginning of an answer: either it throws, or it is a finish that was seen, and then everything that the model
- * said is there. Only counts may be missing.
+ * For every prefix of a response, the decoder must either throw or have seen a finish. After a
+ * finish, the complete content of the model must be there. Only usage may be missing.
  */
 function checkTruncation(client: ClientHalf<Operation>, of: RecordingCase): void {
   const { body, headers } = of.recording;
@@ -245,7 +254,10 @@ function checkFaults(client: ClientHalf<Operation>, { recording }: RecordingCase
     client.decodeFault(recording.status, recording.headers, Buffer.from(odd));
 }
 
-/** Vectors, rankings: what comes in one piece and says so to a client that wants a stream. */
+/**
+ * Whether the operation never streams, such as embeddings and rerankings. The response then arrives
+ * in one piece, even if the client requests a stream.
+ */
 function isNeverStreamed(server: ServerHalf<Operation>): boolean {
   try {
     server.createEncoder(() => {}, createResponseContext({ stream: true }));
@@ -267,13 +279,16 @@ function checkStreamMatchesWhole(
   const whole = encodeWhole(server, said, createResponseContext(asked));
   const inStream = decode(client, [streamed], createCallContext({ stream: true }));
   const inOne = decodeWhole(client, whole, createCallContext());
-  // Some wires tell a stream's counts only to clients that ask for them.
+  // Some API formats send the usage of a stream only to clients that request it.
   const told = inStream.some((e) => e.type === "usage");
   const view = told ? comparableContent : contentWithoutUsage;
   assert.deepEqual(view(inStream), view(inOne));
 }
 
-/** What was relayed means what was translated, with the same counts, and does not depend on how the bytes came. */
+/**
+ * The relayed response must have the same content and usage as the translated response, and must
+ * not depend on how the bytes were split.
+ */
 function checkRelayMatchesTranslation(
   client: ClientHalf<Operation>,
   server: ServerHalf<Operation>,

@@ -1,5 +1,5 @@
-// What a provider really says, written down as recordings that the laws are checked by: asked once as a stream and once whole, with
-// every secret masked before a byte is kept.
+// Records a provider's real responses, for the protocol checks. The provider is called once for a
+// stream and once for a complete response. Every secret is masked before anything is stored.
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { BUILT_IN_OPERATIONS } from "../model/operations/built-in-operations.ts";
@@ -14,23 +14,23 @@ import { createTestContext } from "./context.ts";
 import { encodeOutgoing } from "./outgoing.ts";
 import * as fakes from "./fakes.ts";
 
-/** How a provider is asked for its recordings. */
+/** Options for recording a provider. */
 export interface RecordingOptions {
-  /** Options and credential, as they would stand under `with:`. */
+  /** Options and credential, as under `with:` in gateway.yaml. */
   readonly with?: Readonly<Record<string, unknown>>;
   readonly credential?: Readonly<Record<string, unknown>>;
   readonly model: string;
-  /** What a chat says; "Say hello in three words." unless told. */
+  /** Prompt of the chat. Default: "Say hello in three words." */
   readonly prompt?: string;
-  /** At most so many tokens of answer; 64 unless told. */
+  /** Maximum number of output tokens. Default: 64. */
   readonly maxTokens?: number;
-  /** What its requests go through. Absent: the network. */
+  /** Sends the requests. Default: the network. */
   readonly fetch?: typeof fetch;
 }
 
-/** One exchange as it happened, masked, before it is written. */
+/** One masked exchange, before it is written. */
 export interface RecordedExchange {
-  /** "chat-completions/hello-streamed", "native/hello". */
+  /** Name of the recording, such as "chat-completions/hello-streamed" or "native/hello". */
   readonly name: string;
   readonly request: JsonObject;
   readonly status: number;
@@ -38,14 +38,17 @@ export interface RecordedExchange {
   readonly body: Buffer;
 }
 
-/** An answer that is larger is no recording. */
+/** Larger responses are not recorded. */
 const MAX_RESPONSE_BYTES = 4 * 1024 * 1024;
 const REQUEST_TIMEOUT_MS = 120_000;
 
-/** Headers that say something of the answer. All others may be about the account. */
+/** Headers that describe the response. All other headers may describe the account. */
 const RECORDED_HEADERS = /^(content-type|retry-after|(x-|anthropic-)?ratelimit-[a-z-]+)$/;
 
-/** Asks each of its endpoints that has this kind of work. Rejects with the first thing that fails. */
+/**
+ * Calls each of the provider's endpoints that serves this operation, and returns the recordings.
+ * Rejects with the first failure.
+ */
 export async function recordProvider(
   definition: Definition,
   of: RecordingOptions,
@@ -165,11 +168,11 @@ async function recordEndpoint(
       ),
   });
   for await (const _event of endpoint.run(request as never, call, credential as never));
-  // Of several requests the last one has the answer.
+  // If several requests were sent, the last one has the response.
   return heard.slice(-1);
 }
 
-/** Every secret, in any of its usual clothes, by as many asterisks: lengths stay what they are. */
+/** Replaces every secret, in all common encodings, by asterisks. Lengths do not change. */
 function maskSecrets(exchange: RecordedExchange, secrets: readonly string[]): RecordedExchange {
   const clothes = secrets.flatMap((secret) => [
     secret,
@@ -188,7 +191,10 @@ function maskSecrets(exchange: RecordedExchange, secrets: readonly string[]): Re
   };
 }
 
-/** Writes each in a folder of its own below `folder`, as `recordings()` reads them. Gives the folders. */
+/**
+ * Writes each exchange into a folder of its own below `folder`, in the format that
+ * `readRecordings()` reads. Returns the folders.
+ */
 export function writeRecordings(exchanges: readonly RecordedExchange[], folder: string): string[] {
   return exchanges.map(({ name, request, status, headers, body }) => {
     const place = join(folder, name);

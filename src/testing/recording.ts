@@ -7,26 +7,27 @@ import type { Body, HeadersIn } from "../model/values.ts";
 import type { ScriptedResponse } from "./upstream/scripted-response.ts";
 
 /**
- * What a person read in a recording: `expected.json`, written by hand. Members that are absent are not compared.
+ * Content of a recording as a person read it: `expected.json`, written by hand. Absent members are not compared.
  *
  *     { "text": "Hello", "usage": { "input": 12, "output": 2 }, "finish": "stop" }
  *     { "error": "rate_limited" }
  */
 export interface ExpectedAnswer {
-  /** All text of the answer. */
+  /** Complete text of the response. */
   readonly text?: string;
-  /** Every count that upstream reports. */
+  /** All usage counts that the provider reports. */
   readonly usage?: Readonly<Record<string, number>>;
-  /** The reason for its end. */
+  /** Finish reason. */
   readonly finish?: string;
-  /** The kind of the failure that the answer is or ends in. */
+  /** Kind of the error that the response is or ends in. */
   readonly error?: string;
 }
 
 /**
- * One exchange as it happened, in a folder of its own: `request.json`, `upstream.http` (status line, headers, a blank
- * line, then the raw body), `expected.json` for what a person read in it, and, where its events were checked by hand,
- * `events.json`. A file of a form is written down in `request.json` as `{ "filename", "mime", "base64" }`.
+ * One recorded exchange, in a folder of its own. `request.json` is the request. `upstream.http` is
+ * the response: status line, headers, a blank line, then the raw body. `expected.json` is its
+ * content as a person read it. `events.json` is present if its events were checked by hand. A file
+ * of a form is in `request.json` as `{ "filename", "mime", "base64" }`.
  */
 export interface Recording {
   readonly name: string;
@@ -38,7 +39,7 @@ export interface Recording {
   readonly expected?: ExpectedAnswer | undefined;
 }
 
-/** Every recording in a folder, or the one that the folder is. */
+/** Returns all recordings in a folder, or the one recording that the folder itself is. */
 export function readRecordings(folder: URL | string): Recording[] {
   const path = typeof folder === "string" ? folder : fileURLToPath(folder);
   if (existsSync(join(path, "upstream.http"))) return [readRecording(path)];
@@ -73,7 +74,7 @@ function replaceFiles(said: { readonly [field: string]: unknown }): Body {
   ) as Body;
 }
 
-/** Heads are written by people, with either line ending; the body is taken as it is. */
+/** People edit the headers, so either line ending is accepted. The body is kept unchanged. */
 function parseHttp(bytes: Buffer, path: string): Pick<Recording, "status" | "headers" | "body"> {
   const lf = bytes.indexOf("\n\n");
   const crlf = bytes.indexOf("\r\n\r\n");
@@ -90,7 +91,10 @@ function parseHttp(bytes: Buffer, path: string): Pick<Recording, "status" | "hea
   return { status, headers, body: bytes.subarray(end + (end === crlf ? 4 : 2)) };
 }
 
-/** As the gateway decides it: by the media type, and where that says nothing by what was asked for. */
+/**
+ * Whether the response is a stream, decided like in the gateway: by the media type, or by the
+ * request if the media type does not determine it.
+ */
 export function isStreamRecording({
   headers,
   request,
@@ -99,7 +103,7 @@ export function isStreamRecording({
   return form === undefined ? request["stream"] === true : form === "stream";
 }
 
-/** What a fake upstream answers when it replays a recording. */
+/** Returns the response of a fake upstream that replays a recording. */
 export function replayResponse(
   recording: Recording,
   more: ScriptedResponse = {},

@@ -1,13 +1,17 @@
 import { AsyncLocalStorage, createHook } from "node:async_hooks";
 import { setTimeout as sleep } from "node:timers/promises";
 
-/** What stays until it is ended: timers that repeat, sockets, servers, watchers, workers, children. */
+/**
+ * Resources that exist until they are ended: repeating timers, sockets, servers, watchers, workers,
+ * and child processes.
+ */
 const LONG_LIVED_RESOURCES =
   /^(Timeout|TCPWRAP|TCPSERVERWRAP|TCPSocketWrap|PIPEWRAP|PIPESERVERWRAP|UDPWRAP|TTYWRAP|TLSWRAP|FSEVENTWRAP|STATWATCHER|PROCESSWRAP|WORKER|MESSAGEPORT|SIGNALWRAP|HTTPINCOMINGMESSAGE|FILEHANDLE|DIRHANDLE)$/;
 
 /**
- * Whose resource it is, is told by where it was made, not by counting before and after: a test runner and its neighbours
- * open and close handles all the time. What the kit does for a plugin runs outside.
+ * Resources by the code that created them. Counting handles before and after is not reliable,
+ * because the test runner and other tests open and close handles all the time. Work that the kit
+ * does for a plugin runs outside of this storage.
  */
 const trackedResources = new AsyncLocalStorage<Set<number>>();
 const kinds = new Map<number, string>();
@@ -24,16 +28,24 @@ const hook = createHook({
 });
 let watchers = 0;
 
-/** Sees which timers, sockets and servers were made by the work that it runs, and which of them are still there. */
+/**
+ * Tracks which timers, sockets, and servers a piece of work created, and which of them still exist.
+ */
 export interface ResourceWatch {
-  /** Runs something whose resources count. */
+  /** Runs work whose resources are tracked. */
   run<T>(work: () => T): T;
-  /** Kinds of what is still held, after it had a moment to go: what ends often ends in the next turn. */
+  /**
+   * Returns the types of the resources that still exist, after waiting up to `patienceMs`, because
+   * many resources end one turn of the event loop later.
+   */
   openResources(patienceMs?: number): Promise<string[]>;
   stop(): void;
 }
 
-/** Begins to watch. The caller calls `stop()` at the end, or the process goes on to look at every resource. */
+/**
+ * Starts tracking. Call `stop()` at the end. Otherwise the process continues to track every
+ * resource.
+ */
 export function watchResources(): ResourceWatch {
   const mine = new Set<number>();
   if (watchers++ === 0) hook.enable();
@@ -52,5 +64,5 @@ export function watchResources(): ResourceWatch {
   };
 }
 
-/** The kit's own work, which is no leak. */
+/** Runs work of the kit itself, whose resources are not leaks of the plugin. */
 export const untracked = <T>(work: () => T): T => trackedResources.exit(work);

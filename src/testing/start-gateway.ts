@@ -1,5 +1,5 @@
-// A gateway with everything around it, for an author's own tests: a fake upstream behind it, clients' words in front of it, and
-// what its ledger was told.
+// Starts a gateway with its surroundings for an author's own tests: a fake upstream, a client, and
+// a view of the ledger.
 import { callControl } from "../admin/socket/control-client.ts";
 import type { Usage } from "../model/usage.ts";
 import type { Json, JsonObject } from "../model/values.ts";
@@ -8,44 +8,47 @@ import { startTestGateway, type TestGateway } from "./gateway.ts";
 import { say, scriptedModel } from "./upstream/model-script.ts";
 import { startUpstream, type ScriptedRoutes, type TestUpstream } from "./upstream/upstream.ts";
 
-/** What a test says of the gateway that it starts. */
+/** Options for the gateway that a test starts. */
 export interface GatewaySetup {
   /**
-   * gateway.yaml, as text or as the object that it is. `${env:UPSTREAM}` is where the fake upstream listens. Without `frontends:`
-   * chat completions, messages and responses are there; without `middleware:` every client is let in; without `store:` the
-   * ledger is told by `calls`.
+   * Content of gateway.yaml, as text or as an object. `${env:UPSTREAM}` is the address of the fake
+   * upstream. Default for `frontends:` is chat completions, messages, and responses. Without
+   * `middleware:`, every client is accepted. Without `store:`, `calls` shows the ledger.
    */
   readonly config: string | { readonly [key: string]: unknown };
-  /** What `use:` may name beside what comes with Tollgate. */
+  /** Plugins that `use:` can refer to, in addition to the built-in ones. */
   readonly plugins?: Readonly<Record<string, Definition>>;
-  /** What the fake upstream answers. Absent: "Hello", in every protocol that it speaks. */
+  /** Responses of the fake upstream. Default: "Hello", in every protocol that it supports. */
   readonly upstream?: ScriptedRoutes;
   readonly env?: Readonly<Record<string, string>>;
 }
 
-/** How a client asks. */
+/** Options of a client request. */
 export interface AskOptions {
   readonly stream?: boolean;
-  /** What the client presents; "tester" unless told. */
+  /** Key that the client presents. Default: "tester". */
   readonly key?: string;
   readonly headers?: Readonly<Record<string, string>>;
-  /** More of the body. */
+  /** Further fields of the body. */
   readonly body?: { readonly [field: string]: unknown };
 }
 
-/** What a client got. */
+/** Response that a client received. */
 export interface ClientAnswer {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
-  /** What the model said, put together from its pieces. */
+  /** Text of the model, joined from its pieces. */
   readonly text: string;
-  /** Of an error, also of one that ended a stream. */
+  /** Error of the response, also of an error that ended a stream. */
   readonly error: { readonly message: string; readonly code?: string } | undefined;
-  /** All of it, as it came. */
+  /** The complete body as it was received. */
   readonly body: string;
 }
 
-/** One call as the ledger has it. `outcome` and what follows are there when it is settled. */
+/**
+ * One call as the ledger has it. `outcome` and the members after it are set when the call is
+ * settled.
+ */
 export interface BilledCall {
   readonly attempt: string;
   readonly provider: string;
@@ -56,18 +59,18 @@ export interface BilledCall {
   readonly costNano?: bigint | null;
 }
 
-/** A gateway that serves, with a fake upstream behind it. Ending it (`await using`) ends both. */
+/** A running gateway with a fake upstream. Disposing of it (`await using`) ends both. */
 export interface StartedGateway extends TestGateway {
   readonly upstream: TestUpstream;
-  /** What the ledger holds, in the order in which calls began. */
+  /** Calls in the ledger, in the order in which they started. */
   readonly calls: readonly BilledCall[];
-  /** Asks a chat as a client does, in chat completions. */
+  /** Sends a chat request as a client, in chat completions. */
   ask(model: string, words: string, manner?: AskOptions): Promise<ClientAnswer>;
-  /** Gives a command that a plugin brings: `command("observers.counter", "counts")`. */
+  /** Runs a command that a plugin adds: `runCommand("observers.counter", "counts")`. */
   runCommand(plugin: string, name: string, input?: JsonObject): Promise<Json>;
 }
 
-/** Starts one. Throws, with every problem in words, when the gateway refuses what it was given. */
+/** Starts a gateway. Throws with all problems if the gateway rejects its config. */
 export async function startGateway(of: GatewaySetup): Promise<StartedGateway> {
   const up = await startUpstream(of.upstream ?? scriptedModel(say("Hello"), ["model"]));
   const text = typeof of.config === "string" ? of.config : toYaml(of.config);
@@ -101,7 +104,7 @@ export async function startGateway(of: GatewaySetup): Promise<StartedGateway> {
   };
 }
 
-/** JSON is YAML, and a key a line says which keys there are. */
+/** JSON is valid YAML. One key per line keeps the top-level keys detectable. */
 const toYaml = (config: { readonly [key: string]: unknown }): string =>
   Object.entries(config)
     .map(([key, value]) => `${key}: ${JSON.stringify(value)}`)
@@ -166,7 +169,7 @@ interface ChatPayload {
   readonly error?: { readonly message: string; readonly code?: string };
 }
 
-/** The whole answer, or each of its events; of what is neither, nothing. */
+/** Returns the complete response, or each of its events. Empty for any other content. */
 function parsePayloads(type: string, body: string): ChatPayload[] {
   const texts = type.startsWith("text/event-stream")
     ? body.split("\n").flatMap((line) => /^data: (?!\[DONE\])(.*)$/.exec(line)?.[1] ?? [])

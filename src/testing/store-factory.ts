@@ -8,8 +8,9 @@ import { createTestContext, type TestContext } from "./context.ts";
 import type { StoreUnderTest } from "./store/fixtures.ts";
 
 /**
- * What `storeConformance` is called with, for a store that keeps all it has in `ctx.stateDir()`: each time a new folder, and a store that
- * is killed is made anew from what it left there.
+ * Creates the argument of the store checks, for a store that keeps all its data in
+ * `ctx.stateDir()`. Each call uses a new folder. A store that is killed is created again from the
+ * files in its folder.
  */
 export const createStoreFactory =
   (

@@ -1,4 +1,4 @@
-// The laws of a store: any store that keeps them can keep the ledger.
+// Checks for stores. Any store that passes them can keep the ledger.
 import type { Check } from "./check.ts";
 import { FIRST_OWNER, type StoreUnderTest } from "./store/fixtures.ts";
 import { accountLaws } from "./store/accounts.ts";
@@ -20,9 +20,9 @@ export { NOON, reserveCommand, settleCommand, type StoreUnderTest } from "./stor
 export type { FleetUnderTest } from "./store/fleet.ts";
 
 /**
- * The laws of a store, as checks for a runner. `make` is called once for each check, and gives a store that is new and
- * not yet open; the check opens it, and ends it whatever happens. What `make` or the store throws fails that check
- * alone.
+ * Returns the checks of a store for a runner. `make` is called once for each check and returns a
+ * new store that is not open. The check opens the store and always ends it. If `make` or the store
+ * throws, only that check fails.
  */
 export function storeChecks(make: () => Promise<StoreUnderTest>): readonly Check[] {
   const laws = [
@@ -52,8 +52,9 @@ export function storeChecks(make: () => Promise<StoreUnderTest>): readonly Check
 }
 
 /**
- * The laws of a fleet: what several instances of one store promise together. `make` is called once for each check and gives instances on a
- * new ledger; of a store that belongs to one process one instance, which keeps the same laws alone.
+ * Returns the checks of a fleet: the guarantees of several instances of one store. `make` is called
+ * once for each check and returns instances on a new ledger. For a store that belongs to one
+ * process it returns one instance, which must pass the same checks.
  */
 export function fleetChecks(make: () => Promise<FleetUnderTest>): readonly Check[] {
   return [...fleetLimitLaws, ...fleetSettlementLaws, ...fleetChangeLaws].map(([name, run]) => ({

@@ -1,4 +1,4 @@
-// The checks of the kit as tests of vitest, for authors who use it: two calls in a test file, and the runner says the rest.
+// Registers the checks of the kit as vitest tests. A test file needs two calls.
 import { describe, test } from "vitest";
 import type { Definition } from "../plugin/define.ts";
 import type { Check } from "./check.ts";
@@ -6,20 +6,26 @@ import { conformanceChecks, type ConformanceOptions } from "./conformance.ts";
 import { hookChecks, type HookCases } from "./hook-tester.ts";
 import { liveChecks, type LiveOptions } from "./live-checks.ts";
 
-/** A check may start processes and gateways: on a machine with other work that takes its time. */
+/**
+ * Timeout of a check, in milliseconds. A check may start processes and gateways, which takes time
+ * on a busy machine.
+ */
 const CHECK_TIMEOUT_MS = 120_000;
 
-/** Every law of the contract that this plugin has to keep, each as a test of its own. */
+/** Registers every conformance check of a plugin as a test of its own. */
 export function testConformance(plugin: Definition, options: ConformanceOptions = {}): void {
   registerChecks(`${plugin.name} keeps the contract`, conformanceChecks(plugin, options));
 }
 
-/** A table of cases of a middleware, each as a test of its own. */
+/** Registers every case of a middleware as a test of its own. */
 export function testHooks(plugin: Definition, cases: HookCases): void {
   registerChecks(`${plugin.name} does what its cases say`, hookChecks(plugin, cases));
 }
 
-/** With TOLLGATE_LIVE=1: the laws over what the provider says now, within a cap. Otherwise one test that is skipped. */
+/**
+ * Registers the live checks against the provider, within a cost cap, if TOLLGATE_LIVE=1 is set.
+ * Otherwise it registers one skipped test.
+ */
 export function testLive(plugin: Definition, options: LiveOptions): void {
   const checks = liveChecks(plugin, options);
   if (checks.length > 0) registerChecks(`${plugin.name}, live`, checks);

@@ -79,7 +79,9 @@ export interface LedgerEntry {
   target: CallTarget;
   /** Units that the call used. Empty for a reserve. */
   usage: Usage;
-  /** Cost in billionths of a US dollar; null if it is not known. For an adjustment, the difference. */
+  /**
+   * Cost in billionths of a US dollar; null if it is not known. For an adjustment, the difference.
+   */
   costNano: bigint | null;
   /** How certain the cost is; `open` until the call is settled. */
   state: CallState | "open";
@@ -105,7 +107,7 @@ export interface LedgerEntry {
   upstreamCostNano?: Opt<bigint>;
   /** Parts of the bill, if not all of it was billed at one price. */
   parts?: Opt<readonly BillPart[]>;
-  /** What the client requested. */
+  /** Request of the client. */
   clientRequest?: Opt<ClientRequestInfo>;
   /** Why the response ended. */
   finish?: Opt<string>;

@@ -9,7 +9,7 @@ import { COUNTED_UNITS, LIMIT_SPANS } from "./limit-units.ts";
  * `scope`.
  */
 export interface Limit {
-  /** What shares the count, such as `key:<id>` or `account:<id>`. */
+  /** Scope of the count, such as `key:<id>` or `account:<id>`. */
   scope: string;
   /** What is counted. `nano_usd` is cost in billionths of a US dollar. */
   unit:

@@ -41,7 +41,7 @@ export interface InstanceInfo {
 export interface InstanceState {
   /** ID of the process. */
   readonly instance: string;
-  /** What the instance reported about itself. */
+  /** Description that the instance reported. */
   readonly info?: Opt<InstanceInfo>;
   /**
    * Whether the instance is running. `left`: it stopped in order. `dead`: its lease expired, and
@@ -108,7 +108,10 @@ export type StoreEvent =
    * earlier state, and no instance had a copy.
    */
   | {
-      /** Rows of an instance are missing after the database was restored, and no instance has a copy. */
+      /**
+       * Rows of an instance are missing after the database was restored, and no instance has a
+       * copy.
+       */
       readonly type: "rows_lost";
       /** ID of the instance that wrote the rows. */
       readonly instance: string;

@@ -210,14 +210,17 @@ export type StoreCommand = { at: number } & (
    */
   | { do: "progress"; attempt: string; usage: Usage; costNano?: Opt<bigint | null> }
   | Settle
-  /** Adds a correction to the cost of a settled call. `costNano` is the difference and may be negative. */
+  /**
+   * Adds a correction to the cost of a settled call. `costNano` is the difference and may be
+   * negative.
+   */
   | { do: "adjust"; attempt: string; costNano: bigint; reason: string; actor: string }
   /**
    * Writes a complete key record. A change of an existing key is rejected as `invalid` with the
-   * code `version_conflict` if its `version` does not follow the stored one, or if it has no
-   * version and the stored key has one. If two gateways change a key at the same time, one of them
-   * gets this error, and a revoked key stays revoked. Writing the same record again changes
-   * nothing.
+   * code `version_conflict` if its `version` does not follow the stored one. That also applies if
+   * it has no version and the stored key has one. If two gateways change a key at the same time,
+   * one of them gets this error, and a revoked key stays revoked. Writing the same record again
+   * changes nothing.
    */
   | { do: "key"; key: KeyRecord }
   /**
@@ -267,7 +270,7 @@ export interface Reserve {
   holdNano: bigint | null;
   /** Hash of the pinned price row. `null` if the call is unpriced. */
   price: string | null;
-  /** What the client requested. */
+  /** Request of the client. */
   clientRequest?: Opt<ClientRequestInfo>;
 }
 

@@ -1,5 +1,6 @@
-// What a plugin reaches beside what it is lent, seen from within a process of its own: files, variables, processes, sockets. Node's
-// own functions are replaced before the plugin is imported, and each use is told with the line of the plugin that made it.
+// Detects access of a plugin beyond its context, in a separate process: files, variables,
+// processes, and sockets. It replaces Node's functions before the plugin is imported, and reports
+// each use with the line of the plugin that made it.
 import childProcess from "node:child_process";
 import fs from "node:fs";
 import { syncBuiltinESMExports } from "node:module";
@@ -28,7 +29,10 @@ function packageOf(folder: string): string {
     : packageOf(above);
 }
 
-/** "src/index.ts:12": where in the plugin, or in what it brings along; undefined where it was not the plugin. */
+/**
+ * Returns the location in the plugin or in its dependencies, such as "src/index.ts:12". Undefined
+ * if the call did not come from the plugin.
+ */
 function callSite(): string | undefined {
   for (const line of (new Error().stack ?? "").split("\n").slice(2)) {
     const [, file, at] = /(?:file:\/\/)?(\/[^():?]+)(?:\?[^:]*)?:(\d+):\d+\)?$/.exec(line) ?? [];

@@ -1,4 +1,5 @@
-// What a plugin reaches it is lent, or it says so in `needs`: tried in a process of its own, where each reach is seen.
+// Checks that a plugin uses only its context and the access that it declares in `needs`. It runs in
+// a separate process, which observes each access.
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
 import { fileURLToPath } from "node:url";
@@ -6,10 +7,10 @@ import { NO_DEBUGGER } from "../../lib/disable-debugger.ts";
 import { createCheck, type Check } from "../check.ts";
 import type { ConformanceSubject } from "./subject.ts";
 
-/** How long a setup may take there: it is given ten seconds by a gateway. */
+/** Timeout of a setup in that process, in milliseconds. The gateway itself allows 10 s. */
 const SETUP_TIMEOUT_MS = 60_000;
 
-/** None where it is not known which module the plugin is. */
+/** Returns no checks if the module of the plugin is unknown. */
 export const needsChecks = ({ module, options }: ConformanceSubject): Check[] =>
   module === undefined
     ? []
@@ -26,7 +27,10 @@ export const needsChecks = ({ module, options }: ConformanceSubject): Check[] =>
         }),
       ];
 
-/** What a script beside this file prints, run with these words. Rejects with what it complains of. */
+/**
+ * Runs a script of this folder with these arguments and returns its output. Rejects with its error
+ * output.
+ */
 export function runScript(script: string, ...words: readonly string[]): Promise<string> {
   const file = fileURLToPath(
     new URL(`./${script}${import.meta.filename.slice(-3)}`, import.meta.url),
@@ -44,6 +48,6 @@ export function runScript(script: string, ...words: readonly string[]): Promise<
   );
 }
 
-/** Those that say what is imported. A test runner's own are not for a script. */
+/** Returns the flags that control imports. A test runner's own flags do not apply to a script. */
 const importFlags = (): string[] =>
   process.execArgv.filter((flag) => /^(--conditions=|-C)/.test(flag));

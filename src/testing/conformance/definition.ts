@@ -1,4 +1,4 @@
-// L9, manners: what a definition says of itself, before anything of it runs.
+// Checks a plugin's definition before any of its code runs.
 import assert from "node:assert/strict";
 import { Ajv } from "ajv";
 import type { Definition } from "../../plugin/define.ts";
@@ -18,7 +18,7 @@ interface Schema {
   readonly [keyword: string]: unknown;
 }
 
-/** The formats that gateway.yaml knows; strict validation refuses any other. */
+/** Formats that gateway.yaml supports. Strict validation rejects any other. */
 const KNOWN_FORMATS = ["uri", "date", "date-time", "email", "hostname", "ipv4", "ipv6", "regex"];
 
 const createValidator = (strict = true) =>
@@ -32,8 +32,8 @@ const createValidator = (strict = true) =>
   });
 
 /**
- * The laws of a definition: name, schema, described options, marked secrets, valid defaults. They call no code of the
- * plugin but `check`.
+ * Returns the checks of a definition: name, schema, described options, marked secrets, and valid
+ * defaults. They call no code of the plugin except `check`.
  */
 export function definitionChecks({ definition, options, credential }: ConformanceSubject): Check[] {
   const schemas: [string, Schema | undefined, object][] = [
@@ -83,7 +83,7 @@ function checkIdentity(definition: Definition): void {
     );
 }
 
-/** Every schema in a schema, with the path to it. */
+/** Yields every schema inside of a schema, with its path. */
 function* walkSchema(schema: Schema, path: string): Generator<[Schema, string]> {
   yield [schema, path];
   for (const [name, one] of Object.entries(schema.properties ?? {}))
@@ -115,7 +115,10 @@ function checkDescriptions(schema: Schema, what: string): void {
       );
 }
 
-/** Names of things that open doors. Not `max_tokens`, not `key_id`: those are counts and labels. */
+/**
+ * Names of options that are probably secrets. `max_tokens` and `key_id` are not, because they are
+ * counts and labels.
+ */
 const SECRET_NAME =
   /(^|_)(api_?key|secret|secret_?key|token|password|passphrase|private_?key|access_?key)$/i;
 
@@ -162,14 +165,14 @@ function checkOwnCheck(definition: Definition, options: object): void {
     assert.match(path, /^(\/|$)/, "a problem's path is a JSON pointer");
 }
 
-/** Options as setup gets them: defaults filled in. */
+/** Returns the options as `setup` receives them, with defaults filled in. */
 export function withDefaults(schema: unknown, value: object): Record<string, unknown> {
   const copy = structuredClone(value) as Record<string, unknown>;
   if (schema) createValidator(false).compile(structuredClone(schema) as object)(copy);
   return copy;
 }
 
-/** The values of everything that is marked `x-secret`. */
+/** Returns all values that are marked with `x-secret`. */
 export function findSecrets(schema: unknown, value: unknown): string[] {
   const { properties, items, ...one } = (schema ?? {}) as Schema;
   if (one["x-secret"]) return typeof value === "string" && value !== "" ? [value] : [];

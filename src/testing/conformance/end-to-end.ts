@@ -1,6 +1,7 @@
-// A provider's answers through a real gateway: what a client gets is what the codec says in the kit, on both lanes, as a
-// stream it comes as it is said, and what breaks off is never whole. The gateway decides what is a stream, what may leave
-// and what is billed, so no codec law can stand for this.
+// Checks a provider's responses through a real gateway. In both modes, the client must receive the
+// same content as from the codec alone. A stream must arrive as it is produced, and a truncated
+// response must never be reported as complete. No codec check can cover this, because the gateway
+// decides what is a stream, what may be sent, and what is billed.
 import assert from "node:assert/strict";
 import { collectResponse } from "../../model/response-collector.ts";
 import type { ModelEvent } from "../../model/event.ts";
@@ -28,14 +29,14 @@ import { startCasesGateway, type GatewayCase } from "./gateway-cases.ts";
 import { recordedEndpoints } from "./recorded-endpoints.ts";
 import type { ConformanceSubject } from "./subject.ts";
 
-/** How long a client waits here for what upstream has said already. */
+/** How long a client waits for content that the upstream has already sent, in milliseconds. */
 const CLIENT_TIMEOUT_MS = 10_000;
-/** In how many places an answer is broken off. */
+/** Number of positions at which a response is truncated. */
 const TRUNCATIONS = 6;
 
 /**
- * Sends every recording through a real gateway, on both lanes, whole and broken off. Rejects with the first that is
- * not kept, by name.
+ * Sends every recording through a real gateway, in both modes, complete and truncated. Rejects with
+ * the name of the first check that fails.
  */
 export async function checkEndToEnd(
   provider: Provider,
@@ -55,7 +56,10 @@ export async function checkEndToEnd(
   subject.observed.push(...at.logs);
 }
 
-/** Both lanes for each recording of a protocol that has both halves; with one half there is no client to judge by. */
+/**
+ * Returns both modes for each recording of a protocol with both halves. A protocol with one half
+ * has no client to compare with.
+ */
 function listCases(provider: Provider, subject: ConformanceSubject): GatewayCase[] {
   let n = 0;
   return recordedEndpoints(provider, subject).flatMap(({ endpoint, protocol, recordings }) => {
@@ -153,7 +157,7 @@ function sendCase(
   });
 }
 
-/** A request with a file in it, as clients send it. */
+/** Returns a request with a file, as clients send it. */
 function toFormData(request: Body): FormData | undefined {
   if (!Object.values(request).some(isFilePart)) return undefined;
   const form = new FormData();
@@ -180,7 +184,7 @@ async function fetchCase(of: GatewayCase, at: TestGateway): Promise<ClientRespon
   };
 }
 
-/** The first bytes of an answer whose rest does not come; empty when nothing does. */
+/** Returns the first bytes of a response that does not continue. Empty if nothing arrives. */
 async function readFirstBytes(of: GatewayCase, at: TestGateway): Promise<Uint8Array> {
   const stop = new AbortController();
   const late = setTimeout(() => stop.abort(), CLIENT_TIMEOUT_MS);
@@ -207,7 +211,10 @@ function decodeEvents(
     : decodeWhole(client, bytes, createCallContext({ stream }), headers);
 }
 
-/** What belongs to a model names it: here by the provider that it was asked of, there by none. */
+/**
+ * Removes the model name, because it differs: the gateway adds the provider to it, and the codec
+ * does not.
+ */
 function withoutModelName(value: unknown, of = ""): unknown {
   if (Array.isArray(value)) return value.map((one) => withoutModelName(one));
   if (Object.getPrototypeOf(value ?? 0) !== Object.prototype) return value;
@@ -225,12 +232,12 @@ const comparableEvents = (all: readonly ModelEvent[]): unknown => {
 const comparableResponse = (of: GatewayCase, { bytes, headers }: ClientResponse): unknown =>
   comparableEvents(decodeEvents(of, bytes, headers));
 
-/** What the codec alone makes of it, as a host would use it. */
+/** Returns the result of the codec alone, used as the host uses it. */
 function expectedFromCodec(of: GatewayCase): unknown {
   const { client, server, recording, stream, mode } = of;
   const to = createResponseContext({ stream, body: recording.request });
   const all = decodeEvents(of, recording.body);
-  // Upstream may have carried it in another form than a client is given: in binary frames.
+  // The upstream may use another form than the client receives, such as binary frames.
   const usual = stream ? "text/event-stream" : "application/json";
   const headers = { ...recording.headers, "content-type": server.contentType?.(to) ?? usual };
   if (mode === "passthrough") {
@@ -248,7 +255,10 @@ function expectedFromCodec(of: GatewayCase): unknown {
   );
 }
 
-/** After how many bytes the codec alone has written something of what the model said; undefined where that is only at its end. */
+/**
+ * Returns the number of bytes after which the codec alone has written content of the model.
+ * Undefined if it writes content only at the end.
+ */
 function firstContentOffset({ client, server, recording, mode }: GatewayCase): number | undefined {
   let content = false;
   let written = 0;
@@ -284,7 +294,7 @@ function firstContentOffset({ client, server, recording, mode }: GatewayCase): n
 
 const toDecoder = (decoder: Decoder) => ({ push: (chunk: Buffer) => decoder.push(chunk) });
 
-/** The last settled call of this case counts what the recording says. */
+/** The last settled call of this case must have the usage of the recording. */
 function checkBilled(of: GatewayCase, { storeCommands }: TestGateway): void {
   const attempts = new Set(
     storeCommands.flatMap((row) =>

@@ -1,4 +1,5 @@
-// Hooks that an answer's events pass: those that may change them, and those that only look.
+// Checks of the hooks that receive the events of a response: `event`, which may change them, and
+// `watch`, which only reads them.
 import assert from "node:assert/strict";
 import type { Fault } from "../../model/error.ts";
 import type { ModelEvent } from "../../model/event.ts";
@@ -23,7 +24,7 @@ const SAMPLE_STREAM: readonly ModelEvent[] = deepFreeze([
   { type: "finish", reason: "tool_calls" },
 ]);
 
-/** As a later version of the contract may have one. It is none of the plugin's business. */
+/** An event that a later version of the contract could add. The plugin must ignore it. */
 const UNKNOWN_EVENT = deepFreeze({
   type: "rumour",
   index: 1,
@@ -33,7 +34,7 @@ const STREAM_WITH_UNKNOWN: readonly ModelEvent[] = SAMPLE_STREAM.flatMap((e) =>
   e.type === "delta" && e.text === "Hello" ? [e, UNKNOWN_EVENT] : [e],
 );
 
-/** Shows a stage an event, and says of which it was that it failed. */
+/** Passes an event to a stage, and names the event in the error if the stage fails. */
 function passEvent(stage: (e: ModelEvent) => unknown, e: ModelEvent): unknown {
   try {
     return stage(e);
@@ -45,7 +46,7 @@ function passEvent(stage: (e: ModelEvent) => unknown, e: ModelEvent): unknown {
   }
 }
 
-/** A stage: what it passes on is an answer still. */
+/** The events that an `event` stage emits must still form a valid response. */
 export async function checkEventHook({ event: hook }: Hooks): Promise<void> {
   if (!hook) return;
   const judge = createEventGrammar();
@@ -77,7 +78,7 @@ export async function checkEventHook({ event: hook }: Hooks): Promise<void> {
   assert.ok(newer, "it keeps back an event that is newer than the plugin: pass it on");
 }
 
-/** A watcher: it looks, and nothing more. */
+/** A `watch` hook must only read events. */
 export function checkWatchHook({ watch: hook }: Hooks): void {
   if (!hook) return;
   let stopped: Fault | undefined;

@@ -1,4 +1,5 @@
-// A frontend: routes that can be mounted, errors in words for every kind, and one look at secrets.
+// Checks of a frontend: routes that can be mounted, an error message for every kind of error, and
+// the extraction of credentials.
 import assert from "node:assert/strict";
 import { ERRORS, getFault, type ErrorKind } from "../../model/error.ts";
 import type { Frontend } from "../../plugin/frontend.ts";
@@ -12,7 +13,10 @@ import { createSetupCheck } from "./side-effects.ts";
 import { pathsOf, checkRoutes } from "./routes.ts";
 import type { ConformanceSubject } from "./subject.ts";
 
-/** The laws of a frontend: routes, errors, the look at secrets, reading, and its protocol. */
+/**
+ * Returns the checks of a frontend: routes, errors, credentials, reading the input, and its
+ * protocol.
+ */
 export function frontendChecks(subject: ConformanceSubject): Check[] {
   const each = createSetupCheck<Frontend>(subject);
   return [
@@ -79,7 +83,10 @@ function checkErrors({ encodeFault, protocol }: Frontend): void {
   }
 }
 
-/** Whatever comes, the answer is a secret, nothing, or a fault that says which header to use. */
+/**
+ * For any request, the result must be a credential, nothing, or a fault that names the header to
+ * use.
+ */
 function checkCredentialExtraction({ extractCredential: look }: Frontend): void {
   if (!look) return;
   for (const headers of [

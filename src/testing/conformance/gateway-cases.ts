@@ -1,4 +1,5 @@
-// A provider's endpoints in a real gateway, once for each case, with the kit's upstream where their base leads.
+// Mounts a provider's endpoints in a real gateway, once for each case, with their base URL set to
+// the fake upstream.
 import type { Operation } from "../../model/request.ts";
 import { defineFrontend, defineProvider, type Definition } from "../../plugin/define.ts";
 import type { ClientHalf, Protocol, ServerHalf } from "../../plugin/protocol.ts";
@@ -8,7 +9,7 @@ import { startTestGateway, type TestGateway } from "../gateway.ts";
 import type { Recording } from "../recording.ts";
 import type { ConformanceSubject } from "./subject.ts";
 
-/** One recording on one lane, in the gateway of `mounted`. */
+/** One recording in one mode, in the gateway of `startCasesGateway`. */
 export interface GatewayCase {
   readonly endpoint: ProtocolEndpoint;
   readonly client: ClientHalf<Operation>;
@@ -16,13 +17,16 @@ export interface GatewayCase {
   readonly recording: Recording;
   readonly stream: boolean;
   readonly mode: "passthrough" | "translated";
-  /** Its place under `providers:`, so that what one answer does to a provider's rest touches no other. */
+  /**
+   * Index of its provider under `providers:`. Each case has a provider of its own, so that a
+   * cooldown after one response affects no other case.
+   */
   readonly providerIndex: number;
 }
 
 /**
- * Starts a gateway that has one provider for each case. The caller ends it. Rejects when the gateway refuses its
- * config.
+ * Starts a gateway that has one provider for each case. The caller ends it. Rejects if the gateway
+ * rejects its config.
  */
 export function startCasesGateway(
   cases: readonly GatewayCase[],
@@ -67,7 +71,7 @@ export function startCasesGateway(
     yaml: [
       `frontends: ${JSON.stringify(frontends.map(([use]) => use))}`,
       "catalog: { refresh: 1h }",
-      // Each answer is judged as it came.
+      // Without retries, each response is checked as it was received.
       "retries: { per_target: 1, total: 1 }",
       "providers:",
       ...cases.map(
@@ -78,7 +82,10 @@ export function startCasesGateway(
   });
 }
 
-/** Under another name the same protocol is a foreign one: what is answered to it is translated. */
+/**
+ * Mounts the protocol under another ID for translated mode. The gateway then treats it as a
+ * different protocol and translates the responses.
+ */
 function createFrontend(protocol: Protocol, lane: GatewayCase["mode"]): Definition {
   const spoken =
     lane === "passthrough" ? protocol : { ...protocol, id: `${protocol.id}-elsewhere` };
@@ -104,7 +111,10 @@ function createFrontend(protocol: Protocol, lane: GatewayCase["mode"]): Definiti
   });
 }
 
-/** Texts stand in variables, as an operator's would; what an author did not give is made up. */
+/**
+ * Puts text fields into environment variables, as an operator would, and fills in fields that the
+ * author did not provide.
+ */
 export function credentialWithEnv({ definition, credential }: ConformanceSubject): {
   fields: Readonly<Record<string, unknown>> | undefined;
   env: Record<string, string>;

@@ -1,4 +1,5 @@
-// A middleware: each hook by its one rule, over things that no hook may change.
+// Checks of a middleware. Each hook is checked by its own rule, with arguments that no hook may
+// change.
 import assert from "node:assert/strict";
 import { fail, getFault } from "../../model/error.ts";
 import type { Candidate, RecordedResponse, UpstreamResponse } from "../../plugin/call.ts";
@@ -17,7 +18,10 @@ import { checkEventHook, checkWatchHook } from "./events.ts";
 import { checkRoutes } from "./routes.ts";
 import type { ConformanceSubject } from "./subject.ts";
 
-/** The laws of a middleware: each hook is run by its one rule, on pretended requests. */
+/**
+ * Returns the checks of a middleware. Each hook is run on fake requests and checked by its own
+ * rule.
+ */
 export function middlewareChecks(subject: ConformanceSubject): Check[] {
   const each = createSetupCheck<Hooks & MiddlewareRoutes>(subject);
   return [
@@ -49,7 +53,10 @@ function checkShape(hooks: Hooks): void {
   }
 }
 
-/** What a hook may throw: a fault. Anything else would be a 500 with a fixed text. */
+/**
+ * Runs a hook that may throw a fault. Any other throw would be a 500 with a fixed text, so the
+ * check fails.
+ */
 async function allowFault<T>(what: string, run: () => T): Promise<Awaited<T> | undefined> {
   try {
     return await run();
@@ -58,7 +65,7 @@ async function allowFault<T>(what: string, run: () => T): Promise<Awaited<T> | u
   }
 }
 
-/** The same for hooks that answer at once: what they return is looked at as it is. */
+/** Runs a synchronous hook under the same rule. Its result is used as it is. */
 function allowFaultSync<T>(what: string, run: () => T): T | undefined {
   try {
     return run();
@@ -195,7 +202,7 @@ async function checkRecordedAttempt({ attempt: hook }: Hooks): Promise<void> {
         return fakes.reply({}, RECORDING);
       }),
     );
-    // What is kept is kept after the reply.
+    // Data that the hook stores is stored after the reply.
     await new Promise((done) => setImmediate(done));
     return { asked, recording: got !== undefined && isRecorded(got) };
   };

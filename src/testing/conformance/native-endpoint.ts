@@ -1,5 +1,6 @@
-// Laws of native endpoints that need more than the grammar: they say what a person read in a recording, they lose no field of a request
-// in silence, and their client has the first part of an answer before upstream sends the second.
+// Checks of native endpoints beyond the event grammar. The events must match the content that a
+// person read in a recording. No field of a request may be lost without a report. The client must
+// receive the first part of a response before the upstream sends the second.
 import assert from "node:assert/strict";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
@@ -41,7 +42,7 @@ function subjectRecordings({ recordings: folder }: ConformanceSubject): readonly
   return own ? readRecordings(own) : [];
 }
 
-/** What came out of a recording is what a person wrote down beside it. */
+/** The events of a recording must match the content that a person wrote in its `expected.json`. */
 export async function checkExpected(of: Provider, subject: ConformanceSubject): Promise<void> {
   for (const endpoint of nativeEndpoints(of)) {
     const model = await pickModel(of, endpoint, subject);
@@ -86,7 +87,7 @@ function toExpected(events: readonly ModelEvent[]): ExpectedAnswer {
   };
 }
 
-/** Fields of a chat, each with a value that is like nothing else. */
+/** Fields of a chat request, each with a unique value. */
 const FIELD_PROBES: Readonly<
   Record<string, readonly [mark: string, with_: (request: ChatRequest) => ChatRequest]>
 > = {
@@ -97,7 +98,10 @@ const FIELD_PROBES: Readonly<
   seed: ["4713", (r) => ({ ...r, sampling: { ...r.sampling, seed: 4713 } })],
 };
 
-/** What leaves has the field's value, or the call is told that the field is lost, or the request is refused. */
+/**
+ * The outgoing request must contain the field's value, or the loss must be reported, or the request
+ * must be rejected.
+ */
 export async function checkFieldsCarried(of: Provider, subject: ConformanceSubject): Promise<void> {
   for (const endpoint of nativeEndpoints(of).filter(({ operation }) => operation === "chat")) {
     const model = await pickModel(of, endpoint, subject);
@@ -124,10 +128,13 @@ export async function checkFieldsCarried(of: Provider, subject: ConformanceSubje
   }
 }
 
-/** How long a client waits here for what upstream has said already. */
+/** How long a client waits for content that the upstream has already sent, in milliseconds. */
 const CLIENT_TIMEOUT_MS = 10_000;
 
-/** A whole gateway: upstream holds its second part until the client has the first. */
+/**
+ * Runs a complete gateway. The upstream holds its second part until the client has received the
+ * first.
+ */
 export async function checkStreaming(of: Provider, subject: ConformanceSubject): Promise<void> {
   for (const endpoint of nativeEndpoints(of)) {
     if (endpoint.operation !== "chat") continue;
@@ -150,7 +157,10 @@ export async function checkStreaming(of: Provider, subject: ConformanceSubject):
   }
 }
 
-/** After how many bytes of upstream's the endpoint may have something to say; undefined where that is only at its end. */
+/**
+ * Returns the number of upstream bytes after which the endpoint can emit content. Undefined if it
+ * can only do so at the end.
+ */
 async function firstContentOffset(
   endpoint: AnyNativeEndpoint,
   model: string,
@@ -158,7 +168,7 @@ async function firstContentOffset(
   one: Recording,
 ): Promise<number | undefined> {
   const { length } = one.body;
-  // Where a line ends, a reader of lines has all of it.
+  // A line-based reader has the complete line when the line ends.
   const ends = [...one.body.entries()].flatMap(([at, byte]) => (byte === 10 ? [at + 1] : []));
   for (const after of ends.filter((at) => at < length)) {
     await using up = await startUpstream({
@@ -183,7 +193,8 @@ async function firstContentOffset(
     if (said.some(({ type }) => type === "finish")) return undefined;
     if (said.some(({ type }) => type === "delta" || type === "media")) return after;
   }
-  // It keeps everything to itself until the end: the place where the second line is over is where it should not.
+  // The endpoint emits nothing until the end. Use the end of the second line, where it should have
+  // emitted content.
   return ends.length > 2 ? ends[Math.floor(ends.length / 2)] : undefined;
 }
 
@@ -219,7 +230,7 @@ function startGatewayFor(
   });
 }
 
-/** What comes of a streamed chat until its first content, or until the client gives up. */
+/** Returns what a streamed chat receives until its first content, or until the client's timeout. */
 async function readFirstContent(at: TestGateway): Promise<string> {
   const stop = new AbortController();
   const late = setTimeout(() => stop.abort(), CLIENT_TIMEOUT_MS);

@@ -1,4 +1,5 @@
-// An observer: it takes what it is handed as it is, also what a later gateway adds, and never fails at it.
+// Checks of an observer: it must accept all records, also those that a later gateway adds, without
+// changing them and without failing.
 import assert from "node:assert/strict";
 import type { GatewayEvent } from "../../plugin/gateway-event.ts";
 import type {
@@ -70,7 +71,10 @@ const SERVED_RECORD: RequestRecord = {
   ],
 };
 
-/** Refused before a provider was asked, unpriced, private, and with what this contract does not know. */
+/**
+ * A request that was rejected before a provider was called, an unpriced one, a private one, and one
+ * with members that this contract does not have.
+ */
 const RECORDS: readonly RequestRecord[] = [
   SERVED_RECORD,
   {
@@ -104,7 +108,10 @@ const RECORDS: readonly RequestRecord[] = [
   { ...SERVED_RECORD, id: "x4", ...({ colour: "blue", kind: "smell" } as object) },
 ];
 
-/** With a head that was read, without one, and with what this contract does not know. */
+/**
+ * A rejection with a request head, one without, and one with members that this contract does not
+ * have.
+ */
 const REJECTIONS: readonly RejectedRequest[] = [
   { at: 1, id: "y1", status: 404, code: "unknown_path", method: "GET", listener: "public" },
   { at: 1, id: "y2", status: 400, code: "tls", listener: "admin" },
@@ -154,7 +161,10 @@ const CHARGE: ChargeRecord = {
   ms: { headers: 80, firstToken: 90, total: 400 },
 };
 
-/** Unpriced, of a call that was open before, a correction, and with what this contract does not know. */
+/**
+ * An unpriced charge, one of a call that was open before, a correction, and one with members that
+ * this contract does not have.
+ */
 const CHARGES: readonly ChargeRecord[] = [
   CHARGE,
   { ...CHARGE, attempt: "x2-1", state: "unpriced", costNano: null, usage: {}, ms: undefined },
@@ -204,12 +214,15 @@ const EVENTS: readonly GatewayEvent[] = [
   { type: "weather", at: 1 } as unknown as GatewayEvent,
 ];
 
-/** Whatever it sends to is not there. */
+/**
+ * Maximum duration of `flush`, in milliseconds. The server that the observer sends to is
+ * unreachable in this check.
+ */
 const FLUSH_TIMEOUT_MS = 5_000;
 
 /**
- * The laws of an observer: it takes every record and every notice, also those that are newer than it, and changes
- * none.
+ * Returns the checks of an observer: it must accept every record and every event, also newer ones,
+ * and change none.
  */
 export function observerChecks(subject: ConformanceSubject): Check[] {
   const each = createSetupCheck<Observer>(subject);

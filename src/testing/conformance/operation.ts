@@ -1,5 +1,6 @@
-// What a provider does by itself: lists, readiness, native endpoints. It obeys the grammar, it stops when it is told to,
-// and it does not wait for an upstream that has already failed.
+// Checks of the work that a provider does itself: model lists, readiness, and native endpoints. It
+// must obey the event grammar, stop when it is aborted, and not wait for an upstream that has
+// already failed.
 import { BUILT_IN_OPERATIONS } from "../../model/operations/built-in-operations.ts";
 import assert from "node:assert/strict";
 import { existsSync } from "node:fs";
@@ -25,11 +26,16 @@ import { startUpstream, type ScriptedRoutes, type TestUpstream } from "../upstre
 import { createProviderClient, settlesWithin } from "./provider-client.ts";
 import { notCheckedMessage, type ConformanceSubject } from "./subject.ts";
 
-/** Whether the host sends for this endpoint; else the endpoint runs by itself. */
+/**
+ * Whether the host sends the requests of this endpoint. Otherwise the endpoint sends them itself.
+ */
 export const isProtocolEndpoint = (endpoint: Endpoint): endpoint is ProtocolEndpoint =>
   "protocol" in endpoint;
 
-/** Of a kind that a package adds, the `works` that the suite was given say how one asks for it. */
+/**
+ * Returns a sample request. For an operation that a package adds, it comes from the `operations`
+ * that the author passed.
+ */
 export const sampleRequest = (
   kind: Operation,
   model: string,
@@ -43,7 +49,10 @@ export const sampleRequest = (
     ).sampleRequest(model),
   );
 
-/** Fires the signal while the upstream is silent: the work ends, and the socket with it. Rejects when it goes on. */
+/**
+ * Aborts the signal while the upstream is silent. The work must end and its socket must close.
+ * Rejects if it continues.
+ */
 export async function checkAborts(of: Provider, subject: ConformanceSubject): Promise<void> {
   const { credential } = subject;
   await using up = await startUpstream({ "*": { truncation: { after: "nothing", how: "stall" } } });
@@ -64,12 +73,18 @@ export async function checkAborts(of: Provider, subject: ConformanceSubject): Pr
   }
 }
 
-/** What has not ended by then goes on: no machine needs so long. What ends before is not judged by its time. */
+/**
+ * Time after which work that has not ended counts as continuing, in milliseconds. It is far longer
+ * than any machine needs. Work that ends earlier is not judged by its duration.
+ */
 const CONTINUES_MS = 2_000;
 /** Longest wait for the first call of a provider to its upstream, in milliseconds. */
 const CALLS_MS = 20_000;
 
-/** Upstream is called and stays silent. The signal fires; the work ends and closes its connection, while upstream is still silent. */
+/**
+ * Aborts the signal while the upstream has been called and is silent. The work must end and close
+ * its connection while the upstream is still silent.
+ */
 async function stopsOnAbort(
   up: TestUpstream,
   what: string,
@@ -94,7 +109,10 @@ async function stopsOnAbort(
   assert.equal(asked.state, "aborted", `${what} leaves its connection open after its signal fired`);
 }
 
-/** Runs a native endpoint to its end. Rejects when its events break the grammar, or when one comes after an abort. */
+/**
+ * Runs a native endpoint to its end. Rejects if its events violate the grammar, or if an event is
+ * emitted after an abort.
+ */
 export async function collectEvents(
   endpoint: NativeEndpoint<any, any>,
   call: Call,
@@ -121,7 +139,10 @@ const FAILING_UPSTREAMS: readonly ScriptedRoutes[string][] = [
   { body: "", status: 204 },
 ];
 
-/** models() and native runs against upstreams in trouble: they throw, in time. What they throw is searched by L7. */
+/**
+ * `listModels()` and native runs against failing upstreams must throw, in time. Their errors are
+ * searched for secrets later.
+ */
 export async function checkFailingUpstreams(
   of: Provider,
   subject: ConformanceSubject,
@@ -146,7 +167,10 @@ export async function checkFailingUpstreams(
   }
 }
 
-/** In process, or upstream of a recording: what comes out obeys the grammar. */
+/**
+ * The events of a native endpoint must obey the grammar, in process or against the upstream of a
+ * recording.
+ */
 export async function checkNative(of: Provider, subject: ConformanceSubject): Promise<void> {
   for (const endpoint of of.endpoints) {
     if (isProtocolEndpoint(endpoint)) continue;
@@ -158,7 +182,7 @@ export async function checkNative(of: Provider, subject: ConformanceSubject): Pr
   }
 }
 
-/** One that it has, where that is known without asking an upstream. */
+/** Returns a model that the endpoint serves, if one is known without calling an upstream. */
 export async function pickModel(
   of: Provider,
   endpoint: NativeEndpoint<any, any>,
@@ -171,10 +195,13 @@ export async function pickModel(
   return list?.find(({ operation }) => operation === endpoint.operation)?.model ?? "model";
 }
 
-/** An endpoint that sends by itself, with any credential. */
+/** An endpoint that sends its own requests, with any credential. */
 export type AnyNativeEndpoint = NativeEndpoint<any, any>;
 
-/** Runs a native endpoint against an upstream. What it says and throws is remembered for the search for secrets. */
+/**
+ * Runs a native endpoint against an upstream. Its output and errors are kept for the search for
+ * secrets.
+ */
 export async function runNative(
   endpoint: AnyNativeEndpoint,
   model: string,
@@ -197,7 +224,10 @@ export async function runNative(
   }
 }
 
-/** An endpoint that asks no upstream shows what it can; one that asks needs an upstream that answers. */
+/**
+ * An endpoint that calls no upstream can be run directly. One that calls an upstream needs an
+ * upstream that answers.
+ */
 async function checkWithoutRecordings(
   endpoint: AnyNativeEndpoint,
   model: string,
@@ -215,12 +245,15 @@ async function checkWithoutRecordings(
     );
 }
 
-/** In how many places an answer is broken off. */
+/** Number of positions at which a response is truncated. */
 const TRUNCATIONS = 12;
-/** How long a run may take whose upstream has said everything. */
+/** Maximum duration of a run whose upstream has sent everything, in milliseconds. */
 const RUN_TIMEOUT_MS = 5_000;
 
-/** Whole, in other helpings, and broken off: the same events, or an error. */
+/**
+ * Replays a recording as a whole, in other splits, and truncated. The result must be the same
+ * events or an error.
+ */
 async function checkReplayed(
   endpoint: AnyNativeEndpoint,
   model: string,
@@ -253,7 +286,7 @@ async function checkReplayed(
   for (let i = 0; i < TRUNCATIONS; i++) {
     const after = Math.floor((one.body.length * i) / TRUNCATIONS);
     const framing = stream ? "chunked" : one.body.length;
-    // A proxy between ends what it has properly, though more was to come.
+    // A proxy in between ends a truncated response properly, although more was to follow.
     const how = stream && i % 2 === 1 ? "end" : "close";
     const part = await events({ framing, truncation: { after, how } }).catch(() => undefined);
     assert.ok(hangs === undefined, hangs);

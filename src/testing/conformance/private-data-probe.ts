@@ -1,5 +1,6 @@
-// Whether a middleware keeps what was said in private: its hooks are run on a private request with words that stand nowhere else, and
-// then its folder and all the memory of this process are searched for them.
+// Detects whether a middleware keeps text of private requests. It runs the hooks on a private
+// request with a unique text, then searches the plugin's folder and the whole memory of this
+// process for it.
 import { randomBytes } from "node:crypto";
 import { readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
@@ -13,11 +14,14 @@ import * as fakes from "../fakes.ts";
 
 const { module, options } = JSON.parse(process.argv[2]!) as { module: string; options: object };
 
-/** Bytes outside of the heap: what is found in it was kept by the plugin. */
+/**
+ * The unique text, kept in a Buffer outside of the heap. If the heap contains it, the plugin has
+ * kept it.
+ */
 const canary = Buffer.from(`canary${randomBytes(12).toString("hex")}`);
 const found: string[] = [];
 
-/** Everything that is said here is let go of when it returns. */
+/** Runs the hooks. All text that it uses can be garbage-collected when it returns. */
 async function runHooks(hooks: Hooks): Promise<void> {
   const words = canary.toString();
   const request: ChatRequest = {
@@ -35,7 +39,7 @@ async function runHooks(hooks: Hooks): Promise<void> {
     try {
       await work();
     } catch {
-      // Other checks say what a hook may throw.
+      // Other checks cover what a hook may throw.
     }
   };
   await quietly(() => hooks.edit?.(x));
@@ -73,7 +77,7 @@ function searchFolder(folder: string): void {
   }
 }
 
-/** A word may stand on the border of two pieces. */
+/** Whether the heap contains the text, which may cross the border of two chunks. */
 async function isInMemory(): Promise<boolean> {
   let rest = Buffer.alloc(0);
   for await (const chunk of getHeapSnapshot()) {
@@ -100,7 +104,7 @@ async function run(lent: TestContext): Promise<void> {
     await new Promise((done) => setImmediate(done));
   }
   if (await isInMemory()) found.push("memory");
-  // Only now may it be let go of.
+  // Keep the hooks reachable until the search has ended.
   Reflect.set(globalThis, "~hooks", hooks);
 }
 

@@ -6,8 +6,9 @@ import { untracked } from "../resource-leaks.ts";
 import type { TestUpstream } from "../upstream/upstream.ts";
 
 /**
- * A way upstream that always ends at the fake one, whatever address is asked for: path and query stay, and the address
- * that was meant is told in `x-meant-for`. Credentials are added as the host adds them.
+ * Creates a client that always connects to the fake upstream, whatever the requested address. Path
+ * and query are kept, and the original address is sent in `x-meant-for`. Credentials are added as
+ * the host adds them.
  */
 export function createProviderClient(
   up: TestUpstream,
@@ -45,8 +46,8 @@ export function createProviderClient(
 }
 
 /**
- * Where an endpoint's fetch goes: an address as it is, anything else below the endpoint's base. Throws when there is
- * none.
+ * Returns the URL of an endpoint's fetch: an absolute URL unchanged, any other one appended to the
+ * endpoint's base. Throws if there is no base.
  */
 export function resolveEndpointUrl(endpoint: Endpoint, url: string | URL): URL {
   const text = String(url);
@@ -68,7 +69,10 @@ function isAllowedOrigin(
   });
 }
 
-/** The headers that an endpoint's auth puts on a request. What a signing function throws goes to the caller. */
+/**
+ * Returns the headers that an endpoint's authentication adds to a request. The caller receives what
+ * a signing function throws.
+ */
 export async function signRequest(
   { auth }: Partial<EndpointConnection<any>>,
   request: {
@@ -95,7 +99,7 @@ const withoutUndefined = (headers: HeadersOut): Record<string, string> =>
     ),
   );
 
-/** How long something takes to give up; the promise never rejects. */
+/** Returns how long the work takes to settle. The promise never rejects. */
 export async function settlesWithin(
   work: Promise<unknown>,
   withinMs: number,

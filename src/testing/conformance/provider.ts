@@ -1,5 +1,5 @@
-// A provider: endpoints that are well-formed, requests that carry the credential where it was promised and nowhere else,
-// and work that stops when it is told to.
+// Checks of a provider: its endpoints must be well-formed, its requests must carry the credential
+// where it is declared and nowhere else, and its work must stop when it is aborted.
 import assert from "node:assert/strict";
 import { getFault } from "../../model/error.ts";
 import type { Operation } from "../../model/request.ts";
@@ -24,8 +24,7 @@ import {
 } from "./operation.ts";
 
 /**
- * The laws of a provider: its lists, its readiness, its decoders, its native endpoints, and what it does when it is
- * aborted.
+ * Returns the checks of a provider: model lists, readiness, decoders, native endpoints, and aborts.
  */
 export function providerChecks(subject: ConformanceSubject): Check[] {
   const each = createSetupCheck<Provider>(subject);
@@ -92,7 +91,9 @@ function checkShape(
     assert.ok(part === undefined || typeof part === "function");
 }
 
-/** One request as it would leave: encoded, prepared by protocol and endpoint, signed. */
+/**
+ * Builds one request as it would be sent: encoded, prepared by protocol and endpoint, and signed.
+ */
 async function checkSentRequest(
   { endpoints }: Provider,
   { credential, secrets }: ConformanceSubject,
@@ -137,7 +138,10 @@ async function checkSentRequest(
   }
 }
 
-/** What is no answer of its provider's may come in its place: a proxy's page, half a text, nothing. */
+/**
+ * Responses that do not come from the provider itself but can arrive in its place: a proxy's page,
+ * truncated text, or nothing.
+ */
 const REJECTED_RESPONSES: readonly (readonly [number, string])[] = [
   [401, ""],
   [401, "{"],
@@ -171,7 +175,7 @@ async function checkTokens(
   }
 }
 
-/** The laws of each endpoint's protocol, in this provider's dialect, over what is recorded of it. */
+/** Runs the protocol checks of each endpoint, in this provider's dialect, over its recordings. */
 async function checkDecoders(provider: Provider, subject: ConformanceSubject): Promise<void> {
   for (const { protocol, recordings } of recordedEndpoints(provider, subject)) {
     const laws = protocolChecks(protocol, { recordings, trials: 10 });

@@ -1,5 +1,6 @@
-// What a provider's decoders are judged by: what its author has recorded, or, for a protocol that the kit's own upstream
-// speaks, what that says. A decoder for which there is neither is not checked, and that is said.
+// Finds the recordings that a provider's decoders are checked with: those of the author, or the
+// responses of the fake upstream if it supports the protocol. A decoder without either is reported
+// as not checked.
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import type { Protocol } from "../../plugin/protocol.ts";
@@ -10,14 +11,14 @@ import { say, type ScriptProtocol } from "../upstream/model-script.ts";
 import { notCheckedMessage, type ConformanceSubject } from "./subject.ts";
 import { isProtocolEndpoint } from "./operation.ts";
 
-/** An endpoint with the recordings that its decoder is judged by. */
+/** An endpoint with the recordings for its decoder. */
 export interface RecordedEndpoint {
   readonly endpoint: ProtocolEndpoint;
   readonly protocol: Protocol;
   readonly recordings: readonly Recording[];
 }
 
-/** One for each protocol that a wire endpoint speaks. */
+/** Returns one endpoint for each protocol of the provider's protocol endpoints. */
 export function recordedEndpoints(
   { endpoints }: Provider,
   subject: ConformanceSubject,
@@ -35,7 +36,9 @@ export function recordedEndpoints(
   }));
 }
 
-/** `<folder>/<protocol>/…`, or of the only protocol `<folder>/…`. */
+/**
+ * Recordings are in `<folder>/<protocol>/…`, or in `<folder>/…` if the provider has one protocol.
+ */
 function findRecordings(id: string, protocols: number, { recordings: folder }: ConformanceSubject) {
   if (folder === undefined || folder === false) return undefined;
   const own = join(folder, id);
@@ -58,7 +61,7 @@ const SCRIPTS = {
     .call("now", {}, "call_2"),
 } as const;
 
-/** What a client asks, in the fewest words, of the protocols that the kit speaks. */
+/** Minimal client requests for the protocols that the fake upstream supports. */
 const SAMPLE_REQUESTS: { readonly [P in ScriptProtocol]: Recording["request"] } = {
   "chat-completions": { model: "model", messages: [{ role: "user", content: "Hello" }] },
   messages: { model: "model", max_tokens: 64, messages: [{ role: "user", content: "Hello" }] },

@@ -1,13 +1,13 @@
-// Routes as a gateway mounts them, of whatever kind of plugin.
+// Checks routes as a gateway mounts them, for every kind of plugin.
 import assert from "node:assert/strict";
 import type { ObserverRoute, PluginRoute, Route } from "../../plugin/frontend.ts";
 
 type AnyRoute = Route | PluginRoute | ObserverRoute;
 
-/** A route may be at several paths. */
+/** Returns the paths of a route, which can have several. */
 export const pathsOf = ({ path }: AnyRoute): readonly string[] => [path].flat();
 
-/** Each is at a path of its own, in capitals, and is answered. */
+/** Each route must have unique paths, a method in capital letters, and a handler. */
 export function checkRoutes(routes: readonly AnyRoute[]): void {
   const seen = new Set<string>();
   for (const route of routes) {

@@ -1,4 +1,5 @@
-// L6, innocence: an import does nothing, a setup calls no upstream, and nothing is left when it is over.
+// Checks side effects: an import does nothing, a setup calls no upstream, and nothing remains after
+// disposal.
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -9,7 +10,7 @@ import { deepFreeze } from "../freeze.ts";
 import { watchResources } from "../resource-leaks.ts";
 import type { ConformanceSubject } from "./subject.ts";
 
-/** The laws that hold for every kind of plugin: what an import, a setup and an end may leave behind. */
+/** Returns the checks for every kind of plugin: leftovers of an import, a setup, and a disposal. */
 export function sideEffectChecks(subject: ConformanceSubject): Check[] {
   const { module } = subject;
   return [
@@ -26,7 +27,7 @@ export function sideEffectChecks(subject: ConformanceSubject): Check[] {
   ];
 }
 
-/** Runs a plugin's setup with frozen options, and remembers what it logs. */
+/** Runs a plugin's setup with frozen options, and records what it logs. */
 export async function setUpPlugin(
   { definition, options, observed, fetch }: ConformanceSubject,
   lent: TestContext = createTestContext({ id: `test.${definition.name}`, ...(fetch && { fetch }) }),
@@ -43,7 +44,10 @@ export async function setUpPlugin(
   }
 }
 
-/** A check of what a plugin's setup gave; what it logs and throws meanwhile is remembered. */
+/**
+ * Creates a check of the object that a plugin's setup returned. Logs and errors during the check
+ * are recorded.
+ */
 export const createSetupCheck =
   <T>(subject: ConformanceSubject) =>
   (name: string, run: (plugin: T, of: ConformanceSubject) => unknown): Check =>
@@ -60,7 +64,10 @@ export const createSetupCheck =
       }
     });
 
-/** In a process of its own, where nothing else keeps the loop alive or writes a word. */
+/**
+ * Imports the plugin in a separate process, where nothing else keeps the event loop alive or writes
+ * output.
+ */
 function checkImport(module: string, name: string): Promise<void> {
   const script = `
     const before = new Set(Reflect.ownKeys(globalThis)), listeners = process.eventNames().length;
@@ -102,7 +109,7 @@ async function checkNothingLeft(subject: ConformanceSubject): Promise<void> {
   try {
     const listeners = countProcessListeners();
     const { lent } = await watching.run(() => setUpPlugin(subject));
-    // What begins a little later counts as well.
+    // Also count resources that are created shortly after.
     await watching.run(() => sleep(20));
     await watching.run(() => lent.end());
     assert.deepEqual(await watching.openResources(), [], "this was still open after dispose");
@@ -115,7 +122,7 @@ async function checkNothingLeft(subject: ConformanceSubject): Promise<void> {
 const countProcessListeners = (): number =>
   process.eventNames().reduce((sum, name) => sum + process.listenerCount(name), 0);
 
-/** As at a reload: the new one is there before the old one goes. */
+/** As in a reload, the new instance exists before the old one is disposed of. */
 async function checkReload(subject: ConformanceSubject): Promise<void> {
   const first = await setUpPlugin(subject);
   const second = await setUpPlugin(subject);

@@ -3,29 +3,35 @@ import type { OperationSpec } from "../../model/operations/operation-spec.ts";
 import type { Context } from "../../plugin/context.ts";
 import type { Definition } from "../../plugin/define.ts";
 
-/** A plugin under judgement, with everything that its author gave. */
+/** A plugin under test, with everything that its author provided. */
 export interface ConformanceSubject {
   readonly definition: Definition;
-  /** Defaults filled in. */
+  /** Plugin options, with defaults filled in. */
   readonly options: Readonly<Record<string, unknown>>;
   readonly credential: Readonly<Record<string, unknown>>;
-  /** False: its author says that there are none. */
+  /** Folder of recordings. `false` if the author declared that there are none. */
   readonly recordings: string | false | undefined;
   readonly module: string | undefined;
-  /** What answers `ctx.fetch`. */
+  /** Answers `ctx.fetch`. */
   readonly fetch: Context["fetch"] | undefined;
-  /** Of kinds that a package adds. */
+  /** Operations that a package adds. */
   readonly operations: readonly OperationSpec[];
-  /** Values that must never be read anywhere. */
+  /** Values that must not appear in any output. */
   readonly secrets: readonly string[];
-  /** Everything that was logged, thrown or emitted while other checks ran: what L7 searches. */
+  /**
+   * Everything that was logged, thrown, or emitted while other checks ran. The check for secrets
+   * searches it.
+   */
   readonly observed: unknown[];
 }
 
-/** A part of a secret this long is a leak, too. */
+/** Length from which a part of a secret counts as a leak. */
 const LEAK_LENGTH = 8;
 
-/** A secret, and each part of it where it is a key: a document such as a service account's has words that are no secret. */
+/**
+ * Yields a secret, and its parts if it is a key. A document such as a service account's key file
+ * also contains words that are not secret.
+ */
 function* secretParts(secret: string): Generator<string> {
   yield secret;
   if (secret.length > 256 || /[\s{}]/.test(secret)) return;
@@ -33,7 +39,10 @@ function* secretParts(secret: string): Generator<string> {
     yield secret.slice(at, at + LEAK_LENGTH);
 }
 
-/** A secret or a part of one in a thing that people may come to read, in any encoding; undefined when there is none. */
+/**
+ * Returns a secret, or a part of one, that a value contains in any encoding. Undefined if there is
+ * none.
+ */
 export function findLeak(thing: unknown, secrets: readonly string[]): string | undefined {
   const text =
     typeof thing === "string"
@@ -56,7 +65,7 @@ const leakContext = (text: string, clothes: string) => {
   return `…${text.slice(Math.max(0, at - 150), at + clothes.length + 50)}…`;
 };
 
-/** For an author who gives nothing to judge a decoder by. */
+/** Returns the message for an author who provides no recordings for a decoder. */
 export const notCheckedMessage = (what: string, folder: string): string =>
   `${what} is not checked: record what its upstream says (${folder}/<name>/request.json and upstream.http) and give the ` +
   "folder as `recordings`, or say `recordings: false` where there is none to be had.";

@@ -1,5 +1,5 @@
-// Accounts that commands made, and what limits have counted: for stores that have `accounts` and `counted`. Others keep these laws by
-// having neither.
+// Checks of accounts and limit usage, for stores with `listAccounts` and `readLimits`. Stores
+// without them pass.
 import assert from "node:assert/strict";
 import type { AccountRecord } from "../../plugin/store/account.ts";
 import type { Limit } from "../../plugin/store/limit.ts";
@@ -39,7 +39,7 @@ async function listAllAccounts(store: Store): Promise<AccountRecord[]> {
   return found;
 }
 
-/** What a store keeps of accounts, and what it says of limits. */
+/** Checks of the accounts that a store keeps and of the limit usage that it reports. */
 export const accountLaws: readonly Law[] = [
   [
     "accounts are kept whole, replaced whole, listed by id in pages, and there after a crash",
@@ -86,7 +86,7 @@ export const accountLaws: readonly Law[] = [
       await applyOne(store, accountCommand(createAccount("a", { version: 2, name: "two" })));
       await assertInvalid(store.apply([accountCommand(createAccount("a"))]));
       await assertInvalid(store.apply([accountCommand(createAccount("a", { version: 4 }))]));
-      // Nothing of a batch happens when one of it cannot.
+      // If one command of a batch is invalid, none of the batch is applied.
       await assertInvalid(
         store.apply([
           accountCommand(createAccount("b")),
@@ -113,7 +113,7 @@ export const accountLaws: readonly Law[] = [
         accountCommand(createAccount("a")),
         accountCommand(createAccount("b", { parent: "a" })),
         accountCommand(createAccount("c", { parent: "b" })),
-        // One that the store does not know may be another place's.
+        // A parent that the store does not know may be an account in gateway.yaml.
         accountCommand(createAccount("d", { parent: "elsewhere" })),
       ]);
       await assertInvalid(

@@ -1,8 +1,8 @@
-// Texts that no store chooses: an upstream's ids, a client's words, what is asked for in a path.
+// Checks with texts that a store does not control: provider IDs, client text, and paths.
 import assert from "node:assert/strict";
 import { reserveCommand, settleCommand, type Law } from "./fixtures.ts";
 
-/** Whatever stands in a text, it is kept and found. */
+/** Any text must be stored and found again. */
 export const textLaws: readonly Law[] = [
   [
     "what an upstream or a client writes may be any text, and is found and asked for",

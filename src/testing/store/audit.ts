@@ -1,4 +1,4 @@
-// What operators have done: for stores that keep it. Others keep these laws by keeping nothing.
+// Checks of the audit log, for stores that have one. Stores without it pass.
 import assert from "node:assert/strict";
 import type { AuditEntry } from "../../plugin/store/audit.ts";
 import type { Store } from "../../plugin/store/store.ts";
@@ -30,7 +30,7 @@ const listAudit = async (store: Store, limit?: number): Promise<string[]> => {
   return found;
 };
 
-/** What a store keeps of commands that change something. */
+/** Checks of the commands that the audit log records. */
 export const auditLaws: readonly Law[] = [
   [
     "what operators did is listed whole, the newest first, in pages, with how it ended",

@@ -1,4 +1,4 @@
-// What every law of a store needs: commands with everything filled in, and short questions.
+// Helpers for the store checks: complete commands and short queries.
 import assert from "node:assert/strict";
 import { getFault } from "../../model/error.ts";
 import type { Limit } from "../../plugin/store/limit.ts";
@@ -11,25 +11,36 @@ import type {
   CommandResult,
 } from "../../plugin/store/store.ts";
 
-/** A store as its author's test makes it for one law, with ways to kill and to end it. */
+/** A store that its author's test creates for one check, with functions to crash and end it. */
 export interface StoreUnderTest {
-  /** Not yet open. */
+  /** The store, not yet open. */
   store: Store;
-  /** The owner dies without a word; what a next owner finds, not yet open. A store of one process may be the same one. */
+  /**
+   * Ends the owner without notice, and returns what the next owner finds, not yet open. For a store
+   * of one process it may be the same object.
+   */
   crash(): Promise<Store>;
-  /** Of a store that several gateways open: one more on the same ledger, beside the first. Not yet open. */
+  /**
+   * Returns another store on the same ledger, not yet open. For a store that several gateways open.
+   */
   openAnother?(): Promise<Store>;
-  /** Of such a store: this instance's lease is over from now on, though it may live. */
+  /**
+   * Expires the lease of this instance, although it may be running. For a store that several
+   * gateways open.
+   */
   expireLease?(instance: string): Promise<void>;
-  /** Of a store that can be moved: one of its kind on a new ledger of its own, not yet open. `end` ends it, too. */
+  /**
+   * Returns an empty store of the same kind on a new ledger, not yet open. For a store that can be
+   * moved. `end` also ends this store.
+   */
   createEmpty?(): Promise<Store>;
   dispose(): Promise<void>;
 }
 
-/** Noon, the first of June 2026, a Monday. */
+/** Noon on June 1, 2026, a Monday (UTC). */
 export const NOON = Date.UTC(2026, 5, 1, 12);
 
-/** A reserve with everything filled in. */
+/** Creates a complete reserve command. */
 export const reserveCommand = (
   attempt: string,
   more: Partial<Reserve> & { at?: number } = {},
@@ -49,7 +60,10 @@ export const reserveCommand = (
   ...more,
 });
 
-/** A settle that fits `reserve`, a second later, below its hold. */
+/**
+ * Creates a settle command for `reserveCommand`, one second later, with a cost below the
+ * reservation.
+ */
 export const settleCommand = (
   attempt: string,
   more: Partial<Settle> & { at?: number } = {},
@@ -64,7 +78,7 @@ export const settleCommand = (
   ...more,
 });
 
-/** A claim on a budget of Alice's, 10,000 nano-dollars in total unless told. */
+/** Creates a claim on a budget of Alice. Default: 10,000 nano-dollars in total. */
 export const limitClaim = (limit: Partial<Limit>, take: bigint): Limit & { take: bigint } => ({
   scope: "key:alice",
   unit: "nano_usd",
@@ -74,12 +88,15 @@ export const limitClaim = (limit: Partial<Limit>, take: bigint): Limit & { take:
   take,
 });
 
-/** The owner with which a law begins. */
+/** The owner that opens the store at the start of a check. */
 export const FIRST_OWNER = { instance: "first" };
-/** The owner that comes after a crash. */
+/** The owner that opens the store after a crash. */
 export const SECOND_OWNER = { instance: "second" };
 
-/** A law: its name, and what to do with an open store, how to crash it, and what there is of other instances. */
+/**
+ * A store check: its name, and a function that receives an open store, a function to crash it, and
+ * its other instances, if any.
+ */
 export type Law = readonly [
   name: string,
   run: (
@@ -89,17 +106,20 @@ export type Law = readonly [
   ) => Promise<void>,
 ];
 
-/** The verdict on one command, applied alone. */
+/** Applies one command alone and returns its result. */
 export const applyOne = async (store: Store, command: StoreCommand): Promise<CommandResult> =>
   (await store.apply([command]))[0]!;
 
-/** All entries of an attempt. */
+/** Returns all entries of an attempt. */
 export const readEntries = async (store: Store, attempt: string): Promise<readonly LedgerEntry[]> =>
   (await store.listEntries({ attempt })).items;
 
 let probes = 0;
 
-/** A claim that takes nothing says what is left, and changes nothing but for its own two rows. */
+/**
+ * Returns the remaining amount of a limit. It reserves with a claim that takes nothing, so it
+ * changes nothing except for its own two rows.
+ */
 export async function readRemaining(
   store: Store,
   limit: Partial<Limit>,
@@ -115,7 +135,7 @@ export async function readRemaining(
   return BigInt(verdict.limits[0]!.remaining);
 }
 
-/** Rejects unless the batch was rejected as `invalid`. */
+/** Asserts that the batch was rejected as `invalid`. */
 export async function assertInvalid(batch: Promise<unknown>): Promise<void> {
   const error = await batch.then(
     () => assert.fail("The batch was not rejected."),

@@ -1,4 +1,5 @@
-// What one instance changes, says or decides, all others know; and a store that cannot be reached says so.
+// Checks that the changes of one instance become known to all others, and that a store reports when
+// it is unreachable.
 import assert from "node:assert/strict";
 import { wallClock } from "../../lib/time/wall-clock.ts";
 import { getFault } from "../../model/error.ts";
@@ -23,7 +24,7 @@ const createKey = (more: Partial<KeyRecord> = {}): KeyRecord => ({
 });
 const keyCommand = (record: KeyRecord) => ({ do: "key", at: wallClock(), key: record }) as const;
 
-/** What instances know of one another. */
+/** Checks of the changes that instances must see of each other. */
 export const fleetChangeLaws: readonly FleetLaw[] = [
   [
     "a key that one instance revokes is revoked at all within a second, and each of the others is told",
@@ -44,7 +45,7 @@ export const fleetChangeLaws: readonly FleetLaw[] = [
         if (i > 0) {
           const heard = () =>
             one.events.slice(before[i]).some(({ type }) => type === "keys_changed");
-          // A store tells it at once, or at the instance's next sign of life.
+          // A store reports it immediately, or at the instance's next heartbeat.
           await waitUntil(
             async () => heard() || (await one.apply([heartbeatCommand()]), heard()),
             "news of a key",
@@ -72,7 +73,7 @@ export const fleetChangeLaws: readonly FleetLaw[] = [
         lost.map(getFault).map((fault) => fault?.code),
         ["version_conflict"],
       );
-      // Whichever came first stands, and is no error when it is said once more.
+      // The change that came first is kept. Writing it again is no error.
       const [won, late] = both[0].status === "fulfilled" ? [revoked, renamed] : [renamed, revoked];
       await all.at(-1)!.apply([won]);
       await assert.rejects(
@@ -84,7 +85,7 @@ export const fleetChangeLaws: readonly FleetLaw[] = [
           async () => (await store.findKey(made.digest))?.revoked === won.key.revoked,
           "the key that won",
         );
-      // What was read before the first change has no version.
+      // The record that was read before the first change has no version.
       await assert.rejects(
         all[0].store.apply([keyCommand({ ...made, name: "old" })]),
         (error) => getFault(error)?.code === "version_conflict",
@@ -128,9 +129,9 @@ export const fleetChangeLaws: readonly FleetLaw[] = [
       const batch = [reserveNow("during", [budget]), settleNow("before", 10n)];
       const under = one.apply(batch).catch(() => {});
       const gone = () => one.events.some(({ type }) => type === "unavailable");
-      // It is asked for signs of life, too, as the host does.
+      // Heartbeats continue during the outage, as in the host.
       await waitUntil(gone, "news of a store that is away");
-      // A host takes any other error for a defect of the plugin that has asked.
+      // The host treats any other error as a defect of the calling plugin.
       for (const asked of [one.store.findKey("d".repeat(64)), one.store.listEntries({})])
         await assert.rejects(asked, (error) => getFault(error)?.kind === "unavailable");
       await reconnect();
@@ -184,7 +185,7 @@ export const fleetChangeLaws: readonly FleetLaw[] = [
       for (const one of all) {
         const has = async () =>
           (await one.store.findKey(made.digest))?.labels?.["user"] === "erased";
-        // A store tells it at once, or at the instance's next sign of life.
+        // A store reports it immediately, or at the instance's next heartbeat.
         await waitUntil(
           async () => (await has()) || (await one.apply([heartbeatCommand()]), has()),
           "a key's label",

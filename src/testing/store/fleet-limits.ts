@@ -1,4 +1,5 @@
-// A limit is one number for all instances: budgets overrun by several of them are where money is lost.
+// Checks that a limit has one count for all instances. If several instances overrun a budget, money
+// is lost.
 import assert from "node:assert/strict";
 import { wallClock } from "../../lib/time/wall-clock.ts";
 import { createSeededRandom } from "../random.ts";
@@ -15,11 +16,11 @@ import {
   type FleetLaw,
 } from "./fleet.ts";
 
-/** One of them: of 500 requests it gets every third. */
+/** Returns the share of one instance: with three instances, every third of the requests. */
 const everyNth = <T>(of: readonly T[], i: number, parts: number): T[] =>
   of.filter((_, n) => n % parts === i);
 
-/** What a limit is to a fleet. */
+/** Checks of limits that a fleet shares. */
 export const fleetLimitLaws: readonly FleetLaw[] = [
   [
     "of 500 calls at once on a budget of 50 exactly 50 are let through, and no meter has a trace of the others",
@@ -115,7 +116,7 @@ export const fleetLimitLaws: readonly FleetLaw[] = [
         const done = commands.filter((_, n) => verdicts[n]!.ok);
         await one.apply(done.map(({ attempt }) => ({ ...settleNow(attempt, 1n), at })));
       }
-      // It drains one a second while the law runs.
+      // The rate drains by one request per second while the check runs.
       assert.ok(let_through >= 60 && let_through <= 66, `${let_through} of 60 were let through`);
     },
   ],
@@ -166,7 +167,9 @@ export const fleetLimitLaws: readonly FleetLaw[] = [
   ],
 ];
 
-/** Budgets and leases by hand: sums, and whether one more fits. */
+/**
+ * Reference model of budgets and reservations, which computes sums and whether one more call fits.
+ */
 class ReferenceBudgets {
   readonly #totals = new Map<string, { used: bigint; held: bigint }>();
   readonly #open = new Map<string, readonly FleetClaim[]>();

@@ -1,4 +1,5 @@
-// Each call ends once, whichever instance ends it, dies before that or comes back from the dead; and every reader sees all of it.
+// Checks that each call ends once, whichever instance ends it, dies before that, or resumes after
+// its lease expired, and that every reader sees all of it.
 import assert from "node:assert/strict";
 import { setTimeout as sleep } from "node:timers/promises";
 import { wallClock } from "../../lib/time/wall-clock.ts";
@@ -20,7 +21,7 @@ import {
   type FleetLaw,
 } from "./fleet.ts";
 
-/** What becomes of calls in a fleet. */
+/** Checks of the settlement of calls in a fleet. */
 export const fleetSettlementLaws: readonly FleetLaw[] = [
   [
     "each instance has a greater epoch than all before it",
@@ -119,7 +120,7 @@ export const fleetSettlementLaws: readonly FleetLaw[] = [
       await assert.rejects(zombie.store.apply(batch), isFenced);
       await assert.rejects(zombie.store.apply([heartbeatCommand()]), isFenced);
       await zombie.store.open({ instance: zombie.name });
-      // Its own, and a batch that another instance was told too: it was in both their hands.
+      // The fenced instance and another one apply the same batch, as if both had received it.
       await onAll([zombie, other], (each) => each.apply(batch));
       await zombie.apply([settleNow("late", 100n)]);
       const rows = await listEntriesUntil(other.store, 32);
@@ -145,7 +146,7 @@ export const fleetSettlementLaws: readonly FleetLaw[] = [
             after = String(seq);
             seen.push(`${attempt} ${kind}`);
           }
-          // Once more after the last was written, so that what was listed late is seen.
+          // Read once more after the last write, so that entries that are listed late are seen.
           if (last && page.items.length === 0) return after;
           if (page.items.length === 0) await sleep(1);
         }

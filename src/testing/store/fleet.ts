@@ -1,6 +1,6 @@
-// What several instances of one store promise together, and what a store of one process promises alone, as a fleet of one: a limit is one
-// number, a call ends once, and what one instance has changed all others know. Times are now, because such a store may count by a clock
-// of its own.
+// Guarantees of several instances of one store, which a store of one process must also give as a
+// fleet of one: a limit has one count, a call ends once, and all instances see the changes of each
+// other. The checks use the current time, because such a store may count by a clock of its own.
 import assert from "node:assert/strict";
 import { setTimeout as sleep } from "node:timers/promises";
 import { wallClock } from "../../lib/time/wall-clock.ts";
@@ -16,30 +16,42 @@ import type {
 } from "../../plugin/store/store.ts";
 import { reserveCommand, settleCommand } from "./fixtures.ts";
 
-/** Instances on one new ledger, as the author of a store makes them for one law. */
+/** Instances on one new ledger, which the author's test creates for one check. */
 export interface FleetUnderTest {
-  /** Not yet open. Three where several gateways may share the store; one where it belongs to one process. */
+  /**
+   * Stores, not yet open: three if several gateways can share the store, or one if it belongs to
+   * one process.
+   */
   readonly stores: readonly Store[];
-  /** This instance's lease is over from now on, though it may live. Absent: there is only one. */
+  /**
+   * Expires the lease of this instance, although it may be running. Unset if there is only one
+   * instance.
+   */
   expireLease?(instance: string): Promise<void>;
-  /** Rates are counted by a clock that all instances share, and not by what commands say. */
+  /**
+   * Whether rates are counted by a clock that all instances share, and not by the times of
+   * commands.
+   */
   readonly usesOwnClock?: boolean;
-  /** What the store stands on cannot be reached, until `back`. Absent: it is in this process. */
+  /**
+   * Makes the database of the store unreachable until `reconnect`. Unset if the store is in this
+   * process.
+   */
   disconnect?(): Promise<void>;
   reconnect?(): Promise<void>;
   dispose(): Promise<void>;
 }
 
-/** One of them, open. */
+/** One open instance. */
 export interface FleetInstance {
   readonly name: string;
   readonly store: Store;
   readonly events: readonly StoreEvent[];
-  /** In batches of so many, one after the other, as the host does. */
+  /** Applies the commands in batches of at most `most`, one after the other, as the host does. */
   apply(commands: readonly StoreCommand[], most?: number): Promise<CommandResult[]>;
 }
 
-/** A law: its name, and what to do with instances that are open. */
+/** A fleet check: its name, and a function that receives the open instances. */
 export type FleetLaw = readonly [
   name: string,
   run: (
@@ -48,10 +60,10 @@ export type FleetLaw = readonly [
   ) => Promise<void>,
 ];
 
-/** What a reserve takes of one limit. */
+/** Amount that a reserve takes of one limit. */
 export type FleetClaim = Reserve["claims"][number];
 
-/** Of a budget in all that lasts, unless told. */
+/** Creates a claim on a limit. Default: a budget in total. */
 export const fleetClaim = (
   scope: string,
   max: bigint,
@@ -66,22 +78,22 @@ export const fleetClaim = (
   ...more,
 });
 
-/** A reserve, now. */
+/** Creates a reserve command with the current time. */
 export const reserveNow = (attempt: string, claims: readonly FleetClaim[], holdNano = 1_000n) =>
   reserveCommand(attempt, { at: wallClock(), claims, holdNano });
-/** Its settle, now. */
+/** Creates the matching settle command with the current time. */
 export const settleNow = (attempt: string, costNano: bigint) =>
   settleCommand(attempt, { at: wallClock(), costNano });
-/** A sign of life. */
+/** Creates a heartbeat command. */
 export const heartbeatCommand = (): StoreCommand => ({ do: "heartbeat", at: wallClock() });
 
-/** The same work for several instances at once; what each says, one after the other. */
+/** Runs the same work on several instances concurrently and returns their results in order. */
 export const onAll = async <T>(
   all: readonly FleetInstance[],
   work: (one: FleetInstance, i: number) => Promise<T>,
 ): Promise<T[]> => Promise.all(all.map(work));
 
-/** Opens all of them, one after the other. */
+/** Opens all instances, one after the other. */
 export async function openInstances(stores: readonly Store[]): Promise<FleetInstance[]> {
   const all: FleetInstance[] = [];
   for (const [i, store] of stores.entries()) {
@@ -93,7 +105,7 @@ export async function openInstances(stores: readonly Store[]): Promise<FleetInst
   return all;
 }
 
-/** A store is never told a second batch before the first has ended. */
+/** A store never receives a batch before the previous one has ended. */
 function createApply(store: Store): FleetInstance["apply"] {
   let last: Promise<unknown> = Promise.resolve();
   const batch = (commands: readonly StoreCommand[]) => {
@@ -111,13 +123,13 @@ function createApply(store: Store): FleetInstance["apply"] {
 
 const WAIT_TIMEOUT_MS = 5_000;
 
-/** Until it is so, or too late. */
+/** Waits until the condition is true. Throws if it takes too long. */
 export async function waitUntil(is: () => boolean | Promise<boolean>, what: string): Promise<void> {
   for (const end = performance.now() + WAIT_TIMEOUT_MS; !(await is()); await sleep(10))
     assert.ok(performance.now() < end, `${what} took longer than ${WAIT_TIMEOUT_MS} ms`);
 }
 
-/** All entries, page by page. */
+/** Returns all entries, page by page. */
 export async function listEntries(store: Store, size = 100): Promise<LedgerEntry[]> {
   const found: LedgerEntry[] = [];
   let after: string | undefined;
@@ -129,7 +141,10 @@ export async function listEntries(store: Store, size = 100): Promise<LedgerEntry
   return found;
 }
 
-/** A store may list what it has just written a moment later; until there are so many. */
+/**
+ * Returns all entries when there are `many` of them, because a store may list new rows with a
+ * delay.
+ */
 export async function listEntriesUntil(store: Store, many: number): Promise<LedgerEntry[]> {
   let found: LedgerEntry[] = [];
   await waitUntil(
@@ -140,13 +155,16 @@ export async function listEntriesUntil(store: Store, many: number): Promise<Ledg
   return found;
 }
 
-/** What there is of an attempt: its kinds of rows, and of a settle how it ended. */
+/** Returns the kinds of rows of an attempt. For a settle row, returns its outcome. */
 export const rowKinds = (entries: readonly LedgerEntry[], attempt: string): string[] =>
   entries
     .filter((entry) => entry.attempt === attempt)
     .map(({ kind, outcome }) => (kind === "settle" ? outcome : kind));
 
-/** What a limit has used and what open calls hold; undefined: the store does not tell. */
+/**
+ * Returns the used amount and the reservations of a limit. Undefined if the store does not report
+ * them.
+ */
 export async function readLimitUsage(
   store: Store,
   of: FleetClaim,
@@ -156,13 +174,13 @@ export async function readLimitUsage(
   return count && [count.used, count.reserved];
 }
 
-/** That the instance was taken for dead. */
+/** Whether the error means that the instance was fenced. */
 export const isFenced = (error: unknown): boolean => getFault(error)?.code === "fenced";
 
-/** How many of them were let through. */
+/** Returns how many commands were accepted. */
 export const countAllowed = (verdicts: readonly CommandResult[]): number =>
   verdicts.filter(({ ok }) => ok).length;
 
-/** Names of so many calls. */
+/** Returns the IDs of `many` attempts. */
 export const attemptIds = (many: number, name = "a"): string[] =>
   Array.from({ length: many }, (_, i) => `${name}${i}`);

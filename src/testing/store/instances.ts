@@ -1,4 +1,5 @@
-// What a store promises that several gateways open at once. Of a store of one process only what it offers is asked.
+// Checks of a store that several gateways open at the same time. For a store of one process, only
+// the functions that it offers are checked.
 import assert from "node:assert/strict";
 import { setTimeout as sleep } from "node:timers/promises";
 import { wallClock } from "../../lib/time/wall-clock.ts";
@@ -19,7 +20,7 @@ import {
 
 const WAIT_TIMEOUT_MS = 2_000;
 
-/** Until it is so, or too late. */
+/** Waits until the condition is true. Throws if it takes too long. */
 async function waitUntil(is: () => boolean | Promise<boolean>): Promise<void> {
   for (const end = performance.now() + WAIT_TIMEOUT_MS; !(await is()); await sleep(10))
     assert.ok(performance.now() < end, "it took longer than two seconds");
@@ -27,7 +28,7 @@ async function waitUntil(is: () => boolean | Promise<boolean>): Promise<void> {
 
 const toText = (value: Uint8Array): string => Buffer.from(value).toString();
 
-/** Leases, the fence, what is decided once, and what one instance hears of another. */
+/** Checks of leases, fencing, shared values, and events between instances. */
 export const instanceLaws: readonly Law[] = [
   [
     "a lease is longer than the time between two signs of life",
@@ -153,7 +154,7 @@ export const instanceLaws: readonly Law[] = [
       );
       assert.equal(verdicts.filter(({ ok }) => ok).length, 10);
       const open = verdicts.flatMap(({ ok }, i) => (ok ? [`a${i}`] : []));
-      // By the other one than its own, and then once more by its own.
+      // Settle each call on the other instance first, then again on its own.
       for (const attempt of open) {
         const own = Number(attempt.slice(1)) % 2;
         await applyOne(both[1 - own]!, settleCommand(attempt, { costNano: 500n }));

@@ -1,4 +1,4 @@
-// What a ledger writes: rows that say all they were told, once, or nothing at all.
+// Checks of the rows that a ledger writes: each row is written once and complete, or not at all.
 import assert from "node:assert/strict";
 import {
   limitClaim,
@@ -11,7 +11,7 @@ import {
   type Law,
 } from "./fixtures.ts";
 
-/** What becomes of calls: reserve, settle, adjust, repeats, listings and sums. */
+/** Checks of calls: reserve, settle, adjust, repeated commands, lists, and sums. */
 export const entryLaws: readonly Law[] = [
   [
     "a reserve and its settle are two entries that say all they were told",

@@ -1,4 +1,4 @@
-// What limits and budgets count, and when they let a key in again.
+// Checks of the usage that limits and budgets count, and of when they accept a key again.
 import assert from "node:assert/strict";
 import type { CommandResult } from "../../plugin/store/store.ts";
 import {
@@ -15,7 +15,7 @@ import {
 const reachedPercents = (verdict: CommandResult): readonly number[] =>
   (verdict.ok ? (verdict.thresholds ?? []) : []).map(({ percent }) => percent);
 
-/** How each kind of window counts, and that a denial takes nothing. */
+/** Checks that each type of window counts correctly, and that a denial takes nothing. */
 export const limitLaws: readonly Law[] = [
   [
     "claims are all or nothing, and a denial leaves no trace",
@@ -81,7 +81,7 @@ export const limitLaws: readonly Law[] = [
         assert.ok(verdict.ok && again.ok && again.thresholds === undefined);
         return (verdict.thresholds ?? []).map(({ percent, used, max }) => [percent, used, max]);
       };
-      // What is held crosses nothing.
+      // Reservations reach no threshold.
       assert.deepEqual(await crossed("a", 100n), []);
       assert.deepEqual(await crossed("b", 0n), []);
       assert.deepEqual(await crossed("c", 850n), [
@@ -160,7 +160,7 @@ export const limitLaws: readonly Law[] = [
         settleCommand("a", { costNano: 700n, usage: { input: 10, cache_read: 5, output: 20 } }),
       );
       assert.deepEqual(await states(), [9_300n, 965n, 9n]);
-      // More than was held is charged all the same.
+      // A cost above the reservation is charged too.
       await applyOne(store, reserveCommand("b", { claims: take() }));
       await applyOne(store, settleCommand("b", { costNano: 9_000n, usage: { output: 900 } }));
       assert.deepEqual(
@@ -218,7 +218,7 @@ export const limitLaws: readonly Law[] = [
       await applyOne(store, settleCommand("b", { at: NOON, usage: { output: 1_100 } }));
       assert.equal(await readRemaining(store, rate), 0n);
       const denied = await applyOne(store, reserveCommand("c", { claims: [limitClaim(rate, 1n)] }));
-      // 1,200 in a bucket of 600: a minute of debt, and a tenth of a second for the one token.
+      // 1,200 in a bucket of 600 is a debt of 60 s, plus 0.1 s for the one token.
       assert.ok(!denied.ok);
       assert.equal(denied.retryAfterMs, 60_100);
     },
@@ -267,7 +267,8 @@ export const limitLaws: readonly Law[] = [
           );
         assert.ok((await ask("a", NOON)).ok);
         await applyOne(store, settleCommand(`${per}-a`, { at: NOON + 5, costNano: 10_000n }));
-        // Forth, into a window of its own, and back: what was spent then is spent.
+        // Move to a later window with its own count, and back. Usage of the first window is still
+        // counted.
         const there = await ask("b", NOON + 40 * 86_400_000);
         assert.equal(there.ok, per !== "total");
         assert.ok(!(await ask("c", NOON + 10)).ok, per);

@@ -1,4 +1,5 @@
-// What becomes of a ledger over the years, of stores that do something for it. What one leaves out is not asked of it.
+// Checks of maintenance, for stores that implement it. Operations that a store leaves out are not
+// checked.
 import assert from "node:assert/strict";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -16,10 +17,10 @@ import {
   type Law,
 } from "./fixtures.ts";
 
-/** The last moment that a Date can say. */
+/** The latest time of a Date, in Unix milliseconds. */
 const MAX_DATE_MS = 8.64e15;
 
-/** A file of its own for as long as the work lasts. */
+/** Runs work with a temporary file, which is deleted afterwards. */
 async function withTempFile(work: (file: string) => Promise<void>): Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), "tollgate-law-"));
   try {
@@ -51,7 +52,7 @@ const createKey = (more: Partial<KeyRecord> = {}): KeyRecord => ({
   ...more,
 });
 
-/** Erasure, copies, archives and sums in place of rows. */
+/** Checks of erasure, backups, archives, and rollups. */
 export const maintenanceLaws: readonly Law[] = [
   [
     "a label that is erased is said by no row and no key any more, and everything else is as it was",
@@ -68,7 +69,7 @@ export const maintenanceLaws: readonly Law[] = [
       for (const attempt of ["a", "b"])
         for (const row of await readEntries(store, attempt))
           assert.deepEqual(row.labels, { user: "erased", team: "core" });
-      // What was open speaks of what it said when it began.
+      // The call was open during the erasure. Its rows have the labels of its reserve.
       for (const row of await readEntries(store, "open"))
         assert.deepEqual(row.labels, { user: "erased" });
       assert.deepEqual(
@@ -187,7 +188,7 @@ export const maintenanceLaws: readonly Law[] = [
       if (!planPrune || !prune) return;
       await writeCalls(store, "a", "b", "c");
       const [at, later] = [NOON + 86_400_000, NOON + 86_401_000];
-      // Of the same day and said the same, and it stays.
+      // On the same day and with the same labels, but not pruned.
       const evening = NOON + 6 * 3_600_000;
       const labels = { user: "4711", team: "core" };
       await store.apply([

@@ -1,4 +1,4 @@
-// How what was written is found again: keys, entries, totals, prices.
+// Checks of reading keys, entries, totals, and prices.
 import assert from "node:assert/strict";
 import type { KeyRecord } from "../../plugin/store/key.ts";
 import type { Store, LedgerTotal } from "../../plugin/store/store.ts";
@@ -11,7 +11,7 @@ import {
   type Law,
 } from "./fixtures.ts";
 
-/** What a store keeps of keys, prices and the members of an entry. */
+/** Checks of keys, prices, and the members of an entry. */
 export const recordLaws: readonly Law[] = [
   [
     "keys are found by digest, replaced whole, and listed in pages",
@@ -151,7 +151,7 @@ export const recordLaws: readonly Law[] = [
         stream: true,
       } as const;
       const other = { provider: "hub", model: "openai/gpt-6", protocol: null, credential: "paid" };
-      // Half an hour before midnight, and after it, in Kathmandu.
+      // In Kathmandu this is half an hour before midnight; other calls are after midnight.
       const late = Date.UTC(2026, 5, 1, 17, 45);
       await store.apply([
         reserveCommand("a", {
@@ -234,7 +234,7 @@ export const recordLaws: readonly Law[] = [
         reserveCommand("b", { account: "acme" }),
         settleCommand("b", { costNano: 20n }),
         { do: "adjust", at: NOON, attempt: "a", costNano: 7n, reason: "r", actor: "x" },
-        // It has moved since.
+        // The account was moved in the meantime.
         reserveCommand("c", { account: "other/research" }),
         settleCommand("c", { costNano: 3n }),
         reserveCommand("d"),

@@ -1,4 +1,4 @@
-// What is left after a crash, and how the truth still comes in.
+// Checks of the state after a crash, and of late settles.
 import assert from "node:assert/strict";
 import { wallClock } from "../../lib/time/wall-clock.ts";
 import type { Store } from "../../plugin/store/store.ts";
@@ -16,7 +16,7 @@ import {
   type Law,
 } from "./fixtures.ts";
 
-/** What the next owner finds after a crash, and what it recovers. */
+/** Checks of what the next owner finds and recovers after a crash. */
 export const recoveryLaws: readonly Law[] = [
   [
     "what was acknowledged is there after a crash, and open calls are recovered",
@@ -132,7 +132,8 @@ export const recoveryLaws: readonly Law[] = [
       );
       const next = await crash();
       assert.equal((await next.open(SECOND_OWNER)).recovered, 1);
-      // 80 by a settle whose verdict nothing has told, 95 by the call that was open.
+      // 80% was reached by a settle whose result was never delivered, and 95% by the call that was
+      // open.
       assert.deepEqual(await untold(next), [80, 95]);
       const after = await crash();
       await after.open({ instance: "third" });

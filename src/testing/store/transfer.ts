@@ -1,4 +1,5 @@
-// How a ledger moves, of stores that offer it: what arrives is what was left, an interrupted move goes on, and what differs is refused.
+// Checks of moving a ledger, for stores that support it: the content arrives complete, an
+// interrupted move continues, and differences are rejected.
 import assert from "node:assert/strict";
 import { getFault } from "../../model/error.ts";
 import type {
@@ -22,7 +23,9 @@ import {
 
 const BUDGET = { per: "total", max: 10n ** 9n } as const;
 
-/** Calls of which one was corrected and two are open, one of them without a limit, a key, a price, and what an operator did. */
+/**
+ * Writes a key and calls. One call was corrected, and two are open, one of them without a limit.
+ */
 async function fillStore(store: Store): Promise<void> {
   const claims = [limitClaim(BUDGET, 1_000n)];
   await store.apply([
@@ -56,7 +59,7 @@ async function transferPages(out: LedgerExport, into: LedgerImport): Promise<voi
   } while (page.more);
 }
 
-/** All of it, in one go. `change`: of what is no row. */
+/** Moves the whole ledger in one step. `change` edits everything except the rows. */
 async function transferAll(
   from: Store,
   to: Store,
@@ -74,7 +77,7 @@ async function transferAll(
 const LIMIT = { scope: "key:alice", unit: "nano_usd", ...BUDGET } as const;
 
 const COMPARED_DIMENSIONS = ["key", "model", "state"] as const;
-/** What readers are told of calls that are over. */
+/** Returns what readers see of finished calls. */
 const readVisible = async (store: Store) => ({
   rows: (await Promise.all(["a", "b"].map((attempt) => readEntries(store, attempt))))
     .flat()
@@ -83,7 +86,7 @@ const readVisible = async (store: Store) => ({
   key: await store.findKey("d1"),
 });
 
-/** Moves into a store of the same kind, which its author's test makes. */
+/** Checks of moving to a store of the same kind, which the author's test creates. */
 export const transferLaws: readonly Law[] = [
   [
     "a ledger that moves is the same there: rows, sums, keys, what budgets have counted, and what is open",
@@ -102,7 +105,7 @@ export const transferLaws: readonly Law[] = [
       assert.deepEqual(await readVisible(there), before);
       const [end] = (await readEntries(there, "open")).filter(({ kind }) => kind === "settle");
       assert.deepEqual([end?.outcome, end?.costNano], ["recovered", 40n]);
-      // What was open was held, and has used what was heard of it.
+      // The open call had a reservation. It is recovered with its last reported usage.
       const [now] = (await there.readLimits?.([LIMIT], NOON)) ?? [];
       if (counted) assert.deepEqual([now?.used, now?.reserved], [counted.used + 40n, 0n]);
       assert.equal(await readRemaining(there, BUDGET), BUDGET.max - 940n);

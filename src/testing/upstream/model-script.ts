@@ -1,8 +1,8 @@
-// What a model says, apart from any wire: one script, spoken by a fake upstream in every protocol. The wires are written
-// by hand from their documentation, not with the codecs, which must not judge themselves.
+// Output of a model, independent of any API format: one script that a fake upstream sends in every protocol. The
+// formats are written by hand from their documentation. They do not use the codecs, because a codec must not be checked against itself.
 //
 //     const weather = think("Need the weather.").call("get_weather", { city: "Oslo" }).usage({ input: 20, output: 7 });
-//     const up = await upstream(speaking(weather));
+//     const up = await startUpstream(scriptedModel(weather));
 import type { FinishReason } from "../../model/event.ts";
 import type { Usage } from "../../model/usage.ts";
 import type { Json } from "../../model/values.ts";
@@ -13,27 +13,33 @@ import { toResponses } from "./speaks/responses.ts";
 import type { FormatOptions, ScriptOutput, ScriptItem } from "./script-items.ts";
 import type { UpstreamRequest, ScriptedRoutes } from "./upstream.ts";
 
-/** Immutable: every word gives a new speech. */
+/** An immutable script. Every method returns a new script. */
 export interface ModelScript {
   readonly output: ScriptOutput;
   say(text: string): ModelScript;
-  /** `proof`: what a signature or encrypted content holds. */
+  /** Adds reasoning. `proof` is its signature or encrypted content. */
   think(text: string, proof?: string): ModelScript;
   refuse(text: string): ModelScript;
-  /** A string is passed on as it is, right JSON or not. */
+  /** Adds a tool call. String arguments are sent unchanged, also if they are not valid JSON. */
   call(name: string, args?: Json, id?: string): ModelScript;
-  /** A freeform tool: its input is no JSON. */
+  /** Adds a call of a freeform tool, whose input is not JSON. */
   custom(name: string, input: string, id?: string): ModelScript;
-  /** Unless told: 10 in, one out for each piece. `null`: none is reported. */
+  /**
+   * Sets the usage. Default: 10 input tokens, and one output token for each piece. `null`: no usage
+   * is reported.
+   */
   usage(usage: Usage | null): ModelScript;
-  /** Unless told: tool_calls when there is a call, else stop. */
+  /** Sets the finish reason. Default: tool_calls if there is a tool call, else stop. */
   finish(reason: FinishReason, sequence?: string): ModelScript;
-  /** The name that the answer gives its model; unless told, the one that was asked for. */
+  /** Sets the model name in the response. Default: the requested model. */
   model(name: string): ModelScript;
-  /** Ends the stream in the protocol's own error event. */
+  /** Ends the stream with the protocol's own error event. */
   fail(message: string): ModelScript;
   toProtocol(protocol: ScriptProtocol, manner?: Partial<FormatOptions>): ScriptedResponse;
-  /** In the protocol that the path belongs to, as stream or whole as the body asks. */
+  /**
+   * Returns the response in the protocol that the path belongs to, as a stream or complete as the
+   * body requests.
+   */
   toResponse(asked: UpstreamRequest): ScriptedResponse;
 }
 
@@ -42,17 +48,17 @@ const FORMATS = {
   messages: toMessagesResponse,
   responses: toResponses,
 } as const;
-/** A protocol in which the fake upstream can speak. */
+/** A protocol that the fake upstream supports. */
 export type ScriptProtocol = keyof typeof FORMATS;
 
-/** Where each protocol is asked, whatever stands before it. */
+/** Paths of each protocol, after any prefix. */
 const PROTOCOL_PATHS: readonly [RegExp, ScriptProtocol][] = [
   [/\/chat\/completions$/, "chat-completions"],
   [/\/messages$/, "messages"],
   [/\/responses$/, "responses"],
 ];
 
-/** Which protocol is asked at this path; undefined where none is. */
+/** Returns the protocol of a path. Undefined if no protocol uses it. */
 export function protocolAtPath(path: string): ScriptProtocol | undefined {
   return PROTOCOL_PATHS.find(([pattern]) => pattern.test(path))?.[1];
 }
@@ -111,17 +117,20 @@ const emptyScript = createScript({
   error: undefined,
 });
 
-/** A speech that begins with a text. */
+/** Returns a script that starts with a text. */
 export const say = (text: string): ModelScript => emptyScript.say(text);
-/** A speech that begins with a thought, signed by `proof` where one is given. */
+/** Returns a script that starts with reasoning, signed with `proof` if it is given. */
 export const think = (text: string, proof?: string): ModelScript => emptyScript.think(text, proof);
-/** A speech that begins with a refusal. */
+/** Returns a script that starts with a refusal. */
 export const refuse = (text: string): ModelScript => emptyScript.refuse(text);
-/** A speech that begins with a call of a tool. Without an id each protocol makes one. */
+/** Returns a script that starts with a tool call. Without an ID, each protocol generates one. */
 export const call = (name: string, args?: Json, id?: string): ModelScript =>
   emptyScript.call(name, args, id);
 
-/** An upstream that says this in every protocol, counts tokens and lists its models. */
+/**
+ * Returns the routes of an upstream that sends this script in every protocol, counts tokens, and
+ * lists its models.
+ */
 export function scriptedModel(
   what: ModelScript | ((asked: UpstreamRequest) => ModelScript | Promise<ModelScript>),
   models: readonly string[] = ["model"],
@@ -156,7 +165,10 @@ export function scriptedModel(
   };
 }
 
-/** What the last turn of a request gives back to the model's tools, in whatever protocol; empty when it is no tool turn. */
+/**
+ * Returns the tool results in the last turn of a request, in any protocol. Empty if the last turn
+ * contains none.
+ */
 export function toolResults(asked: UpstreamRequest): string[] {
   const body = asked.json();
   const text = (content: unknown): string =>

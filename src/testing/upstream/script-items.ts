@@ -1,9 +1,10 @@
-// What a speech holds and how a wire is asked to say it: all that the wires of the fake upstream know of it.
+// Types of a script's content and of the options for sending it. The format writers of the fake
+// upstream use only these.
 import type { FinishReason } from "../../model/event.ts";
 import type { Usage } from "../../model/usage.ts";
 import type { Json } from "../../model/values.ts";
 
-/** One thing that the model says: a text, a refusal, a thought or a call of a tool. */
+/** One output item of the model: a text, a refusal, reasoning, or a tool call. */
 export type ScriptItem =
   | { readonly type: "text" | "refusal"; readonly text: string }
   | { readonly type: "reasoning"; readonly text: string; readonly proof: string | undefined }
@@ -15,23 +16,23 @@ export type ScriptItem =
       readonly custom: boolean;
     };
 
-/** Everything that a wire needs to know of a speech. */
+/** Content of a script that a format writer needs. */
 export interface ScriptOutput {
   readonly items: readonly ScriptItem[];
   readonly usage: Usage | undefined;
   readonly finish: FinishReason | undefined;
   readonly sequence: string | undefined;
   readonly model: string | undefined;
-  /** The stream ends in an error instead of a finish. */
+  /** Message of the error that ends the stream instead of a finish. */
   readonly error: string | undefined;
 }
 
-/** How a wire is asked to say it. */
+/** Options for writing a script in an API format. */
 export interface FormatOptions {
   readonly stream: boolean;
   readonly model: string;
-  /** Tells the answers of one upstream apart in ids. */
+  /** Number of the response, which makes its IDs unique within one upstream. */
   readonly responseNumber: number;
-  /** The request that is answered. */
+  /** Body of the request that is answered. */
   readonly body: { readonly [field: string]: Json | undefined };
 }

@@ -1,69 +1,87 @@
-// What a fake upstream answers, as plain data: every field can be set beside any other, so a fault is one word added to
-// a good answer: `{ ...say("Hello").toResponse(asked), truncation: { after: 40, how: "reset" } }`.
+// Response of a fake upstream, as plain data. All fields can be combined, so a failure is one field
+// added to a valid response: `{ ...say("Hello").toResponse(asked), truncation: { after: 40, how:
+// "reset" } }`.
 import type { Usage } from "../../model/usage.ts";
 import type { Json } from "../../model/values.ts";
 import type { Chunks } from "./split-chunks.ts";
 
-/** Bytes that belong together: one event, or all of a JSON text. `tells`: these are the ones that say the usage. */
+/**
+ * Bytes that belong together: one event, or a complete JSON text, with the usage that these bytes
+ * report, if any.
+ */
 export type ResponsePiece =
   | string
   | Buffer
   | { readonly bytes: string | Buffer; readonly tells: Usage };
 
 /**
- * What the fake upstream answers to one request. A test makes it; the upstream writes it once and keeps nothing of it.
- * Every field may stand beside any other.
+ * Response of the fake upstream to one request. A test creates it. The upstream writes it once and
+ * keeps nothing of it. All fields can be combined.
  */
 export interface ScriptedResponse {
-  /** 200 unless told. */
+  /** HTTP status. Default: 200. */
   readonly status?: number;
-  /** A list is written as several headers of that name. `undefined` takes one away that would be there. */
+  /**
+   * Headers. A list is written as several headers with that name. `undefined` removes a default
+   * header.
+   */
   readonly headers?: { readonly [name: string]: string | readonly string[] | undefined };
   readonly body?: ResponsePiece | readonly ResponsePiece[];
-  /** What is billed for it, whether or not the client ever hears of it. */
+  /**
+   * Usage that the upstream bills for the response, whether or not the client receives the usage.
+   */
   readonly billedUsage?: Usage;
-  /** One write a piece unless told. */
+  /** How the body is split. Default: one write for each piece. */
   readonly chunks?: Chunks;
-  /** How the body's end is told. chunked for several pieces, else length; a number is a content-length, true or not. */
+  /**
+   * How the end of the body is marked. Default: `chunked` for several pieces, else `length`. A
+   * number is a content-length, which may be wrong.
+   */
   readonly framing?: "chunked" | "length" | "close" | number;
   readonly gzip?: boolean;
-  /** Before the head. */
+  /** Delay before the headers, in milliseconds. */
   readonly delayMs?: number;
-  /** Between two chunks. */
+  /** Delay between two chunks, in milliseconds. */
   readonly chunkDelayMs?: number;
-  /** Heads that go before the real one: 100, 103. */
+  /** Interim statuses that are sent before the response, such as 100 or 103. */
   readonly interimStatuses?: readonly number[];
   readonly truncation?: Truncation;
-  /** Everything that is written, status line included; status, headers, body and framing are ignored. */
+  /**
+   * All bytes that are written, including the status line. Status, headers, body, and framing are
+   * ignored.
+   */
   readonly raw?: ResponsePiece | readonly ResponsePiece[];
 }
 
-/** Where and how an answer breaks off. Without one it is written to its end. */
+/** Position and method of a truncation. Without it, the response is written completely. */
 export interface Truncation {
-  /** Where it breaks off: before the head, right after it, after so many bytes of the body, after so many pieces. */
+  /**
+   * Position: before the headers, after the headers, after a number of body bytes, or after a
+   * number of pieces.
+   */
   readonly after: "nothing" | "headers" | number | { readonly pieces: number };
   /**
-   * reset: RST. close: FIN with the body's end still owed. end: the body is ended properly, too soon.
-   * stall: the connection stays open and silent.
+   * Method. `reset`: RST. `close`: FIN before the end of the body. `end`: the body is ended
+   * properly, but too soon. `stall`: the connection stays open and silent.
    */
   readonly how: "reset" | "close" | "end" | "stall";
 }
 
-/** A whole answer in JSON, 200 unless told. Pure. */
+/** Returns a complete JSON response. Default status: 200. */
 export const jsonResponse = (body: Json, status = 200): ScriptedResponse => ({
   status,
   headers: { "content-type": "application/json" },
   body: JSON.stringify(body),
 });
 
-/** Events as they stand on the wire, blank line included. */
+/** Returns a response with events as they are sent, including the blank line. */
 export const eventStreamResponse = (events: readonly ResponsePiece[]): ScriptedResponse => ({
   headers: { "content-type": "text/event-stream; charset=utf-8" },
   body: events,
   framing: "chunked",
 });
 
-/** A page, as proxies send instead of an answer. */
+/** Returns an HTML page, such as proxies send instead of a response. */
 export const htmlResponse = (
   status = 200,
   text = "<!doctype html><title>Hello</title>",
@@ -73,7 +91,7 @@ export const htmlResponse = (
   body: text,
 });
 
-/** A small body that grows: so many zero bytes behind gzip. */
+/** Returns a small body that expands to `size` zero bytes: a gzip bomb. */
 export const compressionBomb = (size: number): ScriptedResponse => ({
   headers: { "content-type": "application/json" },
   body: Buffer.alloc(size),

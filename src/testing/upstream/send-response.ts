@@ -7,17 +7,20 @@ import type { Usage } from "../../model/usage.ts";
 import type { ScriptedResponse, ResponsePiece } from "./scripted-response.ts";
 import { splitChunks } from "./split-chunks.ts";
 
-/** What a fake upstream notes while an answer leaves. */
+/** Receives the progress of a response while it is sent. */
 export interface SendObserver {
-  /** Bytes of the body, as they are handed to the socket. */
+  /** Called with the number of body bytes that were passed to the socket. */
   onBytesSent(bytes: number): void;
   onUsageReported(usage: Usage): void;
 }
 
-/** complete: the connection may carry another one. closed: the other side went away. */
+/**
+ * Result of sending. `complete`: the connection can be reused. `closed`: the client closed the
+ * connection.
+ */
 export type SendOutcome = "complete" | "truncated" | "stalled" | "closed";
 
-/** Writes one answer, faults included. */
+/** Writes one response, including its scripted failures. */
 export async function sendResponse(
   socket: Socket,
   answer: ScriptedResponse,
@@ -65,7 +68,7 @@ const pieceBytes = (piece: ResponsePiece): Buffer => {
   return typeof bytes === "string" ? Buffer.from(bytes) : bytes;
 };
 
-/** After how many bytes of the body which usage has been told. */
+/** Returns which usage has been reported after how many bytes of the body. */
 function usageReports(
   pieces: readonly ResponsePiece[],
   atEnd: boolean,
@@ -116,7 +119,10 @@ function truncationOffset(
   return body.slice(0, after.pieces).reduce((sum, piece) => sum + piece.length, 0);
 }
 
-/** Writes and waits where the socket is full, so that a slow reader is felt as upstreams feel it. */
+/**
+ * Creates a writer that waits while the socket buffer is full, so that a slow reader causes
+ * backpressure as with a real provider.
+ */
 function createSocketWriter(socket: Socket, chunked: boolean) {
   const flush = (bytes: Buffer) =>
     new Promise<void>((resolve) => {
@@ -150,7 +156,8 @@ async function truncateConnection(
       await end();
       return "complete";
     case "reset":
-      // What was written before should arrive: a reset overtakes bytes that still wait in the kernel.
+      // Let earlier bytes arrive, because a reset overtakes bytes that are still in the kernel's
+      // buffer.
       await sleep(2);
       socket.resetAndDestroy();
       return "truncated";

@@ -1,8 +1,9 @@
 import { createSeededRandom } from "../random.ts";
 
 /**
- * How bytes are cut: a piece at a time (an event, or all of a JSON text), everything at once, byte by byte, so many
- * bytes at a time, at these offsets, or by chance (`max`: the longest chunk, 64 unless told).
+ * How bytes are split: one piece at a time (an event, or a complete JSON text), all together, byte
+ * by byte, a number of bytes at a time, at given offsets, or at random. `max` is the longest random
+ * chunk. Default: 64.
  */
 export type Chunks =
   | "pieces"
@@ -12,7 +13,7 @@ export type Chunks =
   | { readonly at: readonly number[] }
   | { readonly seed: number; readonly max?: number };
 
-/** The same bytes in other helpings. */
+/** Returns the same bytes in other chunks. */
 export function splitChunks(pieces: readonly Buffer[], how: Chunks): Buffer[] {
   if (how === "pieces") return pieces.filter((piece) => piece.length > 0);
   const bytes = pieces.length === 1 ? pieces[0]! : Buffer.concat(pieces);

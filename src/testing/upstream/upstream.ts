@@ -1,6 +1,8 @@
-// A model API on a loopback port that does as it is told, and keeps account: what it was asked, on which connection, how
-// much of each answer it got rid of, what it billed and what it told. Answers are written byte for byte on the socket,
-// because the faults worth testing are those that no HTTP library would let one send.
+// A scripted model API on a loopback port. It records each request, its connection, how much of
+// each response was sent, the usage that it billed, and the usage that it reported.
+//
+// Responses are written to the socket byte by byte, because no HTTP library would send the failures
+// that are worth testing.
 import {
   createServer,
   type IncomingHttpHeaders,
@@ -13,9 +15,9 @@ import type { Usage } from "../../model/usage.ts";
 import { jsonResponse, type ScriptedResponse } from "./scripted-response.ts";
 import { sendResponse } from "./send-response.ts";
 
-/** One request, as it came. */
+/** One request, as it was received. */
 export interface UpstreamRequest {
-  /** From 1, in the order in which they were read whole. */
+  /** Number of the request, from 1, in the order in which the bodies were read completely. */
   readonly number: number;
   readonly method: string;
   readonly path: string;
@@ -23,23 +25,29 @@ export interface UpstreamRequest {
   readonly headers: IncomingHttpHeaders;
   readonly rawHeaders: readonly string[];
   readonly body: Buffer;
-  /** Milliseconds, as performance.now() counts them. */
+  /** Time of the request in milliseconds, as performance.now() returns it. */
   readonly at: number;
-  /** Which connection carried it, from 1. */
+  /** Number of the connection, from 1. */
   readonly connection: number;
-  /** Bytes of the answer's body that were written. */
+  /** Number of bytes of the response body that were written. */
   readonly bytesSent: number;
-  /** truncated: as scripted. aborted: the other side went away first. */
+  /**
+   * State of the response. `truncated`: it was truncated as scripted. `aborted`: the client closed
+   * the connection first.
+   */
   readonly state: "open" | "complete" | "truncated" | "aborted";
   readonly abortedAt: number | undefined;
-  /** Resolves when the state is no longer open. */
+  /** Resolves when the state is no longer `open`. */
   readonly whenDone: Promise<void>;
   // The body is whatever the test sends: it knows the shape.
   // oxlint-disable-next-line typescript/no-explicit-any
   json(): any;
 }
 
-/** One accepted request in the journal: what it costs, and what its client was told before the connection ended. */
+/**
+ * Bill of one accepted request: the usage that it costs, and the usage that was reported to the
+ * client before the connection ended.
+ */
 export interface UpstreamBill {
   readonly requestNumber: number;
   /** The credential, without "Bearer ". */
@@ -50,37 +58,40 @@ export interface UpstreamBill {
 }
 
 /**
- * What one route answers: an answer, or a function of the request. A function that throws ends the test's process as
- * an uncaught error.
+ * Response of one route: a response, or a function of the request. A function that throws ends the
+ * test process with an uncaught error.
  */
 export type ScriptedReply =
   | ScriptedResponse
   | ((asked: UpstreamRequest) => ScriptedResponse | Promise<ScriptedResponse>);
-/** A list is used up one by one; its last one stays. */
+/** A list of responses is used in order, and its last one is repeated. */
 export type ScriptedRoute = ScriptedReply | readonly ScriptedReply[];
-/** "POST /v1/messages", "POST /v1/*", "GET *", "*": what names most answers. Queries do not count. */
+/**
+ * Responses by route, such as "POST /v1/messages", "POST /v1/*", "GET *", or "*". The most specific
+ * route applies. Queries are ignored.
+ */
 export interface ScriptedRoutes {
   readonly [route: string]: ScriptedRoute;
 }
 
 /**
- * A fake upstream that listens. A test asks at `url` and reads what came; ending it (`await using`) closes all its
- * connections.
+ * A fake upstream that is listening. A test sends requests to `url` and reads the records.
+ * Disposing of it (`await using`) closes all connections.
  */
 export interface TestUpstream extends AsyncDisposable {
-  /** Without a trailing slash. */
+  /** Base URL, without a trailing slash. */
   readonly url: string;
   readonly port: number;
   readonly requests: readonly UpstreamRequest[];
-  /** The only truth about what upstream charges. */
+  /** Bills of all accepted requests: the reference for the amounts that the upstream charges. */
   readonly bills: readonly UpstreamBill[];
-  /** Connections that are open now. */
+  /** Number of open connections. */
   readonly connections: number;
-  /** Replaces what stands under these routes. */
+  /** Replaces the responses of these routes. */
   setRoutes(routes: ScriptedRoutes): void;
-  /** The n-th request from now on or before, when it has come. */
+  /** Resolves to the n-th request when it was received. It may have been received already. */
   waitForRequest(n: number, withinMs?: number): Promise<UpstreamRequest>;
-  /** Forgets requests and bill; the next request is number 1 again. */
+  /** Deletes all records of requests and bills. The next request has the number 1 again. */
   reset(): void;
   close(): Promise<void>;
 }
@@ -88,8 +99,8 @@ export interface TestUpstream extends AsyncDisposable {
 type Mutable<T> = { -readonly [K in keyof T]: T[K] };
 
 /**
- * Starts a fake upstream on a loopback port. Without routes every request is a 404 that says so. Rejects when no port
- * is to be had.
+ * Starts a fake upstream on a loopback port. Without routes, every request gets a 404 with an
+ * explanation. Rejects if no port is available.
  */
 export async function startUpstream(routes: ScriptedRoutes = {}): Promise<TestUpstream> {
   const book = new Map<string, ScriptedRoute>(Object.entries(routes));
@@ -179,7 +190,10 @@ export async function startUpstream(routes: ScriptedRoutes = {}): Promise<TestUp
   };
 }
 
-/** A server that hands each request over when its body is there, one at a time on a connection. `sockets`: those that are open, numbered. */
+/**
+ * Creates a server that passes each request on when its body was read, one at a time for each
+ * connection. `sockets` are the open ones, with their numbers.
+ */
 function createUpstreamServer(
   sockets: Map<Socket, number>,
   answer: (message: IncomingMessage, body: Buffer) => Promise<void>,
@@ -191,13 +205,13 @@ function createUpstreamServer(
     sockets.set(socket, ++connections);
     socket.setNoDelay(true);
     socket.setMaxListeners(0);
-    // A reset by the other side is for its own test to judge.
+    // Ignore resets by the client. The test that causes one checks it.
     socket.on("error", () => {});
     socket.once("close", () => sockets.delete(socket));
   });
   const serve = async (message: IncomingMessage, response: { detachSocket(s: Socket): void }) => {
     const { socket } = message;
-    // From here on the socket is ours: node:http would refuse to write most of what we want to write.
+    // Detach the socket from node:http, which would refuse to write most of the scripted failures.
     response.detachSocket(socket);
     const body = await readBody(message);
     if (!body) return;
@@ -206,7 +220,8 @@ function createUpstreamServer(
     await turn;
   };
   const fatal = (error: unknown) => {
-    // A script that throws is a broken test: it must not look like a broken gateway.
+    // A script that throws is a broken test and must not look like a broken gateway, so end the
+    // test process.
     queueMicrotask(() => {
       throw error;
     });
@@ -228,7 +243,7 @@ function findRoute(book: ReadonlyMap<string, ScriptedRoute>, method: string, pat
     const [verb, pattern] = route === "*" ? ["*", "*"] : (route.split(" ") as [string, string]);
     if (verb !== "*" && verb !== method) continue;
     const fits = pattern.endsWith("*") ? path.startsWith(pattern.slice(0, -1)) : path === pattern;
-    // What names more of the path wins, and a named method over any.
+    // A route with a longer path takes precedence, and so does a named method over any method.
     const rank =
       4 * pattern.replace("*", "").length + (pattern === path ? 2 : 0) + (verb === "*" ? 0 : 1);
     if (fits && rank > (best?.rank ?? -1)) best = { route, rank };
@@ -283,7 +298,8 @@ async function readBody(message: IncomingMessage): Promise<Buffer | undefined> {
   try {
     for await (const part of message) parts.push(part as Buffer);
   } catch {
-    // Gone while it was still asking: there is no client to answer and nothing to note.
+    // The client disconnected before its request was complete, so there is nothing to answer and
+    // nothing to record.
     return undefined;
   }
   return Buffer.concat(parts);

@@ -12,7 +12,10 @@ import { CREATED, splitArguments, splitWords } from "./deltas.ts";
 
 type ToolCallItem = Extract<ScriptItem, { type: "call" }>;
 
-/** OpenAI's chat completions, with `reasoning_content` as DeepSeek and many others write it. */
+/**
+ * Writes a script in OpenAI's chat completions format, with `reasoning_content` as DeepSeek and
+ * many others send it.
+ */
 export function toChatCompletions(speech: ScriptOutput, manner: FormatOptions): ScriptedResponse {
   return manner.stream ? streamedResponse(speech, manner) : wholeResponse(speech, manner);
 }
@@ -137,7 +140,10 @@ const FINISH_REASONS: { readonly [reason in FinishReason]: string } = {
 const finishReason = (speech: ScriptOutput) =>
   FINISH_REASONS[speech.finish ?? (toolCalls(speech).length > 0 ? "tool_calls" : "stop")];
 
-/** Caches stand inside the prompt, reasoning inside the completion. */
+/**
+ * In this format, cached tokens are included in the prompt tokens, and reasoning tokens in the
+ * completion tokens.
+ */
 function toChatUsage(u: Usage): JsonObject {
   const written = (u.cache_write_5m ?? 0) + (u.cache_write_1h ?? 0) + (u.cache_write_30m ?? 0);
   const prompt = (u.input ?? 0) + (u.cache_read ?? 0) + written;

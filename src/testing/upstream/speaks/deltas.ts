@@ -1,8 +1,11 @@
-/** A text in the helpings models give: word by word, each with the space before it. */
+/** Splits a text as models stream it: word by word, each with the space before it. */
 export const splitWords = (text: string): string[] =>
   text === "" ? [] : (text.match(/\s*\S+(?:\s+$)?|\s+/g) ?? [text]);
 
-/** A tool's arguments: a few characters at a time, wherever that falls, but never inside one. */
+/**
+ * Splits the arguments of a tool call into pieces of a few characters, at any position but never
+ * inside of a character.
+ */
 export function splitArguments(text: string, length = 7): string[] {
   const letters = [...text];
   const pieces: string[] = [];
@@ -11,5 +14,7 @@ export function splitArguments(text: string, length = 7): string[] {
   return pieces;
 }
 
-/** Unix seconds: one moment for every answer, so that answers can be compared. */
+/**
+ * Creation time in Unix seconds, the same for every response, so that responses can be compared.
+ */
 export const CREATED = 1795000000;

@@ -10,7 +10,7 @@ import {
 import type { FormatOptions, ScriptItem, ScriptOutput } from "../script-items.ts";
 import { splitArguments, splitWords } from "./deltas.ts";
 
-/** Anthropic's messages. */
+/** Writes a script in Anthropic's messages format. */
 export function toMessagesResponse(speech: ScriptOutput, manner: FormatOptions): ScriptedResponse {
   return manner.stream ? streamedResponse(speech, manner) : wholeResponse(speech, manner);
 }
@@ -156,7 +156,10 @@ function messageEnd(speech: ScriptOutput) {
   };
 }
 
-/** Caches stand beside the input; thinking stands inside the output. */
+/**
+ * In this format, cached tokens are counted separately from the input, and thinking tokens are
+ * included in the output.
+ */
 function toMessagesUsage(u: Usage, full: boolean): JsonObject {
   const fiveMinutes = u.cache_write_5m ?? 0;
   const oneHour = u.cache_write_1h ?? 0;

@@ -9,7 +9,7 @@ import {
 import type { FormatOptions, ScriptItem, ScriptOutput } from "../script-items.ts";
 import { CREATED, splitArguments, splitWords } from "./deltas.ts";
 
-/** OpenAI's responses. */
+/** Writes a script in OpenAI's responses format. */
 export function toResponses(speech: ScriptOutput, manner: FormatOptions): ScriptedResponse {
   return manner.stream ? streamedResponse(speech, manner) : wholeResponse(speech, manner);
 }
@@ -41,7 +41,7 @@ const incompleteDetails = ({ finish }: ScriptOutput) =>
 const responseStatus = (speech: ScriptOutput) =>
   incompleteDetails(speech) ? "incomplete" : "completed";
 
-/** All the keys that the published schema asks for. */
+/** Returns a response with all keys that the published schema requires. */
 function buildResponse(
   { model, responseNumber, body }: FormatOptions,
   status: string,
@@ -171,7 +171,7 @@ function streamedResponse(speech: ScriptOutput, manner: FormatOptions): Scripted
   return eventStreamResponse(events);
 }
 
-/** What stands between an item's added and its done. */
+/** Returns the events between the `added` and the `done` event of an item. */
 function innerEvents(said: ScriptItem): [type: string, fields: JsonObject][] {
   switch (said.type) {
     case "text":
@@ -219,7 +219,7 @@ function innerEvents(said: ScriptItem): [type: string, fields: JsonObject][] {
   }
 }
 
-/** Caches stand inside the input, reasoning inside the output. */
+/** In this format, cached tokens are included in the input, and reasoning tokens in the output. */
 function toResponsesUsage(u: Usage): JsonObject {
   const written = (u.cache_write_5m ?? 0) + (u.cache_write_1h ?? 0) + (u.cache_write_30m ?? 0);
   const input = (u.input ?? 0) + (u.cache_read ?? 0) + written;
