@@ -1,5 +1,5 @@
 // Detects from headers of SDKs whether a request is a client's own retry. Retries by the gateway
-// multiply with those of the client.
+// come in addition to the client's.
 import type { HeadersIn } from "../../model/values.ts";
 import type { Identity } from "../../plugin/identity.ts";
 import type { HostExchange } from "./exchange.ts";

@@ -31,8 +31,8 @@ import type { ReceivedBody } from "../body/received-body.ts";
 import { RequestPermit } from "../admission/request-permit.ts";
 import { startTrace } from "./trace.ts";
 
-// Maximum number of labels that hooks may add to a request. Labels are few and short because every
-// ledger row of the request stores them.
+// Labels that hooks add to a request are few and short, because every ledger row of the request
+// stores them.
 /** Maximum length of a label's name, and of its value. */
 const MAX_LABEL_LENGTH = 256;
 const MAX_LABELS = 32;

@@ -35,7 +35,7 @@ export function checkRewriteResult(after: ModelRequest, before: ModelRequest): v
 }
 
 /**
- * Fields that a rewrite hook may not change, because the model and the response mode have already
+ * Fields that an edit hook may not change, because the model and the response mode have already
  * been read.
  */
 const FIXED_FIELDS = ["model", "stream"] as const;

@@ -9,7 +9,7 @@ import {
   recordHookSuccess,
 } from "./hook-guard.ts";
 
-/** Wraps a synchronous hook. `whose`: returns the exchange. */
+/** Wraps a synchronous hook. `exchangeOf`: returns the exchange of a call. */
 export const guardSyncHook =
   <A extends readonly unknown[], R>(
     policy: HookFailurePolicy,

@@ -15,7 +15,8 @@ const CLIENT_DISCONNECTED = "The client went away.";
 
 /**
  * Relays a by-ID operation of a protocol to the provider that holds the ID, with the client's
- * method. The response is forwarded unchanged. There is no translation.
+ * method. There is no translation: the response is forwarded unchanged, except for the model name
+ * in JSON.
  */
 export async function relay(x: HostExchange, plan: RoutePlan): Promise<void> {
   const candidate = plan.candidates.find(

@@ -34,8 +34,8 @@ export const isClientError = (kind: string): boolean =>
   Object.hasOwn(OUTCOME_BY_KIND, kind) && OUTCOME_BY_KIND[kind as ErrorKind] === "client_error";
 
 /**
- * Returns the outcome of a request. `gone`: whether the client disconnected before its response was
- * complete.
+ * Returns the outcome of a request. `isDisconnected`: whether the client disconnected before its
+ * response was complete.
  */
 export function outcomeOfRequest(
   { fault, status }: Pick<Outcome, "fault" | "status">,
