@@ -13,12 +13,12 @@ export async function resync(
   outage: OfflineMode,
   about: InstanceInfo | undefined,
 ): Promise<number> {
-  // Usually the node's lease has expired meanwhile. It joins under a new epoch, and what the
-  // database lost is sent under that epoch too.
+  // Usually the node's lease has expired during the outage. It joins under a new epoch, and what
+  // the database lost is sent under that epoch too.
   if (!(await node.resume(sql, about))) {
     await node.join(sql, node.requirePosition().instance, about);
-    // Reads the change counters, so that a key revoked meanwhile is rejected from the first call
-    // that the database decides.
+    // Reads the change counters, so that a key revoked during the outage is rejected from the first
+    // call that the database decides.
     await node.heartbeat(sql);
   }
   for (;;) {

@@ -153,8 +153,8 @@ interface BatchRead {
 
 /**
  * Yields the batches of a node after `from` up to `upTo`, with their rows and notes. Reads ahead
- * while results are processed. The upper bound keeps batches that are written meanwhile from being
- * read in part.
+ * while results are processed. The upper bound excludes batches that are written during the run,
+ * which could be read in part.
  */
 async function* readNodeBatches(
   sql: RunSql,

@@ -32,7 +32,8 @@ export type RunSql = (question: SqlQuery) => Promise<readonly Row[]>;
 /**
  * Bytes that each new server process allocates and frees once. Without this, server processes
  * return memory to the system after each batch and request it again, which takes one third of the
- * batch time. glibc retains up to twice the largest block that was ever allocated and freed.
+ * batch time. The cause is glibc: it retains up to twice the largest block that was ever allocated
+ * and freed.
  */
 const SERVER_MEMORY_BYTES = 4_000_000;
 

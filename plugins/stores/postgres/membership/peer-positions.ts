@@ -73,7 +73,7 @@ export class PeerPositions {
     if (row && n >= head.n) {
       head.n = n;
       delete head.behind;
-      // This node writes nothing more.
+      // A node that is not live writes nothing more.
       if (row["state"] !== "live") this.#byEpoch.delete(epoch);
       return [];
     }

@@ -233,7 +233,10 @@ export class BudgetLeases {
     }
   }
 
-  /** Returns whether a lease is no longer needed: its budget is idle, or the limit was lowered. */
+  /**
+   * Returns whether a lease is no longer needed: its limit was lowered or, without offline mode,
+   * its budget is idle.
+   */
   #isObsolete(id: string, max: bigint): boolean {
     const touched = this.#activity.all.get(id);
     if (touched && touched.max < max) return true;

@@ -131,7 +131,7 @@ export class OfflineMode {
   }
 
   /**
-   * Removes a batch that `nextBatch` returned. Another batch may have been decided meanwhile and is
+   * Removes a batch that `nextBatch` returned. Another batch may have been decided since and is
    * kept.
    */
   markReplayed(batch: Batch): void {

@@ -126,7 +126,7 @@ async function replayAsFacts(
   if (denied.length > 0) await exactly(denied.map(toFact));
 }
 
-/** A value above any limit, in nano-USD or units. */
+/** A value above any limit, in the unit of the limit. */
 const UNLIMITED = 10n ** 24n;
 
 /**

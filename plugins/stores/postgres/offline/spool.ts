@@ -22,7 +22,10 @@ export interface LeftSpool {
   readonly unsent: readonly Batch[];
 }
 
-/** Maximum age and size of a segment file. With two earlier segments, at least 1 minute is kept. */
+/**
+ * Maximum age and size of a segment file. With two earlier segments, at least 1 minute is kept,
+ * unless segments reach the maximum size first.
+ */
 const SEGMENT_MS = 30_000;
 const SEGMENT_BYTES = 32 * 1024 * 1024;
 const SEGMENTS = 3;

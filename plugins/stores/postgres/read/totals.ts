@@ -75,7 +75,7 @@ interface TableFilter {
   readonly where: string;
 }
 
-/** Where lines come from: rows or rollups. */
+/** The source of lines: rows or rollups. */
 interface TotalsSource {
   readonly calls: TableFilter;
   /**

@@ -21,7 +21,7 @@ import { ArchiveTotals } from "./archive-totals.ts";
 export const ARCHIVE_FORMAT = "tollgate ledger archive";
 export const ARCHIVE_VERSION = 1;
 
-/** Where the chain of a node continues. */
+/** The point from which the chain of a node continues. */
 export type NodeStart = readonly [node: number, n: number, head: string];
 
 export interface HeaderLine {

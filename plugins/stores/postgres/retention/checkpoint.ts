@@ -136,7 +136,7 @@ async function* verifyRollups(
     }
     going = rows.length === ROLLUPS_PER_READ;
   }
-  // One statement sees one moment. A compaction may add rollups meanwhile.
+  // One statement sees one moment. A compaction may add rollups concurrently.
   const [more] = await sql({
     text: `SELECT EXISTS (SELECT 1 FROM ${schema}.checkpoint_rollup x, ${schema}.checkpoint b WHERE x.n > b.rollups)::text AS are`,
   });

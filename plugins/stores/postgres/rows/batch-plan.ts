@@ -21,7 +21,7 @@ export interface OwnCall {
   readonly row: LedgerRow;
 }
 
-/** What a batch takes from a meter and returns to it. */
+/** The amounts that a batch takes from a meter and returns to it. */
 export interface MeterDelta {
   readonly id: string;
   /** The claimed limit. null if the batch only returns amounts. */

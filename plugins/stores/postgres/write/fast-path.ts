@@ -135,8 +135,8 @@ export const resultsInOrder = (
   );
 
 /**
- * Computes results from the returned meter states: of all calls if the batch was accepted,
- * otherwise including those that are denied.
+ * Computes results from the returned meter states. If the batch was accepted, all calls are
+ * allowed. Otherwise, the results show which calls are denied.
  */
 export function resultsFromStates(
   plan: BatchPlan,

@@ -12,7 +12,7 @@ import {
   type TermsCache,
 } from "../rows/call-terms.ts";
 
-/** What a batch adds to the chain. */
+/** The additions of a batch to the chain. */
 export interface ChainedBatch {
   readonly n: number;
   readonly head: Buffer;

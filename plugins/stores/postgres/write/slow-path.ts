@@ -21,7 +21,7 @@ export interface NodePosition {
   readonly head: Buffer;
 }
 
-/** What was written, so that the node can remember it. */
+/** The written data that the node must remember. */
 export interface SlowPathResult {
   readonly n: number;
   readonly head: Buffer;

@@ -1,14 +1,14 @@
-// Encodes a batch for the message between two threads: one text, with one command per line. Fields that the
-// writer only stores are sent as the text that the file will hold, so the writer does not parse them. Fields
-// that the ledger rules need are sent separately.
+// Encodes a batch for the message between two threads: one text, with one command per line. Fields
+// that the writer only stores are sent as the text that the file will hold, so the writer does not
+// parse them. Fields that the ledger rules need are sent separately.
 //
 //   t  terms       the text for the next number; f: forget all numbers
 //   r  a reserve   at, terms, hold, claims, attempt, other fields
 //   s  a settle    at, attempt, other fields
 //   x  any other   the whole command as JSON
 //
-// JSON text contains no tabs and no line ends. Amounts exceed the range of JSON numbers, so they are sent as
-// decimal text.
+// JSON text contains no tabs and no line ends. Amounts exceed the range of JSON numbers, so they are
+// sent as decimal text.
 import type {
   StoreCommand,
   Limit,

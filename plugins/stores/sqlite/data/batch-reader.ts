@@ -99,8 +99,8 @@ export class BatchReader {
       const last = Math.min(end, till, newest);
       for (let first = Math.max(begin, least); first <= last;) {
         const upTo = Math.min(last, first + SEARCH_WINDOW);
-        // Reads all rows at once. Between two reads, commits can happen and the WAL can be
-        // checkpointed.
+        // Reads all rows of the page in one call. Between two calls, commits can happen and the WAL
+        // can be checkpointed.
         const found = some.all(first, upTo, ...texts) as unknown as StoredBatch[];
         yield* found;
         const whole = found.length < BATCHES_PER_READ;

@@ -19,8 +19,8 @@ export function createKeyIndex(db: DatabaseSync): KeyIndex {
     "INSERT INTO key_index (key, chapter) VALUES (?, ?) ON CONFLICT DO NOTHING",
   );
   /**
-   * Keys known to be recorded for the current chapter. If a key is missing here, the insert has a
-   * conflict and does nothing.
+   * Keys known to be recorded for the current chapter. If a recorded key is missing here, its
+   * insert hits a conflict and does nothing.
    */
   let keys = new Set<string>();
   let chapter = -1;

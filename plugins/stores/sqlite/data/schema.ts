@@ -8,26 +8,29 @@ import { ENTRY_VIEW_SQL } from "./entry-view.ts";
 const NOT_COMPACTED = "WHEN OLD.first > coalesce((SELECT last FROM checkpoint), 0)";
 
 /**
- * batch        the append-only ledger: one row per commit with its entries; terms that entries share are stored once
- * segment      hash chain over the batches, one link per commit; min_at and max_at are the time range of its
- *              entries; no reserve before oldest_open is unsettled, except the calls in `open_call`
+ * batch        the append-only ledger: one row per commit with its entries; shared terms are stored once
+ * segment      hash chain over the batches, one link per commit; min_at and max_at are the time range of
+ *              its entries; no reserve before oldest_open is unsettled, except those in `open_call`
  * call         the batch that contains the reserve of an attempt
  * closed_call  the batch that contains the settle, by the sequence number of the reserve
  * adjustment   each adjustment once, with its position
  * key_index    the chapters of the ledger that contain entries of a key
  * open_call    calls that are open for long or reported progress, with that progress
  * record_link  hash chain over the key and account records that commands wrote
- * salted_text  the texts behind the hashes in terms and records. Rows are appended and never moved, and no index
- *              contains text: SQLite copies what it moves, and pages keep traces of copied text
+ * salted_text  the texts behind the hashes in terms and records. Rows are appended and never moved, and
+ *              no index contains text: SQLite copies what it moves, and pages keep traces of the copy
  * text_chapter the newest chapter that contains a hash of `salted_text`
  * checkpoint   replaces compacted rows: where the chain continues, and the usage of budgets at that point
- * checkpoint_rollup  totals of compacted rows per quarter of an hour, each with a hash over it and its predecessors
+ * checkpoint_rollup  totals of compacted rows per quarter of an hour, each with a hash over it and its
+ *                    predecessors
  * retained_reserve   compacted reserves of calls that later rows refer to
- * audit        operator commands and their results; each is also a note in the chain and outlives its compaction
+ * audit        operator commands and their results; each is also a note in the chain and outlives its
+ *              compaction
  * meter        usage of limits and budgets, as of the last entry
  * entry        a view for reading, with one row per entry
  *
- * An earlier layout with two wide rows and four indexes per call took 80% of the writer's time per call.
+ * Two wide rows with four indexes per call would take 80% of the writer's time per call, as they did
+ * in an earlier layout.
  */
 const MIGRATIONS: readonly string[] = [
   `

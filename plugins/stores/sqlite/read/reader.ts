@@ -127,7 +127,7 @@ export class Reader {
         // The search can return the batch that contains `since` if nothing follows it.
         return stored.first > since ? add(stored, quarters) : 0;
       });
-    // A compaction has replaced rows meanwhile, so the totals are computed again.
+    // A compaction has replaced rows during the read, so the totals are computed again.
     if (readCompactedUpTo(this.#compactedUpTo) !== pruned) return this.sumEntries(asked, still);
     void this.#rollups.update();
     return sums.totals();

@@ -36,7 +36,10 @@ export interface Samples {
   /** Entries up to this one are in no rollup. */
   readonly compactedUpTo: number;
   readonly rollups: readonly Sample[];
-  /** The rollup of each day at the level `calls`. Undefined if the day has no rollup. */
+  /**
+   * The rollup of each day at the level `calls`. Undefined if the day has too many groups for a
+   * rollup.
+   */
   readonly days: ReadonlyMap<number, string | undefined>;
 }
 

@@ -45,8 +45,8 @@ export class LongTasks {
   }
 
   /**
-   * Builds a checkpoint in one read transaction, so that the data does not change meanwhile.
-   * Returns undefined if nothing can be compacted.
+   * Builds a checkpoint in one read transaction, so that it sees one state of the data. Returns
+   * undefined if nothing can be compacted.
    */
   buildCheckpoint(before: number, at: number): CompactionResult | undefined {
     return this.#withReadTransaction((db) => {

@@ -1,5 +1,6 @@
-// Entry point of the worker threads: the writer, the reader, or a thread for long tasks. Messages
-// are received and answered in order.
+// Entry point of the worker threads: the writer, the reader, or a thread for long tasks. Requests
+// start in the order of their messages. A long read yields, so a later request may be answered
+// first.
 import { parentPort, workerData } from "node:worker_threads";
 import { getFault } from "tollgate/plugin";
 import { LongTasks } from "./long-tasks.ts";

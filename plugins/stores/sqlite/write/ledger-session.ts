@@ -32,7 +32,7 @@ export interface OpenResult {
  * power     every commit is on disk before it is acknowledged (synchronous = FULL)
  * process   every commit is written to the operating system before it is acknowledged: it survives
  *           kill -9, but a power failure may lose the last moments (NORMAL)
- * relaxed   acknowledged immediately, committed within 20 ms (NORMAL): a crash may lose these commands
+ * relaxed   acknowledged immediately, committed within 20 ms (NORMAL): a crash may lose these
  * OFF is never used: it risks the whole file, not only the last moments.
  */
 const SYNCHRONOUS = { power: "FULL", process: "NORMAL", relaxed: "NORMAL" } as const;
