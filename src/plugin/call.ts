@@ -216,7 +216,7 @@ export type CallRecord = Readonly<{
   /** Position of the call within its request, from 1. */
   n: number;
   /**
-   * Whether the call was a hedge: made while an earlier call had not returned content. The slower
+   * Whether the call was a hedge: made while an earlier call had not returned content. The losing
    * call of the two has the fault code `hedge_lost`.
    */
   hedge?: Opt<boolean>;

@@ -42,8 +42,8 @@ export const HOOK_COMBINATIONS = {
  */
 export interface MiddlewareDef<O extends ObjectSchema = NoOptions> extends Plugin<O> {
   /**
-   * Destination to which the middleware sends text of prompts and responses. For ZDR requests, the
-   * host rejects a middleware whose data policy does not guarantee zero data retention.
+   * Destination to which the middleware sends text of prompts and responses. A ZDR request is
+   * rejected if this data policy does not guarantee zero data retention.
    */
   sends: "nowhere" | DataPolicy;
   /** Creates the hooks for one entry under `middleware:`. */
@@ -89,6 +89,8 @@ export interface Hooks {
    *
    * The hook identifies the client, raises privacy, or rejects the request. It is also called for
    * routes that plugins serve, unless they allow unauthenticated requests.
+   *
+   * Example: `admit: (x, secret) => x.identify({ id: findClient(secret) })`
    */
   admit?(x: RequestHead, credential: string | undefined): void | Promise<void>;
   /**
@@ -100,12 +102,16 @@ export interface Hooks {
    * mode stays possible: the rest of the client's bytes is forwarded unchanged. `model` and
    * `stream` are read earlier and cannot be edited. If the edited body does not match the
    * protocol's schema, the hook fails.
+   *
+   * Example: `edit: () => ({ user: undefined })` removes the field `user`.
    */
   edit?(x: Exchange): Opt<Body> | Promise<Opt<Body>>;
   /**
    * Called once, before routing. Each hook receives the result of the previous one and is awaited.
    * The final result is the request that is sent to providers. A middleware with this hook forces
    * translation.
+   *
+   * Example: `rewrite: (request) => (request.operation === "chat" ? redact(request) : request)`
    */
   rewrite?(request: ModelRequest, x: Exchange): ModelRequest | Promise<ModelRequest>;
   /**
@@ -116,6 +122,8 @@ export interface Hooks {
    * The hook can reject the request, and note findings with `x.addLabel`. It changes nothing, so
    * passthrough mode stays possible. It is not called for requests that refer to stored content
    * only by its ID. A request that cannot be decoded into the common form is rejected.
+   *
+   * Example: `inspect: (request, x) => x.addLabel("topic", classify(request))`
    */
   inspect?(request: ModelRequest, x: Exchange): void | Promise<void>;
   /**
@@ -123,12 +131,16 @@ export interface Hooks {
    * The candidates are in the order in which they would be tried, after `pick` and the credentials'
    * weights were applied. The order that the hook returns is kept, except that candidates in
    * cooldown are tried last. A candidate that was not in the list is ignored.
+   *
+   * Example: `route: (list) => list.filter(({ provider }) => provider === "eu")`
    */
   route?(list: readonly Candidate[], x: Exchange): RouteResult | Promise<RouteResult>;
   /**
    * Called before each call is sent, also for token counts and operations by ID. Returns the limits
    * that the call counts against, and the type of reservation. All limits and the reserve row are
    * one atomic store command. If a limit is exhausted, the call is rejected with a 429.
+   *
+   * Example: `charge: () => ({ limits: [parseScopedLimit("requests=60/minute", "team:web")] })`
    */
   charge?(call: Call): Charge | undefined;
   /**
@@ -136,6 +148,8 @@ export interface Hooks {
    * native endpoint. The hook edits `out`. Only the credential and a trace that the operator
    * forwards are added after it. The check for account fields and for state that does not belong to
    * the client still runs after the hook.
+   *
+   * Example: `prepare: (out) => out.setHeader("x-team", "web")`
    */
   prepare?(out: Outgoing, call: Call): Sync;
   /**
@@ -145,6 +159,8 @@ export interface Hooks {
    *
    * If the hook does not call `next()`, no provider is called. It then returns a recorded response
    * or a response of its own.
+   *
+   * Example: `attempt: async (call, next) => cache.get(call) ?? (await next())`
    */
   attempt?(call: Call, next: () => Promise<UpstreamResponse>): Promise<AttemptResult>;
   /**
@@ -153,6 +169,8 @@ export interface Hooks {
    * provider has finished and the stage has not emitted `finish` within `timeout`, the response
    * ends with a 503. Everything that the provider produced is billed. A middleware with this hook
    * forces translation.
+   *
+   * Example: `event: (call, next) => (e) => next(e.type === "delta" ? mask(e) : e)`
    */
   event?(
     call: Call,
@@ -174,12 +192,16 @@ export interface Hooks {
    * a promise. Before the first content the client receives a refusal, after it the protocol's own
    * error, and after the finish `stop()` has no effect. Content produced so far is billed. A throw
    * ends the response in the same way. With `on_error: continue` it only ends the watching.
+   *
+   * Example: `watch: (call, stop) => (e) => { if (isForbidden(e)) stop(refusal); }`
    */
   watch?(call: Call, stop: (fault: Fault) => void): (event: ModelEvent) => Sync;
   /**
    * Called exactly once for each request that reached a frontend, also if it was rejected, when its
    * response has ended and is billed. The hooks run in reverse order, and each is awaited. The hook
    * cannot change the request or response. A throw is logged.
+   *
+   * Example: `settle: (x, outcome) => counter.add(x.frontend, outcome.status)`
    */
   settle?(x: RequestHead & Partial<Exchange>, outcome: Outcome): void | Promise<void>;
 }

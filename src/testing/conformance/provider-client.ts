@@ -99,7 +99,7 @@ const withoutUndefined = (headers: HeadersOut): Record<string, string> =>
     ),
   );
 
-/** Returns how long the work takes to settle. The promise never rejects. */
+/** Returns whether the work settles within `withinMs`. The promise never rejects. */
 export async function settlesWithin(
   work: Promise<unknown>,
   withinMs: number,
