@@ -27,7 +27,9 @@ it("is opened by no process of a gateway, and no process ends: primary, workers,
   const all = [{ pid: at.pid, args: "" }, ...childrenOf(at.pid)].filter(
     ({ pid, args }) => pid === at.pid || /^[^ ]*node --/.test(args),
   );
-  const programs = all.map(({ args }) => /(bin|worker|outside)\.[jt]s/.exec(args)?.[1] ?? "bin");
+  const programs = all.map(
+    ({ args }) => /(bin|worker|plugin-process)\.[jt]s/.exec(args)?.[1] ?? "bin",
+  );
   expect(new Set(programs)).toEqual(new Set(["bin", "worker", "plugin-process"]));
   for (const { pid } of all) {
     const words = readFileSync(`/proc/${pid}/cmdline`, "latin1");

@@ -68,7 +68,7 @@ describe.each([1, 2])("with %i processes, an edited plugin", (workers) => {
     expect(await says(gateway)).toEqual(["four"]);
 
     // Where files are not watched, or the change was made to a package, a reload is asked for.
-    expect(await gateway.ask("reload")).toMatchObject({ ok: true, unchanged: true });
+    expect(await gateway.ask("reload")).toMatchObject({ ok: true, isUnchanged: true });
   });
 });
 

@@ -19,7 +19,7 @@ export default defineProvider({
   setup: ({ loud }) => {
     SETUP
     return { endpoints: [{
-      kind: "chat",
+      operation: "chat",
       async *run(r) {
         const said = r.turns.at(-1).blocks.map((b) => b.text ?? "").join("") || fail("invalid", "Say something.");
         yield { type: "start", id: "p1" };
@@ -29,7 +29,7 @@ export default defineProvider({
         yield { type: "usage", usage: { input: 2, output: 2 } };
         yield { type: "finish", reason: "stop" };
       },
-    }], models: async () => [{ model: "grey", kind: "chat" }] };
+    }], listModels: async () => [{ model: "grey", operation: "chat" }] };
   },
 });
 `;

@@ -300,8 +300,8 @@ function pools(script: () => Script, calls: UpstreamCall[], sent: () => void) {
   };
   const line_ = { dispatch, close: async () => {}, stats: {} };
   return {
-    take: () => ({ pool: line_, fresh: () => line_, release: async () => {} }),
-    readings: () => [],
+    acquire: () => ({ pool: line_, openConnection: () => line_, release: async () => {} }),
+    stats: () => [],
     async [Symbol.asyncDispose]() {},
   };
 }
@@ -365,8 +365,8 @@ it("one response, canceled losers, a row for each call, nothing after content, a
         () => expect(res.text).not.toContain('"say"'),
       ) as never,
     });
-    const { ledger } = s.house as any;
-    ledger.settle = async (row: object) => void s.journal.push(row as never);
+    const { ledgerQueue } = s.house as any;
+    ledgerQueue.settle = async (row: object) => void s.journal.push(row as never);
     const mounted = s.built.gen.findRoute("/toy")!;
     let made = 0;
     // One after the other: so it is known which calls belong to which request.

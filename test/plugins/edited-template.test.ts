@@ -19,11 +19,11 @@ it("a native provider that lists models passes the tests that it was begun with"
     in: "provider-native",
     what: "no defect",
     from: "    endpoints: [",
-    to: `    async models(line) {
+    to: `    async listModels(line) {
       const answer = await line.fetch("models");
       if (!answer.ok) fail("upstream", "Acme has no list.");
       const { data } = (await answer.json()) as { data: readonly { id: string }[] };
-      return data.map(({ id }) => ({ model: id, kind: "chat" as const }));
+      return data.map(({ id }) => ({ model: id, operation: "chat" as const }));
     },
     endpoints: [`,
     check: "",

@@ -162,7 +162,7 @@ const second = <T>(_one: unknown, two: T): T => two;
  * and that time does not count against the hook.
  */
 const isAwaitingBody = (x: RequestHead): boolean =>
-  (x as RequestHead & { uploading: boolean }).uploading;
+  (x as RequestHead & { isAwaitingBody: boolean }).isAwaitingBody;
 
 const appliesToAll = () => true;
 

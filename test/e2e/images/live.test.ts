@@ -134,14 +134,14 @@ describe("an upstream that has no list to give takes nothing away", () => {
     const before = await ids(s);
     const line = async () =>
       ((await s.gateway.ask("status")) as any).modelLists.find((l: any) => l.provider === "openai");
-    const { lastOk } = await line();
+    const { lastSuccessAt } = await line();
     for (const [name, answer, says] of BAD) {
       s.up.setRoutes({ [LISTED]: answer });
       await s.refresh("openai");
       const status = await line();
-      expect(status, name).toMatchObject({ count: 3, lastError: { at: expect.any(Number) } });
+      expect(status, name).toMatchObject({ modelCount: 3, lastError: { at: expect.any(Number) } });
       expect(status.lastError.message, name).toMatch(says);
-      expect(status.lastOk, name).toBeGreaterThanOrEqual(lastOk);
+      expect(status.lastSuccessAt, name).toBeGreaterThanOrEqual(lastSuccessAt);
       expect(await ids(s), name).toEqual(before);
       expect((await draw(s, "openai/gpt-image-2")).data, name).toHaveLength(1);
     }
@@ -151,7 +151,7 @@ describe("an upstream that has no list to give takes nothing away", () => {
     ).toHaveLength(1);
     s.up.setRoutes({ [LISTED]: list("gpt-6", "gpt-image-2", "gpt-image-9") });
     await s.refresh("openai");
-    expect(await line()).toMatchObject({ count: 3, failures: 0 });
+    expect(await line()).toMatchObject({ modelCount: 3, failures: 0 });
     expect((await line()).lastError).toBeUndefined();
     await s.gateway.line(({ msg }) => /model list is back/.test(msg));
     expect(await ids(s)).toContain("openai/gpt-image-9");
@@ -165,6 +165,10 @@ describe("an upstream that has no list to give takes nothing away", () => {
     expect((await draw(s, "openai/gpt-image-2")).data).toHaveLength(1);
     expect(await ids(s)).toContain("openai/gpt-image-2");
     const [status] = ((await s.gateway.ask("status")) as any).modelLists;
-    expect(status).toMatchObject({ provider: "openai", count: 3, lastOk: expect.any(Number) });
+    expect(status).toMatchObject({
+      provider: "openai",
+      modelCount: 3,
+      lastSuccessAt: expect.any(Number),
+    });
   });
 });

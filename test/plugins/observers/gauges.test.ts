@@ -115,7 +115,7 @@ const EXPECTED = {
   tollgate_provider_cooldown: ['provider="p",credential="c" 2'],
   tollgate_provider_breakers: [
     'provider="p",credential="c",state="open" 1',
-    'provider="p",credential="c",state="told" 1',
+    'provider="p",credential="c",state="retry_after" 1',
     'provider="q",credential="c",state="recovering" 1',
   ],
   tollgate_provider_cooldown_end_timestamp_seconds: [
@@ -124,8 +124,8 @@ const EXPECTED = {
   ],
   tollgate_provider_rejecting: ['provider="p",credential="c" 1'],
   tollgate_plugin_unreachable: [
-    'plugin="middleware.guard",on_failure="refused" 3',
-    'plugin="middleware.audit",on_failure="passed" 1',
+    'plugin="middleware.guard",on_failure="rejected" 3',
+    'plugin="middleware.audit",on_failure="continued" 1',
   ],
   tollgate_pool_sockets: [
     'origin="https://a.example",state="connected" 9',
