@@ -64,13 +64,14 @@ if (!options.quick) await build();
 if (words.length > 0) await Promise.all([tools(), tests("tests", words)]);
 else {
   await Promise.all([
-    tools().then(() => programs("ci")),
+    tools(),
     tests(
       "tests",
       leftOut().map((file) => `--exclude=${file}`),
     ),
   ]);
   if (isIn("nightly")) await tests("alone", ["--maxWorkers=1", ...ALONE]);
+  await programs("ci");
   await programs("nightly");
 }
 printCosts();
@@ -79,7 +80,7 @@ console.log(`${options.tier}: ${seconds(started)}, ${total.flaky} flaky`);
 console.log(`${total.passed} passed, ${total.failed} failed`);
 process.exitCode = total.failed === 0 ? 0 : 1;
 
-/** Runs the programs of one tier, one after the other. Those of the ci tier run next to the tests. */
+/** Runs the programs of one tier, one after the other. Next to the tests a browser is too slow for its own timeouts. */
 async function programs(of: Program["tier"]): Promise<void> {
   if (!isIn(of)) return;
   for (const { name, args, needs = [] } of PROGRAMS.filter(inShard).filter(
