@@ -16,7 +16,7 @@ import { tmpdir } from "node:os";
 import { delimiter, join, relative } from "node:path";
 import { parseArgs } from "node:util";
 import { affected, changedSince } from "./affected.ts";
-import { ALONE, CI, NIGHTLY, type Program, PROGRAMS, TIERS, type Tier } from "./tiers.ts";
+import { ALONE, CI, NIGHTLY, PROGRAMS, TIERS, type Tier } from "./tiers.ts";
 
 const root = new URL("..", import.meta.url).pathname;
 const bin = join(root, "node_modules/.bin");
@@ -71,25 +71,16 @@ else {
     ),
   ]);
   if (isIn("nightly")) await tests("alone", ["--maxWorkers=1", ...ALONE]);
-  await programs("ci");
-  await programs("nightly");
+  for (const { name, args, needs = [] } of PROGRAMS.filter((of) => isIn(of.tier)).filter(inShard))
+    if (needs.length > 0 && !needs.some((path) => existsSync(path)))
+      show(name, `skipped: no ${needs[0]}`);
+    else await counted(name, ["node", ...args]);
 }
 printCosts();
 rmSync(scratch, { recursive: true, force: true });
 console.log(`${options.tier}: ${seconds(started)}, ${total.flaky} flaky`);
 console.log(`${total.passed} passed, ${total.failed} failed`);
 process.exitCode = total.failed === 0 ? 0 : 1;
-
-/** Runs the programs of one tier, one after the other. Next to the tests a browser is too slow for its own timeouts. */
-async function programs(of: Program["tier"]): Promise<void> {
-  if (!isIn(of)) return;
-  for (const { name, args, needs = [] } of PROGRAMS.filter(inShard).filter(
-    (each) => each.tier === of,
-  ))
-    if (needs.length > 0 && !needs.some((path) => existsSync(path)))
-      show(name, `skipped: no ${needs[0]}`);
-    else await counted(name, ["node", ...args]);
-}
 
 /** Whether this shard runs the program at this place of the list. */
 function inShard(_: unknown, at: number): boolean {
