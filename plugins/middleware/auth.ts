@@ -53,7 +53,7 @@ export default defineMiddleware({
               "x-expects": "64 letters and digits, as `tollgate keys hash` prints them",
               description: "SHA-256 of the key, in hex",
             },
-            name: { type: "string", description: "What people call it" },
+            name: { type: "string", description: "Display name" },
             ...GRANT_OPTIONS,
             expires: { type: "string", description: "The date on which it ends, as in 2027-01-31" },
             limits: { type: "array", items: LIMIT_SCHEMA, description: "What it may use" },

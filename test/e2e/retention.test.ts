@@ -53,7 +53,7 @@ it("prunes what is older, by itself and by hand, and refuses what cannot be kept
 
 it.each([
   ["ledger: { retention: 3h }", /kept for a day at least/],
-  ["ledger: { retention: 400d }\nstore: memory", /"memory" cannot put sums/],
+  ["ledger: { retention: 400d }\nstore: memory", /"memory" cannot replace rows/],
   ["ledger: { retain: 400d }", /retention/],
 ])("%s is refused, with its place", async (yaml, words) => {
   await expect(startInProcess({ yaml: YAML + yaml })).rejects.toThrow(words);

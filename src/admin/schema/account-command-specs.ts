@@ -27,7 +27,7 @@ const ACCOUNT_INPUT = {
   properties: { id: text("The account") },
 } as const;
 const PARENT_DESCRIPTION = "The account that it stands in; none by default";
-const nameField = printed("What people call it");
+const nameField = printed("Display name");
 const MODELS_DESCRIPTION = 'Models that its keys may use, as in "openai/*"; all by default';
 const FRONTENDS_DESCRIPTION = "Where its keys may ask; everywhere by default";
 const defaultsField = {

@@ -17,7 +17,7 @@ import {
   textList,
 } from "./schema-fields.ts";
 
-const nameField = printed("What people call it");
+const nameField = printed("Display name");
 const MODELS_DESCRIPTION = 'What it may use, as in "openai/*"; everything by default';
 const FRONTENDS_DESCRIPTION = "Where it may ask; everywhere by default";
 const ACCOUNT_DESCRIPTION = "The account that it draws on";
