@@ -51,7 +51,7 @@ export default defineMiddleware({
               type: "string",
               pattern: "^[0-9a-f]{64}$",
               "x-expects": "64 letters and digits, as `tollgate keys hash` prints them",
-              description: "SHA-256 of the key, in hex",
+              description: "SHA-256 hash of the key, in hexadecimal",
             },
             name: { type: "string", description: "Display name" },
             ...GRANT_OPTIONS,
