@@ -277,7 +277,7 @@ test("status: nobody runs, and that is no success", async () => {
   const { code, err } = await here.said(["status"]);
   expect([code, err]).toEqual([
     1,
-    expect.stringContaining(`No gateway is running on ${here.path}/.tollgate.`),
+    expect.stringContaining(`No gateway is running at ${here.path}/.tollgate.`),
   ]);
   const missing = await here.said(["status", "-c", "nowhere.yaml"]);
   expect(missing.err).toContain("nowhere.yaml cannot be read");

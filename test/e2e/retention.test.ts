@@ -47,7 +47,7 @@ it("prunes what is older, by itself and by hand, and refuses what cannot be kept
     containsHash: true,
     ledgerState: { prunedRows: 6 },
   });
-  await expect(at.ask("ledger.prune", { before: now })).rejects.toThrow(/at least a day ago/);
+  await expect(at.ask("ledger.prune", { before: now })).rejects.toThrow(/at least one day ago/);
   expect(at.log.some(({ msg }) => String(msg).includes("sums stand for old rows"))).toBe(true);
 });
 

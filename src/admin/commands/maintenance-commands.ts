@@ -77,12 +77,12 @@ async function archiveRows(
   labels: boolean,
 ): Promise<ArchiveResult> {
   const archive = store.maintenance?.archive ?? failUnsupported(use, "archives its rows");
-  if (existsSync(file)) fail("conflict", `${file} is there already.`, { code: "file_exists" });
+  if (existsSync(file)) fail("conflict", `${file} already exists.`, { code: "file_exists" });
   const began = performance.now();
   await open(file, "wx", 0o600).then(
     (handle) => handle.close(),
     (error: Error) =>
-      fail("conflict", `${file} cannot be written: ${error.message}`, { code: "not_writable" }),
+      fail("conflict", `Cannot write ${file}: ${error.message}`, { code: "not_writable" }),
   );
   try {
     const facts = await archive(file, { before, labels });
@@ -105,7 +105,7 @@ async function pruneRows(
     of.store.maintenance ?? {};
   if (!planPrune || !prune) return failUnsupported(of.use, "prunes its rows");
   if (before > wallClock() - MIN_AGE_MS)
-    fail("invalid", "/before: expected a moment of at least a day ago.", {
+    fail("invalid", "/before: expected a time at least one day ago.", {
       code: "bad_input",
       param: "/before",
     });
@@ -125,7 +125,7 @@ async function pruneRows(
 
 function toErasure({ label, key }: InputOf<"erase">): ErasureRequest {
   if ((label === undefined) === (key === undefined))
-    return fail("invalid", "/label: expected a label or a key, and not both.", {
+    return fail("invalid", "/label: expected either a label or a key, not both.", {
       code: "bad_input",
       param: "/label",
     });
