@@ -324,7 +324,7 @@ test("keys: on the store itself while no gateway runs", async () => {
   const bad = await here.said(["keys", "create", "--limit", "usd=5"]);
   expect([bad.code, bad.err]).toEqual([1, expect.stringContaining("--limit is a limit such as")]);
   const gone = await here.said(["keys", "revoke", "nobody"]);
-  expect([gone.code, gone.err]).toEqual([1, expect.stringContaining('There is no key "nobody"')]);
+  expect([gone.code, gone.err]).toEqual([1, expect.stringContaining('Key "nobody" not found')]);
 });
 
 test("keys: those of gateway.yaml are listed without their hashes, and what a new one can hardly mean is warned of", async () => {

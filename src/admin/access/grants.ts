@@ -61,7 +61,7 @@ export function assertAccountExists(
   );
   fail(
     "invalid",
-    `There is no account "${account}".${near === undefined ? " tollgate accounts create makes one." : ` Did you mean "${near}"?`}`,
+    `Account "${account}" not found.${near === undefined ? " Run tollgate accounts create to create it." : ` Did you mean "${near}"?`}`,
     { code: "unknown_account", param },
   );
 }

@@ -41,8 +41,7 @@ export async function createBackup(of: BackupRequest, file: string): Promise<Bac
   const began = performance.now();
   const { maintenance } = of.store;
   const copied =
-    maintenance?.backup ??
-    failUnsupported(of.use, "copies itself", maintenance?.alternatives?.backup);
+    maintenance?.backup ?? failUnsupported(of.use, "backups", maintenance?.alternatives?.backup);
   if (existsSync(file)) fail("conflict", `${file} already exists.`, { code: "file_exists" });
   const copy = join(of.stateDir, `backup-${randomBytes(6).toString("hex")}.tmp`);
   const half = `${file}.half`;

@@ -48,7 +48,7 @@ export async function restoreBackup(
     const { maintenance } = store;
     const restore =
       maintenance?.restore ??
-      failUnsupported(config.store.use, "takes a copy back", maintenance?.alternatives?.restore);
+      failUnsupported(config.store.use, "restoring a backup", maintenance?.alternatives?.restore);
     if (manifest.store !== config.store.use)
       fail(
         "conflict",
@@ -64,7 +64,7 @@ export async function restoreBackup(
     let erased = 0;
     if (of.erased.length > 0) {
       const { maintenance: keeping } = await openStore(config, context, scope, { version: "" });
-      const erase = keeping?.erase ?? failUnsupported(config.store.use, "erases");
+      const erase = keeping?.erase ?? failUnsupported(config.store.use, "erasing personal data");
       erased = (await erase({ hashes: of.erased })).hashes.length;
     }
     await scope[Symbol.asyncDispose]();

@@ -128,7 +128,7 @@ export function findPlugin(plugins: readonly ShownPlugin[], id: string): ShownPl
     plugins.find((each) => each.id === id) ??
     fail(
       "not_found",
-      `No plugin is mounted as "${id}".${near === undefined ? "" : ` Did you mean "${near}"?`} tollgate plugin lists them.`,
+      `Plugin "${id}" not found.${near === undefined ? "" : ` Did you mean "${near}"?`} Run tollgate plugin to list the active plugins.`,
       { code: "unknown_plugin" },
     )
   );
