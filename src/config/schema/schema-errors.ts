@@ -120,7 +120,7 @@ function hintForValue(
   data: unknown,
   { text, mayShow }: ReturnType<DescribeValue>,
 ): string | false {
-  if (!mayShow && isTemplate(text)) return `the value of ${text} has another type`;
+  if (!mayShow && isTemplate(text)) return `this value comes from ${text}`;
   if (typeof data === "object") return false;
   if (types.includes("string")) return `put it in quotes${mayShow ? `: ${quote(text)}` : ""}`;
   return types.includes("array") && typeof data === "string" && mayShow && `write [${text}]`;

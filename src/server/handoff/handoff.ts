@@ -115,7 +115,7 @@ export class Handoff {
     if (stateDir !== services.stateDir)
       fail(
         "conflict",
-        `It would keep its state in ${stateDir}, and this one has ${services.stateDir}.`,
+        `The new process would use the state directory ${stateDir}, but this gateway uses ${services.stateDir}.`,
       );
     const shared = services.store.lease !== undefined;
     await writeHandoffMarker(stateDir);
