@@ -15,12 +15,12 @@ export const GRANT_OPTIONS = {
     type: "string",
     minLength: 1,
     "x-account": true,
-    description: "The account that it draws on, by its name under accounts",
+    description: "Account that the key is charged to, by its name under accounts",
   },
 } as const;
 
 export const LABELS_OPTION = {
   type: "object",
   additionalProperties: { type: "string" },
-  description: "Kept with every ledger row of it",
+  description: "Labels that are stored with every ledger row",
 } as const;

@@ -102,7 +102,7 @@ export default defineMiddleware({
               description: "Where a token says it: a claim, as in groups[0], or a JSON pointer",
               properties: {
                 id: { ...claim("Its subject"), default: "sub" },
-                name: claim("What people call it"),
+                name: claim("Display name"),
                 account: claim("Its account, or what `accounts` makes one of"),
                 models: claim("Models that it may use"),
                 privacy: claim("The least privacy of its requests: a word, or true for required"),

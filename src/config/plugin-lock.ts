@@ -34,7 +34,8 @@ export interface LockedDefinition {
 export type PluginLock = ReadonlyMap<string, LockedPlugin>;
 
 const FILE_HEADER =
-  "# Written by tollgate plugin add. A gateway refuses a package that is not, byte for byte, what stands here.\n";
+  "# Written by `tollgate plugin add`. The gateway rejects a package whose content " +
+  "differs from this file.\n";
 
 export const lockFilePath = (configFile: string): string =>
   join(dirname(configFile), "plugins.lock.yaml");
@@ -53,10 +54,10 @@ export function readPluginLock(configFile: string): PluginLock | undefined {
   }
   const parsed: unknown = parse(text, { maxAliasCount: 0 });
   const plugins = isMapping(parsed) ? parsed["plugins"] : undefined;
-  if (!isMapping(plugins)) throw new Error("it has no `plugins:`");
+  if (!isMapping(plugins)) throw new Error('missing key "plugins"');
   const entries = Object.entries(plugins).map(([name, one]): [string, LockedPlugin] => {
     if (!isMapping(one) || typeof one["tree"] !== "string" || typeof one["version"] !== "string")
-      throw new Error(`what it says of ${name} has no version or no tree`);
+      throw new Error(`the entry of ${name} has no version or no tree`);
     return [name, one as unknown as LockedPlugin];
   });
   return new Map(entries);

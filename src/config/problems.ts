@@ -34,7 +34,7 @@ function suggestOrList(word: string, known: Iterable<string>): string | false {
   const words = [...known];
   const near = suggestName(word, words);
   if (near) return near;
-  return words.length > 0 && words.length <= 8 && `there is ${joinWords(words.map(quote), "and")}`;
+  return words.length > 0 && words.length <= 8 && `known: ${joinWords(words.map(quote), "and")}`;
 }
 
 const describePosition = ({ source, start }: SourceSpan, from: string) => {
@@ -60,112 +60,126 @@ export const SECTION_OF_KIND = {
 
 export const problem = {
   // ── files ──
-  fileMissing: (file: string) => error("config/file-missing", `${file} does not exist`),
+  fileMissing: (file: string) => error("config/file-missing", `${file} not found`),
   configMissing: (file: string) =>
-    error("config/file-missing", `${file} does not exist`, "`tollgate init` writes one"),
+    error("config/file-missing", `${file} not found`, "run `tollgate init` to create one"),
   notAFile: (file: string) => error("config/not-a-file", `${file} is not a file`),
   tooLarge: (file: string, bytes: number) =>
-    error("config/file-too-large", `${file} has ${bytes} bytes; 1 MiB is the most that is read`),
+    error("config/file-too-large", `${file} has ${bytes} bytes; the maximum is 1 MiB`),
   unreadable: (file: string, why: string) =>
-    error("config/file-unreadable", `${file} cannot be read: ${why}`),
-  notUtf8: (file: string) => error("config/not-utf8", `${file} is not UTF-8`),
+    error("config/file-unreadable", `cannot read ${file}: ${why}`),
+  notUtf8: (file: string) => error("config/not-utf8", `${file} is not valid UTF-8`),
   /** A file that a program truncated and has not written again yet. */
   emptyFile: (file: string) =>
     error(
       "config/empty-file",
-      `${file} says nothing: it is empty`,
-      "`tollgate init` prints one to start from; {} is a config of defaults alone",
+      `${file} is empty`,
+      "run `tollgate init` to print an example, or write {} to use only the defaults",
     ),
   lastProviderRemoved: (were: number) =>
     error(
       "config/no-provider-left",
-      `it would leave no provider where there ${were === 1 ? "is one" : `are ${were}`}`,
-      "say allow_empty: true if that is meant",
+      `this change removes ${were === 1 ? "the only provider" : `all ${were} providers`}`,
+      "set allow_empty: true to allow this",
     ),
 
   // ── isolated plugins ──
   builtinNotIsolatable: (use: string) =>
     error(
       "config/builtin-outside",
-      `${quote(use)} is a part of the gateway, and cannot stand in a process of its own`,
-      "leave isolate out",
+      `${quote(use)} is a built-in plugin and cannot run in its own process`,
+      "remove isolate",
     ),
   kindNotIsolatable: (use: string, kind: PluginKind) =>
     error(
       "config/kind-outside",
-      `${quote(use)} cannot be ${KIND_WITH_ARTICLE[kind]}: only a middleware can stand outside the gateway`,
+      `${quote(use)} cannot be ${KIND_WITH_ARTICLE[kind]}: only middleware can run outside the gateway`,
     ),
   networkNotDenied: (use: string) =>
     warning(
       "config/network-open",
-      `this Node cannot keep ${quote(use)} from the network`,
-      "run Node 26, which can",
+      `this version of Node.js cannot block network access for ${quote(use)}`,
+      "use Node.js 26 or newer",
     ),
   socketPath: (use: string) =>
-    error("config/socket-path", `${quote(use)} names no socket`, "write unix:./guard.sock"),
+    error("config/socket-path", `${quote(use)} has no socket path`, "write unix:./guard.sock"),
 
   // ── YAML ──
   syntax: (code: string, message: string, row: string) => {
     // Names the likely mistake, of which YAML reports only the consequence.
     if (code === "MULTIPLE_DOCS")
-      return error("config/syntax", "a second document begins here", "one file, one document");
+      return error(
+        "config/syntax",
+        "a second YAML document starts here",
+        "a config file can contain only one document",
+      );
     const bare = code === "UNEXPECTED_TOKEN" && /(^|[^"'\w])\$\{/.test(row);
     return bare
       ? error(
           "config/syntax",
-          "a bare { opens a map, also in ${…}",
-          'write "${env:NAME}", in quotes',
+          "an unquoted { starts a map, also in ${…}",
+          'write "${env:NAME}" in quotes',
         )
       : error(
           "config/syntax",
           message,
           code === "BAD_INDENT"
-            ? "is this line, or one above it, indented by more or fewer spaces than its neighbours?"
+            ? "check whether this line or one above it is indented differently than its neighbors"
             : code === "BLOCK_AS_IMPLICIT_KEY" &&
-                "is a line indented too far, or does a value with a colon need quotes?",
+                "check whether a line is indented too far, or whether a value with a colon needs quotes",
         );
   },
-  notAMapping: () => error("config/not-a-map", "expected keys and values", "see `tollgate init`"),
+  notAMapping: () =>
+    error(
+      "config/not-a-map",
+      "expected keys and values",
+      "run `tollgate init` to print an example",
+    ),
   duplicateKey: (key: string, first: SourceSpan, from: string) =>
     error(
       "config/duplicate-key",
-      `the key ${quote(key)} stands here twice`,
-      `first on ${describePosition(first, from)}`,
+      `duplicate key ${quote(key)}`,
+      `first defined on ${describePosition(first, from)}`,
     ),
-  forbiddenKey: (key: string) => error("config/forbidden-key", `${quote(key)} cannot be a key`),
+  forbiddenKey: (key: string) =>
+    error("config/forbidden-key", `${quote(key)} is not allowed as a key`),
   interpolatedKey: (key: string) =>
     error(
       "config/interpolated-key",
-      `the key ${quote(key)} is taken as it is written`,
-      "only values may hold ${…}",
+      `variables are not replaced in the key ${quote(key)}`,
+      "use ${…} only in values",
     ),
   unknownAlias: (name: string) =>
-    error("config/unknown-alias", `*${name} refers to nothing above it`, `&${name} would name it`),
-  recursiveAlias: (name: string) => error("config/alias-inside", `*${name} contains itself`),
+    error("config/unknown-alias", `unknown alias *${name}`, `define &${name} above this line`),
+  recursiveAlias: (name: string) => error("config/alias-inside", `alias *${name} contains itself`),
   tag: (tag: string) =>
-    error("config/tag", `the tag ${tag.replace("tag:yaml.org,2002:", "!!")} means nothing here`),
+    error("config/tag", `unknown tag ${tag.replace("tag:yaml.org,2002:", "!!")}`),
   tooManyValues: () =>
-    error("config/too-many-values", "too many values; aliases count each time they are used"),
+    error("config/too-many-values", "too many values; each use of an alias counts"),
   tooDeep: () => error("config/too-deep", "nested too deeply"),
   unsafeNumber: (text: string) =>
     error(
       "config/number",
-      `${text} is not a number that can be kept exactly`,
-      "put it in quotes if it is a name",
+      `${text} cannot be represented exactly as a number`,
+      "if it is a name, put it in quotes",
     ),
 
   // ── include ──
   includePath: () =>
-    error("config/include-path", "include is read before any ${…}", "write the path itself"),
+    error("config/include-path", "include cannot contain ${…}", "write the path literally"),
   includeStar: (path: string) =>
     error(
       "config/include-star",
-      `in ${quote(path)} a star stands in a folder's name`,
-      "a star may stand in the last part only",
+      `wildcard in a folder name: ${quote(path)}`,
+      "use * only in the last part of the path",
     ),
-  includeFolder: (folder: string) => error("config/include-folder", `there is no folder ${folder}`),
+  includeFolder: (folder: string) => error("config/include-folder", `folder ${folder} not found`),
   includeNested: () =>
-    error("config/include-nested", "an included file cannot include", "name it in the main file"),
+    error(
+      "config/include-nested",
+      "include is not allowed in an included file",
+      "add the file to include in the main file",
+    ),
   definedTwice: (key: string, first: SourceSpan) =>
     error(
       "config/defined-twice",
@@ -175,38 +189,38 @@ export const problem = {
 
   // ── ${…} ──
   unclosedReference: () =>
-    error("config/unclosed-reference", "${ without a }", "a literal ${ is written $${"),
-  nestedReference: () => error("config/nested-reference", "one ${…} inside another"),
+    error("config/unclosed-reference", "${ without a }", "write $${ for a literal ${"),
+  nestedReference: () => error("config/nested-reference", "nested ${…} is not allowed"),
   bareVariable: (inside: string) =>
     error(
       "config/bare-variable",
-      `\${${inside}} does not say where from`,
-      `write \${env:${inside}}; a literal \${ is written $\${`,
+      `\${${inside}} has no source`,
+      `write \${env:${inside}}; for a literal \${, write $\${`,
     ),
   badVariable: (name: string) =>
     error(
       "config/bad-variable",
-      `${quote(name)} cannot be a variable's name`,
+      `${quote(name)} is not a valid variable name`,
       "${env:NAME} or ${env:NAME:-default}",
     ),
-  badFilePath: () =>
-    error("config/bad-reference", "${file:} names no file", "write ${file:./path}"),
+  badFilePath: () => error("config/bad-reference", "${file:} has no path", "write ${file:./path}"),
   unknownReference: (raw: string) =>
     error(
       "config/bad-reference",
-      `${raw} is neither env nor file nor credential`,
-      "${env:NAME}, ${env:NAME:-default}, ${file:path} or ${credential:name}; a literal ${ is written $${",
+      `unknown reference ${raw}: the source must be env, file, or credential`,
+      "write ${env:NAME}, ${env:NAME:-default}, ${file:path}, or " +
+        "${credential:name}; for a literal ${, write $${",
     ),
   unsetVariable: (name: string) =>
     error(
       "config/unset-variable",
-      `the variable ${name} is not set`,
-      `set it, or give a default: \${env:${name}:-}`,
+      `environment variable ${name} is not set`,
+      `set it, or add a default: \${env:${name}:-}`,
     ),
   interpolatedUse: () =>
     error(
       "config/interpolated-use",
-      "what to load is said by the file itself, never by a variable",
+      "plugin names must be literal; variables are not allowed here",
     ),
 
   // ── shape ──
@@ -215,15 +229,15 @@ export const problem = {
       "config/unknown-key",
       `unknown key ${quote(key)}`,
       key === "<<"
-        ? "merge keys are not read; include joins maps"
+        ? "merge keys are not supported; use include to merge maps"
         : key === "isolate"
-          ? "only a middleware can stand outside the gateway"
+          ? "only middleware can run outside the gateway"
           : (findKeyHint(key, known) ?? suggestOrList(key, known)),
     ),
   missingKey: (key: string, description: string | undefined) =>
     error(
       "config/missing-key",
-      `${quote(key)} is missing`,
+      `missing key ${quote(key)}`,
       description !== undefined && description,
     ),
   wrongType: (expected: string, hint: string | false) =>
@@ -237,266 +251,264 @@ export const problem = {
     const near = nearest(value, words);
     return error(
       "config/not-one-of",
-      `${quote(value)} is not one of them: ${expected}`,
+      `invalid value ${quote(value)}: ${expected}`,
       near === undefined ? hint : `did you mean ${quote(near)}?`,
     );
   },
   notAllowedWithSocket: (key: string) =>
-    error("config/beside-socket", `${quote(key)} stands beside "socket"`, "say one of them"),
+    error(
+      "config/beside-socket",
+      `${quote(key)} cannot be used with "socket"`,
+      "remove one of them",
+    ),
   badCredential: (name: string) =>
     error(
       "config/bad-reference",
-      `${quote(name)} cannot be a credential's name`,
-      "letters, digits, dots, dashes and underscores, as in ${credential:openai}",
+      `${quote(name)} is not a valid credential name`,
+      "use letters, digits, dots, dashes, and underscores, as in ${credential:openai}",
     ),
   modeWithoutSocket: () =>
-    error("config/mode-without-socket", '"mode" is of a socket', "add socket, or leave it out"),
+    error("config/mode-without-socket", '"mode" requires "socket"', "add socket, or remove mode"),
   sameListener: (at: string) =>
-    error("config/same-listener", `${at} is listened on above already`, "leave one of them out"),
+    error("config/same-listener", `duplicate listener address ${at}`, "remove one of them"),
   badProxy: () =>
-    error(
-      "config/bad-value",
-      "expected the address of an HTTP proxy, such as http://proxy.corp:3128",
-    ),
+    error("config/bad-value", "expected the URL of an HTTP proxy, such as http://proxy.corp:3128"),
   badCertificate: (message: string) => error("config/bad-certificate", message),
   adminExposed: (host: string) =>
     error(
       "config/admin-exposed",
-      `${quote(host)} is reached from other machines, and admin tokens would travel in the clear`,
-      "use 127.0.0.1, give it tls: { cert, key }, or say behind_proxy: true where something in front of it speaks TLS",
+      `${quote(host)} is reachable from other machines, so admin tokens would be sent unencrypted`,
+      "use 127.0.0.1, add tls: { cert, key }, or set behind_proxy: true if a proxy in " +
+        "front terminates TLS",
     ),
   noAdminListener: (routes: readonly string[]) =>
     warning(
       "config/no-admin-listener",
-      `it serves ${routes.slice(0, 3).join(", ")} on the admin listener, and there is none`,
-      "admin: { tokens: … } opens one",
+      `the plugin serves ${routes.slice(0, 3).join(", ")} on the admin listener, which is not configured`,
+      "add admin: { tokens: … } to enable the admin listener",
     ),
   sameToken: (other: string) =>
-    error("config/same-token", `it is the token of ${quote(other)}`, "give each its own"),
+    error(
+      "config/same-token",
+      `duplicate token: ${quote(other)} has the same one`,
+      "use a different token for each name",
+    ),
   badName: (name: string, expected: string) =>
-    error("config/bad-name", `${quote(name)} cannot be a name here`, `expected ${expected}`),
-  tooLong: () => error("config/too-long", "longer than a timer can run: 24d is the most"),
-  notAnAddress: () => error("config/bad-value", "expected an address such as https://api.example"),
+    error("config/bad-name", `invalid name ${quote(name)}`, `expected ${expected}`),
+  tooLong: () => error("config/too-long", "duration must be at most 24d"),
+  notAnAddress: () => error("config/bad-value", "expected a URL such as https://api.example"),
   zeroTimeout: () =>
-    error("config/zero-timeout", "nothing happens within no time", "leave it out for the default"),
+    error("config/zero-timeout", "timeout must be greater than 0", "omit it to use the default"),
 
   // ── references ──
   unknownProvider: (name: string, known: Iterable<string>) =>
-    error(
-      "config/unknown-provider",
-      `there is no provider ${quote(name)}`,
-      suggestOrList(name, known),
-    ),
+    error("config/unknown-provider", `unknown provider ${quote(name)}`, suggestOrList(name, known)),
   unknownAccount: (name: string, known: Iterable<string>) =>
-    error(
-      "config/unknown-account",
-      `there is no account ${quote(name)}`,
-      suggestOrList(name, known),
-    ),
+    error("config/unknown-account", `unknown account ${quote(name)}`, suggestOrList(name, known)),
   accountCycle: (path: readonly string[]) =>
-    error("config/account-cycle", `these accounts stand in one another: ${path.join(" → ")}`),
+    error("config/account-cycle", `accounts are nested in a cycle: ${path.join(" → ")}`),
   accountTooDeep: (path: readonly string[]) =>
-    error("config/account-too-deep", `${path.join(" → ")} are more than sixteen levels`),
+    error(
+      "config/account-too-deep",
+      `accounts are nested more than 16 levels deep: ${path.join(" → ")}`,
+    ),
   unknownModel: (name: string, known: Iterable<string>) =>
     error(
       "config/unknown-model",
-      `${quote(name)} is neither provider/model nor a name under models`,
+      `unknown model ${quote(name)}: must be provider/model or a name under models`,
       suggestName(name, known),
     ),
   unknownKind: (name: string, known: readonly string[]) =>
     error(
       "config/unknown-kind",
-      `unknown kind of model ${quote(name)}: no mounted protocol has it`,
-      suggestName(name, known) || `the kinds are ${known.join(", ")}`,
+      `unknown model type ${quote(name)}: no configured protocol supports it`,
+      suggestName(name, known) || `known types: ${known.join(", ")}`,
     ),
   unknownClass: (name: string, known: readonly string[]) =>
     error(
       "config/unknown-class",
-      `unknown class of calls ${quote(name)}`,
-      suggestName(name, known) || `the classes are ${known.join(", ")}`,
+      `unknown call class ${quote(name)}`,
+      suggestName(name, known) || `known classes: ${known.join(", ")}`,
     ),
   unknownFrontend: (name: string, known: Iterable<string>) =>
     error(
       "config/unknown-frontend",
-      `the frontend ${quote(name)} is not mounted`,
+      `frontend ${quote(name)} is not configured`,
       suggestOrList(name, known),
     ),
   aliasCycle: (path: readonly string[]) =>
-    error("config/alias-cycle", `these names lead in a circle: ${path.join(" → ")}`),
+    error("config/alias-cycle", `model names form a cycle: ${path.join(" → ")}`),
   starWithoutMatch: (name: string) =>
     error(
       "config/star-carries-nothing",
-      `the star in ${quote(name)} stands for what a star in the model's name matched, and there is none`,
+      `the wildcard in ${quote(name)} has no match to insert, because the model name has no wildcard`,
     ),
   multipleStars: (name: string) =>
     error(
       "config/two-stars",
-      `${quote(name)} has more than one star, and here the text of the star is carried over: write one, such as ${quote(name.slice(0, name.indexOf("*") + 1))}`,
+      `${quote(name)} has more than one wildcard, but its match is inserted here: use only one, such as ${quote(name.slice(0, name.indexOf("*") + 1))}`,
     ),
   confusableNames: (name: string, other: string) =>
     error(
       "config/look-alike",
-      `${quote(name)} and ${quote(other)} differ only in case or in look-alike letters`,
+      `${quote(name)} and ${quote(other)} differ only in case or in look-alike characters`,
     ),
   unmountedCandidate: (provider: string, why: string) =>
-    note("config/unmounted-candidate", `skipped: ${provider} is not mounted, ${why}`),
+    note("config/unmounted-candidate", `skipped: provider ${provider} is not enabled: ${why}`),
   unmountedModel: (why: string) =>
-    note("config/unmounted-model", `no mounted provider answers for it yet: ${why}`),
+    note("config/unmounted-model", `no enabled provider serves this model yet: ${why}`),
   unreachableModel: (provider: string) =>
     warning(
       "config/unreachable-model",
-      `never asked: what begins with ${provider}/ goes to the provider ${provider}`,
+      `never used: names that start with ${provider}/ are sent to provider ${provider}`,
     ),
   unusedWeight: (pick: string) =>
     error(
       "config/idle-weight",
-      `nothing goes by this weight: pick is ${pick}`,
-      "write pick: weighted, or sticky; a credential's own weight counts under each pick",
+      `weight has no effect with pick: ${pick}`,
+      "use pick: weighted or pick: sticky; weights of credentials apply to every pick",
     ),
   zdrAfterUsage: () =>
     warning(
       "config/zdr-after-usage",
-      "zdr comes after usage",
-      "put zdr first, so that a refusal is decided before anything is written about the request",
+      "zdr must come before usage",
+      "put zdr first, so that rejected requests leave no usage records",
     ),
 
   // ── credentials ──
   fieldWithCredentials: (key: string) =>
     error(
       "config/field-beside-credentials",
-      `${quote(key)} belongs to one credential, and there is a list of them`,
-      "move it into credentials: [{ name, with }]",
+      `${quote(key)} belongs to a single credential and cannot be used with a list of credentials`,
+      "move it to credentials: [{ name, with }]",
     ),
   sameCredential: (name: string) =>
-    error("config/same-credential", `there are two credentials named ${quote(name)}`),
+    error("config/same-credential", `duplicate credential name ${quote(name)}`),
   literalSecret: () =>
-    warning(
-      "secret/literal",
-      "a secret stands in the file itself",
-      "write ${env:NAME} or ${file:path}",
-    ),
+    warning("secret/literal", "secret in plain text", "write ${env:NAME} or ${file:path}"),
 
   // ── plugins ──
   pluginNotFound: (use: string, kind: PluginKind, pkg: string, known: readonly string[]) => {
     const near = findPluginAlias(kind, use, known) ?? nearest(use, known);
     return error(
       "plugin/not-found",
-      `there is no ${kind} ${quote(use)}`,
-      `${near === undefined ? "" : `did you mean ${quote(near)}? If not: `}npm i ${pkg}`,
+      `unknown ${kind} ${quote(use)}`,
+      `${near === undefined ? "" : `did you mean ${quote(near)}? If not, run: `}npm i ${pkg}`,
     );
   },
   pluginFileMissing: (file: string) =>
     error(
       "plugin/not-found",
-      `there is no plugin at ${file}`,
-      "a path is relative to the file it stands in",
+      `plugin file ${file} not found`,
+      "paths are relative to the file that contains them",
     ),
   badSpecifier: (use: string, why: string) =>
     error(
       "plugin/bad-specifier",
-      `${quote(use)} cannot be loaded: ${why}`,
-      "a built-in's name, a package, or a path such as ./plugin.ts",
+      `cannot load ${quote(use)}: ${why}`,
+      "expected the name of a built-in plugin, a package name, or a path such as ./plugin.ts",
     ),
   fullPackageName: (use: string, short: string) =>
-    error("plugin/bad-specifier", `${quote(use)} is a package's whole name`, `write use: ${short}`),
+    error("plugin/bad-specifier", `${quote(use)} is a full package name`, `write use: ${short}`),
   noDefaultExport: (from: string, named: string | undefined) =>
     error(
       "plugin/no-default-export",
-      `${from} exports no plugin as its default`,
+      `${from} does not export a plugin as its default export`,
       named === undefined
-        ? "export default defineProvider({ … }), or defineFrontend, defineMiddleware, defineObserver, defineStore"
-        : `it exports one as ${quote(named)}: make it the default`,
+        ? "use export default defineProvider({ … }), or defineFrontend, defineMiddleware, " +
+            "defineObserver, or defineStore"
+        : `export ${quote(named)} as the default export`,
     ),
   wrongKind: (from: string, is: PluginKind, wanted: PluginKind) =>
     error(
       "plugin/wrong-kind",
       `${from} is ${KIND_WITH_ARTICLE[is]}, not ${KIND_WITH_ARTICLE[wanted]}`,
-      `it belongs under ${SECTION_OF_KIND[is]}`,
+      `move it to ${SECTION_OF_KIND[is]}`,
     ),
   apiMismatch: (from: string, api: unknown, ours: number) =>
     error(
       "plugin/api-mismatch",
-      `${from} speaks api ${api === undefined ? "of no number" : String(api)}, this gateway speaks api ${ours}`,
+      `${from} has ${api === undefined ? "no API version" : `API version ${String(api)}`}, but this gateway requires API version ${ours}`,
       typeof api === "number" && api > ours ? "upgrade tollgate" : "upgrade the plugin",
     ),
   sinceMismatch: (from: string, since: string, ours: string) =>
     error(
       "plugin/since-mismatch",
-      `${from} needs Tollgate ${since} or newer, this is ${ours}`,
+      `${from} requires Tollgate ${since} or newer; this is ${ours}`,
       "upgrade tollgate",
     ),
   pluginNotAllowed: (name: string) =>
     error(
       "plugin/not-allowed",
-      `${name} is none of the packages that may be mounted`,
-      `plugins: { allow: […, ${name}] } allows it`,
+      `package ${name} is not allowed`,
+      `add it to plugins: { allow: […, ${name}] }`,
     ),
   pluginNotLocked: (name: string, severity: LocatedProblem["severity"] = "error") =>
     createProblemFactory(severity)(
       "plugin/not-locked",
-      `${name} is in no plugins.lock.yaml: nothing says that it is what was accepted`,
-      `tollgate plugin add ${name} shows what it needs, and locks it`,
+      `package ${name} is not in plugins.lock.yaml, so its content cannot be verified`,
+      `run tollgate plugin add ${name} to review its permissions and lock it`,
     ),
   pluginChanged: (name: string, changes: string) =>
     error(
       "plugin/changed",
-      `${name} is not what was accepted: ${changes}`,
-      `if that is meant: tollgate plugin add ${name}`,
+      `${name} differs from the locked version: ${changes}`,
+      `to accept the change, run tollgate plugin add ${name}`,
     ),
   lockUnreadable: (why: string) =>
-    error("plugin/lock-unreadable", `plugins.lock.yaml cannot be used: ${why}`),
+    error("plugin/lock-unreadable", `cannot use plugins.lock.yaml: ${why}`),
   badDefinition: (from: string, why: string) => error("plugin/bad-definition", `${from}: ${why}`),
   unknownMember: (from: string, what: string, name: string, near: string | undefined) =>
     error(
       "plugin/unknown-member",
-      `${from} has ${quote(name)}, and there is no such ${what}: nothing would call it`,
+      `${from} has an unknown ${what} ${quote(name)}, which is never called`,
       near === undefined ? undefined : `did you mean ${quote(near)}?`,
     ),
   badSchema: (from: string, what: string, why: string) =>
-    error("plugin/bad-schema", `${from}: the schema of its ${what} cannot be used: ${why}`),
+    error("plugin/bad-schema", `${from}: invalid schema of its ${what}: ${why}`),
   importFailed: (from: string, why: string) =>
-    error("plugin/import-failed", `${from} could not be imported: ${why}`),
+    error("plugin/import-failed", `cannot import ${from}: ${why}`),
   typesWrong: (from: string, first: string, others: number) =>
     error(
       "plugin/types",
-      `the types of ${from} are wrong: ${first}${others === 0 ? "" : ` (and ${others} more)`}`,
-      "without --dev types are not looked at",
+      `type errors in ${from}: ${first}${others === 0 ? "" : ` (and ${others} more)`}`,
+      "types are checked only with --dev",
     ),
   importSlow: (from: string, ms: number) =>
     error(
       "plugin/import-slow",
-      `${from} was not imported within ${formatDuration(ms)}`,
-      "importing a plugin must have no effect and wait for nothing",
+      `importing ${from} took longer than ${formatDuration(ms)}`,
+      "importing a plugin must have no side effects and must not wait",
     ),
   setupFailed: (from: string, why: string) =>
-    error("plugin/setup-failed", `the setup of ${from} failed: ${why}`),
+    error("plugin/setup-failed", `setup of ${from} failed: ${why}`),
   setupSlow: (from: string, ms: number) =>
     error(
       "plugin/setup-slow",
-      `the setup of ${from} did not end within ${formatDuration(ms)}`,
-      "what takes long belongs in ready()",
+      `setup of ${from} took longer than ${formatDuration(ms)}`,
+      "move slow work to ready()",
     ),
   checkFailed: (from: string, why: string) =>
-    error("plugin/check-failed", `the check of ${from} failed: ${why}`),
+    error("plugin/check-failed", `check of ${from} failed: ${why}`),
   retentionTooShort: () =>
     error(
       "config/keep",
-      "rows are kept for a day at least: they are settled and corrected until then",
+      "ledger.retention must be at least 1d, because rows can be settled and corrected " +
+        "for a day",
     ),
   cannotPrune: (store: string) =>
     error(
       "config/keep",
-      `the store "${store}" cannot put sums in the place of rows, so it cannot apply ledger.retention`,
-      "take it out, and use what its database has for that",
+      `store "${store}" cannot replace rows by rollups, so it cannot apply ledger.retention`,
+      "remove ledger.retention, and use the tools of its database",
     ),
   workersUnavailable: (said: number | "auto") =>
     error(
       "config/workers",
-      `workers says ${said}, and a gateway inside another program has no program for them to run`,
-      "write workers: 1, or start it with tollgate serve",
+      `workers is ${said}, but an embedded gateway cannot start worker processes`,
+      "write workers: 1, or start the gateway with tollgate serve",
     ),
-  workerFailed: (why: string) =>
-    error("config/workers", `a worker could not take this config: ${why}`),
+  workerFailed: (why: string) => error("config/workers", `a worker rejected this config: ${why}`),
   pluginProblem: (severity: "error" | "warning", message: string, hint: string | undefined) =>
     createProblemFactory(severity)("plugin/check", message, hint),
 } as const;

@@ -31,7 +31,7 @@ export const section = (description: string, properties: Schema) =>
 export const duration = (description: string, value?: string) =>
   text(description, {
     pattern: DURATION_PATTERN,
-    "x-expects": "a duration with its unit, such as 300s, 5m or 250ms",
+    "x-expects": "a duration with its unit, such as 300s, 5m, or 250ms",
     ...(value === undefined ? {} : { default: value }),
   });
 
@@ -53,22 +53,24 @@ export const size = (description: string, value: string) => ({
 
 const callTimeProperties = (defaults: { [name: string]: string | undefined }) => ({
   first_byte: duration(
-    "Until the provider's response begins; comments in an event stream do not count",
+    "Timeout until the provider's response begins. Comments in an event stream do not count",
     defaults["first_byte"],
   ),
-  idle: duration("Between two pieces of a provider's answer", defaults["idle"]),
-  total: duration("For one call, all of it", defaults["total"]),
+  idle: duration("Timeout between two chunks of a provider's response", defaults["idle"]),
+  total: duration("Timeout for one whole call", defaults["total"]),
 });
 
 export const timeouts = (defaults: { [name: string]: string | undefined }, classes?: object) => ({
-  connect: duration("Until the connection to a provider stands", defaults["connect"]),
+  connect: duration("Timeout for connecting to a provider", defaults["connect"]),
   ...callTimeProperties(defaults),
   classes: {
     type: "object",
-    propertyNames: name("a class of calls: quick, thinking, or a kind of model such as image"),
+    propertyNames: name("a call class: quick, reasoning, or an operation such as image"),
     additionalProperties: closedObject(callTimeProperties({})),
     description:
-      "Other times for a class of calls. quick: a streamed chat with a model that is known not to reason; thinking: any other chat; the others are named for the kind of model, such as image",
+      "Timeouts by call class. quick: a streamed chat with a model that is known not " +
+      "to reason. reasoning: any other chat. Other classes have the name of the operation, " +
+      "such as image",
     ...(classes && { default: classes }),
   },
 });
@@ -76,7 +78,7 @@ export const timeouts = (defaults: { [name: string]: string | undefined }, class
 export const name = (what: string) => ({
   type: "string",
   pattern: "^[a-z0-9][a-z0-9._-]*$",
-  "x-expects": `${what}: lower-case letters, digits, dashes, dots and underscores`,
+  "x-expects": `${what}: lowercase letters, digits, dashes, dots, and underscores`,
 });
 
 export const date = (description: string) =>

@@ -32,10 +32,10 @@ export function formatConfig(config: GatewayConfig, of: ConfigProvenance, json =
   const view = toShownConfig(config, of);
   if (json) return `${JSON.stringify(view, null, 2)}\n`;
   const document = new Document(view);
-  document.commentBefore = ` ${config.file}, with its defaults; variables as written, secrets hidden`;
+  document.commentBefore = ` ${config.file} with defaults. Variables are shown as written, secrets are hidden`;
   for (const [name, why] of config.unmountedProviders) {
     const node = document.getIn(["providers", name], true);
-    if (isNode(node)) node.commentBefore = ` not mounted: ${why}`;
+    if (isNode(node)) node.commentBefore = ` not enabled: ${why}`;
   }
   // A list of scalars is easier to read on one line.
   visit(document, { Seq: (_, list) => void (list.flow = list.items.every(isScalar)) });

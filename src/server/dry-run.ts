@@ -152,7 +152,7 @@ const createDryRunCommands = (mounts: MountedState) => {
     ...withInputChecks({
       explain: async ({ model, frontend, key, privacy }) => {
         if (key !== undefined)
-          fail("unavailable", "Which keys there are a running gateway knows.", {
+          fail("unavailable", "Keys can be looked up only in a running gateway.", {
             code: "not_running",
           });
         return explainRequest(built, config, model, { name: frontend, client: { privacy } });

@@ -212,8 +212,7 @@ export class GatewayServer implements Gateway {
   }
 
   #logCutRequests(cut = 0): void {
-    if (cut > 0)
-      this.#options.log.warn({ cut }, "the drain time is over; what was left has been cut off");
+    if (cut > 0) this.#options.log.warn({ cut }, "drain timeout reached, connections closed");
   }
 
   /**

@@ -44,7 +44,7 @@ export class LameDuck {
   ): Promise<void> {
     const ms = shutdownAnnounceMs ?? (readyzWasAsked ? DEFAULT_ANNOUNCE_MS : 0);
     if (ms === 0 || this.#canceled.signal.aborted) return;
-    log.info({ ms }, "/readyz says 503; all are served until the port closes");
+    log.info({ ms }, "shutdown delay started");
     await sleep(ms, undefined, { signal: this.#canceled.signal }).catch(() => {});
   }
 

@@ -277,7 +277,7 @@ test("status: nobody runs, and that is no success", async () => {
   const { code, err } = await here.said(["status"]);
   expect([code, err]).toEqual([
     1,
-    expect.stringContaining(`No gateway is running on ${here.path}/.tollgate.`),
+    expect.stringContaining(`No gateway is running at ${here.path}/.tollgate.`),
   ]);
   const missing = await here.said(["status", "-c", "nowhere.yaml"]);
   expect(missing.err).toContain("nowhere.yaml cannot be read");
@@ -324,7 +324,7 @@ test("keys: on the store itself while no gateway runs", async () => {
   const bad = await here.said(["keys", "create", "--limit", "usd=5"]);
   expect([bad.code, bad.err]).toEqual([1, expect.stringContaining("--limit is a limit such as")]);
   const gone = await here.said(["keys", "revoke", "nobody"]);
-  expect([gone.code, gone.err]).toEqual([1, expect.stringContaining('There is no key "nobody"')]);
+  expect([gone.code, gone.err]).toEqual([1, expect.stringContaining('Key "nobody" not found')]);
 });
 
 test("keys: those of gateway.yaml are listed without their hashes, and what a new one can hardly mean is warned of", async () => {

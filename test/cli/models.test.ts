@@ -45,7 +45,7 @@ test("models: without a gateway, as far as the file says", async () => {
 
   const refresh = await here.tollgate(["models", "refresh"]);
   expect(refresh.code).toBe(1);
-  expect(refresh.err).toMatch(/No gateway is running on .*\.tollgate.*tollgate serve/);
+  expect(refresh.err).toMatch(/No gateway is running at .*\.tollgate.*tollgate serve/);
 });
 
 test("models explain: who says what, what it costs, until when", async () => {

@@ -97,7 +97,7 @@ describe("a locked plugin", () => {
           id: "plugin/changed",
           line: 2,
           message:
-            "tollgate-provider-parrot is not what was accepted: parrot-deep@2.0.1 has changed",
+            "tollgate-provider-parrot differs from the locked version: parrot-deep@2.0.1 has changed",
         }),
       ],
     });
@@ -165,7 +165,7 @@ describe("a locked plugin that says another thing than it said when it was accep
               id: "plugin/changed",
               severity,
               message:
-                "tollgate-provider-parrot is not what was accepted: it needs the variable AWS_SECRET_ACCESS_KEY",
+                "tollgate-provider-parrot differs from the locked version: it needs the variable AWS_SECRET_ACCESS_KEY",
             }),
           ],
     );
@@ -234,5 +234,5 @@ it("a plugin that is newer than the gateway is refused with the version that it 
     ),
   });
   const { problems } = await check(at);
-  expect(problems[0]!.message).toMatch(/x\.ts needs Tollgate 99\.1 or newer, this is \d/);
+  expect(problems[0]!.message).toMatch(/x\.ts requires Tollgate 99\.1 or newer; this is \d/);
 });

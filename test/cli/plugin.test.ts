@@ -76,18 +76,18 @@ test("options become what the schema wants, or an error says which one is wrong,
   await says(
     [...ADD, "--count", "some", "--unit", "tokns"],
     "--count: expected a whole number",
-    '--unit: "tokns" is not one of them',
+    '--unit: invalid value "tokns"',
     'did you mean "tokens"?',
     "See tollgate plugin middleware.own add --help",
   );
-  await says(ADD, "--count is missing — How many", "--unit is missing — Of what");
+  await says(ADD, "missing key --count — How many", "missing key --unit — Of what");
   await says([...ADD, "--cuont", "3"], 'no option "--cuont". Did you mean "--count"?');
   await says([...ADD, "--input", '{"foo":1}'], '--input: unknown key "foo"');
   await says([...ADD, "--input", "{"], "--input is no JSON");
   await says(["plugin", "usage", "today"], 'Did you mean "middleware.usage"?');
   await says(["plugin", "usage"], 'Did you mean "middleware.usage"?');
   await says(["plugin", "store", "contians"], 'Did you mean "contains"? It has head, contains.');
-  await says(["plugin", "providers.demo", "x"], "providers.demo has no commands");
+  await says(["plugin", "providers.demo", "x"], "The plugin providers.demo has no commands");
   await says(["plugin", "middleware.own", "boom"], "middleware.own boom failed: no such luck");
 });
 

@@ -104,7 +104,7 @@ test("a port that is taken, a second gateway on one state folder: in words, on t
     1,
     "",
     "error",
-    expect.stringContaining(`Another gateway (pid ${pid}) is running on ${here.path}/.tollgate`),
+    expect.stringContaining(`Another gateway (pid ${pid}) is using ${here.path}/.tollgate`),
   ]);
   const wrong = await here.tollgate(["serve", "--port", "http"]);
   expect([wrong.code, wrong.err]).toEqual([1, expect.stringContaining("--port is a number")]);

@@ -153,7 +153,7 @@ describe.each(["{ use: sqlite, with: { durability: process, ballast_mb: 0 } }", 
     });
 
     it("a key of an account that is not there is not made, and one that is taken away may use nothing", async () => {
-      await expect(made("tean")).rejects.toThrow(/no account "tean".*"team"/);
+      await expect(made("tean")).rejects.toThrow(/Account "tean" not found.*"team"/);
       const key = await made("empty");
       await at.write(yaml(up.url, store).replace(/^ {2}empty:.*$/m, ""));
       await at.ask("reload");

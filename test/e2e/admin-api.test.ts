@@ -412,7 +412,7 @@ describe("an admin of one account", () => {
       for (const command of ["keys.show", "keys.revoke", "keys.rotate", "keys.move"]) {
         const answer = await post(command, { id }, { token });
         expect([command, ...code(answer)]).toEqual([command, 404, "no_such_key"]);
-        expect(answer.body.error.message).toBe(`There is no key "${id}".`);
+        expect(answer.body.error.message).toBe(`Key "${id}" not found.`);
       }
     expect((await post("keys.revoke", { id: own }, { token })).status).toBe(200);
   });

@@ -168,5 +168,5 @@ it("a store that does without says so", async () => {
     ["ledger.status", {}],
     ["erase", { key: "k" }],
   ] as const)
-    await expect(plain.ask(command, input)).rejects.toThrow(/The store "memory" is none that/);
+    await expect(plain.ask(command, input)).rejects.toThrow(/The store "memory" does not support/);
 });

@@ -79,7 +79,7 @@ ${more}`;
   expect(text).toBe("on and over");
   if (what !== "a reload") expect((await gateway.exit).code).toBe(0);
   // Nothing had to be cut off.
-  expect(gateway.output()).not.toContain("the drain time is over");
+  expect(gateway.output()).not.toContain("drain timeout reached");
 });
 
 it.each([1, 2])("a stop is announced first: all are served, %i workers or not", async (workers) => {

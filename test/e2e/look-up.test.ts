@@ -294,7 +294,7 @@ models:
     expect(await at.stop()).toBe(0);
     expect(await tail).toMatchObject({
       code: 1,
-      err: expect.stringMatching(/ended before it answered|No gateway is running/),
+      err: expect.stringMatching(/ended before it responded|No gateway is running/),
     });
     const alone = await run("request", id);
     expect(alone).toMatchObject({ code: 0, err: expect.stringContaining("No gateway runs") });

@@ -162,7 +162,7 @@ export default defineMiddleware({ api: 1, name: "mine", summary: "One", sends: "
       "",
       /4:\d+ .*none\.sock: ENOENT/s,
     ],
-    ["no socket", '{ use: "unix:guard" }', "", /4:\d+ .*names no socket/s],
+    ["no socket", '{ use: "unix:guard" }', "", /4:\d+ .*has no socket path/s],
   ])("is told of %s, with its line", async (_name, entry, hooks, words) => {
     const began = startDaemon({ yaml: yaml(entry), files: { "mine.ts": plugin(hooks) } });
     await expect(began).rejects.toThrow(words);
@@ -172,6 +172,6 @@ export default defineMiddleware({ api: 1, name: "mine", summary: "One", sends: "
     const began = startDaemon({
       yaml: "frontends: [{ use: chat-completions, isolate: child }]\nproviders: { demo: { use: demo } }\n",
     });
-    await expect(began).rejects.toThrow(/1:\d+ .*"isolate".*only a middleware can stand outside/s);
+    await expect(began).rejects.toThrow(/1:\d+ .*"isolate".*only middleware can run outside/s);
   });
 });

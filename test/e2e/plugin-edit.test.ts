@@ -115,7 +115,7 @@ describe("tollgate serve --dev", () => {
     })();
     for (let turn = 1; turn <= 3; turn++) {
       const types = await wrong("export const said: string =\n  7;\n", "not assignable");
-      expect(types).toContain(`the types of ./mine.ts are wrong: ${said}:1:14  Type 'number'`);
+      expect(types).toContain(`type errors in ./mine.ts: ${said}:1:14  Type 'number'`);
       await writeFile(said, saying(`${turn}`));
       await until(async () => (await says(gateway)).join() === `${turn}`);
     }

@@ -47,13 +47,13 @@ it("prunes what is older, by itself and by hand, and refuses what cannot be kept
     containsHash: true,
     ledgerState: { prunedRows: 6 },
   });
-  await expect(at.ask("ledger.prune", { before: now })).rejects.toThrow(/at least a day ago/);
+  await expect(at.ask("ledger.prune", { before: now })).rejects.toThrow(/at least one day ago/);
   expect(at.log.some(({ msg }) => String(msg).includes("sums stand for old rows"))).toBe(true);
 });
 
 it.each([
   ["ledger: { retention: 3h }", /kept for a day at least/],
-  ["ledger: { retention: 400d }\nstore: memory", /"memory" cannot put sums/],
+  ["ledger: { retention: 400d }\nstore: memory", /"memory" cannot replace rows/],
   ["ledger: { retain: 400d }", /retention/],
 ])("%s is refused, with its place", async (yaml, words) => {
   await expect(startInProcess({ yaml: YAML + yaml })).rejects.toThrow(words);

@@ -8,7 +8,7 @@ import { fail } from "../../src/model/error.ts";
 export const createTestDispatcher = (commands: CommandHandlerMap): ControlDispatcher => ({
   async dispatch(name, input) {
     if (!Object.hasOwn(commands, name))
-      return fail("not_found", `This gateway does not know the command "${name}".`, {
+      return fail("not_found", `Unknown command "${name}".`, {
         code: "unknown_command",
       });
     return commands[name]!(input);

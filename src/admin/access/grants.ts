@@ -28,10 +28,14 @@ export interface GrantTargets {
 /** Throws if the record is not the version that the operator saw. */
 export function assertVersion(version: number | undefined, what: string, is: number): void {
   if (version !== undefined && version !== is)
-    fail("conflict", `The ${what} has changed since version ${version}: it is at version ${is}.`, {
-      code: "version_conflict",
-      details: { version: is },
-    });
+    fail(
+      "conflict",
+      `The ${what} was changed after version ${version} and is now at version ${is}. Read it again and retry.`,
+      {
+        code: "version_conflict",
+        details: { version: is },
+      },
+    );
 }
 
 /**
@@ -46,7 +50,7 @@ export function assertAccountExists(
   if (account === undefined) return;
   const closed = tree.get(account) && tree.closedReason(account);
   if (closed === "closed")
-    fail("conflict", `The account ${account}, or one of its parents, is closed.`, {
+    fail("conflict", `The account ${account} or one of its parents is closed.`, {
       code: "account_closed",
       param,
     });
@@ -57,7 +61,7 @@ export function assertAccountExists(
   );
   fail(
     "invalid",
-    `There is no account "${account}".${near === undefined ? " tollgate accounts create makes one." : ` Did you mean "${near}"?`}`,
+    `Account "${account}" not found.${near === undefined ? " Run tollgate accounts create to create it." : ` Did you mean "${near}"?`}`,
     { code: "unknown_account", param },
   );
 }
@@ -69,8 +73,8 @@ export function unknownGrantWarnings(
   const model = (models ?? []).filter((pattern) => !targets.hasModel(pattern));
   const frontend = (frontends ?? []).filter((name) => !targets.hasFrontend(name));
   return [
-    ...model.map((pattern) => `Nothing that is here matches the model "${pattern}".`),
-    ...frontend.map((name) => `No frontend that is here is named "${name}".`),
+    ...model.map((pattern) => `No configured model matches "${pattern}".`),
+    ...frontend.map((name) => `Frontend "${name}" is not configured.`),
   ];
 }
 

@@ -46,7 +46,7 @@ export function parseManifest(text: string): BackupManifest {
   } catch {
     // Reported below.
   }
-  return fail("invalid", "It is no backup that this version of Tollgate can read.", {
+  return fail("invalid", "This version of Tollgate cannot read the backup.", {
     code: "no_backup",
   });
 }

@@ -41,9 +41,8 @@ export async function createBackup(of: BackupRequest, file: string): Promise<Bac
   const began = performance.now();
   const { maintenance } = of.store;
   const copied =
-    maintenance?.backup ??
-    failUnsupported(of.use, "copies itself", maintenance?.alternatives?.backup);
-  if (existsSync(file)) fail("conflict", `${file} is there already.`, { code: "file_exists" });
+    maintenance?.backup ?? failUnsupported(of.use, "backups", maintenance?.alternatives?.backup);
+  if (existsSync(file)) fail("conflict", `${file} already exists.`, { code: "file_exists" });
   const copy = join(of.stateDir, `backup-${randomBytes(6).toString("hex")}.tmp`);
   const half = `${file}.half`;
   try {
@@ -80,7 +79,7 @@ async function createNewFile(path: string): Promise<FileHandle> {
   try {
     return await open(path, "wx", 0o600);
   } catch (error) {
-    return fail("conflict", `${path} cannot be written: ${(error as Error).message}`, {
+    return fail("conflict", `Cannot write ${path}: ${(error as Error).message}`, {
       code: "not_writable",
       cause: error,
     });
@@ -115,7 +114,7 @@ class TarWriter {
       digest.update(some);
       await this.#write(some);
     }
-    if (bytes !== size) throw new Error(`${path} was changed while it was copied.`);
+    if (bytes !== size) throw new Error(`${path} changed while it was copied.`);
     await this.#write(tarPadding(size));
     this.files.push({ name, bytes, sha256: digest.digest("hex") });
   }

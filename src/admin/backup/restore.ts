@@ -48,11 +48,11 @@ export async function restoreBackup(
     const { maintenance } = store;
     const restore =
       maintenance?.restore ??
-      failUnsupported(config.store.use, "takes a copy back", maintenance?.alternatives?.restore);
+      failUnsupported(config.store.use, "restoring a backup", maintenance?.alternatives?.restore);
     if (manifest.store !== config.store.use)
       fail(
         "conflict",
-        `It is a copy of the store "${manifest.store}", and gateway.yaml has "${config.store.use}".`,
+        `The backup is of the store "${manifest.store}", but gateway.yaml uses "${config.store.use}".`,
         {
           code: "other_store",
         },
@@ -64,7 +64,7 @@ export async function restoreBackup(
     let erased = 0;
     if (of.erased.length > 0) {
       const { maintenance: keeping } = await openStore(config, context, scope, { version: "" });
-      const erase = keeping?.erase ?? failUnsupported(config.store.use, "erases");
+      const erase = keeping?.erase ?? failUnsupported(config.store.use, "erasing personal data");
       erased = (await erase({ hashes: of.erased })).hashes.length;
     }
     await scope[Symbol.asyncDispose]();
@@ -82,9 +82,13 @@ async function assertStateDirEmpty(stateDir: string): Promise<void> {
     error.code === "ENOENT" ? [] : Promise.reject(error),
   );
   if (there.length > 0)
-    fail("conflict", `${stateDir} is not empty. Move it away first: a restore replaces nothing.`, {
-      code: "not_empty",
-    });
+    fail(
+      "conflict",
+      `${stateDir} is not empty. Move it away first: a restore does not overwrite files.`,
+      {
+        code: "not_empty",
+      },
+    );
 }
 
 /** Unpacks all files of a backup and checks them against its manifest. */
@@ -96,11 +100,11 @@ async function unpackBackup(
   try {
     for await (const { name, bytes } of readTar(backup)) {
       if (name !== LEDGER_NAME && name !== MANIFEST_NAME && !OTHER_FILES.test(name))
-        fail("invalid", `A backup has no file "${name}".`, { code: "no_backup" });
+        fail("invalid", `Unknown file "${name}" in the backup.`, { code: "no_backup" });
       found.push(await extractFile(name, bytes, folder));
     }
   } catch (error) {
-    fail("invalid", `The backup cannot be read: ${(error as Error).message}`, {
+    fail("invalid", `Cannot read the backup: ${(error as Error).message}`, {
       code: "no_backup",
       cause: error,
     });
@@ -109,7 +113,7 @@ async function unpackBackup(
   const manifest = parseManifest(text);
   const expectedFiles = JSON.stringify(manifest.files);
   if (JSON.stringify(found.filter(({ name }) => name !== MANIFEST_NAME)) !== expectedFiles)
-    fail("invalid", "The backup's files are not what its manifest says.", {
+    fail("invalid", "The backup's files do not match its manifest.", {
       code: "not_as_written",
     });
   return manifest;
@@ -144,7 +148,7 @@ function assertMatchesManifest({ head, sums }: BackupManifest, found: LedgerBack
     JSON.stringify(found.head ?? null) === JSON.stringify(head) &&
     JSON.stringify(toManifestSums(found.total)) === JSON.stringify(sums);
   if (!same)
-    fail("invalid", "The copy of the ledger is not the one that the manifest speaks of.", {
+    fail("invalid", "The ledger in the backup does not match the manifest.", {
       code: "not_as_written",
     });
 }

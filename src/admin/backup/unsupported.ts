@@ -4,8 +4,8 @@ import { fail } from "../../model/error.ts";
 export const failUnsupported = (
   use: string,
   what: string,
-  instead = "Use what its database has for that.",
+  instead = "Use the tools of its database.",
 ): never =>
-  fail("conflict", `The store "${use}" is none that ${what}. ${instead}`, {
+  fail("conflict", `The store "${use}" does not support ${what}. ${instead}`, {
     code: "store_cannot",
   });

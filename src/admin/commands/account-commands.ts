@@ -103,8 +103,8 @@ class AccountCommands {
       fail(
         "conflict",
         there.closedAt === undefined
-          ? `There is an account ${id} already.`
-          : `There was an account ${id}, and rows of the ledger name it: take another id.`,
+          ? `The account ${id} already exists.`
+          : `The account ${id} existed before and is named in the ledger. Choose another ID.`,
         { code: "account_exists", param: "/id" },
       );
     const record: AccountRecord = {
@@ -200,7 +200,7 @@ class AccountCommands {
   #failDefinedInFile(id: string): never {
     return fail(
       "conflict",
-      `The account ${id} stands in ${this.#grantTargets().locationOf(id)}: change it there.`,
+      `The account ${id} is defined in ${this.#grantTargets().locationOf(id)}. Change it there.`,
       { code: "account_in_file", param: "/id" },
     );
   }
@@ -214,7 +214,7 @@ class AccountCommands {
     if (!stored && writing)
       fail(
         "unsupported",
-        "This store keeps no accounts: write them under accounts in gateway.yaml.",
+        "This store does not support accounts. Define them under accounts in gateway.yaml.",
         {
           code: "no_accounts",
         },
@@ -256,7 +256,7 @@ function assertFits({ id, parent }: AccountRecord, tree: AccountTree): void {
       ...above.slice(above.findIndex((each) => each.id === id)).map((each) => each.id),
       id,
     ];
-    fail("invalid", `These accounts would stand in one another: ${path.join(" → ")}.`, {
+    fail("invalid", `Accounts cannot be nested in a cycle: ${path.join(" → ")}.`, {
       code: "account_cycle",
       param: "/parent",
     });
@@ -265,7 +265,7 @@ function assertFits({ id, parent }: AccountRecord, tree: AccountTree): void {
   if (levels > MAX_ACCOUNT_DEPTH)
     fail(
       "invalid",
-      `${id} in ${tree.path(parent)} would make ${levels} levels; there are ${MAX_ACCOUNT_DEPTH} at most.`,
+      `Nesting ${id} under ${tree.path(parent)} would make ${levels} levels. The maximum is ${MAX_ACCOUNT_DEPTH}.`,
       {
         code: "account_too_deep",
         param: "/parent",

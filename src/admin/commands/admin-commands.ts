@@ -72,7 +72,7 @@ export function createAdminCommands(repository: AdminRepository, now: () => numb
       // Several tokens can have the same name, but only one of them is valid.
       const record = meant.find((each) => shown(each).state !== "revoked") ?? meant.at(-1);
       if (!record)
-        return fail("not_found", `There is no admin "${said}".`, { code: "no_such_admin" });
+        return fail("not_found", `Admin "${said}" not found.`, { code: "no_such_admin" });
       const ended = { ...record, revoked: record.revoked ?? now() };
       await repository.write(ended);
       repository
@@ -126,12 +126,12 @@ function assertNameIsFree(
   if (RESERVED_PREFIX.test(foldName(name)))
     failTaken("oidc:, file: and token: are reserved prefixes");
   if (inFile.some((each) => foldName(each) === foldName(name)))
-    failTaken("a token under admin.tokens in gateway.yaml has it");
+    failTaken("it is used by a token under admin.tokens in gateway.yaml");
   const same = admins.find(
     (each) =>
       each.id === name || (each.name !== undefined && foldName(each.name) === foldName(name)),
   );
-  if (same) failTaken(`the admin token ${same.id} has it or had it before it ended`);
+  if (same) failTaken(`it is or was used by the admin token ${same.id}`);
 }
 
 /**
@@ -176,7 +176,9 @@ export const createAuditCommands = (
   withInputChecks({
     "audit.list": async ({ after, limit = 100, from, to }) => {
       if (!log)
-        return fail("unsupported", "This store keeps no audit log.", { code: "no_audit_log" });
+        return fail("unsupported", "This store does not support an audit log.", {
+          code: "no_audit_log",
+        });
       const page = await listAuditRange(log, { after, limit, from, to });
       return { ...page, accessCounts: accessCounter?.list() ?? [] };
     },
@@ -188,13 +190,13 @@ export const createSessionCommands = (sessions: Sessions, url: () => string | un
     "sessions.revoke": async ({ id }) => {
       const revoked = sessions.end((session) => id === undefined || session.id === id);
       if (id !== undefined && revoked === 0)
-        fail("not_found", `There is no session "${id}".`, { code: "no_such_session" });
+        fail("not_found", `Session "${id}" not found.`, { code: "no_such_session" });
       return { revoked };
     },
     console: async (_, giver = SHELL_PRINCIPAL) => {
       const at =
         url() ??
-        fail("conflict", "There is no admin listener: gateway.yaml has no `admin:`.", {
+        fail("conflict", "The admin listener is not configured. Add `admin:` to gateway.yaml.", {
           code: "no_admin_listener",
         });
       const { name, role, account, credentialId, group, expiresAt: ends } = giver;

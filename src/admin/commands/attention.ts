@@ -202,7 +202,7 @@ function rejectedReloadItem({
 }: NonNullable<GatewayStatus["lastReload"]>): AttentionItem {
   const [first] = problems;
   const where = first && `${first.file}:${first.line}: ${first.message}`;
-  const restart = restartKeys && `${restartKeys.join(", ")} can only change with a restart`;
+  const restart = restartKeys && `changes of ${restartKeys.join(", ")} require a restart`;
   return {
     kind: "reload",
     severity: "bad",

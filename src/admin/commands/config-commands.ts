@@ -159,8 +159,8 @@ function createMountedOnlyLoader(
     return {
       problem: {
         id: "plugin/not-loaded",
-        message: `${JSON.stringify(use)} is not mounted now, and a check from afar loads no code`,
-        hint: "tollgate check, on the machine itself, loads it",
+        message: `${JSON.stringify(use)} is not in use now, and a remote check does not load code`,
+        hint: "run tollgate check on the gateway's machine",
       },
     };
   };
@@ -168,7 +168,7 @@ function createMountedOnlyLoader(
 
 const hideFilePath = (problem: LocatedProblem): LocatedProblem =>
   problem.id === "config/file-missing"
-    ? { ...problem, hint: "a check reads only the files that the running config reads" }
+    ? { ...problem, hint: "a remote check reads only files that the running config uses" }
     : problem;
 
 function diffValues(

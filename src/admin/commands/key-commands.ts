@@ -43,7 +43,7 @@ function findKeyVersions(keys: readonly KeyRecord[], id: string): [KeyRecord, ..
   const [first, ...rest] = meant.sort((a, b) => b.created - a.created);
   return first
     ? [first, ...rest]
-    : fail("not_found", `There is no key "${id}".`, { code: "no_such_key" });
+    : fail("not_found", `Key "${id}" not found.`, { code: "no_such_key" });
 }
 
 /** A key as commands return it. Times are in Unix milliseconds. */
@@ -224,7 +224,7 @@ class KeyCommands {
     const [latest, ...older] = await this.#getKey(id);
     assertVersion(version, `key "${id}"`, versionOf(latest));
     if (this.#hasEnded(latest.revoked))
-      fail("conflict", `The key "${latest.id}" is revoked. Make a new one.`, {
+      fail("conflict", `The key "${latest.id}" is revoked. Create a new one.`, {
         code: "key_revoked",
       });
     const key = mintKey(latest.id);
@@ -295,7 +295,7 @@ class KeyCommands {
       (key) => key.name === name && this.#toShown(key).state === "valid",
     );
     return same
-      ? [`${same.id} is named "${name}" too: commands then need an id, this one's is ${id}.`]
+      ? [`the key ${same.id} is also named "${name}", so commands need the ID ${id}`]
       : [];
   }
 
@@ -333,7 +333,7 @@ export async function identityOfKey(
   const [key] = findKeyVersions(await repository.listKeys(), said);
   const { id, name, models, frontends, privacy, limits, labels, account } = key;
   if ([key.revoked, key.expires].some((end) => end !== undefined && end <= now))
-    fail("conflict", `The key "${said}" has ended: each of its requests is refused.`, {
+    fail("conflict", `The key "${said}" has expired or is revoked, so its requests are rejected.`, {
       code: "key_ended",
     });
   return { id, name, models, frontends, privacy, limits, labels, account };

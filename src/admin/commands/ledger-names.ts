@@ -63,7 +63,7 @@ async function listNames(
 function failUnknownName(dimension: string, name: string, known: readonly string[]): never {
   return fail(
     "not_found",
-    `No row of the ledger is of the ${dimension} "${name}".${suggestionFor(name, known)}`,
+    `No ledger row has the ${dimension} "${name}".${suggestionFor(name, known)}`,
     { param: dimension, code: "no_such_name" },
   );
 }
@@ -91,7 +91,7 @@ export async function resolveKeyId(
   }
   const [id, ...others] = named;
   if (others.length > 0)
-    fail("invalid", `Several keys are named "${said}": say the id. ${[...named].join(", ")}`, {
+    fail("invalid", `Several keys are named "${said}". Use an ID: ${[...named].join(", ")}`, {
       param: "key",
     });
   if (id !== undefined) return id;
@@ -99,7 +99,7 @@ export async function resolveKeyId(
   if (items.length > 0) return said;
   return fail(
     "not_found",
-    `There is no key "${said}", and no row of one. A key that stands in gateway.yaml is known here by its id.${suggestionFor(said, words)}`,
+    `Key "${said}" not found, and no ledger row has it. Use the ID for a key that is defined in gateway.yaml.${suggestionFor(said, words)}`,
     { param: "key", code: "no_such_key" },
   );
 }
@@ -130,7 +130,7 @@ async function* iterateKeys(store: Pick<Store, "listKeys">): AsyncGenerator<KeyR
 export function parseTimeZone(name: string | undefined): string | undefined {
   if (name === undefined || isTimeZone(name)) return name;
   const zones = Intl.supportedValuesOf("timeZone");
-  return fail("invalid", `There is no time zone "${name}".${suggestionFor(name, zones)}`, {
+  return fail("invalid", `Unknown time zone "${name}".${suggestionFor(name, zones)}`, {
     param: "tz",
     code: "no_such_zone",
   });

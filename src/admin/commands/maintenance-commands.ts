@@ -43,14 +43,14 @@ export function createMaintenanceCommands(of: BackupRequest, invalidateKeys: () 
     "ledger.archive": ({ file, before, labels }) =>
       archiveRows(of, assertAbsolute(file), before ?? Number.MAX_SAFE_INTEGER, labels ?? true),
     "ledger.status": async () => {
-      const state = store.maintenance?.readState ?? failUnsupported(use, "tells its size");
+      const state = store.maintenance?.readState ?? failUnsupported(use, "size reports");
       return state();
     },
     "ledger.prune": (input) => pruneRows(of, input),
     erase: async (input) => {
       const erase =
         store.maintenance?.erase ??
-        failUnsupported(use, "erases", store.maintenance?.alternatives?.erase);
+        failUnsupported(use, "erasing personal data", store.maintenance?.alternatives?.erase);
       const { hashes } = await erase(toErasure(input));
       await invalidateKeys();
       return { texts: hashes.length, hashes };
@@ -76,13 +76,13 @@ async function archiveRows(
   before: number,
   labels: boolean,
 ): Promise<ArchiveResult> {
-  const archive = store.maintenance?.archive ?? failUnsupported(use, "archives its rows");
-  if (existsSync(file)) fail("conflict", `${file} is there already.`, { code: "file_exists" });
+  const archive = store.maintenance?.archive ?? failUnsupported(use, "archiving rows");
+  if (existsSync(file)) fail("conflict", `${file} already exists.`, { code: "file_exists" });
   const began = performance.now();
   await open(file, "wx", 0o600).then(
     (handle) => handle.close(),
     (error: Error) =>
-      fail("conflict", `${file} cannot be written: ${error.message}`, { code: "not_writable" }),
+      fail("conflict", `Cannot write ${file}: ${error.message}`, { code: "not_writable" }),
   );
   try {
     const facts = await archive(file, { before, labels });
@@ -103,9 +103,9 @@ async function pruneRows(
 ): Promise<PruneCommandResult> {
   const { planPrune, prune }: Partial<NonNullable<Store["maintenance"]>> =
     of.store.maintenance ?? {};
-  if (!planPrune || !prune) return failUnsupported(of.use, "prunes its rows");
+  if (!planPrune || !prune) return failUnsupported(of.use, "pruning rows");
   if (before > wallClock() - MIN_AGE_MS)
-    fail("invalid", "/before: expected a moment of at least a day ago.", {
+    fail("invalid", "/before: expected a time at least one day ago.", {
       code: "bad_input",
       param: "/before",
     });
@@ -125,7 +125,7 @@ async function pruneRows(
 
 function toErasure({ label, key }: InputOf<"erase">): ErasureRequest {
   if ((label === undefined) === (key === undefined))
-    return fail("invalid", "/label: expected a label or a key, and not both.", {
+    return fail("invalid", "/label: expected either a label or a key, not both.", {
       code: "bad_input",
       param: "/label",
     });

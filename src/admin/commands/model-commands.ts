@@ -138,7 +138,7 @@ export function assertMounted(providers: BuiltGeneration["providers"], name: str
     ? name
     : fail(
         "not_found",
-        `There is no provider "${name}". There are: ${[...providers.keys()].join(", ") || "none"}.`,
+        `Unknown provider "${name}". Known providers: ${[...providers.keys()].join(", ") || "none"}.`,
         { code: "no_such_provider" },
       );
 }
@@ -171,7 +171,7 @@ function resolveModels(
     }
   }
   if (providers.has(name.split("/", 1)[0]!) && name.includes("/")) return [name];
-  throw refused ?? fail("not_found", "No frontend is mounted that speaks to models.");
+  throw refused ?? fail("not_found", "No frontend that serves models is configured.");
 }
 
 function explainModel(catalog: Catalog, id: string, now: number): ExplainedModel {

@@ -113,8 +113,8 @@ export function findCommand(plugins: readonly ShownPlugin[], id: string, name: s
     fail(
       "not_found",
       names.length === 0
-        ? `${id} has no commands. tollgate plugin lists which plugins have.`
-        : `${id} has no command "${name}".${suggestionFor(name, names)} It has ${names.join(", ")}.`,
+        ? `The plugin ${id} has no commands. Run tollgate plugin to list the plugins that have.`
+        : `Unknown command "${name}" of the plugin ${id}.${suggestionFor(name, names)} Known commands: ${names.join(", ")}.`,
       { code: "unknown_command" },
     );
   return { plugin, command };
@@ -128,7 +128,7 @@ export function findPlugin(plugins: readonly ShownPlugin[], id: string): ShownPl
     plugins.find((each) => each.id === id) ??
     fail(
       "not_found",
-      `No plugin is mounted as "${id}".${near === undefined ? "" : ` Did you mean "${near}"?`} tollgate plugin lists them.`,
+      `Plugin "${id}" not found.${near === undefined ? "" : ` Did you mean "${near}"?`} Run tollgate plugin to list the active plugins.`,
       { code: "unknown_plugin" },
     )
   );

@@ -100,6 +100,6 @@ function candidatesFor(
     }
   });
   if (candidates.length === 0)
-    throw refused ?? fail("not_found", "No frontend is mounted that speaks to models.");
+    throw refused ?? fail("not_found", "No frontend that serves models is configured.");
   return candidates;
 }

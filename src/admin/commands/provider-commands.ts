@@ -106,7 +106,9 @@ export function createProviderCommands(options: ProviderCommandsOptions) {
   });
 }
 
-const NO_MODEL_MESSAGE = "No chat model of it is known. Name one: other calls are not cheap.";
+const NO_MODEL_MESSAGE =
+  "The provider has no known chat model. Specify a model, because other calls can " +
+  "be expensive.";
 
 /** Returns one or all credentials of a provider. */
 function resolveCredentials(

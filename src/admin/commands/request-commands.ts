@@ -248,11 +248,11 @@ function toSeriesQuery(
   const { account, provider } = options;
   const wrong =
     account !== undefined && by !== "all" && by !== "account"
-      ? "Of one account there are counts by all and by account."
+      ? "Statistics of one account can be grouped only by all or account."
       : account !== undefined && provider !== undefined
-        ? "Counts of one account are not kept by provider."
+        ? "Statistics of one account cannot be limited to a provider."
         : provider !== undefined && by !== "all" && by !== "model"
-          ? "Counts of one provider are kept by all and by model."
+          ? "Statistics of one provider can be grouped only by all or model."
           : undefined;
   if (wrong !== undefined) fail("invalid", wrong, { code: "bad_input", param: "/by" });
   return { from, to, step, by, most, account, provider };
@@ -279,7 +279,7 @@ const failNotFound = (id: string, since: number | undefined): never =>
   fail(
     "not_found",
     since === undefined
-      ? `The ledger has no request "${id}". What was refused is not in it: a running gateway remembers that for a while.`
-      : `There is no request "${id}": the ledger has none, and requests are remembered since ${new Date(since).toISOString()}.`,
+      ? `Request "${id}" not found in the ledger. Rejected requests are kept only in the request history of a running gateway.`
+      : `Request "${id}" not found. The request history starts at ${new Date(since).toISOString()}.`,
     { code: "no_such_request", ...(since !== undefined && { details: { since } }) },
   );

@@ -234,7 +234,7 @@ const formatCursor = ({ to, span, isNarrowed, seq }: SearchCursor): string =>
 function parseCursor(after: string): SearchCursor {
   const [, to, span, cut, seq] = CURSOR_PATTERN.exec(after) ?? [];
   if (to === undefined)
-    return fail("invalid", "Invalid `after`: pass the `next` of the page before.", {
+    return fail("invalid", "Invalid `after`. Pass the `next` value of the previous page.", {
       code: "bad_input",
       param: "/after",
     });

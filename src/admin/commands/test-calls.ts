@@ -74,9 +74,13 @@ export class TestCalls {
 
   async run(gen: Generation, meant: TestTarget): Promise<TestCallResult> {
     if (this.#running.size >= MAX_CONCURRENT)
-      fail("rate_limited", `${MAX_CONCURRENT} tests are under way. Wait for one of them.`, {
-        code: "too_many_tests",
-      });
+      fail(
+        "rate_limited",
+        `${MAX_CONCURRENT} tests are already running. Wait until one of them ends.`,
+        {
+          code: "too_many_tests",
+        },
+      );
     const ticket = String(++this.#ticketCount);
     const test: RunningTest = { ...meant, outcome: undefined };
     this.#running.set(ticket, test);
@@ -160,7 +164,7 @@ function sendRequest(near: DuplexEnd, { ticket, body }: { ticket: string; body: 
       },
     );
     const timer = setTimeout(
-      () => req.destroy(new Error(`no answer within ${TIMEOUT_MS / 1_000} s`)),
+      () => req.destroy(new Error(`no response within ${TIMEOUT_MS / 1_000} s`)),
       TIMEOUT_MS,
     );
     req.on("error", (error) => {
@@ -183,7 +187,7 @@ function errorMessageIn(text: string): string {
     const { error } = JSON.parse(text) as { error?: { message?: unknown } };
     return String(error?.message ?? "It failed.").slice(0, MAX_REASON_CHARS);
   } catch {
-    return "It failed, and did not say why.";
+    return "The call failed without an error message.";
   }
 }
 

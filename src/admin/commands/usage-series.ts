@@ -50,7 +50,7 @@ export function listSteps({ from, to, step, zone }: StepRange): ReadonlyMap<stri
     const name = clock[step](at);
     if (steps.has(name)) continue;
     if (steps.size === MAX_STEPS)
-      fail("invalid", `That is more than ${MAX_STEPS} ${step}s. Ask for a shorter time.`, {
+      fail("invalid", `The time range has more than ${MAX_STEPS} ${step}s. Choose a shorter one.`, {
         code: "bad_input",
         param: "/from",
       });

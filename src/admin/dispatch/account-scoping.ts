@@ -46,7 +46,7 @@ export function assertScopable(
   if (account !== undefined && !rule)
     fail(
       "forbidden",
-      `${name} is limited to the account ${account}, and this command is about the whole gateway.`,
+      `${name} is limited to the account ${account}, but this command affects the whole gateway.`,
       { code: "account_only" },
     );
 }
@@ -119,7 +119,7 @@ function narrowAccount(
   const requested = input[accountMember!];
   if (requested === undefined) return defaultsToOwn && within;
   if (isInScope(requested, within, scopes)) return requested;
-  return fail("not_found", `There is no account "${String(requested)}" in ${within}.`, {
+  return fail("not_found", `Account "${String(requested)}" not found in ${within}.`, {
     code: "no_such_account",
   });
 }
@@ -140,8 +140,8 @@ async function resolveScopedKey(
   if (ids.size === 0) for (const { id, name } of own) if (name === said) ids.add(id);
   const [id, ...others] = ids;
   if (others.length > 0)
-    fail("invalid", `Several keys are named "${said}": say the id. ${[...ids].join(", ")}`);
-  return id ?? fail("not_found", `There is no key "${said}".`, { code: "no_such_key" });
+    fail("invalid", `Several keys are named "${said}". Use an ID: ${[...ids].join(", ")}`);
+  return id ?? fail("not_found", `Key "${said}" not found.`, { code: "no_such_key" });
 }
 
 /**

@@ -65,7 +65,7 @@ export class CommandAudit {
     };
     await withTimeout(TIMEOUT_MS, auditLog.begin({ id, at: now(), ...caller, ...what })).catch(
       (cause: unknown) =>
-        fail("unavailable", "What is changed cannot be written down, so nothing was changed.", {
+        fail("unavailable", "Nothing was changed, because the audit log cannot be written.", {
           code: "audit_failed",
           cause,
         }),
@@ -97,14 +97,14 @@ export class CommandAudit {
       await withTimeout(TIMEOUT_MS, auditLog.begin({ id, at: now(), ...caller, command }));
       await this.#recordEnd({ id, outcome: "done" });
     } catch (err) {
-      told.error({ err, command, actor }, "a sign-in or sign-out could not be written down");
+      told.error({ err, command, actor }, "audit record of sign-in or sign-out not written");
     }
   }
 
   async #recordEnd(end: { id: string; outcome: "done" | "failed"; code?: string }): Promise<void> {
     const { auditLog, now, log: told } = this.#options;
     await withTimeout(TIMEOUT_MS, auditLog!.end({ ...end, at: now() })).catch((err: unknown) =>
-      told.error({ err, command: end.id }, "how a command ended could not be written down"),
+      told.error({ err, command: end.id }, "audit record of command result not written"),
     );
   }
 

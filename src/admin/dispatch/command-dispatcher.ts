@@ -155,18 +155,18 @@ export class CommandDispatcher {
 }
 
 const failUnknownCommand = (name: string): never =>
-  fail("not_found", `This gateway does not know the command "${name}".`, {
+  fail("not_found", `Unknown command "${name}".`, {
     code: "unknown_command",
   });
 
 function assertIfMatch(before: unknown, ifMatch: string): void {
   if (before === undefined)
-    fail("invalid", "If-Match goes with commands that change what can be read alone.", {
+    fail("invalid", "If-Match is allowed only for commands that change a single readable object.", {
       code: "no_etag",
     });
   const now = createEtag(before);
   if (ifMatch.trim() === "*" || ifMatch.split(",", 100).some((each) => each.trim() === now)) return;
-  fail("conflict", "It was changed since you read it. Read it again, and decide then.", {
+  fail("conflict", "The object was changed after you read it. Read it again and retry.", {
     code: "version_conflict",
   });
 }

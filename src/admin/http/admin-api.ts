@@ -87,10 +87,10 @@ export class AdminApi {
   }
 
   #unexpected(request: string, err: unknown): Fault {
-    this.#options.log.error({ request, err }, "a command failed");
+    this.#options.log.error({ request, err }, "admin command failed");
     return {
       kind: "internal",
-      message: `Something went wrong here. The log has it under ${request}.`,
+      message: `Internal error. See the gateway log for request ${request}.`,
     };
   }
 
@@ -120,7 +120,7 @@ export class AdminApi {
     const { dispatcher } = this.#options;
     const command =
       dispatcher.find(name) ??
-      fail("not_found", `This gateway does not know the command "${name}".`, {
+      fail("not_found", `Unknown command "${name}".`, {
         code: "unknown_command",
       });
     assertRole(giver, command.spec.role);

@@ -32,7 +32,7 @@ export class IdempotencyCache {
     run: () => Promise<unknown>,
   ): Promise<unknown> {
     if (!KEY_PATTERN.test(key))
-      fail("invalid", "An Idempotency-Key is 1 to 255 printable characters.", {
+      fail("invalid", "Idempotency-Key must be 1 to 255 printable characters.", {
         code: "bad_idempotency_key",
       });
     this.#evictExpired();
@@ -43,7 +43,7 @@ export class IdempotencyCache {
     if (found)
       return found.requestHash === sum
         ? found.result
-        : fail("mismatch", "This Idempotency-Key was used for something else.", {
+        : fail("mismatch", "This Idempotency-Key was already used for a different request.", {
             code: "idempotency_mismatch",
           });
     const answer = run();

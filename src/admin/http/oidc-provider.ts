@@ -56,7 +56,7 @@ export class OidcProvider {
       },
       body: form.toString(),
     })) as { id_token?: unknown };
-    if (typeof answer.id_token !== "string") throw new Error("Its answer has no ID token.");
+    if (typeof answer.id_token !== "string") throw new Error("The response has no ID token.");
     return this.#verifyIdToken(answer.id_token, jwks_uri, nonce);
   }
 
@@ -71,10 +71,11 @@ export class OidcProvider {
       clockTolerance: CLOCK_SKEW_S,
       requiredClaims: ["exp", "iat", "sub"],
     });
-    if (payload["nonce"] !== nonce) throw new Error("Its nonce is another one.");
+    if (payload["nonce"] !== nonce) throw new Error("The nonce does not match.");
     // If a token has several audiences, `azp` names the client that it was issued for.
     const { azp } = payload;
-    if (azp !== undefined && azp !== clientId) throw new Error("It was made for another client.");
+    if (azp !== undefined && azp !== clientId)
+      throw new Error("The token was issued to another client.");
     return payload;
   }
 
@@ -95,10 +96,11 @@ export class OidcProvider {
     const document = (await this.#fetchJson(at)) as unknown as DiscoveryDocument & {
       issuer: unknown;
     };
-    if (document.issuer !== issuer) throw new Error(`It calls itself ${String(document.issuer)}.`);
+    if (document.issuer !== issuer)
+      throw new Error(`The issuer is ${String(document.issuer)}, not the configured one.`);
     for (const name of ["authorization_endpoint", "token_endpoint", "jwks_uri"] as const)
       if (typeof document[name] !== "string" || !/^https?:\/\//.test(document[name]))
-        throw new Error(`It says no ${name}.`);
+        throw new Error(`The provider's metadata has no ${name}.`);
     return document;
   }
 
@@ -112,14 +114,14 @@ export class OidcProvider {
     for await (const part of answer.body ?? []) {
       length += part.length;
       if (length > MAX_RESPONSE_BYTES)
-        throw new Error(`Its answer is larger than ${MAX_RESPONSE_BYTES} bytes.`);
+        throw new Error(`The response is larger than ${MAX_RESPONSE_BYTES} bytes.`);
       parts.push(part);
     }
     if (!answer.ok) throw new Error(`${new URL(url).pathname} answers ${answer.status}.`);
     const parsed: unknown = JSON.parse(Buffer.concat(parts).toString("utf8"));
     return typeof parsed === "object" && parsed !== null
       ? parsed
-      : fail("upstream", "Its answer is no object.");
+      : fail("upstream", "The response is not a JSON object.");
   }
 }
 

@@ -82,12 +82,12 @@ export class OidcSignIn {
     );
     if (flowToken === undefined || state !== deriveFlowValue("state", flowToken))
       return rejectSignIn(
-        "This sign-in was not begun here, or its ten minutes are over. Begin again.",
+        "The sign-in was started elsewhere or is older than 10 minutes. Start again.",
       );
     if (iss !== undefined && iss !== provider.config.issuer)
-      return rejectSignIn("Another identity provider has answered.");
+      return rejectSignIn("The response is from another identity provider.");
     if (params.has("error") || code === "" || code.length > MAX_CODE_LENGTH)
-      return rejectSignIn("The identity provider has not let you in.");
+      return rejectSignIn("The identity provider denied the sign-in.");
     const claims = await this.#withLoggedErrors(() =>
       provider.exchangeCode(
         code,
@@ -106,7 +106,7 @@ export class OidcSignIn {
   #currentProvider(): OidcProvider {
     const config =
       this.#options.adminConfig()?.oidc ??
-      fail("not_found", "gateway.yaml names no identity provider under admin.oidc.", {
+      fail("not_found", "No identity provider is configured. Set admin.oidc in gateway.yaml.", {
         code: "no_oidc",
       });
     // A reload creates a new config object.
@@ -120,11 +120,13 @@ export class OidcSignIn {
     try {
       return await work();
     } catch (error) {
-      this.#options.log.warn({ err: error }, "a sign-in with the identity provider failed");
+      this.#options.log.warn({ err: error }, "identity provider sign-in failed");
       const refused = getFault(error) === undefined;
       return refused
-        ? rejectSignIn("The identity provider's answer could not be used. The log says why.")
-        : fail("upstream", "The identity provider is not reached.", { code: "oidc_unreachable" });
+        ? rejectSignIn("Invalid response from the identity provider. See the gateway log.")
+        : fail("upstream", "The identity provider is not reachable. Try again later.", {
+            code: "oidc_unreachable",
+          });
     }
   }
 }
@@ -155,11 +157,13 @@ export function principalOfClaims(
   const called = verifiedClaimOf(claims, nameClaim);
   const text = (value: unknown): value is string =>
     typeof value === "string" && value.length <= MAX_CLAIM_LENGTH && /^[\x21-\x7e]+$/.test(value);
-  if (!text(subject)) return rejectSignIn("Your subject there cannot be used here.");
+  if (!text(subject)) return rejectSignIn("Invalid subject in the ID token.");
   const groups = [verifiedClaimOf(claims, claim)].flat();
   const role = roles.find(({ group }) => groups.includes(group));
   if (!role)
-    return fail("forbidden", "None of your groups may do anything here.", { code: "no_role" });
+    return fail("forbidden", "None of your groups has access to this gateway.", {
+      code: "no_role",
+    });
   return {
     name: `admin:oidc:${text(called) ? called : subject}`,
     role: role.role,

@@ -26,10 +26,10 @@ const ERROR_SCHEMA = {
 const jsonContent = (schema: unknown) => ({ "application/json": { schema } });
 
 const RESPONSES = {
-  "401": { description: "No token or session, or one that has ended" },
-  "403": { description: "The role is too low, or the account is another one" },
+  "401": { description: "Missing, invalid, or expired token or session" },
+  "403": { description: "Insufficient role, or access to another account" },
   default: {
-    description: "What went wrong, in words",
+    description: "Error",
     content: jsonContent({ $ref: "#/components/schemas/Error" }),
   },
 } as const;
@@ -64,10 +64,10 @@ export function createOpenApi(commands: readonly RegisteredCommand[]) {
 
 const LIST_OPERATION = {
   operationId: "commands",
-  summary: "list the commands that may be given",
+  summary: "List the available commands",
   responses: {
     "200": {
-      description: "They, with their schemas",
+      description: "Commands with their schemas",
       content: jsonContent({
         type: "object",
         required: ["commands"],
@@ -84,7 +84,7 @@ function operation({ name, spec }: RegisteredCommand, method: string) {
   return {
     operationId: `${name}${reads ? "" : ".post"}`,
     summary,
-    description: `For the role ${role} and those above it.`,
+    description: `Requires the role ${role} or a higher one.`,
     tags: [name.split(/[./]/, 1)[0]!],
     ...(reads
       ? { parameters: queryParametersOf(input as Schema) }
@@ -93,7 +93,7 @@ function operation({ name, spec }: RegisteredCommand, method: string) {
           requestBody: { required: true, content: jsonContent(input) },
         }),
     responses: {
-      "200": { description: "What it answers", content: jsonContent(output) },
+      "200": { description: "Result of the command", content: jsonContent(output) },
       ...RESPONSES,
     },
   };
@@ -104,13 +104,15 @@ const WRITE_PARAMETERS = [
     name: "If-Match",
     in: "header",
     schema: { type: "string" },
-    description: "Only if what is changed is as this ETag of its reading says",
+    description: "ETag of a previous read. The command runs only if the object is unchanged",
   },
   {
     name: "Idempotency-Key",
     in: "header",
     schema: { type: "string", maxLength: 255 },
-    description: "Asked again under this name within ten minutes, it is done once",
+    description:
+      "Unique key of the request. A retry with the same key within 10 minutes does not " +
+      "run the command again",
   },
 ];
 

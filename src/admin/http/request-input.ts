@@ -22,20 +22,20 @@ export async function readJsonBody(req: IncomingMessage): Promise<JsonObject> {
   for await (const chunk of req) {
     bytes += (chunk as Buffer).length;
     if (bytes > MAX_BODY_BYTES)
-      fail("too_large", "The input of a command is at most 1 MiB.", { code: "body_too_large" });
+      fail("too_large", "The input must be at most 1 MiB.", { code: "body_too_large" });
     chunks.push(chunk as Buffer);
   }
   const input = parseJson(Buffer.concat(chunks).toString());
   if (typeof input === "object" && input !== null && !Array.isArray(input))
     return input as JsonObject;
-  return fail("invalid", "The input of a command is a JSON object.", { code: "bad_input" });
+  return fail("invalid", "The input must be a JSON object.", { code: "bad_input" });
 }
 
 function parseJson(text: string): Json {
   try {
     return JSON.parse(text || "{}") as Json;
   } catch {
-    return fail("invalid", "The input is no JSON.", { code: "bad_input" });
+    return fail("invalid", "The input is not valid JSON.", { code: "bad_input" });
   }
 }
 
@@ -47,13 +47,15 @@ export function parseQueryInput(schema: Schema, query: string): JsonObject {
   const properties = (schema["properties"] ?? {}) as Readonly<Record<string, Schema>>;
   const params = [...new URLSearchParams(query)];
   if (params.length > MAX_QUERY_PARAMS)
-    fail("invalid", `An address has at most ${MAX_QUERY_PARAMS} words.`, { code: "bad_input" });
+    fail("invalid", `The URL can have at most ${MAX_QUERY_PARAMS} query parameters.`, {
+      code: "bad_input",
+    });
   const input: Record<string, Json> = {};
   for (const [name, text] of params) {
     const type = Object.hasOwn(properties, name) ? properties[name]!["type"] : undefined;
     if (type === "array") input[name] = [...((input[name] ?? []) as Json[]), ...text.split(",")];
     else if (name in input)
-      fail("invalid", `/${name}: it is said twice.`, { code: "bad_input", param: `/${name}` });
+      fail("invalid", `/${name}: duplicate parameter.`, { code: "bad_input", param: `/${name}` });
     else input[name] = type === "object" ? parseJson(text) : text;
   }
   const { value, errors } = checkInput(schema, input, () => true);

@@ -18,7 +18,7 @@ const ACCOUNT_ID = {
   type: "string",
   pattern: "^[a-z0-9][a-z0-9._-]*$",
   maxLength: 100,
-  "x-expects": "lower-case letters, digits, dashes, dots and underscores",
+  "x-expects": "lowercase letters, digits, dashes, dots, and underscores",
 } as const;
 const ACCOUNT_INPUT = {
   type: "object",
@@ -26,23 +26,24 @@ const ACCOUNT_INPUT = {
   required: ["id"],
   properties: { id: text("The account") },
 } as const;
-const PARENT_DESCRIPTION = "The account that it stands in; none by default";
-const nameField = printed("What people call it");
-const MODELS_DESCRIPTION = 'Models that its keys may use, as in "openai/*"; all by default';
-const FRONTENDS_DESCRIPTION = "Where its keys may ask; everywhere by default";
+const PARENT_DESCRIPTION = "Parent account. Default: none";
+const nameField = printed("Display name");
+const MODELS_DESCRIPTION =
+  'Models that keys of the account may use, as in "openai/*". Default: all';
+const FRONTENDS_DESCRIPTION = "Frontends that keys of the account may use. Default: all";
 const defaultsField = {
   type: "object",
   additionalProperties: false,
   required: ["limits"],
   properties: { limits: { type: "array", minItems: 1, items: LIMIT_SCHEMA } },
-  description: "What new keys get that are made in it without it",
+  description: "Default settings of new keys in this account",
 } as const;
 const DISCLOSE_LIMITS_DESCRIPTION =
   "Whether clients see its limits. full: with their numbers. hidden: only when to retry. Default: full";
 
 export const ACCOUNT_COMMAND_SPECS = {
   "accounts.list": {
-    summary: "list accounts, those of gateway.yaml too",
+    summary: "List accounts, including those of gateway.yaml",
     input: {
       type: "object",
       additionalProperties: false,
@@ -56,7 +57,7 @@ export const ACCOUNT_COMMAND_SPECS = {
     worksOffline: true,
   },
   "accounts.show": {
-    summary: "show all of one: what it stands in, what stands in it, what is left",
+    summary: "Show an account with its hierarchy and remaining limits",
     input: ACCOUNT_INPUT,
     output: outputSchema("account", "ancestors", "accounts", "keys"),
     role: "viewer",
@@ -66,13 +67,13 @@ export const ACCOUNT_COMMAND_SPECS = {
     worksOffline: true,
   },
   "accounts.create": {
-    summary: "make an account, which keys may draw on",
+    summary: "Create an account",
     input: {
       type: "object",
       additionalProperties: false,
       required: ["id"],
       properties: {
-        id: { ...ACCOUNT_ID, description: "What keys and the ledger call it, for good" },
+        id: { ...ACCOUNT_ID, description: "Permanent ID of the account" },
         parent: text(PARENT_DESCRIPTION),
         name: nameField,
         limits: LIMITS_SCHEMA,
@@ -93,7 +94,7 @@ export const ACCOUNT_COMMAND_SPECS = {
     worksOffline: true,
   },
   "accounts.update": {
-    summary: "change what an account says, or where it stands",
+    summary: "Update or move an account",
     input: {
       ...ACCOUNT_INPUT,
       properties: {
@@ -122,7 +123,7 @@ export const ACCOUNT_COMMAND_SPECS = {
     worksOffline: true,
   },
   "accounts.close": {
-    summary: "close one: its keys, and those of all accounts in it, are rejected",
+    summary: "Close an account and reject its keys",
     input: {
       ...ACCOUNT_INPUT,
       properties: { ...ACCOUNT_INPUT.properties, version: VERSION_SCHEMA },

@@ -12,16 +12,16 @@ import {
 
 export const ADMIN_COMMAND_SPECS = {
   "admins.create": {
-    summary: "make an admin token, and print it once",
+    summary: "Create an admin token",
     input: {
       type: "object",
       additionalProperties: false,
       required: ["name", "role"],
       properties: {
-        name: printed("The holder's name, as the audit log shows it"),
-        role: { enum: ROLES, description: "What its holder may do" },
-        account: text("It sees and changes what is of this account and below it, and nothing else"),
-        expires: nonNegativeInteger("When it ends, in Unix milliseconds"),
+        name: printed("Name of the holder in the audit log"),
+        role: { enum: ROLES, description: "Role of the token" },
+        account: text("Account that the token is limited to, including nested accounts"),
+        expires: nonNegativeInteger("Expiry time in Unix milliseconds"),
       },
     },
     output: outputSchema("secret", "admin"),
@@ -32,7 +32,7 @@ export const ADMIN_COMMAND_SPECS = {
     worksOffline: true,
   },
   "admins.list": {
-    summary: "list admin tokens, including revoked ones, and the admins of gateway.yaml",
+    summary: "List admins and admin tokens, including revoked ones",
     input: NO_INPUT,
     output: outputSchema("admins", "tokens", "oidc"),
     role: "viewer",
@@ -41,12 +41,12 @@ export const ADMIN_COMMAND_SPECS = {
     worksOffline: true,
   },
   "admins.revoke": {
-    summary: "revoke an admin token and its sessions",
+    summary: "Revoke an admin token and its sessions",
     input: {
       type: "object",
       additionalProperties: false,
       required: ["id"],
-      properties: { id: text("Its id, or its name") },
+      properties: { id: text("ID or name of the admin token") },
     },
     output: outputSchema("admins"),
     role: "owner",
@@ -56,15 +56,15 @@ export const ADMIN_COMMAND_SPECS = {
     changedRecord: { idMember: "id" },
   },
   "audit.list": {
-    summary: "list what was changed, and by whose command, newest first",
+    summary: "List audited commands, newest first",
     input: {
       type: "object",
       additionalProperties: false,
       properties: {
-        from: nonNegativeInteger("From this moment on, in Unix milliseconds"),
-        to: nonNegativeInteger("Up to this moment, in Unix milliseconds"),
-        after: text("Behind this one: `next` of the page before"),
-        limit: integerUpTo(1_000, "How many at most; 100 by default"),
+        from: nonNegativeInteger("Start time, inclusive, in Unix milliseconds"),
+        to: nonNegativeInteger("End time, exclusive, in Unix milliseconds"),
+        after: text("Cursor: `next` of the previous page"),
+        limit: integerUpTo(1_000, "Maximum number of entries. Default: 100"),
       },
     },
     output: outputSchema("items"),
@@ -74,7 +74,7 @@ export const ADMIN_COMMAND_SPECS = {
     worksOffline: true,
   },
   "sessions.list": {
-    summary: "list who is signed in",
+    summary: "List console sessions",
     input: NO_INPUT,
     output: outputSchema("sessions"),
     role: "owner",
@@ -83,12 +83,12 @@ export const ADMIN_COMMAND_SPECS = {
     worksOffline: false,
   },
   "sessions.revoke": {
-    summary: "sign one session out, or all",
+    summary: "End one console session or all",
     input: {
       type: "object",
       additionalProperties: false,
       properties: {
-        id: text("The session, as `tollgate sessions list` shows it; all when absent"),
+        id: text("Session ID from `tollgate sessions list`. If unset, all sessions"),
       },
     },
     output: outputSchema("revoked"),
@@ -99,7 +99,7 @@ export const ADMIN_COMMAND_SPECS = {
     changedRecord: { idMember: "id" },
   },
   console: {
-    summary: "make a link that opens the console, once, within a minute",
+    summary: "Create a one-time console link, valid for 1 minute",
     input: NO_INPUT,
     output: outputSchema("url", "code", "expiresAt"),
     role: "owner",

@@ -22,7 +22,7 @@ import type { Infer } from "../../plugin/schema.ts";
 
 export const COMMAND_SPECS = {
   status: {
-    summary: "show the state of the running gateway",
+    summary: "Show the status of the running gateway",
     input: NO_INPUT,
     output: outputSchema("version", "url", "state", "startedAt", "generation", "frontends"),
     role: "viewer",
@@ -34,7 +34,7 @@ export const COMMAND_SPECS = {
     worksOffline: false,
   },
   fleet: {
-    summary: "list the gateways that share the store",
+    summary: "List the gateways that share the store",
     input: NO_INPUT,
     output: outputSchema("nodes", "warnings"),
     role: "viewer",
@@ -43,11 +43,11 @@ export const COMMAND_SPECS = {
     worksOffline: false,
   },
   attention: {
-    summary: "list what needs attention: budgets, models that retire, certificates, providers",
+    summary: "List issues that need attention",
     input: {
       type: "object",
       additionalProperties: false,
-      properties: { account: text("Only of this account and the accounts below it") },
+      properties: { account: text("Account whose data is included, with nested accounts") },
     },
     output: outputSchema("items", "omitted"),
     role: "viewer",
@@ -57,7 +57,7 @@ export const COMMAND_SPECS = {
     worksOffline: false,
   },
   stats: {
-    summary: "show what happens in all processes",
+    summary: "Show live stats of all processes",
     input: NO_INPUT,
     output: outputSchema(
       "processes",
@@ -73,7 +73,7 @@ export const COMMAND_SPECS = {
     worksOffline: false,
   },
   reload: {
-    summary: "read gateway.yaml again",
+    summary: "Reload gateway.yaml",
     input: NO_INPUT,
     output: outputSchema("ok", "generation", "problems"),
     role: "operator",
@@ -82,13 +82,13 @@ export const COMMAND_SPECS = {
     worksOffline: false,
   },
   explain: {
-    summary: "say what a request for a model would meet",
+    summary: "Explain how a request for a model is routed",
     input: {
       ...MODEL_INPUT,
       properties: {
         ...MODEL_INPUT.properties,
-        frontend: text("As if it were asked there"),
-        key: text("As if this key asked: its id or its name"),
+        frontend: text("Frontend for the simulated request"),
+        key: text("ID or name of the key for the simulated request"),
         privacy,
       },
     },
@@ -100,13 +100,13 @@ export const COMMAND_SPECS = {
     worksOffline: true,
   },
   "models.list": {
-    summary: "list those that exist, with their prices",
+    summary: "List models with their prices",
     input: {
       type: "object",
       additionalProperties: false,
       properties: {
-        operation: text("Of one operation"),
-        provider: text("Of one provider"),
+        operation: text("Operation of the models"),
+        provider: text("Provider of the models"),
         privacy,
       },
     },
@@ -118,7 +118,7 @@ export const COMMAND_SPECS = {
     worksOffline: true,
   },
   "models.explain": {
-    summary: "say all that is known of one",
+    summary: "Show the metadata of a model",
     input: MODEL_INPUT,
     output: outputSchema("name", "models", "suggestions"),
     role: "viewer",
@@ -128,11 +128,11 @@ export const COMMAND_SPECS = {
     worksOffline: true,
   },
   "models.refresh": {
-    summary: "ask providers for their lists now",
+    summary: "Refresh the providers' model lists",
     input: {
       type: "object",
       additionalProperties: false,
-      properties: { provider: text("Only this provider") },
+      properties: { provider: text("Provider to refresh") },
     },
     output: outputSchema("modelLists"),
     role: "operator",
@@ -142,7 +142,7 @@ export const COMMAND_SPECS = {
     worksOffline: false,
   },
   "policy.explain": {
-    summary: "say what becomes of data on every way to a model",
+    summary: "Show the data policy of each route to a model",
     input: { ...MODEL_INPUT, properties: { ...MODEL_INPUT.properties, privacy } },
     output: outputSchema("model", "requestedPrivacy", "routes", "blockedBy"),
     role: "viewer",
@@ -152,7 +152,7 @@ export const COMMAND_SPECS = {
     worksOffline: true,
   },
   "plugins.list": {
-    summary: "list the plugins that are mounted, and the commands that they bring",
+    summary: "List active plugins and their commands",
     input: NO_INPUT,
     output: outputSchema("plugins"),
     role: "viewer",
@@ -164,7 +164,7 @@ export const COMMAND_SPECS = {
   ...PROVIDER_COMMAND_SPECS,
   ...REQUEST_COMMAND_SPECS,
   "ledger.totals": {
-    summary: "sum up what was used and what it cost",
+    summary: "Summarize usage and cost",
     input: {
       type: "object",
       additionalProperties: false,
@@ -173,9 +173,9 @@ export const COMMAND_SPECS = {
         by: {
           type: "array",
           items: { enum: DIMENSIONS },
-          description: `What it is summed up by: ${DIMENSIONS.join(", ")}`,
+          description: `Grouping: ${DIMENSIONS.join(", ")}`,
         },
-        tz: text("Whose days and hours they are, as in Europe/Berlin; UTC by default"),
+        tz: text("Time zone of days and hours, as in Europe/Berlin. Default: UTC"),
       },
     },
     output: outputSchema("rows", "total", "keyNames"),
@@ -187,14 +187,14 @@ export const COMMAND_SPECS = {
   },
   ...USAGE_COMMAND_SPECS,
   "ledger.entries": {
-    summary: "read the rows of the ledger",
+    summary: "List rows of the ledger",
     input: {
       type: "object",
       additionalProperties: false,
       properties: {
         ...LEDGER_FILTER,
-        after: text("Behind this one: `next` of the page before"),
-        limit: nonNegativeInteger("How many at most"),
+        after: text("Cursor: `next` of the previous page"),
+        limit: nonNegativeInteger("Maximum number of rows"),
       },
     },
     output: outputSchema("items"),
@@ -204,11 +204,11 @@ export const COMMAND_SPECS = {
     worksOffline: true,
   },
   "ledger.verify": {
-    summary: "whether every row is what was written",
+    summary: "Verify that no ledger row was altered",
     input: {
       type: "object",
       additionalProperties: false,
-      properties: { hash: text("A hash that was noted down, and must still be in it") },
+      properties: { hash: text("Previously recorded hash that the ledger must contain") },
     },
     output: outputSchema("problems", "isVerifiable"),
     role: "viewer",
@@ -217,15 +217,15 @@ export const COMMAND_SPECS = {
     worksOffline: true,
   },
   "ledger.adjust": {
-    summary: "correct what a call has cost, as a row of its own",
+    summary: "Adjust the cost of a call",
     input: {
       type: "object",
       additionalProperties: false,
       required: ["attempt", "usd", "reason"],
       properties: {
-        attempt: text("The call, as its rows name it; it must be settled"),
-        usd: text("Dollars on top of its cost: -0.25 takes a quarter off"),
-        reason: text("Why; it stands in the row"),
+        attempt: text("ID of the call, which must be settled"),
+        usd: text("US dollars to add to the cost. -0.25 subtracts a quarter"),
+        reason: text("Reason, which is stored in the row"),
       },
     },
     output: outputSchema("attempt", "costNano"),

@@ -4,7 +4,7 @@ import { outputSchema, NO_INPUT } from "./schema-fields.ts";
 
 export const CONFIG_COMMAND_SPECS = {
   "config.show": {
-    summary: "the config that runs, each value with where it comes from",
+    summary: "Show the running config and the source of each value",
     input: NO_INPUT,
     output: outputSchema("file", "generation", "loadedAt", "shownValues", "text"),
     role: "viewer",
@@ -13,7 +13,7 @@ export const CONFIG_COMMAND_SPECS = {
     worksOffline: false,
   },
   "config.check": {
-    summary: "what would be wrong with another text, and what it would change",
+    summary: "Check a changed config and list its effects",
     input: {
       type: "object",
       additionalProperties: false,

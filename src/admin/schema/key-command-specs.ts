@@ -17,11 +17,11 @@ import {
   textList,
 } from "./schema-fields.ts";
 
-const nameField = printed("What people call it");
-const MODELS_DESCRIPTION = 'What it may use, as in "openai/*"; everything by default';
-const FRONTENDS_DESCRIPTION = "Where it may ask; everywhere by default";
-const ACCOUNT_DESCRIPTION = "The account that it draws on";
-const EXPIRES_DESCRIPTION = "When it ends, in Unix milliseconds";
+const nameField = printed("Display name");
+const MODELS_DESCRIPTION = 'Models that the key may use, as in "openai/*". Default: all';
+const FRONTENDS_DESCRIPTION = "Frontends that the key may use. Default: all";
+const ACCOUNT_DESCRIPTION = "Account that the key is charged to";
+const EXPIRES_DESCRIPTION = "Expiry time in Unix milliseconds";
 
 const GRANT_FIELDS = {
   name: nameField,
@@ -36,15 +36,13 @@ const GRANT_FIELDS = {
 
 export const KEY_COMMAND_SPECS = {
   "keys.create": {
-    summary: "make a key, and print it once",
+    summary: "Create an API key",
     input: {
       type: "object",
       additionalProperties: false,
       properties: {
         ...GRANT_FIELDS,
-        defaults: booleanField(
-          "Whether it gets the limits that new keys get there; yes by default",
-        ),
+        defaults: booleanField("Whether the key gets the account's default limits. Default: true"),
       },
     },
     output: outputSchema("secret", "key", "warnings"),
@@ -57,7 +55,7 @@ export const KEY_COMMAND_SPECS = {
     worksOffline: true,
   },
   "keys.list": {
-    summary: "list keys, those of gateway.yaml too",
+    summary: "List API keys, including those of gateway.yaml",
     input: NO_INPUT,
     output: outputSchema("keys"),
     role: "viewer",
@@ -67,7 +65,7 @@ export const KEY_COMMAND_SPECS = {
     worksOffline: true,
   },
   "keys.show": {
-    summary: "show all of one",
+    summary: "Show an API key",
     input: KEY_INPUT,
     output: outputSchema("keys"),
     role: "viewer",
@@ -77,7 +75,7 @@ export const KEY_COMMAND_SPECS = {
     worksOffline: true,
   },
   "keys.update": {
-    summary: "change what one may do; its secret stays",
+    summary: "Update the settings of an API key",
     input: {
       ...KEY_INPUT,
       properties: {
@@ -103,7 +101,7 @@ export const KEY_COMMAND_SPECS = {
     worksOffline: true,
   },
   "keys.import": {
-    summary: "take in keys of another gateway, by their hashes",
+    summary: "Import keys of another gateway by their hashes",
     input: {
       type: "object",
       additionalProperties: false,
@@ -121,23 +119,21 @@ export const KEY_COMMAND_SPECS = {
               digest: {
                 type: "string",
                 pattern: "^[0-9a-f]{64}$",
-                description: "SHA-256 of the key, in hex",
+                description: "SHA-256 hash of the key, in hexadecimal",
               },
               ...GRANT_FIELDS,
-              revoked: booleanField("Whether it is ended already"),
+              revoked: booleanField("Whether the key is already revoked"),
               spent: {
                 type: "integer",
                 minimum: 0,
                 description:
-                  "What it had spent elsewhere in the windows that are now, in billionths of a dollar",
+                  "Previous spending in the current windows, in billionths of a US dollar",
               },
             },
           },
-          description: "Keys that clients have, as they go on working; 1,000 at most",
+          description: "Keys to import, which clients can keep using. Maximum: 1,000",
         },
-        defaults: booleanField(
-          "Whether they get the limits that new keys get there; no by default",
-        ),
+        defaults: booleanField("Whether the keys get the account's default limits. Default: false"),
       },
     },
     output: outputSchema("keys", "existing", "warnings"),
@@ -148,7 +144,7 @@ export const KEY_COMMAND_SPECS = {
     worksOffline: true,
   },
   "keys.revoke": {
-    summary: "end one at once",
+    summary: "Revoke an API key",
     input: { ...KEY_INPUT, properties: { ...KEY_INPUT.properties, version: VERSION_SCHEMA } },
     output: outputSchema("keys"),
     role: "operator",
@@ -160,12 +156,12 @@ export const KEY_COMMAND_SPECS = {
     worksOffline: true,
   },
   "keys.move": {
-    summary: "put one into another account, or into none",
+    summary: "Move an API key to another account or to none",
     input: {
       ...KEY_INPUT,
       properties: {
         ...KEY_INPUT.properties,
-        account: text("The account; none when absent"),
+        account: text("Target account. If unset, none"),
         version: VERSION_SCHEMA,
       },
     },
@@ -179,13 +175,13 @@ export const KEY_COMMAND_SPECS = {
     worksOffline: true,
   },
   "keys.rotate": {
-    summary: "put a new secret in place of the old one",
+    summary: "Rotate the secret of an API key",
     input: {
       ...KEY_INPUT,
       properties: {
         ...KEY_INPUT.properties,
         overlapMs: nonNegativeInteger(
-          "How long the old secret still works, in milliseconds; 0 by default",
+          "Time for which the old secret stays valid, in milliseconds. Default: 0",
         ),
         version: VERSION_SCHEMA,
       },

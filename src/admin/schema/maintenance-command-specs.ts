@@ -4,7 +4,7 @@ import { outputSchema, NO_INPUT, path, text, nonNegativeInteger } from "./schema
 
 export const MAINTENANCE_COMMAND_SPECS = {
   "ledger.status": {
-    summary: "how large the ledger is, and how far back it goes",
+    summary: "Show the size and age of the ledger",
     input: NO_INPUT,
     output: outputSchema("bytes", "prunedRows"),
     role: "metrics",
@@ -13,15 +13,18 @@ export const MAINTENANCE_COMMAND_SPECS = {
     worksOffline: true,
   },
   "ledger.archive": {
-    summary: "write rows into a file that proves itself",
+    summary: "Archive ledger rows to a verifiable file",
     input: {
       type: "object",
       additionalProperties: false,
       required: ["file"],
       properties: {
-        file: path("The file to write, which is not there yet: an absolute path"),
-        before: nonNegativeInteger("Only commits from before this moment, in Unix milliseconds"),
-        labels: { type: "boolean", description: "Whether it has what labels say; yes by default" },
+        file: path("Absolute path of a new file"),
+        before: nonNegativeInteger("End time of the commits, exclusive, in Unix milliseconds"),
+        labels: {
+          type: "boolean",
+          description: "Whether the values of labels are included. Default: true",
+        },
       },
     },
     output: outputSchema("file", "bytes", "rows", "lastHash", "total"),
@@ -32,17 +35,20 @@ export const MAINTENANCE_COMMAND_SPECS = {
     worksOffline: true,
   },
   "ledger.prune": {
-    summary: "put sums in the place of old rows",
+    summary: "Replace old ledger rows by rollups",
     input: {
       type: "object",
       additionalProperties: false,
       required: ["before"],
       properties: {
         before: nonNegativeInteger(
-          "Rows from before this moment, in Unix milliseconds; at least a day ago",
+          "End time of the rows, in Unix milliseconds. Must be at least one day ago",
         ),
-        dryRun: { type: "boolean", description: "Only say what would be done" },
-        archive: path("Write the rows into this file first: an absolute path"),
+        dryRun: {
+          type: "boolean",
+          description: "Whether to report the changes without making them",
+        },
+        archive: path("Absolute path of a file to archive the rows to first"),
       },
     },
     output: outputSchema("plan", "result"),
@@ -52,13 +58,13 @@ export const MAINTENANCE_COMMAND_SPECS = {
     worksOffline: true,
   },
   erase: {
-    summary: "take a person out of the ledger, for good",
+    summary: "Permanently erase personal data from the ledger",
     input: {
       type: "object",
       additionalProperties: false,
       properties: {
-        label: text("What a label says, as in user=4711"),
-        key: text("The id of a key: its name, its labels, and those of all its rows"),
+        label: text("Label to erase, as in user=4711"),
+        key: text("ID of the key whose name and labels are erased in all its rows"),
       },
     },
     output: outputSchema("texts", "hashes"),
@@ -69,12 +75,12 @@ export const MAINTENANCE_COMMAND_SPECS = {
     worksOffline: true,
   },
   backup: {
-    summary: "copy everything that the gateway keeps into one file",
+    summary: "Create a backup of the gateway",
     input: {
       type: "object",
       additionalProperties: false,
       required: ["file"],
-      properties: { file: path("The file to write, which is not there yet: an absolute path") },
+      properties: { file: path("Absolute path of a new file") },
     },
     output: outputSchema("file", "bytes", "ms", "manifest"),
     role: "owner",

@@ -2,11 +2,11 @@
 import type { CommandSpec } from "./command-spec.ts";
 import { outputSchema, NO_INPUT, text } from "./schema-fields.ts";
 
-const PROVIDER_FIELD = text("The provider, as gateway.yaml names it");
+const PROVIDER_FIELD = text("Provider name in gateway.yaml");
 
 export const PROVIDER_COMMAND_SPECS = {
   "providers.list": {
-    summary: "how providers are: what rests, what failed last, how fast they answer",
+    summary: "Show the health and latency of providers",
     input: NO_INPUT,
     output: outputSchema("providers", "unmountedProviders", "countedSince"),
     role: "viewer",
@@ -15,15 +15,15 @@ export const PROVIDER_COMMAND_SPECS = {
     worksOffline: false,
   },
   "providers.test": {
-    summary: "make one small call with each credential of a provider",
+    summary: "Test each credential of a provider",
     input: {
       type: "object",
       additionalProperties: false,
       required: ["provider"],
       properties: {
         provider: PROVIDER_FIELD,
-        credential: text("Only with this credential"),
-        model: text("This model, as the provider calls it; its cheapest chat model by default"),
+        credential: text("Credential to test"),
+        model: text("Model to test, as the provider names it. Default: its cheapest chat model"),
       },
     },
     output: outputSchema("tests"),
@@ -34,12 +34,12 @@ export const PROVIDER_COMMAND_SPECS = {
     worksOffline: false,
   },
   "providers.reset": {
-    summary: "clear the cooldowns of a provider",
+    summary: "Clear the cooldowns of a provider",
     input: {
       type: "object",
       additionalProperties: false,
       required: ["provider"],
-      properties: { provider: PROVIDER_FIELD, credential: text("Only this credential") },
+      properties: { provider: PROVIDER_FIELD, credential: text("Credential to reset") },
     },
     output: outputSchema("reset"),
     role: "operator",

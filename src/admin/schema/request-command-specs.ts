@@ -12,22 +12,23 @@ import {
 /** Dimensions of the request statistics. */
 const STATS_BY = ["all", "frontend", "model", "provider", "key", "account"] as const;
 
-const ACCOUNT_FIELD = text("Only of this account and the accounts below it");
+const ACCOUNT_FIELD = text("Account whose requests are included, with nested accounts");
 const STATUS_FIELD = {
   enum: ["ok", "refused", "failed", "canceled"],
   description:
-    "How it ended. refused: the request was at fault or a limit was reached. failed: the provider or the gateway failed. canceled: the client went away",
+    "Result of the request. refused: the request was invalid or a limit was reached. " +
+    "failed: the provider or the gateway failed. canceled: the client disconnected",
 } as const;
 
 export const REQUEST_COMMAND_SPECS = {
   "requests.show": {
-    summary: "say all that is known of one request",
+    summary: "Show a request",
     input: {
       type: "object",
       additionalProperties: false,
       required: ["id"],
       properties: {
-        id: text("Its `x-request-id`, the client's own one, or the id of one of its attempts"),
+        id: text("`x-request-id`, the client's own ID, or the ID of an attempt"),
         account: ACCOUNT_FIELD,
       },
     },
@@ -40,13 +41,13 @@ export const REQUEST_COMMAND_SPECS = {
     worksOffline: true,
   },
   "requests.live": {
-    summary: "list requests that are not over, the oldest first",
+    summary: "List open requests, oldest first",
     input: {
       type: "object",
       additionalProperties: false,
       properties: {
-        account: text("Of one account and of all that stands below it"),
-        limit: integerUpTo(500, "How many at most; 100 by default"),
+        account: text("Account whose requests are included, with nested accounts"),
+        limit: integerUpTo(500, "Maximum number of requests. Default: 100"),
       },
     },
     output: outputSchema("items", "total"),
@@ -57,23 +58,24 @@ export const REQUEST_COMMAND_SPECS = {
     worksOffline: false,
   },
   "requests.list": {
-    summary: "show requests as they end, refused ones too",
+    summary: "Show requests as they end, including rejected ones",
     input: {
       type: "object",
       additionalProperties: false,
       properties: {
-        after: nonNegativeInteger("Behind this place: `next` of the answer before"),
+        after: nonNegativeInteger("Cursor: `next` of the previous response"),
         last: nonNegativeInteger(
-          "Without `after`: so many of those that are over, before filters; 500 by default",
+          "Without `after`: number of finished requests to start with, before filters. " +
+            "Default: 500",
         ),
-        limit: nonNegativeInteger("How many at most; 100 by default, 500 at most"),
-        waitMs: integerUpTo(30_000, "How long to wait where there is nothing new, in milliseconds"),
-        key: text("Of one key: its id or its name"),
-        model: text("Of one model, as requested or served. Each * stands for any text"),
+        limit: nonNegativeInteger("Maximum number of requests. Default: 100. Maximum: 500"),
+        waitMs: integerUpTo(30_000, "Maximum wait for new requests, in milliseconds"),
+        key: text("ID or name of the key"),
+        model: text("Requested or served model. Each * matches any text"),
         account: ACCOUNT_FIELD,
         status: STATUS_FIELD,
-        failed: booleanField("Only those that were refused, failed or broke off"),
-        from: nonNegativeInteger("From this moment on, in Unix milliseconds"),
+        failed: booleanField("Whether to include only rejected, failed, and truncated requests"),
+        from: nonNegativeInteger("Start time, inclusive, in Unix milliseconds"),
       },
     },
     output: outputSchema("items", "next", "missed", "rememberedSince"),
@@ -84,7 +86,7 @@ export const REQUEST_COMMAND_SPECS = {
     worksOffline: false,
   },
   "requests.search": {
-    summary: "search the whole ledger for requests, the newest first",
+    summary: "Search the ledger for requests, newest first",
     input: {
       type: "object",
       additionalProperties: false,
@@ -95,7 +97,9 @@ export const REQUEST_COMMAND_SPECS = {
         account: ACCOUNT_FIELD,
         provider: LEDGER_FILTER.provider,
         model: text(
-          "Of one model. A name with its provider (openai/gpt-5) is that of the model that served the call. Other names, and patterns in which each * stands for any text, match the requested model too",
+          "Model. A name with its provider (openai/gpt-5) matches the model that served " +
+            "the call. Other names, and patterns in which each * matches any text, also " +
+            "match the requested model",
         ),
         label: LEDGER_FILTER.label,
         frontend: LEDGER_FILTER.frontend,
@@ -104,7 +108,7 @@ export const REQUEST_COMMAND_SPECS = {
         outcome: text(
           "How a call ended: ok, an error kind such as rate_limited, or recovered. The ledger has no HTTP status",
         ),
-        after: text("The `next` of the page before"),
+        after: text("Cursor: `next` of the previous page"),
         limit: integerUpTo(200, "Number of requests after which a page ends. Default: 50"),
       },
     },
@@ -116,12 +120,12 @@ export const REQUEST_COMMAND_SPECS = {
     worksOffline: false,
   },
   "requests.stats": {
-    summary: "watch spend, rate, times and errors",
+    summary: "Show spending, rates, latency, and errors",
     input: {
       type: "object",
       additionalProperties: false,
       properties: {
-        windowMs: integerUpTo(3_600_000, "Over the last so many milliseconds; 60000 by default"),
+        windowMs: integerUpTo(3_600_000, "Length of the window in milliseconds. Default: 60000"),
       },
     },
     output: outputSchema(
@@ -140,24 +144,28 @@ export const REQUEST_COMMAND_SPECS = {
     worksOffline: false,
   },
   "requests.series": {
-    summary: "counts and times of requests, minute by minute or hour by hour",
+    summary: "Report requests and latency by minute or hour",
     input: {
       type: "object",
       additionalProperties: false,
       properties: {
-        from: nonNegativeInteger("From this moment on, in Unix milliseconds"),
-        to: nonNegativeInteger("Up to this moment, in Unix milliseconds"),
-        step: { enum: ["minute", "hour"], description: "How long each is: minute or hour" },
+        from: nonNegativeInteger("Start time, inclusive, in Unix milliseconds"),
+        to: nonNegativeInteger("End time, exclusive, in Unix milliseconds"),
+        step: { enum: ["minute", "hour"], description: "Length of each interval: minute or hour" },
         by: {
           enum: STATS_BY,
           description:
-            "What is counted separately: all, frontend, model, provider, key or account. By model and by provider, calls are counted",
+            "Grouping: all, frontend, model, provider, key, or account. Model and provider " +
+            "count calls, the others count requests",
         },
-        account: text("Only of this account and the accounts below it, by all or account"),
-        provider: text("Only calls of this provider, by all or model"),
+        account: text(
+          "Account whose requests are included, with nested accounts. Only with grouping " +
+            "by all or account",
+        ),
+        provider: text("Provider whose calls are included. Only with grouping by all or model"),
         most: integerUpTo(
           100,
-          "So many of them, the largest, and the others as one; 10 by default",
+          "Number of largest groups. All others are combined into one. Default: 10",
         ),
       },
     },

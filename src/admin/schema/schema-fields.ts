@@ -28,7 +28,7 @@ export const textList = (description: string) =>
   ({ type: "array", minItems: 1, items: text("one of them"), description }) as const;
 export const privacy = {
   enum: ["off", "required", "strict"],
-  description: "How private: off, required or strict",
+  description: "Privacy level: off, required, or strict",
 } as const;
 
 export const NO_INPUT = { type: "object", additionalProperties: false, properties: {} } as const;
@@ -44,31 +44,31 @@ export const MODEL_INPUT = {
   type: "object",
   additionalProperties: false,
   required: ["model"],
-  properties: { model: text("The model, as a client writes it") },
+  properties: { model: text("Model name, as a client sends it") },
 } as const;
 export const KEY_INPUT = {
   type: "object",
   additionalProperties: false,
   required: ["id"],
-  properties: { id: text("The key: its id, as `tollgate keys list` shows it, or its name") },
+  properties: { id: text("ID or name of the key, from `tollgate keys list`") },
 } as const;
 export const LEDGER_FILTER = {
-  key: text("Of one key: its id or its name"),
-  account: text("Of one account and of all that stood below it"),
-  attempt: text("Of one call"),
-  upstreamId: text("Of the call that upstream knows by this id"),
-  from: nonNegativeInteger("From this moment on, in Unix milliseconds"),
-  to: nonNegativeInteger("Up to this moment, in Unix milliseconds"),
+  key: text("ID or name of the key"),
+  account: text("Account whose rows are included, with accounts that were nested under it"),
+  attempt: text("ID of the call"),
+  upstreamId: text("Upstream ID of the call"),
+  from: nonNegativeInteger("Start time, inclusive, in Unix milliseconds"),
+  to: nonNegativeInteger("End time, exclusive, in Unix milliseconds"),
   state: {
     enum: ["open", "exact", "estimated", "unpriced", "void"],
-    description: "In this state",
+    description: "Billing state",
   },
-  provider: text("Of one provider"),
-  model: text("Of one model, as in openai/gpt-5, or as its provider calls it"),
-  label: text("With one label, as in team=web"),
-  credential: text("Paid by one credential"),
-  frontend: text("That were asked at one frontend"),
-  outcome: text("That ended so, as in ok or timeout"),
+  provider: text("Provider of the calls"),
+  model: text("Model, as in openai/gpt-5, or as the provider names it"),
+  label: text("Label, as in team=web"),
+  credential: text("Credential that paid for the calls"),
+  frontend: text("Frontend that received the requests"),
+  outcome: text("Outcome, as in ok or timeout"),
 } as const;
 
 /** Schema of a member in an update, in which null removes the value. */
@@ -77,18 +77,19 @@ export const nullable = <const S extends { readonly type: string }>(schema: S) =
     readonly type: readonly [S["type"], "null"];
   };
 export const VERSION_SCHEMA = nonNegativeInteger(
-  "Only while it is at this version, as its answers say it; else it is refused as version_conflict",
+  "Expected version. The command is rejected with version_conflict if the current " +
+    "version differs",
 );
 
 export const LABELS_SCHEMA = {
   type: "object",
   propertyNames: printable,
   additionalProperties: { type: "string", ...printable },
-  description: "Kept with every ledger row of it",
+  description: "Labels that are stored with every ledger row",
 } as const;
 
 export const LIMITS_SCHEMA = {
   type: "array",
   items: LIMIT_SCHEMA,
-  description: "What it may use up",
+  description: "Limits",
 } as const;

@@ -26,18 +26,18 @@ const CURVE_DIMENSIONS = DIMENSIONS.filter((each) => each !== "day" && each !== 
 
 export const USAGE_COMMAND_SPECS = {
   "usage.series": {
-    summary: "what was used and what it cost, hour by hour or day by day",
+    summary: "Report usage and cost by hour or day",
     input: {
       type: "object",
       additionalProperties: false,
       properties: {
         ...LEDGER_FILTER,
-        by: { enum: CURVE_DIMENSIONS, description: "What is counted apart; model by default" },
-        step: { enum: ["hour", "day"], description: "How long each is: day by default" },
-        tz: text("Whose days and hours they are, as in Europe/Berlin; UTC by default"),
+        by: { enum: CURVE_DIMENSIONS, description: "Grouping. Default: model" },
+        step: { enum: ["hour", "day"], description: "Length of each interval. Default: day" },
+        tz: text("Time zone of days and hours, as in Europe/Berlin. Default: UTC"),
         most: integerUpTo(
           100,
-          "So many of them, the largest, and the others as one; 10 by default",
+          "Number of largest groups. All others are combined into one. Default: 10",
         ),
       },
     },

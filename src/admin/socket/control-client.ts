@@ -24,12 +24,12 @@ export async function callControl(
   const { status, text } = await retryDuringHandoff(post, path).catch(
     (error: NodeJS.ErrnoException) =>
       isNotRunningError(error)
-        ? fail("unavailable", `No gateway is running on ${path}.`, { code: "not_running" })
+        ? fail("unavailable", `No gateway is running at ${path}.`, { code: "not_running" })
         : error.code === "ECONNRESET"
-          ? fail("unavailable", `The gateway on ${path} ended before it answered.`, {
+          ? fail("unavailable", `The gateway at ${path} ended before it responded.`, {
               code: "gateway_ended",
             })
-          : fail("internal", `The control socket ${socketPath} cannot be used: ${error.message}`, {
+          : fail("internal", `Cannot use the control socket ${socketPath}: ${error.message}`, {
               cause: error,
             }),
   );
@@ -71,7 +71,7 @@ export async function assertNoneAnswers(stateDir: string): Promise<void> {
   if (alive !== undefined)
     fail(
       "conflict",
-      `Another gateway${pidIn(alive)} is running on ${stateDir}. Stop it, or give this one its own state_dir.`,
+      `Another gateway${pidIn(alive)} is using ${stateDir}. Stop it, or set another state_dir for this one.`,
       { code: "already_running" },
     );
 }

@@ -73,7 +73,7 @@ async function ensurePrivateFolder(folder: string): Promise<void> {
   if (!found.isDirectory() || found.uid !== process.getuid!() || (found.mode & 0o077) !== 0)
     fail(
       "conflict",
-      `${folder} is not a private folder of this user. Remove it, or choose a shorter state_dir.`,
+      `${folder} is not a private directory of this user. Remove it, or choose a shorter state_dir.`,
       {
         code: "socket_folder",
       },

@@ -92,7 +92,7 @@ async function respond(
 }
 
 const failMalformed = (): never =>
-  fail("invalid", "A command is a name in the path, and its input a JSON object.");
+  fail("invalid", "The path must contain a command name, and the input must be a JSON object.");
 
 /** Reads the input. Parse errors are replaced by the gateway's own message. */
 function withReadErrors<T>(reading: () => T): T {
@@ -108,7 +108,7 @@ async function readBody(req: IncomingMessage): Promise<string> {
   let bytes = 0;
   for await (const chunk of req) {
     bytes += (chunk as Buffer).length;
-    if (bytes > MAX_BODY_BYTES) fail("too_large", "The input of a command is at most 1 MiB.");
+    if (bytes > MAX_BODY_BYTES) fail("too_large", "The input must be at most 1 MiB.");
     chunks.push(chunk as Buffer);
   }
   return Buffer.concat(chunks).toString();

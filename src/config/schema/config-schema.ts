@@ -52,61 +52,68 @@ const maxCount = (description: string, value: number) => ({
   default: value,
 });
 
-const BOUNDS_SCHEMA = section("How much there may be of what clients and providers send", {
+const BOUNDS_SCHEMA = section("Size limits of data from clients and providers", {
   in_flight: size(
-    "Bodies and whole answers that one process holds at once; beyond it new requests get a 503",
+    "Request bodies and buffered responses that one process holds in memory at once. " +
+      "Above this, new requests are rejected with status 503",
     formatSize(BOUNDS.inFlight.max),
   ),
-  json_values: maxCount("Values in the JSON of one request", BOUNDS.jsonValues.max),
+  json_values: maxCount("Maximum number of JSON values in one request", BOUNDS.jsonValues.max),
   response: size(
-    "An answer that is held whole or translated, pictures apart",
+    "Maximum size of a response that is buffered or translated, without images",
     formatSize(BOUNDS.response.max),
   ),
-  connections: maxCount("Open connections of one process", BOUNDS.connections.max),
+  connections: maxCount("Maximum number of open connections per process", BOUNDS.connections.max),
   connections_per_address: maxCount(
-    "Of them, those of one address; raise it behind a proxy, which is one address",
+    "Maximum number of open connections per client address. Raise it behind a proxy, " +
+      "because all clients then share one address",
     BOUNDS.connectionsPerAddress.max,
   ),
 });
 
-const OVERLOAD_SCHEMA = section("What happens when there is more to do than can be done", {
+const OVERLOAD_SCHEMA = section("Overload protection", {
   max_concurrent: maxCount(
-    "Calls of one process at once; it takes fewer by itself while its own work takes longer than usual",
+    "Maximum number of concurrent calls per process. The gateway lowers the limit " +
+      "automatically while its own processing is slow",
     10_000,
   ),
-  max_queue_wait: duration("How long a request may wait for its turn", "250ms"),
+  max_queue_wait: duration("Maximum time that a request waits in the queue", "250ms"),
 });
 
 const TIMEOUTS_SCHEMA = section(
-  "Of one call to a provider, and of a client that reads its answer",
+  "Timeouts of one call to a provider, and of a client that reads the response",
   {
     ...timeouts(
       { connect: "5s", first_byte: "600s", idle: "300s", total: "3600s" },
       { quick: { first_byte: "60s" } },
     ),
-    client_write: duration("How long a client may take nothing of its answer", "60s"),
+    client_write: duration("Maximum time that a client may read nothing of its response", "60s"),
   },
 );
 
 const SHUTDOWN_SCHEMA = {
   ...durationOr(
-    duration("How long requests in flight may go on after a stop"),
+    duration("Time for open requests to finish during a shutdown"),
     closedObject({
       announce: duration(
-        "How long all are still served after a stop, while /readyz says 503; absent: 5s where /readyz has been asked",
+        "Time for which all requests are still served after a shutdown starts, while " +
+          "/readyz returns 503. Default: 5s if /readyz has been requested, otherwise 0",
       ),
-      timeout: duration("How long requests in flight may go on when the port has closed"),
+      timeout: duration("Time for open requests to finish after the port is closed"),
     }),
   ),
   default: "300s",
-  description: "What a stop does, or how long requests in flight may go on after it",
+  description: "Graceful shutdown settings, or only the time for open requests to finish",
 };
 
-const FILES_SCHEMA = section("Images that clients asked for by address", {
-  lifetime: duration("How long an address is good; a week at most", "1h"),
-  max_file: size("The largest that is kept", "64MiB"),
-  max_key: size("Of those that one key asked for", "1GiB"),
-  max_total: size("Of all together; beyond it no more are taken", "2GiB"),
+const FILES_SCHEMA = section("Generated images that clients requested as URLs", {
+  lifetime: duration("Validity of an image URL. Maximum: 7 days", "1h"),
+  max_file: size("Maximum size of one image", "64MiB"),
+  max_key: size("Maximum total size of the images of one key", "1GiB"),
+  max_total: size(
+    "Maximum total size of all images. Above this, no more images are stored",
+    "2GiB",
+  ),
 });
 
 /** Headers that describe how a response was produced. */
@@ -122,12 +129,13 @@ const MODELS_SCHEMA = {
   type: "object",
   propertyNames: {
     pattern: "^(?=[^*]*\\*?[^*]*$)[^\\s\"'\\u0000-\\u001f\\u007f]{1,256}$",
-    "x-expects":
-      "a model's name: up to 256 printable characters, no space or quote, at most one star",
+    "x-expects": "a model name: up to 256 printable characters, no spaces or quotes, at most one *",
   },
   additionalProperties: routeSchema,
   default: {},
-  description: "More names that clients may ask for. One star matches anything and is carried over",
+  description:
+    "Additional model names that clients may request. One * matches any text and is " +
+    "inserted into the target name",
 };
 
 const REQUEST_HISTORY_SCHEMA = {
@@ -136,25 +144,28 @@ const REQUEST_HISTORY_SCHEMA = {
   maximum: 100_000,
   default: 10_000,
   description:
-    "Requests that are over and that `tollgate request`, `tail` and `top` still know; 0: none, and nothing is counted",
+    "Number of finished requests that the request history keeps for `tollgate " +
+    "request`, `tail`, and `top`. 0 disables the history and the request statistics",
 };
 
-const PLUGINS_SCHEMA = section("Packages that are not Tollgate's own", {
+const PLUGINS_SCHEMA = section("Plugins from packages other than Tollgate's own", {
   lock: {
     enum: ["required", "warn", "off"],
     description:
-      "Whether a package has to be what plugins.lock.yaml says, byte for byte. Absent: required where there is one",
+      "Whether packages must match plugins.lock.yaml byte for byte. Default: required " +
+      "if that file exists",
   },
   allow: list(
     { type: "string", minLength: 1 },
-    "Those that may be mounted at all, by their whole names. Absent: any",
+    "Full names of the packages that may be used. If unset, all packages are allowed",
     { uniqueItems: true },
   ),
 });
 
-const LEDGER_SCHEMA = section("Rows of the ledger", {
+const LEDGER_SCHEMA = section("Settings of the ledger", {
   retention: duration(
-    "How long rows are kept; then sums stand for them. At least 1d; for good when it is absent",
+    "How long rows are kept before rollups replace them. Minimum: 1d. If unset, rows " +
+      "are kept forever",
   ),
 });
 
@@ -163,12 +174,16 @@ const INCLUDE_SCHEMA = {
   items: { type: "string", minLength: 1 },
   minLength: 1,
   description:
-    "More files: their top-level maps are joined with these by key. A star may stand in a file's name",
+    "Additional config files, whose top-level maps are merged into this file by key. " +
+    "A file name may contain *",
 };
 
-const RETRIES_SCHEMA = section("How often one request is tried, its first call counted", {
-  per_target: attemptCount("Of one target; 1: none is asked twice", 2),
-  total: attemptCount("Of all targets together", 3),
+const RETRIES_SCHEMA = section("Maximum number of attempts per request, including the first call", {
+  per_target: attemptCount(
+    "Maximum number of attempts per target. 1 disables retries on the same target",
+    2,
+  ),
+  total: attemptCount("Maximum number of attempts across all targets", 3),
 });
 
 /** Schemas of incoming and outgoing connections. */
@@ -179,79 +194,92 @@ const createConfigSchema = (facts: Schema) => ({
   title: "gateway.yaml",
   ...closedObject({
     ...NETWORK_SCHEMAS,
-    public_url: text("Where clients reach us, for addresses we hand out", {
+    public_url: text("Public base URL for the links that the gateway returns to clients", {
       pattern: "^https?://",
       format: "uri",
-      "x-expects": "an address such as https://llm.example",
+      "x-expects": "a URL such as https://llm.example",
     }),
     state_dir: text(
-      "Keys, ledger, last good catalog. Relative to this file. A change needs a restart",
+      "State directory with keys, the ledger, and the last valid catalog, relative to " +
+        "this file. A change requires a restart",
       { minLength: 1, default: "./.tollgate" },
     ),
     workers: {
       anyOf: [{ type: "integer", minimum: 1, maximum: 1024 }, { const: "auto" }],
       "x-expects": "a number of processes, or auto",
       default: 1,
-      description: "Processes; auto: one per processor. A change needs a restart",
+      description:
+        "Number of worker processes, or auto for one per processor. A change requires a restart",
     },
     shutdown: SHUTDOWN_SCHEMA,
-    allow_empty: flag("A reload may leave no provider where there were some", false),
-    strict: flag("Refuse what another protocol cannot say in full, in place of a warning", false),
+    allow_empty: flag("Whether a reload may remove all providers", false),
+    strict: flag(
+      "Whether to reject a request that cannot be translated exactly into another " +
+        "protocol, instead of adding a warning",
+      false,
+    ),
     response_headers: list(
       { enum: RESPONSE_HEADERS },
-      "What answers say of the way that they came; it tells clients about the gateway",
+      "Response headers with details of the call. They reveal information about the " +
+        "gateway to clients",
       { uniqueItems: true, default: [] },
     ),
     timeouts: TIMEOUTS_SCHEMA,
     retries: RETRIES_SCHEMA,
-    max_body: size("The largest request", formatSize(BOUNDS.body.max)),
+    max_body: size("Maximum size of a request", formatSize(BOUNDS.body.max)),
     bounds: BOUNDS_SCHEMA,
     overload: OVERLOAD_SCHEMA,
-    catalog: section("What providers say that they have", {
-      refresh: duration("How often they are asked", "10m"),
+    catalog: section("Refresh of the providers' model lists", {
+      refresh: duration("Refresh interval", "10m"),
     }),
     files: FILES_SCHEMA,
     request_history: REQUEST_HISTORY_SCHEMA,
     plugins: PLUGINS_SCHEMA,
-    log: section("What the gateway writes about itself", {
+    log: section("Logging of the gateway", {
       level: {
         enum: ["debug", "info", "warn", "error"],
         default: "info",
-        description: "The least that is worth a line",
+        description: "Lowest level that is logged",
       },
-      slow_request: duration("A request that waits longer for its first byte gets a line", "10s"),
+      slow_request: duration(
+        "Requests that wait longer than this for their first byte are logged",
+        "10s",
+      ),
     }),
     ledger: LEDGER_SCHEMA,
     store: {
       ...nameOrObject(pluginSchema),
       default: "sqlite",
-      description: "Keys, ledger and limits. A change needs a restart",
+      description: "Store for keys, the ledger, and limit usage. A change requires a restart",
     },
-    frontends: list(nameOrObject(pluginSchema), "What is served", { default: DEFAULT_FRONTENDS }),
-    middleware: list(nameOrObject(middlewareSchema), "What every request passes, in this order", {
-      default: DEFAULT_MIDDLEWARE,
-    }),
-    observers: list(
+    frontends: list(
       nameOrObject(pluginSchema),
-      "What is told of all that happened, and changes nothing",
+      "Frontends, each with its routes in one client protocol",
+      { default: DEFAULT_FRONTENDS },
+    ),
+    middleware: list(
+      nameOrObject(middlewareSchema),
+      "Middleware that each request passes through, in this order",
       {
-        default: [],
+        default: DEFAULT_MIDDLEWARE,
       },
     ),
+    observers: list(nameOrObject(pluginSchema), "Observers that receive records and events", {
+      default: [],
+    }),
     providers: {
       type: "object",
       propertyNames: name("a provider's key"),
       additionalProperties: nameOrObject(createProviderSchema(facts)),
       default: {},
-      description:
-        "The services that answer. A key is what stands before the first / of a model's name",
+      description: "Providers by key. The key is the part of a model name before the first /",
     },
     accounts: {
       type: "object",
-      propertyNames: name("an account's key"),
+      propertyNames: name("an account key"),
       additionalProperties: ACCOUNT_SCHEMA,
       default: {},
-      description: "What several keys share: limits, what they may use, labels",
+      description: "Limits, permissions, and labels that several keys share",
     },
     key_defaults: KEY_DEFAULTS_SCHEMA,
     models: MODELS_SCHEMA,

@@ -23,17 +23,19 @@ export const DEFAULT_FALLBACK_KINDS = ERROR_KINDS.filter((k) => ERRORS[k][1] ===
 /** Failures that another candidate may not have. */
 const FALLBACK_KINDS = ERROR_KINDS.filter((k) => ERRORS[k][1] !== "never");
 
-const USE_SCHEMA = nonEmptyText("A built-in's name, a package, or a path such as ./plugin.ts");
-const WITH_SCHEMA = { type: ["object", "null"], description: "The plugin's own options" };
+const USE_SCHEMA = nonEmptyText(
+  "Name of a built-in plugin, a package name, or a path such as ./plugin.ts",
+);
+const WITH_SCHEMA = { type: ["object", "null"], description: "Options of the plugin" };
 
 /** Builds a value that is either a name or the long form. */
 export const nameOrObject = (long: Schema): Schema => ({
   if: { type: "string" },
   then: {
     minLength: 1,
-    description: "A built-in's name, a package, or a path such as ./plugin.ts",
+    description: "Name of a built-in plugin, a package name, or a path such as ./plugin.ts",
   },
-  else: { "x-expects": "a plugin's name or { use, with }", ...long },
+  else: { "x-expects": "a plugin name or { use, with }", ...long },
 });
 
 export const pluginSchema = closedObject(
@@ -47,28 +49,35 @@ export const middlewareSchema = closedObject(
     with: WITH_SCHEMA,
     for: closedObject(
       {
-        models: names("Model names. A * stands for any text", { minItems: 1 }),
-        frontends: names("Frontends, by name", { minItems: 1 }),
-        providers: names("Providers, by their key", { minItems: 1 }),
+        models: names("Model names. Each * matches any text", { minItems: 1 }),
+        frontends: names("Names of frontends", { minItems: 1 }),
+        providers: names("Keys of providers", { minItems: 1 }),
       },
-      { description: "Where it runs; everywhere if absent", minProperties: 1 },
+      {
+        description: "Requests that this middleware applies to. If unset, all requests",
+        minProperties: 1,
+      },
     ),
     timeout: duration(
-      "How long one of its hooks may take; a hook that takes longer has failed. 30s if absent",
+      "Maximum run time of an asynchronous hook. A hook that takes longer fails. Default: 30s",
     ),
     on_error: {
       enum: ["reject", "continue"],
       description:
-        "When one of its hooks fails or takes too long. reject: the request fails; so it is if absent. continue: it goes on as if this middleware were not there. What a hook rejects stays rejected",
+        "What to do if a hook fails or times out. reject: the request fails. continue: " +
+        "the middleware is skipped. A rejection by the hook always takes effect. " +
+        "Default: reject",
     },
     isolate: {
       enum: ["child"],
       description:
-        "child: in a process of its own, without environment and rights. In the gateway's own if absent",
+        "Process that runs the plugin. child: a separate process without environment " +
+        "variables and permissions. If unset, the gateway's own process",
     },
     trust_policy: {
       type: "boolean",
-      description: "Believe this plugin when it claims that nothing is kept where it sends things",
+      description:
+        "Whether to trust this plugin's claim that the services it sends data to retain nothing",
     },
   },
   { required: ["use"] },
@@ -76,31 +85,37 @@ export const middlewareSchema = closedObject(
 
 const credentialSchema = closedObject(
   {
-    name: { ...name("a credential's name"), description: "What the ledger and the logs call it" },
-    with: { ...WITH_SCHEMA, description: "The credential's fields, as the plugin names them" },
+    name: {
+      ...name("a credential's name"),
+      description: "Name of the credential in the ledger and the logs",
+    },
+    with: { ...WITH_SCHEMA, description: "Fields of the credential, as the plugin names them" },
     zdr: closedObject(
       {
         declared: {
           type: "boolean",
-          description: "This account has an agreement on zero retention",
+          description: "Whether this account has a zero data retention agreement",
         },
-        note: text("Where that is written"),
-        until: date("Last day on which it holds"),
+        note: text("Document with the agreement"),
+        until: date("Last day on which the agreement is valid"),
       },
       {
         required: ["declared"],
-        description: "Your own word on what the provider keeps under this credential",
+        description: "Your own statement of what the provider retains under this credential",
       },
     ),
     weight: {
       type: "integer",
       minimum: 0,
       maximum: 1_000_000,
-      description: "Share of the calls, beside the others'; 1 if absent",
+      description: "Share of the calls relative to the other credentials. Default: 1",
     },
-    models: names("Models that it may call. A * stands for any text. Default: all", {
-      minItems: 1,
-    }),
+    models: names(
+      "Models that this credential may be used for. Each * matches any text. Default: all",
+      {
+        minItems: 1,
+      },
+    ),
   },
   { required: ["name"] },
 );
@@ -115,47 +130,56 @@ export const createProviderSchema = (facts: Schema) =>
       use: {
         ...USE_SCHEMA,
         description:
-          "The plugin: a built-in's name, a package, or a path. The key itself if absent",
+          "Name of a built-in plugin, a package name, or a path. Default: the key of this " +
+          "provider",
       },
       with: {
         ...WITH_SCHEMA,
-        description: "The plugin's options, and the fields of its one credential",
+        description: "Options of the plugin, and the fields of its single credential",
       },
       when: {
         type: ["string", "boolean", "number", "null"],
-        description: "Empty, false or 0: this provider is left out, and nothing in it is read",
+        description:
+          "Whether the provider is enabled. If the value is empty, false, or 0, the " +
+          "provider is left out and its other keys are not read",
       },
       credentials: list(credentialSchema, "Several credentials, each with a name", { minItems: 1 }),
       trust_policy: {
         type: "boolean",
-        description: "Believe this plugin when it claims that nothing is kept",
+        description: "Whether to trust this plugin's claim that nothing is retained",
       },
       state_mode: {
         enum: ["reject", "relay"],
-        description: "relay: let clients refer to what upstream keeps. Only with one tenant",
+        description:
+          "relay: clients may refer to objects that the provider stores. Use it only with " +
+          "a single tenant",
       },
       zdr_allowed_fields: names(
-        "Fields that may leave under Service-ZDR though they were not reviewed, as the error names them: min_p, messages[].new",
+        "Request fields that may be sent under Service-ZDR although they were not " +
+          "reviewed, in the form of the error message: min_p, messages[].new",
         { minItems: 1 },
       ),
       trace: {
         enum: ["off", "forward"],
         description:
-          "forward: its calls carry the request's trace (traceparent), under our own span; never those under Service-ZDR. For servers of your own",
+          "forward: calls carry the request's trace context (traceparent), with the " +
+          "gateway's span as parent. Calls under Service-ZDR never carry it. Use it only " +
+          "for your own servers",
       },
       on_disconnect: {
         enum: ["cancel", "drain"],
-        description: "drain: read on for the usage when the client has gone",
+        description:
+          "drain: keep reading the response after the client disconnects, to receive the usage",
       },
       require_ready: {
         type: "boolean",
-        description: "Refuse a config under which this provider does not answer",
+        description: "Whether to reject a config if this provider does not respond",
       },
-      timeouts: closedObject(timeouts({}), { description: "In place of the gateway's" }),
+      timeouts: closedObject(timeouts({}), { description: "Overrides of the gateway's timeouts" }),
       models: {
         type: "object",
         additionalProperties: facts,
-        description: "Facts of your own about its models: they win over what is shipped or listed",
+        description: "Your own model metadata, which overrides built-in and listed metadata",
       },
     },
     { type: ["object", "null"] },
@@ -174,13 +198,17 @@ const weightedCandidateSchema: Schema = {
     "x-expects": "provider/model, another name under models, or { model, weight }",
     ...closedObject(
       {
-        model: { ...candidateSchema, description: "provider/model, or another name under models" },
+        model: {
+          ...candidateSchema,
+          description: "Target: provider/model, or another name under models",
+        },
         weight: {
           type: "integer",
           minimum: 0,
           maximum: 1_000_000,
           description:
-            "Its share, beside the others', for pick: weighted and sticky; the weights of its credentials together if absent",
+            "Share relative to the other candidates, for pick: weighted and sticky. Default: " +
+            "the sum of the weights of its credentials",
         },
       },
       { required: ["model"] },
@@ -198,17 +226,26 @@ export const routeSchema: Schema = {
       "x-expects": "provider/model, a list of them, or { candidates, pick, fallback_on, hedge }",
       ...closedObject(
         {
-          candidates: list(weightedCandidateSchema, "In the order in which they are tried", {
-            minItems: 1,
-          }),
+          candidates: list(
+            weightedCandidateSchema,
+            "Candidates, in the order in which they are tried",
+            {
+              minItems: 1,
+            },
+          ),
           pick: {
             enum: ROUTING_STRATEGIES,
             description:
-              "Which one is tried first. ordered, so if absent: as they are written; weighted: by chance, each as often as its weight says; fastest: the one that brings its first content soonest; cheapest: by the catalog's prices for what is asked; sticky: one conversation stays with one of them, for its prompt cache",
+              "Which candidate is tried first. ordered: the first in the list. weighted: " +
+              "random, in proportion to the weights. fastest: the lowest estimated time to " +
+              "first token. cheapest: the lowest price for the request, by the catalog. " +
+              "sticky: the same candidate for a whole conversation, so that its prompt cache " +
+              "is used. Default: ordered",
           },
           fallback_on: list(
             { enum: FALLBACK_KINDS },
-            "Failures after which the next one is tried; if absent, all but context_length and content_policy, which a route must name",
+            "Failures after which the next candidate is tried. Default: all except " +
+              "context_length and content_policy, which a route must list",
             { uniqueItems: true },
           ),
           hedge: HEDGE_SCHEMA,

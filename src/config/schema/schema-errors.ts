@@ -38,7 +38,7 @@ const TYPE_DESCRIPTIONS: Readonly<Record<string, string>> = {
 };
 
 const FORMAT_DESCRIPTIONS: Readonly<Record<string, string>> = {
-  uri: "expected an address such as https://api.example",
+  uri: "expected a URL such as https://api.example",
   date: "expected a date such as 2027-03-01",
 };
 
@@ -120,7 +120,7 @@ function hintForValue(
   data: unknown,
   { text, mayShow }: ReturnType<DescribeValue>,
 ): string | false {
-  if (!mayShow && isTemplate(text)) return `the value of ${text} is something else`;
+  if (!mayShow && isTemplate(text)) return `this value comes from ${text}`;
   if (typeof data === "object") return false;
   if (types.includes("string")) return `put it in quotes${mayShow ? `: ${quote(text)}` : ""}`;
   return types.includes("array") && typeof data === "string" && mayShow && `write [${text}]`;
@@ -144,7 +144,7 @@ function describeRule({ keyword, params, message }: ErrorObject): string {
     case "minProperties":
       return limit === 1 ? "must not be empty" : `expected at least ${limit} keys`;
     case "uniqueItems":
-      return `entries ${Number(params["j"]) + 1} and ${Number(params["i"]) + 1} are the same`;
+      return `entries ${Number(params["j"]) + 1} and ${Number(params["i"]) + 1} are equal`;
     case "pattern":
       return `does not match ${params["pattern"]}`;
     case "format":
@@ -152,7 +152,7 @@ function describeRule({ keyword, params, message }: ErrorObject): string {
         FORMAT_DESCRIPTIONS[params["format"] as string] ?? `is not a valid ${params["format"]}`
       );
     default:
-      return message ?? `breaks the rule ${keyword}`;
+      return message ?? `violates the rule ${keyword}`;
   }
 }
 

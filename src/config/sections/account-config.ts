@@ -21,33 +21,41 @@ export const MAX_ACCOUNT_DEPTH = 16;
 
 /** Default limits and grants of new keys. */
 export const KEY_DEFAULTS_SCHEMA: Schema = closedObject(
-  { limits: list(LIMIT_SCHEMA, "Limits of a new key that has none of that unit", { minItems: 1 }) },
-  { description: "What new keys get where they are made without it" },
+  {
+    limits: list(LIMIT_SCHEMA, "Limits of a new key that sets none of the same unit", {
+      minItems: 1,
+    }),
+  },
+  { description: "Default settings of new keys" },
 );
 
 export const ACCOUNT_SCHEMA: Schema = closedObject(
   {
-    parent: nonEmptyText("The account that it stands in, by its key"),
-    name: nonEmptyText("What people call it"),
-    limits: list(LIMIT_SCHEMA, "What all of its keys may use together", { minItems: 1 }),
-    models: names("Models that its keys may use. A * stands for any text. Default: all", {
-      minItems: 1,
-    }),
-    frontends: names("Frontends that its keys may use; all when absent", { minItems: 1 }),
+    parent: nonEmptyText("Key of the parent account"),
+    name: nonEmptyText("Display name"),
+    limits: list(LIMIT_SCHEMA, "Limits that all keys of the account share", { minItems: 1 }),
+    models: names(
+      "Models that keys of the account may use. Each * matches any text. Default: all",
+      {
+        minItems: 1,
+      },
+    ),
+    frontends: names("Frontends that keys of the account may use. Default: all", { minItems: 1 }),
     privacy: {
       enum: ["off", "required", "strict"],
-      description: "The least privacy of its keys' requests",
+      description: "Minimum privacy level of requests with these keys",
     },
     labels: {
       type: "object",
       additionalProperties: { type: "string" },
-      description: "Kept with every ledger row of its keys",
+      description: "Labels that are stored with every ledger row of these keys",
     },
     key_defaults: KEY_DEFAULTS_SCHEMA,
     disclose_limits: {
       enum: ["full", "hidden"],
       description:
-        "Whether clients of its keys see its limits. full: with their numbers. hidden: only when to retry. Default: full",
+        "Whether clients with these keys can see limits. full: with numbers. hidden: " +
+        "only the retry time. Default: full",
     },
   },
   { type: ["object", "null"] },

@@ -17,7 +17,7 @@ const MIN_TOKEN_LENGTH = 24;
 const HTTP_URL_SCHEMA = {
   type: "string",
   pattern: "^https?://[^\\s/?#]+[^\\s?#]*$",
-  "x-expects": "an address such as https://login.example.com",
+  "x-expects": "a URL such as https://login.example.com",
 } as const;
 
 /** Schema of the identity provider for sign-in. */
@@ -25,36 +25,48 @@ const OIDC_SCHEMA = closedObject(
   {
     issuer: {
       ...HTTP_URL_SCHEMA,
-      description: "Its issuer, to the letter; the rest is found there",
+      description:
+        "Issuer URL, exactly as the provider reports it. The endpoints are discovered from it",
     },
-    client_id: nonEmptyText("What it calls this gateway"),
+    client_id: nonEmptyText("Client ID of this gateway at the provider"),
     client_secret: {
       type: "string",
       minLength: 1,
       "x-secret": true,
-      description: "What this gateway proves itself with there; absent, by PKCE alone",
+      description: "Client secret of this gateway. If unset, only PKCE is used",
     },
     url: {
       ...HTTP_URL_SCHEMA,
       description:
-        "The admin listener as browsers reach it; the provider sends them back to /admin/v1/oidc/callback there",
+        "URL of the admin listener for browsers. The provider redirects to " +
+        "/admin/v1/oidc/callback at this URL",
     },
-    scopes: list({ type: "string", minLength: 1 }, "What is asked for beside openid", {
+    scopes: list({ type: "string", minLength: 1 }, "Scopes to request in addition to openid", {
       default: ["profile", "email"],
     }),
     groups: {
-      ...nonEmptyText("The claim of the ID token that says a person's groups"),
+      ...nonEmptyText("Claim of the ID token that contains the groups"),
       default: "groups",
     },
-    name: { ...nonEmptyText("The claim that says what a person is called here"), default: "email" },
+    name: {
+      ...nonEmptyText("Claim of the ID token that contains the user name"),
+      default: "email",
+    },
     roles: {
       type: "object",
       minProperties: 1,
-      description: "Groups, and what those in them may; of several the first one here counts",
+      description:
+        "Groups and their permissions. If a user is in several groups, the first one " +
+        "listed here applies",
       additionalProperties: closedObject(
         {
-          role: { enum: [...ROLES], description: "What they may: metrics is the least" },
-          account: nonEmptyText("The account that they are held to; all when absent"),
+          role: {
+            enum: [...ROLES],
+            description: "Role of the group. metrics has the fewest permissions",
+          },
+          account: nonEmptyText(
+            "Account that access is limited to. If unset, access covers all accounts",
+          ),
         },
         { required: ["role"] },
       ),
@@ -63,35 +75,49 @@ const OIDC_SCHEMA = closedObject(
   {
     required: ["issuer", "client_id", "url", "roles"],
     description:
-      "People sign in with an identity provider: OpenID Connect, its code flow with PKCE",
+      "Sign-in with an identity provider by OpenID Connect (authorization code flow " +
+      "with PKCE)",
   },
 );
 
 export const ADMIN_SCHEMA = closedObject(
   {
-    host: nonEmptyText("An address of this machine. 127.0.0.1: this machine only, and the default"),
+    host: nonEmptyText(
+      "Address to listen on. 127.0.0.1 accepts connections from this machine only. " +
+        "Default: 127.0.0.1",
+    ),
     port: {
       type: "integer",
       minimum: 0,
       maximum: 65_535,
-      description: "9787 by default; 0: any free one",
+      description: "Port to listen on. 0 selects any free port. Default: 9787",
     },
-    socket: nonEmptyText("A unix socket in place of host and port, relative to this file; 0600"),
-    hosts: list({ type: "string", minLength: 1 }, "More names in a Host header that mean us", {
-      default: [],
-    }),
+    socket: nonEmptyText(
+      "Path of a Unix socket, used instead of host and port and relative to this file. " +
+        "The socket has mode 0600",
+    ),
+    hosts: list(
+      { type: "string", minLength: 1 },
+      "Additional host names that are accepted in the Host header",
+      {
+        default: [],
+      },
+    ),
     behind_proxy: flag(
-      "Something in front of it speaks TLS: without it, or tls, only addresses of this machine are listened on",
+      "Whether a proxy in front of the admin listener terminates TLS. Without this " +
+        "setting or tls, only loopback addresses are allowed",
       false,
     ),
     tls: closedObject(
       {
-        cert: nonEmptyText("A file with the certificate and those that it follows from, as PEM"),
-        key: nonEmptyText("A file with its private key, as PEM"),
+        cert: nonEmptyText("PEM file with the certificate and its intermediate certificates"),
+        key: nonEmptyText("PEM file with the private key"),
       },
       {
         required: ["cert", "key"],
-        description: "It speaks https itself; paths are relative to this file",
+        description:
+          "TLS settings, with which the admin listener serves HTTPS. Paths are relative to " +
+          "this file",
       },
     ),
     tokens: {
@@ -99,16 +125,19 @@ export const ADMIN_SCHEMA = closedObject(
       minProperties: 1,
       propertyNames: name("a token's name"),
       description:
-        "Tokens that are accepted, by name. No key for models is one of these, and the other way round",
+        "Accepted admin tokens by name. Admin tokens and API keys are not interchangeable",
       additionalProperties: closedObject(
         {
-          role: { enum: [...ROLES], description: "What its holder may: metrics is the least" },
+          role: {
+            enum: [...ROLES],
+            description: "Role of the token. metrics has the fewest permissions",
+          },
           token: {
             type: "string",
             pattern: `^[!-~]{${MIN_TOKEN_LENGTH},512}$`,
-            "x-expects": `${MIN_TOKEN_LENGTH} to 512 printable characters, as \`openssl rand -hex 32\` gives`,
+            "x-expects": `${MIN_TOKEN_LENGTH} to 512 printable characters, such as the output of \`openssl rand -hex 32\``,
             "x-secret": true,
-            description: "What is presented as Authorization: Bearer",
+            description: "Token that is sent as Authorization: Bearer",
           },
         },
         { required: ["role", "token"] },
@@ -119,7 +148,8 @@ export const ADMIN_SCHEMA = closedObject(
   {
     type: ["object", "null"],
     description:
-      "Where operators' programs give commands, and what plugins serve them is; absent, nowhere",
+      "Listener for the admin API, the console, and the admin routes of plugins. If " +
+      "unset, there is no admin listener",
   },
 );
 

@@ -26,7 +26,7 @@ export function listAllowedOrigins(
 ): ReadonlySet<string> {
   const marked = schema ? getValidator(schema as Schema)(options).origins : [];
   const declared = (name: string) => {
-    if (!needs?.env?.includes(name)) throw new Error(`needs.env does not name ${name}`);
+    if (!needs?.env?.includes(name)) throw new Error(`needs.env does not include ${name}`);
     return env[name];
   };
   const named =
@@ -36,7 +36,9 @@ export function listAllowedOrigins(
   for (const each of named ?? []) {
     const origin = parseOrigin(each);
     if (origin === undefined)
-      throw new Error(`needs.origins has ${JSON.stringify(each)}, which is no address`);
+      throw new Error(
+        `needs.origins contains ${JSON.stringify(each)}, which is not a valid origin`,
+      );
     origins.add(origin);
   }
   origins.delete("");

@@ -7,14 +7,16 @@ import { duration, durationOr, name } from "../schema-builders.ts";
 import { childPointer, isMapping } from "../source/config-tree.ts";
 
 export const HEDGE_SCHEMA: Schema = {
-  ...durationOr(duration("For every class of calls"), {
+  ...durationOr(duration("Hedging delay for all call classes"), {
     type: "object",
     minProperties: 1,
-    propertyNames: name("a class of calls: quick, reasoning, or an operation such as image"),
-    additionalProperties: duration("For this class of calls"),
+    propertyNames: name("a call class: quick, reasoning, or an operation such as image"),
+    additionalProperties: duration("Hedging delay for this call class"),
   }),
   description:
-    "How long a call may stay without content before the next candidate is called as well. The first call with content answers, and the other one is canceled. Both are billed. Default: off",
+    "Delay after which the next candidate is called as well if a call has returned " +
+    "no content. The first call with content is used, and the other one is canceled. " +
+    "Both are billed. Default: off",
 };
 
 /**

@@ -14,56 +14,66 @@ const DEFAULT_SOCKET_MODE = "0600";
 
 const CLIENT_CERTIFICATES_SCHEMA = closedObject(
   {
-    ca: nonEmptyText("A file with the authorities that sign clients' certificates, as PEM"),
-    required: flag("A client without such a certificate is not spoken to", false),
+    ca: nonEmptyText("PEM file with the certificate authorities that sign client certificates"),
+    required: flag("Whether to reject clients without such a certificate", false),
   },
   {
     required: ["ca"],
-    description: "Clients are asked for a certificate; `client-certificates` says what each may do",
+    description:
+      "Settings for client certificates. The `client-certificates` middleware decides " +
+      "what each client may do",
   },
 );
 
 const TLS_SCHEMA = closedObject(
   {
-    cert: nonEmptyText("A file with the certificate and those that it follows from, as PEM"),
-    key: nonEmptyText("A file with its private key, as PEM"),
+    cert: nonEmptyText("PEM file with the certificate and its intermediate certificates"),
+    key: nonEmptyText("PEM file with the private key"),
     min_version: {
       enum: ["1.2", "1.3"],
-      description: "The oldest version of TLS that is spoken; 1.2 by default",
+      description: "Minimum TLS version. Default: 1.2",
     },
     client_certificates: CLIENT_CERTIFICATES_SCHEMA,
   },
   {
     required: ["cert", "key"],
     description:
-      "It speaks https. Paths are relative to this file, and files that change are taken in at once",
+      "TLS settings, with which the listener serves HTTPS. Paths are relative to this " +
+      "file, and changed files are reloaded immediately",
   },
 );
 
 const ADDRESS_PROPERTIES = {
-  host: nonEmptyText(`${DEFAULT_HOST}, the default: this machine only. 0.0.0.0: every machine`),
+  host: nonEmptyText(
+    `Address to listen on. ${DEFAULT_HOST} accepts connections from this machine only, 0.0.0.0 from any machine. Default: ${DEFAULT_HOST}`,
+  ),
   port: {
     type: "integer",
     minimum: 0,
     maximum: 65_535,
-    description: `${DEFAULT_PORT} by default; 0: any free one`,
+    description: `Port to listen on. 0 selects any free port. Default: ${DEFAULT_PORT}`,
   },
-  socket: nonEmptyText("A unix socket in place of host and port, relative to this file"),
+  socket: nonEmptyText(
+    "Path of a Unix socket, used instead of host and port and relative to this file",
+  ),
   mode: {
     type: "string",
     pattern: "^0?[0-7]{3}$",
-    "x-expects": 'rights such as "0660", in quotes',
-    description: `Rights of the socket; ${DEFAULT_SOCKET_MODE} by default`,
+    "x-expects": 'file permissions such as "0660", in quotes',
+    description: `File permissions of the socket. Default: ${DEFAULT_SOCKET_MODE}`,
   },
   tls: TLS_SCHEMA,
-  hosts: list({ type: "string", minLength: 1 }, "More names in a Host header that mean us"),
+  hosts: list(
+    { type: "string", minLength: 1 },
+    "Additional host names that are accepted in the Host header",
+  ),
   origins: list(
     {
       type: "string",
       pattern: "^https?://[^/\\s]+$",
       "x-expects": "an origin such as https://app.example",
     },
-    "Web pages that may call us from a browser",
+    "Origins of web pages that may call the gateway from a browser",
   ),
 };
 
@@ -72,7 +82,7 @@ export const LISTEN_SCHEMA = {
   then: { type: "array", minItems: 1, maxItems: 16, items: closedObject(ADDRESS_PROPERTIES) },
   else: closedObject(ADDRESS_PROPERTIES),
   default: {},
-  description: "Where clients reach us: an address, or a list of them. A change needs a restart",
+  description: "Listeners for clients: one address, or a list. A change requires a restart",
 };
 
 export function checkListen(raw: unknown, report: ReportProblem): void {

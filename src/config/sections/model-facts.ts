@@ -11,7 +11,7 @@ const usdSchema = (description: string): Schema => ({
   type: ["string", "number"],
   pattern: String.raw`^\d+(\.\d{1,12})?$`,
   minimum: 0,
-  "x-expects": 'an amount in dollars, such as "0.25"',
+  "x-expects": 'an amount in US dollars, such as "0.25"',
   description,
 });
 const RATE_SCHEMAS = Object.fromEntries(
@@ -23,9 +23,9 @@ const RATE_SCHEMAS = Object.fromEntries(
 
 const PRICE_SCHEMA: Schema = {
   if: { type: "string" },
-  then: { const: "free", "x-expects": "free, or dollars by unit" },
+  then: { const: "free", "x-expects": "free, or US dollars by unit" },
   else: {
-    "x-expects": "free, or dollars by unit",
+    "x-expects": "free, or US dollars by unit",
     ...closedObject({
       ...RATE_SCHEMAS,
       variants: {
@@ -33,18 +33,21 @@ const PRICE_SCHEMA: Schema = {
         description: "Rates for one quality or size",
         items: closedObject(
           {
-            unit: { enum: UNITS, description: "What is counted" },
+            unit: { enum: UNITS, description: "Unit that is counted" },
             usd: usdSchema("Dollars"),
-            quality: nonEmptyText("Only for this quality"),
-            size: nonEmptyText("Only for this size"),
-            first: { type: "boolean", description: "Only for the first one of each image" },
+            quality: nonEmptyText("Image quality that the rate applies to"),
+            size: nonEmptyText("Image size that the rate applies to"),
+            first: {
+              type: "boolean",
+              description: "Whether the rate applies only to the first unit of each image",
+            },
           },
           { required: ["unit", "usd"] },
         ),
       },
       over: {
         type: "array",
-        description: "Rates of a whole request with more input tokens than `above`",
+        description: "Rates for a whole request with more input tokens than `above`",
         items: closedObject(
           { above: positiveInteger("Input tokens"), ...RATE_SCHEMAS },
           { required: ["above"] },
@@ -53,10 +56,10 @@ const PRICE_SCHEMA: Schema = {
       tiers: {
         type: "object",
         additionalProperties: closedObject(RATE_SCHEMAS),
-        description: "Rates of a service tier, by the name upstream bills",
+        description: "Rates by service tier, under the name that the provider bills",
       },
-      from: date("First day, UTC"),
-      until: date("Last day, UTC"),
+      from: date("First day (UTC)"),
+      until: date("Last day (UTC)"),
     }),
   },
 };
@@ -69,7 +72,7 @@ const RETENTION_SCHEMA: Schema = {
   },
   else: {
     "x-expects": "zero, memory, until_deleted, unknown or { days }",
-    ...closedObject({ days: positiveInteger("At most so many") }, { required: ["days"] }),
+    ...closedObject({ days: positiveInteger("Maximum") }, { required: ["days"] }),
   },
 };
 
@@ -91,61 +94,75 @@ export const FACTS_SCHEMA: Schema = closedObject({
       "Operation of the model: chat, image, embedding, rerank, moderation, completion, speech, transcript, or one that a package adds",
   },
   name: nonEmptyText("For people"),
-  protocols: names("Which of the provider's protocols serve it"),
+  protocols: names("Protocols of the provider that serve the model"),
   can: {
     type: "object",
     additionalProperties: { type: "boolean" },
-    description: "What it can and cannot: stream, tools, vision, reasoning…",
+    description:
+      "Capabilities that the model has or lacks: stream, tools, vision, reasoning, and others",
     propertyNames: {
       pattern:
         "^(stream|tools|parallel_tools|vision|documents|audio|json|json_schema|reasoning|system|logprobs|n|(state|hosted|cache)\\..+)$",
       "x-expects":
-        "stream, tools, parallel_tools, vision, documents, audio, json, json_schema, reasoning, system, logprobs, n, or state.…, hosted.…, cache.…",
+        "stream, tools, parallel_tools, vision, documents, audio, json, json_schema, " +
+        "reasoning, system, logprobs, n, state.…, hosted.…, or cache.…",
     },
   },
   rejected_fields: names("Top-level fields that the model rejects with an error"),
-  price: { ...PRICE_SCHEMA, description: "free, or dollars by unit; without it the catalog's" },
-  priced_as: nonEmptyText("The model whose price holds for it"),
+  price: {
+    ...PRICE_SCHEMA,
+    description: "Price: free, or US dollars by unit. Default: the catalog's price",
+  },
+  priced_as: nonEmptyText("Model whose price applies to this one"),
   data_policy: closedObject(
     {
-      retention: { ...RETENTION_SCHEMA, description: "How long it keeps what people wrote" },
+      retention: { ...RETENTION_SCHEMA, description: "How long the provider retains user data" },
       trains: {
         enum: ["no", "yes", "opt_out", "unknown"],
-        description: "Whether it learns from it",
+        description: "Whether the provider trains on user data",
       },
-      region: names("Where it is processed"),
-      evidence: names("Where that is written; without it nothing counts as zero"),
-      verified_at: date("When it was last read there"),
-      expires: date("Until when it may be believed"),
+      region: names("Regions where data is processed"),
+      evidence: names(
+        "Documents that state the policy. If unset, retention is never treated as zero",
+      ),
+      verified_at: date("Date on which the documents were last reviewed"),
+      expires: date("Date until which the policy is considered valid"),
     },
-    { description: "What becomes of what people wrote" },
+    { description: "Data policy of the provider" },
   ),
   limits: closedObject(
     {
-      context: positiveInteger("Tokens, read and written"),
-      input: positiveInteger("Tokens it reads"),
-      output: positiveInteger("Tokens it writes"),
-      images: positiveInteger("Images in one request"),
+      context: positiveInteger("Maximum number of input and output tokens"),
+      input: positiveInteger("Maximum number of input tokens"),
+      output: positiveInteger("Maximum number of output tokens"),
+      images: positiveInteger("Maximum number of images per request"),
     },
-    { description: "The most that it takes" },
+    { description: "Limits of the model" },
   ),
   image: closedObject(
     {
-      sizes: names('As clients write them: "1024x1024", "auto"'),
+      sizes: names('Values that clients can request: "1024x1024", "auto"'),
       sides: closedObject(
         {
           min: positiveInteger("Least"),
           max: positiveInteger("Most"),
-          step: positiveInteger("Both sides are multiples of it"),
+          step: positiveInteger("Number that both sides must be a multiple of, in pixels"),
         },
-        { required: ["min", "max"], description: "Bounds of a free size, in pixels of one side" },
+        {
+          required: ["min", "max"],
+          description: "Limits of the side lengths for free sizes, in pixels",
+        },
       ),
       qualities: names("Quality tiers"),
       formats: names("File formats"),
     },
-    { description: "What an image model takes; what is not listed here is unknown and forwarded" },
+    {
+      description:
+        "Parameters that an image model accepts. Values that are not listed are unknown " +
+        "and are forwarded",
+    },
   ),
-  released: date("Since when it exists"),
+  released: date("Release date"),
   retires: date("Until when"),
 });
 

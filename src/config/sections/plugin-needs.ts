@@ -39,7 +39,7 @@ export function resolveNeeds(
   const files = typeof needs?.files === "function" ? needs.files(options) : (needs?.files ?? []);
   for (const path of files)
     if (typeof path !== "string" || path === "")
-      throw new Error(`needs.files has ${JSON.stringify(path)}, which is no path`);
+      throw new Error(`needs.files contains ${JSON.stringify(path)}, which is not a valid path`);
   return {
     origins: listAllowedOrigins(definition, options, env),
     usesMetadataService: needs?.metadata === true,

@@ -12,22 +12,23 @@ export const PROXY_SCHEMA = closedObject(
       minLength: 1,
       "x-secret": true,
       description:
-        "Its address, http:// or https://, with a name and a password where it asks for them",
+        "Proxy URL, http:// or https://, with user name and password if the proxy requires them",
     },
     bypass: list(
       {
         type: "string",
         pattern: "^[^\\s*]*\\*?[^\\s*]*$",
         minLength: 1,
-        "x-expects": "a host such as llm.corp, with one star at most",
+        "x-expects": "a host such as llm.corp, with at most one *",
       },
-      "Hosts that are reached straight, with one star each; this machine always is",
+      "Hosts that are reached without the proxy. Each may contain one *. The local " +
+        "machine never uses the proxy",
       { default: [] },
     ),
   },
   {
     required: ["url"],
-    description: "An HTTP proxy that calls to providers go through; absent, they go straight",
+    description: "HTTP proxy for requests to providers. Default: direct connections",
   },
 );
 

@@ -149,7 +149,7 @@ function findUnmounted(
     if (!["", "false", "0"].includes(text)) continue;
     const from = written.get(pointer);
     const wanting = text === "" && from ? describeMissingVariables(from, env) : "";
-    const because = `its when: is ${text === "" ? "empty" : text}${from ? ` (${from})` : ""}`;
+    const because = `its when: value is ${text === "" ? "empty" : text}${from ? ` (${from})` : ""}`;
     out.set(name, wanting || because);
   }
   return out;

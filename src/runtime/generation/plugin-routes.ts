@@ -172,7 +172,7 @@ function findRouteFlaw(
   if (on === "public" && role !== undefined)
     return "has a role, and roles are the admin listener's";
   if (on === "admin" && allowUnauthenticated !== undefined && role !== undefined)
-    return "is open and has a role: say one of them";
+    return "is open and has a role: remove one of them";
   if (role !== undefined && !(ROLES as readonly unknown[]).includes(role))
     return `has the role ${JSON.stringify(role)}; there are ${ROLES.join(", ")}`;
   return undefined;

@@ -92,7 +92,7 @@ export function createApp(options: AppOptions): H3 {
 const BAD_PATH_FAULT: Fault = {
   kind: "invalid",
   code: "bad_path",
-  message: "The path is not well encoded.",
+  message: "Invalid encoding of the path.",
 };
 const INTERNAL_FAULT: Fault = { kind: "internal", message: "Something went wrong here." };
 

@@ -67,7 +67,7 @@ export class Handoff {
 
   async #hotRestart(may: () => boolean, leave: () => void): Promise<number> {
     try {
-      if (!may()) fail("unavailable", "This gateway is about to stop.", { code: "stopping" });
+      if (!may()) fail("unavailable", "The gateway is shutting down.", { code: "stopping" });
       const { pid } = await this.#startNewProcess();
       leave();
       return pid;
@@ -83,7 +83,7 @@ export class Handoff {
     const { options, services, generations, listener, controlPlane, descriptors, changeBroadcast } =
       this.#options;
     await assertReplaceable(options, { config: generations.current.config, store: services.store });
-    services.log.info({}, "another process takes over: it is started with what is installed now");
+    services.log.info({}, "hot restart requested, starting new process");
     this.#newProcess = await startNewProcess({
       sockets: listOpenSockets(listener(), controlPlane.adminListener, descriptors),
       log: services.log,
@@ -115,7 +115,7 @@ export class Handoff {
     if (stateDir !== services.stateDir)
       fail(
         "conflict",
-        `It would keep its state in ${stateDir}, and this one has ${services.stateDir}.`,
+        `The new process would use the state directory ${stateDir}, but this gateway uses ${services.stateDir}.`,
       );
     const shared = services.store.lease !== undefined;
     await writeHandoffMarker(stateDir);
@@ -152,8 +152,8 @@ export class Handoff {
     const { loaded, config } = generations.current;
     const rebuilt = await rebuildGeneration(loaded, config);
     if ("problems" in rebuilt)
-      services.log.error({ problems: rebuilt.problems }, "observers could not be set up anew");
-    services.log.warn({}, "nothing has taken over; this gateway goes on as before");
+      services.log.error({ problems: rebuilt.problems }, "observer setup failed");
+    services.log.warn({}, "handoff failed, gateway continues");
   }
 
   #useNewProcessStore(link: IpcLink): void {

@@ -56,7 +56,7 @@ export async function startNewProcess(options: NewProcessOptions): Promise<NewPr
     serving: () => serving.resolve("serving"),
   });
   const timeout = new AbortController();
-  const tooLong = sleep(START_TIMEOUT_MS, "it did not serve in time", {
+  const tooLong = sleep(START_TIMEOUT_MS, "it did not start serving in time", {
     signal: timeout.signal,
     ref: false,
   });
@@ -65,7 +65,7 @@ export async function startNewProcess(options: NewProcessOptions): Promise<NewPr
   tooLong.catch(() => {});
   if (how === "serving") {
     void ended.then((end) =>
-      options.log.error({ pid: child.pid, end }, "the new gateway has ended"),
+      options.log.error({ pid: child.pid, end }, "new gateway process ended"),
     );
     child.unref();
     return { pid: child.pid!, link };
@@ -80,9 +80,13 @@ export async function startNewProcess(options: NewProcessOptions): Promise<NewPr
     ))
   )
     await options.takeBack();
-  return fail("unavailable", `The new gateway does not serve: ${how}. This one goes on.`, {
-    code: "no_successor",
-  });
+  return fail(
+    "unavailable",
+    `The new gateway process did not start serving: ${how}. The current process continues.`,
+    {
+      code: "no_successor",
+    },
+  );
 }
 
 /**

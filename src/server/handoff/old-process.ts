@@ -89,7 +89,7 @@ export class OldProcess {
       observerSink.processExited(this);
       if (!this.#exitedCleanly)
         await this.#settleOrphans(host, await reservations.settleAll(wallClock()));
-      else log.info({ before: this.pid }, "the gateway before has ended");
+      else log.info({ before: this.pid }, "previous gateway process ended");
       this.#exited.resolve();
     };
     this.#channel.once("disconnect", () => void onExit());
@@ -146,17 +146,17 @@ export class OldProcess {
       until: this.#takenAt,
       now: wallClock(),
     }).catch((error: unknown) => {
-      log.error({ err: error }, "what the gateway before had open cannot be read");
+      log.error({ err: error }, "open calls of previous process unreadable");
       return [];
     });
     const calls = new Map([...open, ...later].map((call) => [call.attempt, call]));
     log.error(
       { before: this.pid, calls: calls.size },
-      "the gateway before ended before its requests; what it had open is settled as estimated",
+      "previous process ended early, open calls settled as estimated",
     );
     for (const call of calls.values())
       ledgerQueue.settle(call).catch((error: unknown) => {
-        log.error({ err: error, attempt: call.attempt }, "a call could not be settled");
+        log.error({ err: error, attempt: call.attempt }, "call settlement failed");
       });
   }
 }

@@ -17,20 +17,23 @@ export async function assertReplaceable(
   { config, store }: { config: GatewayConfig; store: Pick<Store, "lease" | "supportsHandoff"> },
 ): Promise<void> {
   const cannot = (why: string) =>
-    fail("invalid", `${why} Stop it, and start it anew.`, { code: "not_replaceable" });
-  if (process.platform === "win32") cannot("Windows hands no open port to another process.");
+    fail("invalid", `${why} Stop the gateway and start it again.`, { code: "not_replaceable" });
+  if (process.platform === "win32") cannot("Windows cannot pass an open port to another process.");
   if (process.pid === 1)
-    cannot("This gateway is all that its container runs, which would end with it.");
+    cannot(
+      "The gateway is the container's main process, so replacing it would stop the container.",
+    );
   if (!store.lease && !store.supportsHandoff)
-    cannot(`The store ${config.store.use} is this process's alone.`);
+    cannot(`The store ${config.store.use} allows only one process.`);
   const loaded = await readGatewayConfig(options);
   if (!loaded.config)
-    return fail("invalid", "gateway.yaml has errors; tollgate check says which.", {
+    return fail("invalid", "gateway.yaml has errors. Run tollgate check to list them.", {
       code: "config",
     });
   // The number of workers may change with the new process.
   const differing = changedStaticKeys(config, loaded.config).filter((key) => key !== "workers");
-  if (differing.length > 0) cannot(`${differing.join(", ")} in gateway.yaml is another one now.`);
+  if (differing.length > 0)
+    cannot(`${differing.join(", ")} in gateway.yaml cannot change without a restart.`);
 }
 
 /**
@@ -55,7 +58,9 @@ export function listOpenSockets(
     name,
     fd:
       fd ??
-      fail("unavailable", "An open port cannot be handed on here.", { code: "no_descriptor" }),
+      fail("unavailable", "This runtime cannot pass an open port to another process.", {
+        code: "no_descriptor",
+      }),
   }));
 }
 

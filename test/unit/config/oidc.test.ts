@@ -35,15 +35,11 @@ it("is read with what is usual filled in, and its secret is one", async () => {
 });
 
 it.each([
-  [
-    RIGHT.replace("https://login.example", "ftp://x"),
-    "2:19",
-    "admin.oidc.issuer: expected an address",
-  ],
+  [RIGHT.replace("https://login.example", "ftp://x"), "2:19", "admin.oidc.issuer: expected a URL"],
   [RIGHT.replace("role: owner", "role: ownr"), "2:", 'did you mean "owner"?'],
   [RIGHT.replace("client_id: t", "cleint_id: t"), "2:", 'did you mean "client_id"'],
-  [RIGHT.replace(/, roles.*/, " }"), "2:", 'admin.oidc: "roles" is missing'],
-  [RIGHT.replace("a: { role: owner }", "a: {}"), "2:", '"role" is missing'],
+  [RIGHT.replace(/, roles.*/, " }"), "2:", 'admin.oidc: missing key "roles"'],
+  [RIGHT.replace("a: { role: owner }", "a: {}"), "2:", 'missing key "role"'],
 ])("%s", async (oidc, place, words) => {
   const { problems } = await of(oidc);
   const said = formatProblems(problems.filter(({ severity }) => severity === "error"));

@@ -72,7 +72,7 @@ describe("print", () => {
     const { print, problems } = await read(FULL);
     expect(problems.filter((p) => p.severity === "error")).toEqual([]);
     expect(print()).toMatchInlineSnapshot(`
-      "# /etc/tollgate/gateway.yaml, with its defaults; variables as written, secrets hidden
+      "# /etc/tollgate/gateway.yaml with defaults. Variables are shown as written, secrets are hidden
 
       listen:
         host: 127.0.0.1
@@ -215,7 +215,7 @@ describe("print", () => {
           on_disconnect: cancel
           require_ready: false
         third:
-          # not mounted: its when: is 0
+          # not enabled: its when: value is 0
           use: openai
           when: 0
       models:

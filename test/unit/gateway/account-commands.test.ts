@@ -176,7 +176,7 @@ it("what cannot be is refused by name", async () => {
     }),
   ).toMatch(/bad_input/);
   expect(await said("accounts.update", { id: "b", name: "B", version: 7 })).toMatch(
-    /version_conflict.*it is at version 1/,
+    /version_conflict.*is now at version 1/,
   );
   await account("close", { id: "a" });
   expect(await said("accounts.create", { id: "z", parent: "b" })).toMatch(/account_closed/);
@@ -193,7 +193,7 @@ it("a store that keeps no accounts says so, and lists those of the file", async 
   expect(await refusal("accounts.create", { id: "a" }, plain)).toEqual([
     "unsupported",
     "no_accounts",
-    "This store keeps no accounts: write them under accounts in gateway.yaml.",
+    "This store does not support accounts. Define them under accounts in gateway.yaml.",
   ]);
   const { accounts } = await ask<{ accounts: ShownAccount[] }>("accounts.list", {}, plain);
   expect(accounts.map(({ id, limitUsage }) => [id, limitUsage])).toEqual([

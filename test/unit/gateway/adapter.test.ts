@@ -78,7 +78,7 @@ test("a handler that fails is the gateway's own error, and a bad path the client
   };
   for (const [path, status, code] of [
     ["/x", 500, "Something went wrong here."],
-    ["/%ff", 400, "The path is not well encoded."],
+    ["/%ff", 400, "Invalid encoding of the path."],
   ] as const) {
     const response = await ask(failing, path, createUnroutedResponder([]));
     expect([response.status, await response.text()]).toEqual([

@@ -74,7 +74,7 @@ it("a sign-in is a row of its own, and is let in where none can be written", asy
   ]);
   const full = written({ begin: async () => fail("internal", "The disk is full.") });
   await full.auditing.recordSignIn("sign-in", SHELL_PRINCIPAL);
-  expect(full.errors).toEqual(["a sign-in or sign-out could not be written down"]);
+  expect(full.errors).toEqual(["audit record of sign-in or sign-out not written"]);
 });
 
 it("a failure is its answer and its end, and an end that cannot be written is no failure", async () => {

@@ -54,7 +54,7 @@ describe.each(Object.entries(PLACES))("%s", (_name, { yaml, at }) => {
       {
         id: "config/unknown-class",
         severity: "error",
-        message: `unknown class of calls "${wrong}"`,
+        message: `unknown call class "${wrong}"`,
         hint: `did you mean "${right}"?`,
         line: at[0],
         column: at[1],

@@ -122,7 +122,7 @@ test("a name that two keys have is not enough", async () => {
   expect(await fault(does("revoke", { id: "x" }))).toContain("Several keys");
   await does("revoke", { id: a.key.id });
   expect(records.get(digestKey(b.secret))?.revoked).toBeUndefined();
-  expect(await fault(does("show", { id: "y" }))).toContain('There is no key "y"');
+  expect(await fault(does("show", { id: "y" }))).toContain('Key "y" not found');
 });
 
 test.each<[string, JsonObject]>([

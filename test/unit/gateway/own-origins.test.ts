@@ -136,7 +136,7 @@ describe("an address on a private network", () => {
     await using unset = await mounted({}, fetcher(needs("COLLECTOR")));
     expect(await fetched(unset, listed)).toBe("200 none");
     await expect(mounted({}, fetcher(needs("OTHER")))).rejects.toThrow(
-      "needs.env does not name COLLECTOR",
+      "needs.env does not include COLLECTOR",
     );
   });
 

@@ -171,7 +171,7 @@ describe("what is in it", () => {
     [
       "export const x = 1;",
       "plugin/no-default-export",
-      /exports no plugin as its default/,
+      /does not export a plugin as its default export/,
       /export default/,
     ],
     ["export default 7;", "plugin/no-default-export", /./, /export default/],
@@ -316,7 +316,7 @@ it.each(["provider", "frontend", "observer", "store"] as const)(
       expect(found).toMatchObject({
         problem: {
           id: "config/kind-outside",
-          message: expect.stringContaining("only a middleware can stand outside the gateway"),
+          message: expect.stringContaining("only middleware can run outside the gateway"),
         },
       });
     }
@@ -338,8 +338,8 @@ it("that a kind cannot be isolated is said once, at the key that asks for it", a
   const { problems } = await loadConfig(file, { env: {}, loadPlugin: load, textOverride: text });
   const placed = problems.filter(({ line }) => line > 0);
   expect(placed.map(({ line, column, id, hint }) => [line, column, id, hint])).toEqual([
-    [1, 29, "config/unknown-key", "only a middleware can stand outside the gateway"],
-    [5, 5, "config/unknown-key", "only a middleware can stand outside the gateway"],
+    [1, 29, "config/unknown-key", "only middleware can run outside the gateway"],
+    [5, 5, "config/unknown-key", "only middleware can run outside the gateway"],
   ]);
 });
 

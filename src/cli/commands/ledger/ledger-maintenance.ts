@@ -137,7 +137,7 @@ async function verifyArchive(given: CliInput): Promise<number> {
   if (!config) return fail("invalid", `${configName(file)} has errors, see tollgate check.`);
   await using idle = await createClosedStore(config, quietLog().log);
   const read =
-    idle.store.maintenance?.readArchive ?? failUnsupported(config.store.use, "reads archives");
+    idle.store.maintenance?.readArchive ?? failUnsupported(config.store.use, "reading archives");
   const found = await read(resolve(given.positionals[0]!));
   const { problems, rows, from, to, lastHash, total } = found;
   const wanted = given.getText("head");

@@ -154,7 +154,9 @@ function requireTransfer(
 ): LedgerTransfer {
   return (
     store.transfer ??
-    fail("conflict", `The store "${use}" is none that moves.`, { code: "store_cannot" })
+    fail("conflict", `The store "${use}" does not support moving its data.`, {
+      code: "store_cannot",
+    })
   );
 }
 
