@@ -159,12 +159,12 @@ describe("tollgate check-plugin", () => {
   });
 
   it.each([
-    [["nowhere"], "nowhere is no folder with a package.json, and no package here."],
-    [[], ". is no folder with a package.json"],
+    [["nowhere"], "nowhere is not a directory with a package.json, and not an installed package."],
+    [[], ". is not a directory with a package.json"],
     [["a", "b"], "tollgate check-plugin --help"],
     [["a", "--wirte"], '"--wirte". Did you mean "--write"?'],
-    [[], ". is no folder with a package.json"],
-    [["./a"], "./a is no folder with a package.json"],
+    [[], ". is not a directory with a package.json"],
+    [["./a"], "./a is not a directory with a package.json"],
   ])("%j is refused in words", async (words, said) => {
     await using at = await createTestFolder();
     const { code, out, err } = await at.said(["check-plugin", ...words]);

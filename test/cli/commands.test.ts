@@ -94,7 +94,7 @@ test("check: a good file, setup and all, leaves no trace; warnings count under -
   const fine = await here.said(["check"]);
   expect(fine.code).toBe(0);
   expect(fine.out).toMatch(
-    /gateway\.yaml is fine: 2 providers, 2 frontends, 0 model names \(1 warning\)\n$/,
+    /gateway\.yaml is valid: 2 providers, 2 frontends, 0 model names \(1 warning\)\n$/,
   );
   expect(fine.out).not.toContain("sk-ant-1234567890");
   expect((await here.said(["check", "--strict"])).code).toBe(1);
@@ -228,7 +228,7 @@ test("init: what it prints passes check, bare and for every provider that comes 
     ]),
   );
   const filled = await here.tollgate(["check"], { env });
-  expect(filled.out).toContain(`gateway.yaml is fine: ${plural(names.length, "provider")}, `);
+  expect(filled.out).toContain(`gateway.yaml is valid: ${plural(names.length, "provider")}, `);
   const typo = await here.said(["init", "antropic"]);
   expect([typo.code, typo.err]).toEqual([1, expect.stringContaining('Did you mean "anthropic"?')]);
 });
@@ -280,7 +280,7 @@ test("status: nobody runs, and that is no success", async () => {
     expect.stringContaining(`No gateway is running on ${here.path}/.tollgate.`),
   ]);
   const missing = await here.said(["status", "-c", "nowhere.yaml"]);
-  expect(missing.err).toContain("nowhere.yaml cannot be read");
+  expect(missing.err).toContain("Cannot read nowhere.yaml");
 });
 
 test("keys hash: from stdin alone, and only a whole key", async () => {

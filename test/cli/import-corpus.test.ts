@@ -55,7 +55,7 @@ const made: readonly Made[] = all.map(([source, title, from], i) => {
   if (source === "litellm") importLitellm(said, draft);
   else if (source === "bifrost") importBifrost(said, draft);
   else importPortkey(said, draft, "assistant");
-  for (const rest of said.unreadValues()) rest.report("unsupported", "nothing here reads it");
+  for (const rest of said.unreadValues()) rest.report("unsupported", "this setting is not read");
   const text = draft.toYaml("test");
   return {
     title: `${source}: ${title}`,

@@ -30,8 +30,8 @@ test("models: without a gateway, as far as the file says", async () => {
   const list = await here.tollgate(["models"]);
   expect(list.code).toBe(0);
   expect(list.err).toContain("No gateway is running");
-  expect(list.out).toMatch(/^model +operation +context +price, tokens by the million +retires\n/);
-  expect(list.out).toMatch(/\nfast +chat +as it is answered\n/);
+  expect(list.out).toMatch(/^model +operation +context +price per million tokens +retires\n/);
+  expect(list.out).toMatch(/\nfast +chat +price of the served model\n/);
   expect(list.out).toMatch(/\ndemo\/echo +chat +200,000 +free\n/);
   expect(list.out).toMatch(
     new RegExp(`\\nopenai/gpt-5 +chat +400,000 +\\$2\\.50 in, \\$10 out +${soon}\\n`),
@@ -79,7 +79,7 @@ test("models explain: who says what, what it costs, until when", async () => {
   expect(typo.out).toMatch(/no source lists it.*forwarded all the same[\s\S]*unpriced/);
   expect(typo.out).toContain("Near it: demo/echo");
   const image = await here.tollgate(["models", "explain", "openai/gpt-image-2"]);
-  expect(image.out).toContain("it is refused until one does");
+  expect(image.out).toContain("rejected until a list has it");
   const nobody = await here.tollgate(["models", "explain", "nobody/x"]);
   expect([nobody.code, nobody.out]).toEqual([1, ""]);
   expect(nobody.err).toContain("There is no model nobody/x");
@@ -128,7 +128,7 @@ test("models: of a running gateway, its providers' own word first; asked again o
     modelLists: object[];
   };
   expect(modelLists).toMatchObject([{ lastSuccessAt: expect.stringMatching(/^20.*Z$/) }]);
-  expect(status.out).toMatch(/\nimage files +1 \(0\.0 MB\), 0 times fetched, 0 times rejected/);
+  expect(status.out).toMatch(/\nimage files +1 \(0\.0 MB\), 0 downloads, 0 rejected/);
 
   up.setRoutes({ "GET /v1/models": jsonResponse({ error: "no" }, 503) });
   const stale = await here.tollgate(["models", "refresh", "openai"]);

@@ -24,7 +24,7 @@ test("policy explain: each way, each level, on which evidence, and whether it wo
 
   const claude = await explain("anthropic/claude-opus-5", "--zdr");
   expect(claude.code).toBe(0);
-  expect(claude.out).toMatch(/claude-opus-5 {2}credential plain, messages {2}would be refused\n/);
+  expect(claude.out).toMatch(/claude-opus-5 {2}credential plain, messages {2}would be rejected\n/);
   expect(claude.out).toMatch(/claude-opus-5 {2}credential signed, messages {2}would do\n/);
   expect(claude.out).toContain("credential_not_declared, retention_days:30");
   expect(claude.out).toContain(

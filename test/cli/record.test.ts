@@ -62,9 +62,9 @@ it("a refusal is written down as one", async () => {
 
 it.each([
   [["acme"], "Say <provider>/<model>."],
-  [["acmee/model"], 'gateway.yaml has no provider "acmee". Did you mean "acme"?'],
-  [["acme/model", "--max-tokens", "many"], "--max-tokens is a number."],
-  [["acme/model", "--max-tokens", "100000"], "--max-tokens is a number."],
+  [["acmee/model"], 'Unknown provider "acmee" in gateway.yaml. Did you mean "acme"?'],
+  [["acme/model", "--max-tokens", "many"], "--max-tokens must be a number."],
+  [["acme/model", "--max-tokens", "100000"], "--max-tokens must be a number."],
   [["acme/model", "--too", "x"], 'no option "--too". Did you mean "--to"?'],
 ])("%j asks nobody", async (words, said) => {
   await using up = await startUpstream(scriptedModel(say("Hello"), ["model"]));

@@ -41,8 +41,8 @@ test("a fresh machine: what is left out is said with its variable, and the shipp
   await using here = await createTestFolder();
   const said = "openai (OPENAI_API_KEY is not set), anthropic (ANTHROPIC_API_KEY is not set)";
   const env = { ANTHROPIC_API_KEY: "" };
-  expect((await here.tollgate(["check"])).out).toMatch(/is fine: .*\nleft out: .*\n$/);
-  expect((await here.tollgate(["check"])).out).toContain(`left out: ${said}`);
+  expect((await here.tollgate(["check"])).out).toMatch(/is valid: .*\nnot mounted: .*\n$/);
+  expect((await here.tollgate(["check"])).out).toContain(`not mounted: ${said}`);
   const check = JSON.parse((await here.tollgate(["check", "--json"], { env })).out) as unknown;
   expect(check).toMatchObject({
     unmountedProviders: [
@@ -51,7 +51,7 @@ test("a fresh machine: what is left out is said with its variable, and the shipp
     ],
   });
   const { url, line } = await here.serve();
-  await line(/^left out: openai \(OPENAI_API_KEY is not set\), anthropic/);
+  await line(/^not mounted: openai \(OPENAI_API_KEY is not set\), anthropic/);
   expect((await here.tollgate(["status"])).out).toContain(said);
   const key = (await readFile(join(here.path, ".tollgate/first-key"), "utf8")).trim();
   const fast = await ask(url, key, "fast");
@@ -125,7 +125,7 @@ test("a state folder that cannot be one: in words, by every command that needs i
   }
   const { code, out, err } = await here.tollgate(["serve", "--port", "0"]);
   expect([code, err]).toEqual([1, ""]);
-  expect(JSON.parse(out)).toMatchObject({ msg: `the gateway did not start: ${words}` });
+  expect(JSON.parse(out)).toMatchObject({ msg: `gateway start failed: ${words}` });
 });
 
 test("commands reach it: status, explain, keys; and reloads by file and by signal", async () => {
@@ -150,7 +150,7 @@ test("commands reach it: status, explain, keys; and reloads by file and by signa
   await here.write("gateway.yaml", `${MINIMAL_CONFIG}models: { quick: [demo/echo] }\n`);
   await line(/^reloaded$/);
   const explained = await here.tollgate(["explain", "quick"]);
-  expect([explained.code, explained.err]).toEqual([0, "The running gateway says:\n"]);
+  expect([explained.code, explained.err]).toEqual([0, "From the running gateway:\n"]);
   expect(explained.out).toContain("demo/echo");
 
   await here.write("gateway.yaml", MINIMAL_CONFIG.replace("demo }", "dmo }"));
@@ -158,7 +158,7 @@ test("commands reach it: status, explain, keys; and reloads by file and by signa
   expect(problems).toEqual([expect.stringMatching(/gateway\.yaml:6:16 {2}providers\.demo/)]);
   const refused = await here.tollgate(["status"]);
   expect(refused.out).toMatch(
-    /last reload +refused: the config has errors[\s\S]*gateway\.yaml:6:16 {2}error/,
+    /last reload +rejected: the config has errors[\s\S]*gateway\.yaml:6:16 {2}error/,
   );
   // The file has errors now, and the gateway is found all the same.
   expect((await here.tollgate(["explain", "quick"])).code).toBe(0);

@@ -136,7 +136,7 @@ describe("a name that is none is an error, with what was meant", () => {
       ["--provider", "demo", "--until", "2026-01-01"],
     ]) {
       const { code, err } = await usage(...words);
-      expect([code, err]).toEqual([0, expect.stringContaining("Nothing was used.")]);
+      expect([code, err]).toEqual([0, expect.stringContaining("No usage found.")]);
     }
   });
 });

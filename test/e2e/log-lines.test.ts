@@ -256,7 +256,7 @@ providers: { demo: { use: demo } }
     await breaking(one, content);
     expect(await one.exit).toEqual({ code: 1, signal: null });
     await one.line(/^stopping/);
-    expect(failures(one)).toMatchObject([{ msg: "an error that was not caught; stopping", error }]);
+    expect(failures(one)).toMatchObject([{ msg: "uncaught error, shutting down", error }]);
     if (typeof error === "object")
       expect((failures(one)[0]!["error"] as { stack: string }).stack).toContain("fatal.mjs");
   });

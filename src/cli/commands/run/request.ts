@@ -22,11 +22,13 @@ import { openStoreAccess } from "../../support/store-access.ts";
 export const command: CliCommand = {
   usage: "request <id> [options]",
   description:
-    "Says all that is known of one request: who asked for what, why which candidate was tried, each attempt with its times, what " +
-    "hooks did, what was lost, what it cost and by which rows of the ledger. The id is that of the answer's x-request-id, the " +
-    "client's own x-request-id, or that of an attempt. A running gateway remembers the last requests, refused ones too " +
-    "(`request_history` in gateway.yaml); of older ones there is what the ledger has. No prompt and no answer is kept anywhere. Exits " +
-    "with 1 when there is no such request.",
+    "Shows everything that is known about a request: the client, the routing " +
+"decision, each attempt with its times, hooks, translation warnings, cost, and " +
+"ledger rows. The ID is the response's x-request-id, the client's own " +
+"x-request-id, or an attempt ID. A running gateway keeps the last requests, " +
+"including rejected ones (`request_history` in gateway.yaml). For older " +
+"requests, only ledger data is available. Prompts and responses are never " +
+"stored. Exits with 1 if the request is not found.",
   options: GATEWAY_OPTIONS,
   positionals: { least: 1, most: 1 },
   examples: ["tollgate request 4RkzQGd0m0000f3", "tollgate request my-own-id --json"],
@@ -42,8 +44,8 @@ export const command: CliCommand = {
     if (found.requests.some(({ record }) => !record))
       printRemark(
         found.rememberedSince === undefined
-          ? "No gateway runs: this is what the ledger has."
-          : `Requests are remembered since ${formatTime(found.rememberedSince)}: this is what the ledger has.`,
+          ? "No gateway is running. Showing ledger data only."
+          : `Request history starts at ${formatTime(found.rememberedSince)}. Showing ledger data only.`,
       );
     return EXIT_CODES.ok;
   },
@@ -66,8 +68,8 @@ function observedRows(seen: ShownRequest): Row[] {
   if (!("frontend" in seen))
     return [
       ["over", formatTime(seen.at)],
-      ["answer", `${paint("yellow", String(seen.status))} ${seen.code}, at the door`],
-      ["door", seen.listener === "admin" ? "the admin listener" : "that of clients"],
+      ["answer", `${paint("yellow", String(seen.status))} ${seen.code}, rejected before routing`],
+      ["door", seen.listener === "admin" ? "admin listener" : "client listener"],
       ...(seen.method ? [["method", seen.method] as const] : []),
     ];
   return [
@@ -102,7 +104,7 @@ function formatOutcome(seen: ServedRequest): string {
 
 const formatTarget = (seen: ServedRequest): string =>
   [
-    sanitize(seen.model) || "no model that could be read",
+    sanitize(seen.model) || "no readable model",
     ...(seen.alias && seen.alias !== seen.model ? [`alias ${seen.alias}`] : []),
     ...(seen.stream ? ["streamed"] : []),
     `${seen.method} ${sanitize(seen.route)} (${seen.frontend}, ${seen.action})`,
@@ -133,8 +135,8 @@ const timeRows = ({ firstTokenMs, overheadMs }: ServedRequest): Row[] => [
   [
     "times",
     [
-      ...(firstTokenMs === undefined ? [] : [`first content ${formatDuration(firstTokenMs)}`]),
-      `the gateway's own ${formatDuration(overheadMs)}`,
+      ...(firstTokenMs === undefined ? [] : [`first token ${formatDuration(firstTokenMs)}`]),
+      `gateway overhead ${formatDuration(overheadMs)}`,
     ].join(", "),
   ],
 ];
@@ -193,7 +195,7 @@ function attemptRows(seen: ShownRequest | undefined, charges: readonly ChargedAt
       `attempt ${call.n}`,
       [
         `${sanitize(call.provider)}/${sanitize(call.model)}, credential ${call.credential}`,
-        call.protocol ?? "its own wire",
+        call.protocol ?? "its own protocol",
         call.mode,
         ...(call.hedge ? ["hedge"] : []),
         call.fault ? paint("red", formatFault(call.fault)) : paint("green", "answered"),
@@ -223,11 +225,11 @@ const formatCallTimes = (
   { headers, firstToken, total }: CallTimes,
 ): string =>
   [
-    ...(start === undefined ? [] : [`begun after ${formatDuration(start)}`]),
+    ...(start === undefined ? [] : [`started after ${formatDuration(start)}`]),
     ...(headers === undefined || headers === null ? [] : [`head ${formatDuration(headers)}`]),
     ...(firstToken === undefined || firstToken === null
       ? []
-      : [`first content ${formatDuration(firstToken)}`]),
+      : [`first token ${formatDuration(firstToken)}`]),
     `all ${formatDuration(total)}`,
   ].join(", ");
 
@@ -238,9 +240,7 @@ function billRows(charge: ChargedAttempt | undefined): Row[] {
   return [
     [
       "",
-      `${inputTokens(usage)} in, ${outputTokens(usage)} out, ${cost}, ${state}${
-        holdNano === null || holdNano === undefined ? "" : `, ${formatUsd(BigInt(holdNano))} held`
-      }`,
+      `${inputTokens(usage)} in, ${outputTokens(usage)} out, ${cost}, ${state}${ holdNano === null || holdNano === undefined ? "" : \`, ${formatUsd(BigInt(holdNano))} reserved\` }`,
     ],
     ...priceLines.map(({ unit, count, nano }): Row => [
       "",

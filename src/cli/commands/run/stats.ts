@@ -8,8 +8,9 @@ import { alignColumns, formatTime, paint, print, printJson } from "../../format/
 export const command: CliCommand = {
   usage: "stats [options]",
   description:
-    "Says what is going on now in all processes of the running gateway: requests, connections to providers, the ledger,\n" +
-    "memory, and what was turned away before a frontend saw it. Exits with 1 when none runs.",
+    "Shows live stats of all processes of the running gateway: requests, provider " +
+"connections, ledger, memory, and requests that were rejected before routing. " +
+"Exits with 1 if no gateway is running.",
   options: GATEWAY_OPTIONS,
   examples: ["tollgate stats", "tollgate stats --json"],
   async run(given) {
@@ -24,7 +25,7 @@ export const command: CliCommand = {
 function formatStats(of: GatewayStats): string {
   const { processes, ledger, loopDelayMs: late, memory } = of;
   const rows = [
-    ["processes", `${processes.expected}, of which ${processes.responded} have answered`],
+    ["processes", `${processes.expected}, of which ${processes.responded} responded`],
     ["in flight", [of.inFlight, ...busyFrontends(of)].join(", ")],
     ["ledger", `${ledger.ok ? "takes rows" : paint("red", "takes no rows")}, ${ledger.queue} wait`],
     ["commits", formatCommits(ledger.commits)],

@@ -32,14 +32,14 @@ export const command: CliCommand = {
   options: {
     ...GATEWAY_OPTIONS,
     ...LEDGER_FILTER_OPTIONS,
-    failed: { description: "only those that were refused, failed or broke off" },
+    failed: { description: "Only requests that were rejected, failed, or were truncated" },
     model: {
       placeholder: "model",
       description:
-        'only of this model, as asked for or as served; one star stands for anything: "openai/*"',
+        "Only this model, as requested or as served, with one star as wildcard: \"openai/*\"",
     },
-    once: { description: "print what is there, and end" },
-    rows: { description: "rows of the ledger" },
+    once: { description: "Print existing requests and exit" },
+    rows: { description: "Show ledger rows" },
   },
   examples: [
     "tollgate tail --failed",
@@ -49,10 +49,10 @@ export const command: CliCommand = {
   async run(given) {
     using live = startLongRunning();
     if (given.has("rows")) {
-      rejectOptions(given, ["failed", "model"], "--rows reads the ledger, which does not know");
+      rejectOptions(given, ["failed", "model"], "--rows reads the ledger, which does not record");
       return await tailRows(given, live);
     }
-    rejectOptions(given, ["account", "until"], "Only tail --rows takes");
+    rejectOptions(given, ["account", "until"], "Only tail --rows supports");
     return await tailRequests(given, live);
   },
 };
@@ -86,7 +86,7 @@ async function tailRequests(given: CliInput, live: LongRunning): Promise<number>
     if (after === undefined && said !== undefined && said < rememberedSince)
       printReach(rememberedSince);
     if (after !== undefined && missed > 0)
-      printRemark(paintRemark("yellow", `${missed} requests were over too fast to be shown.`));
+      printRemark(paintRemark("yellow", `${missed} requests were dropped because the output fell behind.`));
     for (const item of items) print(given.json ? JSON.stringify(item) : formatRequestLine(item));
     await live.waitForDrain();
     if (live.signal.aborted || (!follow && items.length < PAGE)) return EXIT_CODES.ok;
@@ -98,7 +98,7 @@ const printReach = (since: number): void =>
   printRemark(
     paintRemark(
       "gray",
-      `Requests are remembered since ${new Date(since).toISOString()}. tollgate tail --rows reads the ledger, which has no refusals.`,
+      `Request history starts at ${new Date(since).toISOString()}. For older calls, use tollgate tail --rows, which reads the ledger and omits rejected requests.`,
     ),
   );
 
