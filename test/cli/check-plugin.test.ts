@@ -118,7 +118,7 @@ describe("tollgate check-plugin", () => {
         { check: "live: acme: models", problem: expect.stringContaining('"live": [{ "model"') },
         {
           check: "live: acme: credential",
-          problem: "nothing was asked: set ACME_API_KEY in the environment",
+          problem: "no request was sent: set ACME_API_KEY in the environment",
         },
       ]);
       expect(up.requests).toEqual([]);
@@ -129,7 +129,7 @@ describe("tollgate check-plugin", () => {
         [
           {
             check: "live: a provider",
-            problem: "it has no provider, and nothing else is asked",
+            problem: "the package has no provider, and only providers are tested",
           },
         ],
       ]);

@@ -106,7 +106,7 @@ providers:
   expect(levels(told, "permissions/read")).toEqual(["warning"]);
   expect(levels(told, "permissions/written")).toEqual(["warning"]);
   expect(levels(told, "permissions/state")).toEqual(["warning"]);
-  expect(of(told, "policy/expires")[0]!.message).toContain("ended on 2020-01-01");
+  expect(of(told, "policy/expires")[0]!.message).toContain("expired on 2020-01-01");
   expect(told.findings.some(({ id }) => id.endsWith("/call"))).toBe(false);
 });
 

@@ -141,7 +141,10 @@ it.each([
   [["new", "protocol", "demo"], "Tollgate's built-in provider"],
   [["new", "protocol", "gemini"], "Tollgate's built-in frontend"],
   [["new", "protocol", "chat-completions"], "Tollgate's built-in frontend"],
-  [["new", "provider", "x", "--template", "grpc"], "The templates of a provider are openai, anthropic, native"],
+  [
+    ["new", "provider", "x", "--template", "grpc"],
+    "The templates of a provider are openai, anthropic, native",
+  ],
   [["new", "store", "x", "--template", "guard"], "A store has only one template"],
 ])("%j is refused in words", async (words, said) => {
   await using here = await createTestFolder();

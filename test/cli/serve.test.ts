@@ -51,7 +51,7 @@ test("a fresh machine: what is left out is said with its variable, and the shipp
     ],
   });
   const { url, line } = await here.serve();
-  await line(/^not mounted: openai \(OPENAI_API_KEY is not set\), anthropic/);
+  await line(/^providers not mounted: openai \(OPENAI_API_KEY is not set\), anthropic/);
   expect((await here.tollgate(["status"])).out).toContain(said);
   const key = (await readFile(join(here.path, ".tollgate/first-key"), "utf8")).trim();
   const fast = await ask(url, key, "fast");

@@ -96,7 +96,7 @@ const subcommands: Readonly<Record<Verb, Subcommand>> = {
     {
       description:
         "Updates or moves an account. Changes apply from the next request of each of its " +
-"keys. Options that you omit are unchanged. Pass \"none\" to clear a value.",
+        'keys. Options that you omit are unchanged. Pass "none" to clear a value.',
       options: { ...GRANT_OPTIONS, ...ACCOUNT_OPTIONS, ...VERSION_OPTION },
       examples: [
         "tollgate accounts update web --limit usd=500/month",
@@ -108,8 +108,9 @@ const subcommands: Readonly<Record<Verb, Subcommand>> = {
   close: createSubcommand(
     "close",
     {
-      description: "Closes an account. Requests with its keys, and with keys of accounts nested " +
-"under it, are rejected.",
+      description:
+        "Closes an account. Requests with its keys, and with keys of accounts nested " +
+        "under it, are rejected.",
       options: VERSION_OPTION,
       examples: ["tollgate accounts close web"],
     },

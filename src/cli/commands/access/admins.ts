@@ -67,8 +67,14 @@ const subcommands: Readonly<Record<string, Subcommand>> = {
       description: `Creates a token for the admin listener and prints it once. The token is not stored and gives no access to models. ${WHERE_TEXT}`,
       options: {
         role: { placeholder: "role", description: `Role of the token: ${ROLES.join(", ")}` },
-        account: { placeholder: "name", description: "Account that the token is restricted to, with the accounts nested under it" },
-        expires: { placeholder: "when", description: "Expiry, as a duration (30d) or a date (2027-01-31)" },
+        account: {
+          placeholder: "name",
+          description: "Account that the token is restricted to, with the accounts nested under it",
+        },
+        expires: {
+          placeholder: "when",
+          description: "Expiry, as a duration (30d) or a date (2027-01-31)",
+        },
         ...GATEWAY_OPTIONS,
       },
       examples: [
@@ -121,7 +127,9 @@ function printAdmins({
 }: AdminResponse): void {
   if (secret !== undefined) {
     print(secret);
-    printRemark(paintRemark("gray", `${admin!.id}: this token is shown only once. Store it in a safe place.`));
+    printRemark(
+      paintRemark("gray", `${admin!.id}: this token is shown only once. Store it in a safe place.`),
+    );
     return;
   }
   const fixed = configuredAdminRows(file);

@@ -11,8 +11,8 @@ export const HASH_COMMAND: Subcommand = {
   summary: "Hash a key for use in gateway.yaml",
   description:
     "Reads a key from stdin and prints its hash, for `auth` in gateway.yaml. With " +
-"--external, the key can come from another system, so that clients keep their " +
-"existing keys.",
+    "--external, the key can come from another system, so that clients keep their " +
+    "existing keys.",
   options: {
     external: { description: "Accept a key of another system, with any prefix" },
   },
@@ -37,11 +37,14 @@ async function printHash(given: CliInput): Promise<number> {
     fail(
       "invalid",
       "Invalid Tollgate key: a character is wrong or missing. If another system " +
-"created the key, pass --external.",
+        "created the key, pass --external.",
     );
   if (secret.length < MIN_KEY_LENGTH)
     printRemark(
-      paintRemark("yellow", `The key has only ${secret.length} characters, which is short enough to guess.`),
+      paintRemark(
+        "yellow",
+        `The key has only ${secret.length} characters, which is short enough to guess.`,
+      ),
     );
   if (given.json) printJson({ id: id ?? null, external, digest: digestKey(secret) });
   else print(digestKey(secret));

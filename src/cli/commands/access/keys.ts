@@ -216,6 +216,8 @@ function parseOverlap(given: CliInput): number {
   const text = given.getText("overlap") ?? "24h";
   return (
     parseDuration(text) ??
-    fail("invalid", `Invalid --overlap "${text}". It must be a duration such as 24h.`, { code: "usage" })
+    fail("invalid", `Invalid --overlap "${text}". It must be a duration such as 24h.`, {
+      code: "usage",
+    })
   );
 }

@@ -25,7 +25,7 @@ const subcommands: Readonly<Record<string, Subcommand>> = {
     summary: COMMAND_SPECS["sessions.list"].summary,
     description:
       "Lists console sessions. A session ends after 30 minutes without use, and after " +
-"12 hours at the latest.",
+      "12 hours at the latest.",
     options: GATEWAY_OPTIONS,
     examples: ["tollgate sessions list"],
     async run(given) {

@@ -21,8 +21,8 @@ const subcommands: Readonly<Record<string, Subcommand>> = {
     summary: COMMAND_SPECS["config.show"].summary,
     description:
       "Shows each value of the running gateway's config and its source: a line of a " +
-"file, a variable, the command line, or a default. Secrets are hidden. To show a " +
-"file while no gateway is running, use tollgate print.",
+      "file, a variable, the command line, or a default. Secrets are hidden. To show a " +
+      "file while no gateway is running, use tollgate print.",
     options: {
       said: { description: "Omit defaults" },
       ...GATEWAY_OPTIONS,
@@ -35,8 +35,8 @@ const subcommands: Readonly<Record<string, Subcommand>> = {
     summary: COMMAND_SPECS["config.check"].summary,
     description:
       "Validates a file as the running gateway's new config and shows what it would " +
-"change. Nothing is written, plugins that are not mounted are not loaded, and " +
-"secrets are not read. Exits with 1 if there are errors.",
+      "change. Nothing is written, plugins that are not mounted are not loaded, and " +
+      "secrets are not read. Exits with 1 if there are errors.",
     options: GATEWAY_OPTIONS,
     positionals: { least: 1, most: 1 },
     examples: ["tollgate config check next.yaml"],
@@ -46,8 +46,7 @@ const subcommands: Readonly<Record<string, Subcommand>> = {
 
 export const command: CliCommand = createCommandGroup(
   "config",
-  "Shows the running config and checks another file against it. The default " +
-"command is show.",
+  "Shows the running config and checks another file against it. The default " + "command is show.",
   subcommands,
   "show",
 );

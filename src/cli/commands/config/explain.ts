@@ -21,9 +21,9 @@ export const command: CliCommand = {
   usage: "explain <model> [options]",
   description:
     "Explains how a request for a model would be routed: the candidates in order, " +
-"the excluded candidates with reasons, passthrough or translation, and the " +
-"plugins that see the request. It sends no request. Uses the running gateway, or " +
-"gateway.yaml if no gateway is running.",
+    "the excluded candidates with reasons, passthrough or translation, and the " +
+    "plugins that see the request. It sends no request. Uses the running gateway, or " +
+    "gateway.yaml if no gateway is running.",
   options: {
     ...GATEWAY_OPTIONS,
     frontend: {
@@ -137,7 +137,7 @@ function formatExplanation(of: RequestExplanation): string {
           `  class ${name}: if no content arrives within ${formatDuration(afterMs)}, the next candidate is also called`,
       ),
       "  cost: both calls are billed; hedges use the client's retry budget, about 6 " +
-"per 100 requests",
+        "per 100 requests",
     );
   if ((of.notes ?? []).length > 0)
     lines.push(heading("notes"), ...of.notes!.map((note) => `  ${note}`));

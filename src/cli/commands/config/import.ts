@@ -25,10 +25,10 @@ export const command: CliCommand = {
   usage: "import <litellm|portkey|bifrost> <file> [options]",
   description:
     "Converts another gateway's config to a gateway.yaml and prints it. Settings " +
-"without an equivalent are reported on stderr with their line and the reason. " +
-"With --out, it writes the files to a directory, moves keys into separate files, " +
-"and runs check. Keys that are imported by hash (--keys) keep working. Exits " +
-"with 1 if a setting is unsupported.",
+    "without an equivalent are reported on stderr with their line and the reason. " +
+    "With --out, it writes the files to a directory, moves keys into separate files, " +
+    "and runs check. Keys that are imported by hash (--keys) keep working. Exits " +
+    "with 1 if a setting is unsupported.",
   options: {
     out: {
       short: "o",
@@ -45,8 +45,9 @@ export const command: CliCommand = {
     },
     name: {
       placeholder: "model",
-      description: "Model name that clients request, if the config names none (default: the base " +
-"name of the config file)",
+      description:
+        "Model name that clients request, if the config names none (default: the base " +
+        "name of the config file)",
     },
   },
   positionals: { least: 2, most: 2 },

@@ -25,23 +25,30 @@ export const command: CliCommand = {
   usage: "init [provider…] [options]",
   description:
     "Creates a starter gateway.yaml with the built-in defaults, or with the named " +
-"providers and their required settings. A provider is built in or installed next " +
-"to gateway.yaml. Secrets are read from variables. On a terminal and without " +
-"names, it asks for the settings, writes the file, and runs check. Otherwise it " +
-"prints the file, or writes it with --write.",
+    "providers and their required settings. A provider is built in or installed next " +
+    "to gateway.yaml. Secrets are read from variables. On a terminal and without " +
+    "names, it asks for the settings, writes the file, and runs check. Otherwise it " +
+    "prints the file, or writes it with --write.",
   options: {
     detect: { description: "Use the providers whose variables are set" },
     server: {
       placeholder: "address",
       description: "Base URL of your own server with the chat completions API",
     },
-    budget: { placeholder: "dollars", description: "Monthly budget of each new key, in US dollars" },
+    budget: {
+      placeholder: "dollars",
+      description: "Monthly budget of each new key, in US dollars",
+    },
     retention: {
       placeholder: "time",
       description: "How long ledger rows are kept, such as 400d",
     },
     write: { short: "w", description: "Write ./gateway.yaml and run check" },
-    out: { short: "o", placeholder: "file", description: "Write the config to this file and run check" },
+    out: {
+      short: "o",
+      placeholder: "file",
+      description: "Write the config to this file and run check",
+    },
     force: { description: "Overwrite an existing file" },
   },
   positionals: { least: 0, most: 1_000 },
@@ -86,9 +93,13 @@ function starterFromOptions(
 ): StarterOptions {
   const [budget, retention] = [given.getText("budget"), given.getText("retention")];
   if (budget !== undefined && !/^\d{1,9}(\.\d{1,9})?$/.test(budget))
-    fail("invalid", "--budget must be an amount in US dollars, such as 50 or 12.50.", { code: "usage" });
+    fail("invalid", "--budget must be an amount in US dollars, such as 50 or 12.50.", {
+      code: "usage",
+    });
   if (retention !== undefined && parseDuration(retention) === undefined)
-    fail("invalid", "--retention must be a duration with its unit, such as 400d.", { code: "usage" });
+    fail("invalid", "--retention must be a duration with its unit, such as 400d.", {
+      code: "usage",
+    });
   const more = given.has("detect") && found.length === 0 && words.length === 0 ? ["demo"] : found;
   return {
     names: [...new Set([...words, ...more])],

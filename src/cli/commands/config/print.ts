@@ -7,8 +7,8 @@ export const command: CliCommand = {
   usage: "print [options]",
   description:
     "Prints the complete config: defaults are filled in, short forms are expanded, " +
-"variables stay as the file names them, and secrets are hidden. The output is a " +
-"valid gateway.yaml.",
+    "variables stay as the file names them, and secrets are hidden. The output is a " +
+    "valid gateway.yaml.",
   options: CONFIG_OPTIONS,
   examples: ["tollgate print", "tollgate print --json | jq .listen"],
   async run(given) {

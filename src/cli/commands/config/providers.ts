@@ -28,8 +28,8 @@ const subcommands: Readonly<Record<string, Subcommand>> = {
     summary: COMMAND_SPECS["providers.list"].summary,
     description:
       "Lists providers with their state in the last hour: calls, failures, time to " +
-"first token, cooldowns with their end, and the last failure. Needs a running " +
-"gateway.",
+      "first token, cooldowns with their end, and the last failure. Needs a running " +
+      "gateway.",
     options: GATEWAY_OPTIONS,
     examples: ["tollgate providers", "tollgate providers list --json"],
     run: list,
@@ -39,10 +39,13 @@ const subcommands: Readonly<Record<string, Subcommand>> = {
     summary: COMMAND_SPECS["providers.test"].summary,
     description:
       "Sends one small request with each credential of a provider and reports the " +
-"result. The requests are billed, and the ledger records them under the key " +
-"\"operator\". Exits with 1 if one of them fails.",
+      "result. The requests are billed, and the ledger records them under the key " +
+      '"operator". Exits with 1 if one of them fails.',
     options: {
-      model: { placeholder: "model", description: "Model to test (default: the cheapest chat model)" },
+      model: {
+        placeholder: "model",
+        description: "Model to test (default: the cheapest chat model)",
+      },
       ...PROVIDER_OPTIONS,
     },
     positionals: { least: 1, most: 1 },
@@ -54,8 +57,8 @@ const subcommands: Readonly<Record<string, Subcommand>> = {
     summary: COMMAND_SPECS["providers.reset"].summary,
     description:
       "Clears the cooldown of a provider, or of one of its credentials, whatever the " +
-"reason: retry-after, a rejected credential, or repeated failures. If the " +
-"provider fails again, the cooldown starts again.",
+      "reason: retry-after, a rejected credential, or repeated failures. If the " +
+      "provider fails again, the cooldown starts again.",
     options: PROVIDER_OPTIONS,
     positionals: { least: 1, most: 1 },
     examples: ["tollgate providers reset demo"],
@@ -159,9 +162,6 @@ async function reset(given: CliInput): Promise<number> {
     credential: given.getText("credential"),
   })) as unknown as { reset: readonly string[] };
   if (given.json) printJson(answer);
-  else
-    print(
-      `Reset ${plural(answer.reset.length, "credential")} of ${given.positionals[0]}.`,
-    );
+  else print(`Reset ${plural(answer.reset.length, "credential")} of ${given.positionals[0]}.`);
   return EXIT_CODES.ok;
 }

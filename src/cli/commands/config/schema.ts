@@ -11,8 +11,7 @@ const DEFAULT_PATH = "schemas/gateway.schema.json";
 
 export const command: CliCommand = {
   usage: "schema [options]",
-  description:
-    `Writes the JSON Schema of gateway.yaml, with the options of every plugin, to ${DEFAULT_PATH}.\nTo use it in an editor, start gateway.yaml with: # yaml-language-server: $schema=./schemas/gateway.schema.json`,
+  description: `Writes the JSON Schema of gateway.yaml, with the options of every plugin, to ${DEFAULT_PATH}.\nTo use it in an editor, start gateway.yaml with: # yaml-language-server: $schema=./schemas/gateway.schema.json`,
   options: {
     ...CONFIG_OPTIONS,
     out: { short: "o", placeholder: "file", description: "Output file, or - for stdout" },

@@ -17,7 +17,10 @@ export const command: CliCommand = {
   description: `Lists the changes that admin commands made, newest first. Each change is recorded in the ledger's hash chain before it takes effect, so tollgate ledger verify detects changed or removed entries.`,
   options: {
     limit: { placeholder: "n", description: "Maximum number of entries (default: 100)" },
-    after: { placeholder: "next", description: "Only entries before this cursor, from `next` in the JSON output" },
+    after: {
+      placeholder: "next",
+      description: "Only entries before this cursor, from `next` in the JSON output",
+    },
     since: { placeholder: "when", description: "Only entries since this time: 7d, 2026-11-01" },
     until: { placeholder: "when", description: "Only entries before this time: 1d, 2026-12-01" },
     ...GATEWAY_OPTIONS,

@@ -37,7 +37,7 @@ export const MAINTENANCE_COMMANDS: Readonly<Record<"status" | "archive" | "prune
     summary: COMMAND_SPECS["ledger.status"].summary,
     description:
       "Shows the size of the ledger on disk, the time of its oldest row, and how many " +
-"rows rollups replaced.",
+      "rows rollups replaced.",
     options: GATEWAY_OPTIONS,
     examples: ["tollgate ledger status"],
     run: state,
@@ -47,8 +47,8 @@ export const MAINTENANCE_COMMANDS: Readonly<Record<"status" | "archive" | "prune
     summary: COMMAND_SPECS["ledger.archive"].summary,
     description:
       "Writes ledger rows as gzip-compressed JSON lines, with a proof of integrity. " +
-"The rows stay in the ledger. With --verify, it reads an archive and verifies it " +
-"without the ledger.",
+      "The rows stay in the ledger. With --verify, it reads an archive and verifies it " +
+      "without the ledger.",
     options: {
       before: {
         placeholder: "when",
@@ -56,7 +56,10 @@ export const MAINTENANCE_COMMANDS: Readonly<Record<"status" | "archive" | "prune
       },
       "no-labels": { description: "Leave out label values" },
       verify: { description: "Read the archive and verify it" },
-      head: { placeholder: "hash", description: "Last hash that the archive must have (needs --verify)" },
+      head: {
+        placeholder: "hash",
+        description: "Last hash that the archive must have (needs --verify)",
+      },
       ...GATEWAY_OPTIONS,
     },
     positionals: { least: 1, most: 1 },
@@ -71,10 +74,10 @@ export const MAINTENANCE_COMMANDS: Readonly<Record<"status" | "archive" | "prune
     summary: COMMAND_SPECS["ledger.prune"].summary,
     description:
       "Removes the oldest rows in whole commits and replaces them with totals. " +
-"Reports, budgets, and the hash chain stay the same, except for the rows and " +
-"their labels. It runs in short steps while a gateway serves, and resumes after " +
-"an interruption. Rows are kept while an older call is open. To see the effect " +
-"first, pass --dry-run.",
+      "Reports, budgets, and the hash chain stay the same, except for the rows and " +
+      "their labels. It runs in short steps while a gateway serves, and resumes after " +
+      "an interruption. Rows are kept while an older call is open. To see the effect " +
+      "first, pass --dry-run.",
     options: {
       older: { placeholder: "span", description: "Minimum age of rows to prune, such as 400d" },
       "dry-run": { description: "Report the number of rows, bytes, and time, and prune nothing" },
@@ -111,9 +114,13 @@ function parseBefore(text: string | undefined, option: string): number | undefin
   const span = parseDuration(text);
   const at = span === undefined ? Date.parse(text) : wallClock() - span;
   return Number.isNaN(at)
-    ? fail("invalid", `Invalid --${option} "${text}". It must be a duration or a date, such as 400d or 2026-01-01.`, {
-        code: "usage",
-      })
+    ? fail(
+        "invalid",
+        `Invalid --${option} "${text}". It must be a duration or a date, such as 400d or 2026-01-01.`,
+        {
+          code: "usage",
+        },
+      )
     : Math.max(0, at);
 }
 
@@ -138,7 +145,8 @@ function printArchive({ file, bytes, ms, rows, lastHash }: ArchiveResult): void 
 async function verifyArchive(given: CliInput): Promise<number> {
   const file = configFile(given);
   const { config } = await loadGatewayConfig(file);
-  if (!config) return fail("invalid", `${configName(file)} has errors. Run tollgate check for details.`);
+  if (!config)
+    return fail("invalid", `${configName(file)} has errors. Run tollgate check for details.`);
   await using idle = await createClosedStore(config, quietLog().log);
   const read =
     idle.store.maintenance?.readArchive ?? failUnsupported(config.store.use, "reads archives");
@@ -165,10 +173,14 @@ async function prune(given: CliInput): Promise<number> {
   const older = given.getText("older");
   const span = older === undefined ? undefined : parseDuration(older);
   if (span === undefined)
-    return fail("invalid", "Missing minimum age. Pass --older, such as --older 400d. See tollgate ledger " +
-"prune --help.", {
-      code: "usage",
-    });
+    return fail(
+      "invalid",
+      "Missing minimum age. Pass --older, such as --older 400d. See tollgate ledger " +
+        "prune --help.",
+      {
+        code: "usage",
+      },
+    );
   const first = given.getText("archive-first");
   await using door = await openStoreAccess(given);
   const answer = (await door.run("ledger.prune", {

@@ -17,9 +17,9 @@ export const command: CliCommand = {
   usage: "restore <file> [options]",
   description:
     "Restores a backup from tollgate backup into the state directory of gateway.yaml " +
-"(state_dir), which must be empty. The whole ledger is verified before anything " +
-"is written, and its newest hash is printed. Calls that were open at the time of " +
-"the backup are settled as estimated when a gateway starts.",
+    "(state_dir), which must be empty. The whole ledger is verified before anything " +
+    "is written, and its newest hash is printed. Calls that were open at the time of " +
+    "the backup are settled as estimated when a gateway starts.",
   options: {
     "erased-in": {
       placeholder: "file",
@@ -38,7 +38,8 @@ export const command: CliCommand = {
     const [named = ""] = given.positionals;
     const file = configFile(given);
     const { config } = await loadGatewayConfig(file);
-    if (!config) return fail("invalid", `${configName(file)} has errors. Run tollgate check for details.`);
+    if (!config)
+      return fail("invalid", `${configName(file)} has errors. Run tollgate check for details.`);
     const erased = new Set<string>();
     for (const later of given.getTexts("erased-in"))
       for (const value of (await readBackupManifest(later)).erased) erased.add(value);

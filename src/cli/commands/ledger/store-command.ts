@@ -6,8 +6,8 @@ export const command: CliCommand = {
   usage: "store [command] [options]",
   description:
     "Lists or runs the commands of the mounted store, in the running gateway or on " +
-"its files if no gateway is running. Same as tollgate plugin store. To migrate a " +
-"ledger to another type of store, use tollgate store copy.",
+    "its files if no gateway is running. Same as tollgate plugin store. To migrate a " +
+    "ledger to another type of store, use tollgate store copy.",
   options: plugin.options,
   positionals: { least: 0, most: 1 },
   examples: ["tollgate store", "tollgate store status", "tollgate store copy --help"],

@@ -26,12 +26,12 @@ export const command: CliCommand = {
   usage: "store copy --to <store> [options]",
   description:
     "Copies a whole ledger into another type of store: rows, keys, accounts, prices, " +
-"limit usage, and the audit log. A store is named by a gateway.yaml that mounts " +
-"it, or by its plugin name with options in --from-with and --to-with. While a " +
-"gateway serves, only rows are copied. After all gateways have stopped, run the " +
-"command again to copy the remaining rows and everything else. The new ledger's " +
-"chain starts with the hash of the old one. It is used only if the totals of " +
-"both match.",
+    "limit usage, and the audit log. A store is named by a gateway.yaml that mounts " +
+    "it, or by its plugin name with options in --from-with and --to-with. While a " +
+    "gateway serves, only rows are copied. After all gateways have stopped, run the " +
+    "command again to copy the remaining rows and everything else. The new ledger's " +
+    "chain starts with the hash of the old one. It is used only if the totals of " +
+    "both match.",
   options: {
     from: {
       placeholder: "store",
@@ -72,10 +72,14 @@ interface CopyResult {
 async function copy(given: CliInput): Promise<number> {
   const named = given.getText("to");
   if (named === undefined)
-    return fail("invalid", "Missing target store. Pass --to, such as --to postgres. See tollgate store copy " +
-"--help.", {
-      code: "usage",
-    });
+    return fail(
+      "invalid",
+      "Missing target store. Pass --to, such as --to postgres. See tollgate store copy " +
+        "--help.",
+      {
+        code: "usage",
+      },
+    );
   const own = configFile(given);
   const from = await readStoreConfig(own, given.getText("from"), given.getText("from-with"));
   const to = await readStoreConfig(own, named, given.getText("to-with"));

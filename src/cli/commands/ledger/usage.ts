@@ -55,7 +55,7 @@ export const command: CliCommand = {
   usage: "usage [options]",
   description:
     "Summarizes usage and cost. Calls without a known price and calls with an " +
-"estimated cost are counted and listed separately.",
+    "estimated cost are counted and listed separately.",
   options: {
     ...GATEWAY_OPTIONS,
     by: {

@@ -12,15 +12,15 @@ export const command: CliCommand = {
   usage: "check-plugin [folder|package] [options]",
   description:
     "Checks a plugin package as it would be published: package.json, exports, " +
-"README, and all contract tests, with the addresses and files that it uses. The " +
-"plugin's code is executed. Exits with 1 if a check fails.",
+    "README, and all contract tests, with the addresses and files that it uses. The " +
+    "plugin's code is executed. Exits with 1 if a check fails.",
   options: {
     write: { description: "Update the options table in the plugin's README" },
     live: {
       description:
         "Also call the provider itself: the models under tollgate.live in package.json, " +
-"with the key from the environment (such as ACME_API_KEY for api_key of acme). " +
-"This costs a few tokens.",
+        "with the key from the environment (such as ACME_API_KEY for api_key of acme). " +
+        "This costs a few tokens.",
     },
     all: { description: "Also list passed checks" },
   },
@@ -79,7 +79,11 @@ function packageFolder(said: string): string {
   } catch {
     // Reported below.
   }
-  return fail("not_found", `${said} is not a directory with a package.json, and not an installed package.`, {
-    code: "no_package",
-  });
+  return fail(
+    "not_found",
+    `${said} is not a directory with a package.json, and not an installed package.`,
+    {
+      code: "no_package",
+    },
+  );
 }

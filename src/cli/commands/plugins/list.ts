@@ -25,8 +25,8 @@ export const command: CliCommand = {
   usage: "list [frontend|middleware|observer|provider|store] [options]",
   description:
     "Lists the plugins that `use:` can name: built-in plugins, and plugins that " +
-"gateway.yaml adds. Declarations about third parties that were not checked are " +
-"marked.",
+    "gateway.yaml adds. Declarations about third parties that were not checked are " +
+    "marked.",
   options: CONFIG_OPTIONS,
   positionals: { least: 0, most: 1 },
   examples: ["tollgate list", "tollgate list provider --json"],

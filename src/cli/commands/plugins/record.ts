@@ -10,8 +10,8 @@ export const command: CliCommand = {
   usage: "record <provider>/<model> [options]",
   description:
     "Records responses of a provider in gateway.yaml, streaming and non-streaming, " +
-"for the tests of a plugin. Secrets are masked, and only headers that describe " +
-"the response are kept. The requests are billed.",
+    "for the tests of a plugin. Secrets are masked, and only headers that describe " +
+    "the response are kept. The requests are billed.",
   options: {
     ...CONFIG_OPTIONS,
     to: {
@@ -34,7 +34,8 @@ export const command: CliCommand = {
     if (model === "") fail("invalid", "Say <provider>/<model>.", { code: "usage" });
     const file = configFile(given);
     const { config } = await loadGatewayConfig(file);
-    if (!config) return fail("invalid", `${configName(file)} has errors. Run tollgate check for details.`);
+    if (!config)
+      return fail("invalid", `${configName(file)} has errors. Run tollgate check for details.`);
     const provider = config.providers.get(name);
     if (!provider) {
       const near = nearest(name, config.providers.keys());

@@ -25,7 +25,7 @@ export const createCompletionCommand = (commands: CommandTable): CliCommand => (
   usage: "completion <bash|zsh|fish>",
   description:
     "Prints the completion script of a shell. Source it, or save it where the shell " +
-"looks for completions.",
+    "looks for completions.",
   options: {},
   positionals: { least: 1, most: 1 },
   examples: [
@@ -36,7 +36,9 @@ export const createCompletionCommand = (commands: CommandTable): CliCommand => (
   async run(given) {
     const shell = given.positionals[0]!;
     if (!Object.hasOwn(SHELLS, shell))
-      return fail("invalid", `The shell must be one of ${Object.keys(SHELLS).join(", ")}.`, { code: "usage" });
+      return fail("invalid", `The shell must be one of ${Object.keys(SHELLS).join(", ")}.`, {
+        code: "usage",
+      });
     const text = SHELLS[shell as keyof typeof SHELLS](await loadCompletedCommands(commands));
     if (given.json) printJson({ shell, text });
     else print(text.trimEnd());

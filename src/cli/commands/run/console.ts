@@ -7,8 +7,8 @@ export const command: CliCommand = {
   usage: "console [options]",
   description:
     "Prints a sign-in link to the console of the running gateway, as owner. The link " +
-"works once, within a minute. The part after # is never sent to a server or " +
-"logged.",
+    "works once, within a minute. The part after # is never sent to a server or " +
+    "logged.",
   options: GATEWAY_OPTIONS,
   examples: ["tollgate console", "tollgate console --state-dir /var/lib/tollgate"],
   async run(given) {

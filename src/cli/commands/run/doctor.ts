@@ -28,12 +28,12 @@ export const command: CliCommand = {
   usage: "doctor [options]",
   description:
     "Diagnoses problems with the installation: versions, limits, clock, disk and " +
-"write latency, permissions, the gateway's certificates (expiry, names, matching " +
-"key), proxies, DNS, provider TLS, credentials, prices, data policies, and " +
-"reachable ports. Each finding includes a fix. If a gateway is running, it sends " +
-"one small request with each credential. Otherwise it requests each provider's " +
-"model list. Exits with 1 if a finding is an error, and with 78 if gateway.yaml " +
-"has errors.",
+    "write latency, permissions, the gateway's certificates (expiry, names, matching " +
+    "key), proxies, DNS, provider TLS, credentials, prices, data policies, and " +
+    "reachable ports. Each finding includes a fix. If a gateway is running, it sends " +
+    "one small request with each credential. Otherwise it requests each provider's " +
+    "model list. Exits with 1 if a finding is an error, and with 78 if gateway.yaml " +
+    "has errors.",
   options: {
     ...CONFIG_OPTIONS,
     ...STATE_OPTIONS,

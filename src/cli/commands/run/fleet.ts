@@ -13,9 +13,9 @@ export const command: CliCommand = {
   usage: "fleet [options]",
   description:
     "Lists the gateways that share the running gateway's store, which is marked with " +
-"a star. Shows the version of each, the difference of its clock from the store's " +
-"clock, and how long it has missed key changes. Exits with 1 if no gateway is " +
-"running.",
+    "a star. Shows the version of each, the difference of its clock from the store's " +
+    "clock, and how long it has missed key changes. Exits with 1 if no gateway is " +
+    "running.",
   options: { ...CONFIG_OPTIONS, ...STATE_OPTIONS },
   examples: ["tollgate fleet", "tollgate fleet --json"],
   async run(given) {

@@ -9,9 +9,9 @@ export const command: CliCommand = {
   usage: "reload [options]",
   description:
     "Reloads gateway.yaml in the running gateway, and waits until all of its " +
-"processes use it. If the file is invalid, the previous config stays in use. " +
-"Exits with 78 if the file has errors, and with 1 if keys changed that need a " +
-"restart.",
+    "processes use it. If the file is invalid, the previous config stays in use. " +
+    "Exits with 78 if the file has errors, and with 1 if keys changed that need a " +
+    "restart.",
   options: GATEWAY_OPTIONS,
   examples: ["tollgate reload", "tollgate reload --state-dir /var/lib/tollgate --json"],
   async run(given) {

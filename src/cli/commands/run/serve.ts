@@ -77,9 +77,9 @@ export const command: CliCommand = {
   usage: "serve [options]",
   description:
     "Runs the gateway. SIGHUP or a change of the file reloads the config. SIGTERM or " +
-"Ctrl-C shuts down after open requests are finished, and a second one aborts " +
-"them. SIGUSR2 starts a hot restart without dropping requests. Without a " +
-"gateway.yaml, a default config is used that works offline.",
+    "Ctrl-C shuts down after open requests are finished, and a second one aborts " +
+    "them. SIGUSR2 starts a hot restart without dropping requests. Without a " +
+    "gateway.yaml, a default config is used that works offline.",
   options: {
     ...CONFIG_OPTIONS,
     port: {
@@ -89,9 +89,13 @@ export const command: CliCommand = {
     },
     "admin-port": {
       placeholder: "number",
-      description: "Address of the admin listener, in place of the config's (port 0: any free port)",
+      description:
+        "Address of the admin listener, in place of the config's (port 0: any free port)",
     },
-    host: { placeholder: "address", description: "Address of the listener, in place of the config's" },
+    host: {
+      placeholder: "address",
+      description: "Address of the listener, in place of the config's",
+    },
     "state-dir": {
       placeholder: "directory",
       description: "State directory for keys and ledger, in place of the config's",
@@ -103,7 +107,7 @@ export const command: CliCommand = {
     dev: {
       description:
         "Development mode for plugin authors: one process, and plugins with type errors " +
-"are rejected",
+        "are rejected",
     },
     "no-watch": { description: "Reload only on SIGHUP, not when the file changes" },
   },
@@ -187,11 +191,7 @@ function createServiceManager(gateway: Gateway, log: Log): ServiceManager | unde
       const { state, url, generation } = await gateway.status();
       return `${state} at ${url}, generation ${generation}, ${gateway.inFlight} in flight`;
     },
-    onError: (error) =>
-      log.error(
-        { error: error.message },
-        "systemd-notify failed",
-      ),
+    onError: (error) => log.error({ error: error.message }, "systemd-notify failed"),
   });
 }
 
@@ -250,7 +250,10 @@ async function logStarted(gateway: Gateway, file: string | undefined, log: Log):
   }
   const { generation, stateDir, unmountedProviders, urls } = await gateway.status();
   if (unmountedProviders.length > 0)
-    log.info({ unmountedProviders }, `providers not mounted: ${formatUnmounted(unmountedProviders)}`);
+    log.info(
+      { unmountedProviders },
+      `providers not mounted: ${formatUnmounted(unmountedProviders)}`,
+    );
   log.info(
     {
       url: gateway.url,
@@ -309,9 +312,7 @@ function untilStopped(
     const inFlight = gateway.inFlight;
     log.info(
       { why, inFlight },
-      inFlight === 0
-        ? "stopping"
-        : "shutting down after open requests; signal again to abort them",
+      inFlight === 0 ? "stopping" : "shutting down after open requests; signal again to abort them",
     );
     void manager?.notifyStopping();
     end();

@@ -21,7 +21,7 @@ const PRINT_COMMAND: Subcommand = {
   summary: "Print a systemd unit or launchd property list",
   description:
     "Prints a systemd unit or a launchd property list with the paths of Node, this " +
-"program, gateway.yaml, and the state directory. It installs nothing.",
+    "program, gateway.yaml, and the state directory. It installs nothing.",
   options: {
     ...CONFIG_OPTIONS,
     "state-dir": {
@@ -53,7 +53,9 @@ const readTemplate = (path: string) =>
 async function printUnit(given: CliInput): Promise<number> {
   const kind = SERVICE_MANAGERS.find((each) => each === given.positionals[0]);
   if (!kind)
-    return fail("invalid", `The service manager must be one of ${SERVICE_MANAGERS.join(", ")}.`, { code: "usage" });
+    return fail("invalid", `The service manager must be one of ${SERVICE_MANAGERS.join(", ")}.`, {
+      code: "usage",
+    });
   const paths = {
     node: process.execPath,
     program: realpathSync(process.argv[1]!),
@@ -72,7 +74,7 @@ async function printUnit(given: CliInput): Promise<number> {
     printRemark(
       kind === "launchd"
         ? "\nSave it as ~/Library/LaunchAgents/io.tollgate.gateway.plist, then run " +
-"launchctl bootstrap gui/$UID with that file"
+            "launchctl bootstrap gui/$UID with that file"
         : `\nSave it as /etc/systemd/system/tollgate.${given.has("socket") ? "socket" : "service"}, then run systemctl daemon-reload`,
     );
   return EXIT_CODES.ok;

@@ -9,8 +9,8 @@ export const command: CliCommand = {
   usage: "stats [options]",
   description:
     "Shows live stats of all processes of the running gateway: requests, provider " +
-"connections, ledger, memory, and requests that were rejected before routing. " +
-"Exits with 1 if no gateway is running.",
+    "connections, ledger, memory, and requests that were rejected before routing. " +
+    "Exits with 1 if no gateway is running.",
   options: GATEWAY_OPTIONS,
   examples: ["tollgate stats", "tollgate stats --json"],
   async run(given) {

@@ -36,7 +36,7 @@ export const command: CliCommand = {
     model: {
       placeholder: "model",
       description:
-        "Only this model, as requested or as served, with one star as wildcard: \"openai/*\"",
+        'Only this model, as requested or as served, with one star as wildcard: "openai/*"',
     },
     once: { description: "Print existing requests and exit" },
     rows: { description: "Show ledger rows" },
@@ -86,7 +86,9 @@ async function tailRequests(given: CliInput, live: LongRunning): Promise<number>
     if (after === undefined && said !== undefined && said < rememberedSince)
       printReach(rememberedSince);
     if (after !== undefined && missed > 0)
-      printRemark(paintRemark("yellow", `${missed} requests were dropped because the output fell behind.`));
+      printRemark(
+        paintRemark("yellow", `${missed} requests were dropped because the output fell behind.`),
+      );
     for (const item of items) print(given.json ? JSON.stringify(item) : formatRequestLine(item));
     await live.waitForDrain();
     if (live.signal.aborted || (!follow && items.length < PAGE)) return EXIT_CODES.ok;

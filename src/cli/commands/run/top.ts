@@ -22,9 +22,9 @@ export const command: CliCommand = {
   usage: "top [options]",
   description:
     "Shows live activity until you press Ctrl-C: spend, requests, time to first " +
-"token, errors, open requests, and cooldowns, by model and by key. On a " +
-"terminal, the view is redrawn in place. In a pipe, views are printed one after " +
-"another. With --json, each view is a line of JSON.",
+    "token, errors, open requests, and cooldowns, by model and by key. On a " +
+    "terminal, the view is redrawn in place. In a pipe, views are printed one after " +
+    "another. With --json, each view is a line of JSON.",
   options: {
     ...GATEWAY_OPTIONS,
     window: {
