@@ -27,7 +27,7 @@ test("--version, and what nobody knows", async () => {
   });
   const unknown = await here.tollgate(["chek"]);
   expect([unknown.code, unknown.out]).toEqual([1, ""]);
-  expect(unknown.err).toContain('There is no command "chek". Did you mean "check"?');
+  expect(unknown.err).toContain('Unknown command "chek". Did you mean "check"?');
   const json = await here.tollgate(["chek", "--json"]);
   expect(JSON.parse(json.out)).toMatchObject({ error: { code: "usage" } });
 });

@@ -82,8 +82,8 @@ it.each([
 });
 
 it.each([
-  ["[1]", "is not JSON"],
-  ['{"a":1}', "is not JSON"],
+  ["[1]", "must be JSON"],
+  ['{"a":1}', "must be JSON"],
   ['[{"name":"a"}]', "key 1 has no SHA-256"],
   [`[{"token":"sk-1234"}]`, "key 1 has no SHA-256"],
   [`token,name\n${HASH},"a`, "ends within a quoted cell"],

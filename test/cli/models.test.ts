@@ -36,7 +36,7 @@ test("models: without a gateway, as far as the file says", async () => {
   expect(list.out).toMatch(
     new RegExp(`\\nopenai/gpt-5 +chat +400,000 +\\$2\\.50 in, \\$10 out +${soon}\\n`),
   );
-  expect(list.out).toMatch(/\nbfl\/flux-pro-1\.1 +image +\$0\.04 an image\n/);
+  expect(list.out).toMatch(/\nbfl\/flux-pro-1\.1 +image +\$0\.04 per image\n/);
 
   const images = await here.tollgate(["models", "list", "--operation", "image", "--json"]);
   const { models } = JSON.parse(images.out) as { models: { id: string; operation: string }[] };

@@ -77,7 +77,7 @@ describe("a locked plugin", () => {
     expect([asked.code, asked.err]).toEqual([1, expect.stringContaining("say --yes")]);
     expect(asked.err).toContain("needs the cloud's metadata service, the variable PARROT_HOME");
     const added = await at.said([...ADD, "--yes"]);
-    expect([added.code, added.out]).toEqual([0, expect.stringContaining("is locked in")]);
+    expect([added.code, added.out]).toEqual([0, expect.stringContaining("Locked ")]);
     const lock = readFileSync(join(at.path, "plugins.lock.yaml"), "utf8");
     for (const said of [
       "tollgate-provider-parrot@1.2.3:",

@@ -267,7 +267,7 @@ providers: { demo: { use: demo } }
     await two.line(/a worker has been replaced/);
     expect(await askOnNewConnection(two, "demo/echo")).toBe(200);
     expect(failures(two).filter(({ error }) => error !== undefined)).toMatchObject([
-      { msg: "an error that was not caught", error: { message: "no\nluck" } },
+      { msg: "uncaught error", error: { message: "no\nluck" } },
     ]);
   });
 });

@@ -153,7 +153,7 @@ async function testProvider(stateDir: string, provider: string): Promise<readonl
       );
     return okFinding(
       `${id}/call`,
-      `${provider} (${one.credential}) responded with ${one.model} in ${one.ms} ms${one.usd === null ? "" : \` for $${one.usd}\`}`,
+      `${provider} (${one.credential}) responded with ${one.model} in ${one.ms} ms${one.usd === null ? "" : ` for $${one.usd}`}`,
     );
   });
 }
@@ -214,9 +214,7 @@ export async function checkPrices(
       ),
     );
   else if (wanted.some((id) => known.has(id)))
-    found.push(
-      okFinding("prices/names", "every model under models: has a price"),
-    );
+    found.push(okFinding("prices/names", "every model under models: has a price"));
   if (rest > 0)
     found.push(
       noteFinding(

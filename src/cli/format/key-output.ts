@@ -31,16 +31,15 @@ export function printKeys(what: string, of: KeyResponse): void {
       paintRemark(
         "gray",
         what === "rotate"
-          ? `The new secret of ${key.id}, shown this once.`
-          : `The key ${key.id}, shown this once.`,
+          ? `New secret of ${key.id}, shown only once.`
+          : `Key ${key.id}, shown only once.`,
       ),
     );
     return;
   }
-  if (what === "import")
-    printRemark(`${keys.length} keys taken in, ${existing} were there already.`);
+  if (what === "import") printRemark(`Imported ${keys.length} keys; ${existing} already existed.`);
   if (keys.length === 0) {
-    if (what !== "import") printRemark("There are no keys. tollgate keys create makes one.");
+    if (what !== "import") printRemark("There are no keys. Create one with: tollgate keys create");
   } else if (what === "show" || what === "update") print(keys.map(formatKey).join("\n\n"));
   else print(formatKeyList(keys));
 }

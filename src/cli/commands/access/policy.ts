@@ -18,10 +18,10 @@ const explain: Subcommand = {
   summary: COMMAND_SPECS["policy.explain"].summary,
   description:
     "Explains the data policy of every candidate for a model: each level with its " +
-"evidence, your own declaration, the fields that are sent along, the expiry " +
-"date, and whether Service-ZDR admits the candidate. Uses the running gateway, " +
-"or gateway.yaml if no gateway is running. Exits with 1 if --zdr or --strict is " +
-"set and no candidate qualifies.",
+    "evidence, your own declaration, the fields that are sent along, the expiry " +
+    "date, and whether Service-ZDR admits the candidate. Uses the running gateway, " +
+    "or gateway.yaml if no gateway is running. Exits with 1 if --zdr or --strict is " +
+    "set and no candidate qualifies.",
   options: {
     zdr: { description: "Evaluate with the header Service-ZDR: required" },
     strict: { description: "Evaluate with the header Service-ZDR: strict" },
@@ -98,11 +98,11 @@ function formatPath(way: ExplainedRoute, wanted: Privacy): string[] {
   if (!way.isTrusted && way.statements.length > 0)
     lines.push(
       "  not trusted: declared by a third party, or for another address. To trust it, " +
-"set trust_policy: true",
+        "set trust_policy: true",
     );
   if (credentialDeclaration)
     lines.push(
-      `  declared     ${credentialDeclaration.declared ? "zero retention" : "not to be used"}${credentialDeclaration.note === undefined ? "" : \`, "${credentialDeclaration.note}"\`}${credentialDeclaration.until === undefined ? "" : \`, until ${credentialDeclaration.until}\`}`,
+      `  declared     ${credentialDeclaration.declared ? "zero retention" : "not to be used"}${credentialDeclaration.note === undefined ? "" : `, "${credentialDeclaration.note}"`}${credentialDeclaration.until === undefined ? "" : `, until ${credentialDeclaration.until}`}`,
     );
   const sent = (policy.controls ?? []).filter(
     (c) => c.protocol === undefined || c.protocol === way.protocol,

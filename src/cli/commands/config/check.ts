@@ -16,8 +16,8 @@ export const command: CliCommand = {
   usage: "check [options]",
   description:
     "Checks gateway.yaml and reports all problems: keys, values, variables, plugins, " +
-"and their setup. It sends no requests and starts nothing. Exits with 1 if there " +
-"are errors.",
+    "and their setup. It sends no requests and starts nothing. Exits with 1 if there " +
+    "are errors.",
   options: {
     ...CONFIG_OPTIONS,
     "no-setup": {
@@ -56,7 +56,7 @@ export const command: CliCommand = {
           plural(config.frontends.length, "frontend"),
           plural(config.models.size, "model name"),
         ];
-        print(`${name} is valid: ${parts.join(", ")}${found === "" ? "" : \` (${found})\`}`);
+        print(`${name} is valid: ${parts.join(", ")}${found === "" ? "" : ` (${found})`}`);
         if (unmountedProviders.length > 0)
           print(`not mounted: ${formatUnmounted(unmountedProviders)}`);
       }

@@ -55,7 +55,10 @@ const subcommands: Readonly<Record<string, Subcommand>> = {
         description: `Operation: ${[...BUILT_IN_OPERATIONS.keys()].join(", ")}, or one that a package adds`,
       },
       provider: { placeholder: "name", description: "Provider to list" },
-      zdr: { placeholder: "level", description: "Only models with zero data retention: required or strict" },
+      zdr: {
+        placeholder: "level",
+        description: "Only models with zero data retention: required or strict",
+      },
       ...GATEWAY_OPTIONS,
     },
     examples: ["tollgate models --operation image", "tollgate models list --provider demo --json"],
@@ -66,7 +69,7 @@ const subcommands: Readonly<Record<string, Subcommand>> = {
     summary: COMMAND_SPECS["models.explain"].summary,
     description:
       "Explains a model: each fact with its source, the price of a request, and the " +
-"retirement date. " +
+      "retirement date. " +
       WHERE_TEXT,
     options: GATEWAY_OPTIONS,
     positionals: { least: 1, most: 1 },
@@ -76,8 +79,9 @@ const subcommands: Readonly<Record<string, Subcommand>> = {
   refresh: {
     usage: "models refresh [provider] [options]",
     summary: COMMAND_SPECS["models.refresh"].summary,
-    description: "Refreshes the model lists of all providers, or of one provider. Needs a running " +
-"gateway.",
+    description:
+      "Refreshes the model lists of all providers, or of one provider. Needs a running " +
+      "gateway.",
     options: GATEWAY_OPTIONS,
     positionals: { least: 0, most: 1 },
     examples: ["tollgate models refresh openai"],
@@ -114,7 +118,9 @@ async function list(given: CliInput): Promise<number> {
           operation,
           limits?.context?.toLocaleString("en") ?? "",
           // An alias has only the facts on which all of its models agree.
-          price || id.startsWith(`${provider}/`) ? formatPriceBrief(price) : "price of the served model",
+          price || id.startsWith(`${provider}/`)
+            ? formatPriceBrief(price)
+            : "price of the served model",
           retires === undefined ? "" : paint("yellow", retires.slice(0, 10)),
         ]),
       ]),
@@ -146,8 +152,10 @@ async function refresh(given: CliInput, provider: string | undefined): Promise<n
   const lists = status.modelLists.filter((l) => provider === undefined || l.provider === provider);
   if (given.json) printJson({ modelLists: lists.map(withIsoDates) });
   else if (lists.length === 0)
-    printRemark("No provider has a model list to refresh. Only built-in and configured models " +
-"are known.");
+    printRemark(
+      "No provider has a model list to refresh. Only built-in and configured models " +
+        "are known.",
+    );
   else
     print(
       alignColumns(
@@ -268,7 +276,7 @@ function formatExampleCost({ usd, lines }: ExplainedModel["example"]): string {
 }
 
 const formatRetirement = ({ on, days }: NonNullable<ExplainedModel["retirement"]>): string =>
-  `${on.slice(0, 10)}, ${days > 0 ? \`in ${plural(days, "day")}\` : "already retired"}`;
+  `${on.slice(0, 10)}, ${days > 0 ? `in ${plural(days, "day")}` : "already retired"}`;
 
 const RETENTION_LABELS = {
   zero: "nothing",

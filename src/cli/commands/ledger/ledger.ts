@@ -33,7 +33,7 @@ const subcommands: Readonly<Record<string, Subcommand>> = {
     summary: COMMAND_SPECS["ledger.verify"].summary,
     description:
       "Verifies that no row was changed, and prints the newest hash. Store that hash: " +
-"with --head, a later run detects whether the ledger was truncated.",
+      "with --head, a later run detects whether the ledger was truncated.",
     options: {
       head: {
         placeholder: "hash",
@@ -49,14 +49,17 @@ const subcommands: Readonly<Record<string, Subcommand>> = {
     summary: COMMAND_SPECS["ledger.adjust"].summary,
     description:
       "Adds a correction to the cost of a call, such as a refund, with the reason. The " +
-"call's own rows are unchanged, and its budgets count the correction. A call is " +
-"identified by `attempt`, which tollgate request shows.",
+      "call's own rows are unchanged, and its budgets count the correction. A call is " +
+      "identified by `attempt`, which tollgate request shows.",
     options: {
       usd: {
         placeholder: "amount",
         description: "Amount in US dollars to add to the cost (negative to subtract)",
       },
-      reason: { placeholder: "words", description: "Reason for the correction, recorded in the row" },
+      reason: {
+        placeholder: "words",
+        description: "Reason for the correction, recorded in the row",
+      },
       ...GATEWAY_OPTIONS,
     },
     positionals: { least: 1, most: 1 },
@@ -68,7 +71,7 @@ const subcommands: Readonly<Record<string, Subcommand>> = {
     summary: "Export every row as JSON lines or CSV",
     description:
       "Exports every row as JSON lines with amounts in nano-dollars, or with --csv as " +
-"a CSV table.",
+      "a CSV table.",
     options: {
       csv: { description: "Write a CSV table with amounts in decimal dollars" },
       ...LEDGER_FILTER_OPTIONS,
@@ -93,8 +96,7 @@ async function verify(given: CliInput): Promise<number> {
   await using door = await openStoreAccess(given);
   const hash = given.getText("head");
   const found = (await door.run("ledger.verify", { hash })) as unknown as VerifyResult;
-  if (!found.isVerifiable)
-    fail("conflict", "Cannot verify: this store has no hash chain.");
+  if (!found.isVerifiable) fail("conflict", "Cannot verify: this store has no hash chain.");
   const { problems, head, containsHash, ledgerState } = found;
   const gone = ledgerState?.prunedRows ?? 0;
   const fine = problems.length === 0 && containsHash !== false;
@@ -103,7 +105,7 @@ async function verify(given: CliInput): Promise<number> {
     for (const { path, message } of problems) print(`${paint("red", path)}  ${message}`);
     if (containsHash === false)
       print(
-        `${paint("red", "head")}  ${hash} is not in this ledger: the ledger was truncated, or it is a different ledger.${gone > 0 ? \` The hash may also belong to the ${plural(gone, "row")} that were pruned. Check the archive.\` : ""}`,
+        `${paint("red", "head")}  ${hash} is not in this ledger: the ledger was truncated, or it is a different ledger.${gone > 0 ? ` The hash may also belong to the ${plural(gone, "row")} that were pruned. Check the archive.` : ""}`,
       );
     if (fine)
       print(

@@ -18,20 +18,21 @@ import { print, printJson } from "../../format/terminal.ts";
 
 export const command: CliCommand = {
   usage: `new <kind> <name> [options]`,
-  description:
-    `Creates a plugin package with tests, recordings, a docs page, and a CI workflow. The kind is one of ${TEMPLATE_KINDS.join(", ")}. It asks no questions and overwrites no files.`,
+  description: `Creates a plugin package with tests, recordings, a docs page, and a CI workflow. The kind is one of ${TEMPLATE_KINDS.join(", ")}. It asks no questions and overwrites no files.`,
   options: {
     template: {
       placeholder: "name",
       description:
         "Template: openai, anthropic, or native for a provider; guard, cache, or route " +
-"for a middleware",
+        "for a middleware",
     },
     dir: {
       placeholder: "directory",
       description: "where it is made; ./tollgate-<kind>-<name> by default",
     },
-    bare: { description: "Create only the sources, for use next to a gateway.yaml, here or in --dir" },
+    bare: {
+      description: "Create only the sources, for use next to a gateway.yaml, here or in --dir",
+    },
   },
   positionals: { least: 2, most: 2 },
   examples: [
@@ -48,7 +49,8 @@ export const command: CliCommand = {
     write(folder, files, bare);
     const next = bare ? configNextSteps(of, folder) : packageNextSteps(folder);
     if (given.json) printJson({ folder, files: [...files.keys()], next });
-    else print([`Created ${displayPath(folder)} with ${files.size} files.`, "", ...next].join("\n"));
+    else
+      print([`Created ${displayPath(folder)} with ${files.size} files.`, "", ...next].join("\n"));
     return EXIT_CODES.ok;
   },
 };
@@ -62,7 +64,7 @@ function parseNewPackage(given: CliInput): NewPackage {
     if (Object.hasOwn(builtinPlugins[kind], name))
       fail(
         "conflict",
-        `The name "${name}" is not allowed: \\`use: ${name}\\` refers to Tollgate's built-in ${kind}.`,
+        `The name "${name}" is not allowed: \`use: ${name}\` refers to Tollgate's built-in ${kind}.`,
         { code: "usage" },
       );
   const templates = TEMPLATE_VARIANTS[sort];

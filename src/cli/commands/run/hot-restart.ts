@@ -15,10 +15,10 @@ export const command: CliCommand = {
   usage: "hot-restart [options]",
   description:
     "Replaces the running gateway with a new process, using the installed version " +
-"and the current gateway.yaml, without downtime. The new process takes over " +
-"ports and ledger, and the old one exits after its last request. SIGUSR2 has the " +
-"same effect. If the new process does not start serving, the old one keeps " +
-"serving, and the command exits with 1.",
+    "and the current gateway.yaml, without downtime. The new process takes over " +
+    "ports and ledger, and the old one exits after its last request. SIGUSR2 has the " +
+    "same effect. If the new process does not start serving, the old one keeps " +
+    "serving, and the command exits with 1.",
   options: GATEWAY_OPTIONS,
   examples: ["tollgate hot-restart", "tollgate hot-restart --state-dir /var/lib/tollgate"],
   async run(given) {
@@ -34,7 +34,7 @@ export const command: CliCommand = {
       });
     else
       print(
-        `Version ${now.version} serves at ${now.url}, pid ${now.pid}. ${ now.oldProcess ? \`Version ${before.version}, pid ${before.pid}, exits after ${plural(now.oldProcess.inFlight, "open request")}.\` : \`Version ${before.version}, pid ${before.pid}, has exited.\` }`,
+        `Version ${now.version} serves at ${now.url}, pid ${now.pid}. ${now.oldProcess ? `Version ${before.version}, pid ${before.pid}, exits after ${plural(now.oldProcess.inFlight, "open request")}.` : `Version ${before.version}, pid ${before.pid}, has exited.`}`,
       );
     return EXIT_CODES.ok;
   },

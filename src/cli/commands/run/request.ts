@@ -23,12 +23,12 @@ export const command: CliCommand = {
   usage: "request <id> [options]",
   description:
     "Shows everything that is known about a request: the client, the routing " +
-"decision, each attempt with its times, hooks, translation warnings, cost, and " +
-"ledger rows. The ID is the response's x-request-id, the client's own " +
-"x-request-id, or an attempt ID. A running gateway keeps the last requests, " +
-"including rejected ones (`request_history` in gateway.yaml). For older " +
-"requests, only ledger data is available. Prompts and responses are never " +
-"stored. Exits with 1 if the request is not found.",
+    "decision, each attempt with its times, hooks, translation warnings, cost, and " +
+    "ledger rows. The ID is the response's x-request-id, the client's own " +
+    "x-request-id, or an attempt ID. A running gateway keeps the last requests, " +
+    "including rejected ones (`request_history` in gateway.yaml). For older " +
+    "requests, only ledger data is available. Prompts and responses are never " +
+    "stored. Exits with 1 if the request is not found.",
   options: GATEWAY_OPTIONS,
   positionals: { least: 1, most: 1 },
   examples: ["tollgate request 4RkzQGd0m0000f3", "tollgate request my-own-id --json"],
@@ -240,7 +240,7 @@ function billRows(charge: ChargedAttempt | undefined): Row[] {
   return [
     [
       "",
-      `${inputTokens(usage)} in, ${outputTokens(usage)} out, ${cost}, ${state}${ holdNano === null || holdNano === undefined ? "" : \`, ${formatUsd(BigInt(holdNano))} reserved\` }`,
+      `${inputTokens(usage)} in, ${outputTokens(usage)} out, ${cost}, ${state}${holdNano === null || holdNano === undefined ? "" : `, ${formatUsd(BigInt(holdNano))} reserved`}`,
     ],
     ...priceLines.map(({ unit, count, nano }): Row => [
       "",

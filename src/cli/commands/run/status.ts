@@ -16,8 +16,8 @@ export const command: CliCommand = {
   usage: "status [options]",
   description:
     "Shows the status of the running gateway: address, start time, config " +
-"generation, open requests, and the last reload. Exits with 1 if no gateway is " +
-"running. With --quiet, also exits with 1 until the gateway serves.",
+    "generation, open requests, and the last reload. Exits with 1 if no gateway is " +
+    "running. With --quiet, also exits with 1 until the gateway serves.",
   options: { ...GATEWAY_OPTIONS, quiet: { description: "Print nothing, for health checks" } },
   examples: [
     "tollgate status",
@@ -115,13 +115,13 @@ function formatStatus(of: GatewayStatus): string {
     ]),
     ...(of.instances ?? []).map(({ instance, info, state, lastHeartbeatAt }) => [
       "instance",
-      `${instance.slice(0, 8)}${info ? \`, ${info.version}, pid ${info.pid} on ${info.host}\` : ""}, ${paint(state === "live" ? "green" : "yellow", state)}, last heartbeat ${formatTime(lastHeartbeatAt)}`,
+      `${instance.slice(0, 8)}${info ? `, ${info.version}, pid ${info.pid} on ${info.host}` : ""}, ${paint(state === "live" ? "green" : "yellow", state)}, last heartbeat ${formatTime(lastHeartbeatAt)}`,
     ]),
     ...of.quarantinedHooks.map((one) => ["quarantined", paint("yellow", formatQuarantine(one))]),
     ...of.unreachablePlugins.map((one) => ["unreachable", paint("red", formatUnreachable(one))]),
     ...of.latencies.map(({ target, stream, averageMs, estimateMs, calledAt }) => [
       "speed",
-      `${target}: first token of ${stream ? "streams" : "non-streaming responses"} after ${averageMs} ms${ estimateMs === averageMs ? "" : \`, estimated ${estimateMs} ms\` }, last called ${formatTime(calledAt)}`,
+      `${target}: first token of ${stream ? "streams" : "non-streaming responses"} after ${averageMs} ms${estimateMs === averageMs ? "" : `, estimated ${estimateMs} ms`}, last called ${formatTime(calledAt)}`,
     ]),
     ...of.cooldowns.map(({ target, ...rest }) => ["resting", `${target}: ${formatCooldown(rest)}`]),
   ];
