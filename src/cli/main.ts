@@ -55,7 +55,7 @@ export const COMMANDS: Readonly<Record<string, CommandEntry>> = {
     summary: "Import another gateway's config",
     load: () => import("./commands/config/import.ts"),
   },
-  new: { summary: "begin a plugin", load: () => import("./commands/plugins/new.ts") },
+  new: { summary: "Create a plugin package", load: () => import("./commands/plugins/new.ts") },
   "check-plugin": {
     summary: "Check a plugin package before you publish it",
     load: () => import("./commands/plugins/check-plugin.ts"),

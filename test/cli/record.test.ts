@@ -61,7 +61,7 @@ it("a refusal is written down as one", async () => {
 });
 
 it.each([
-  [["acme"], "Say <provider>/<model>."],
+  [["acme"], "Missing model. Pass it as <provider>/<model>."],
   [["acmee/model"], 'Unknown provider "acmee" in gateway.yaml. Did you mean "acme"?'],
   [["acme/model", "--max-tokens", "many"], "--max-tokens must be a number."],
   [["acme/model", "--max-tokens", "100000"], "--max-tokens must be a number."],

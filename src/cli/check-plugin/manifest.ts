@@ -75,7 +75,7 @@ export function checkManifest(folder: string, of: PluginManifest): PackageFindin
     createFinding(
       "manifest: name",
       kind !== undefined,
-      `"${name}" is not tollgate-<kind>-<name>, by which \`use: <name>\` finds it`,
+      `"${name}" must have the form tollgate-<kind>-<name>, so that \`use: <name>\` resolves to it`,
     ),
     createFinding(
       "manifest: version",
@@ -87,7 +87,7 @@ export function checkManifest(folder: string, of: PluginManifest): PackageFindin
       ["tollgate", "tollgate-plugin", `tollgate-${kind ?? "<kind>"}`].every((word) =>
         keywords.includes(word),
       ),
-      `keywords need tollgate, tollgate-plugin and tollgate-${kind ?? "<kind>"}: people find plugins by them`,
+      `keywords must include tollgate, tollgate-plugin, and tollgate-${kind ?? "<kind>"}, so that the plugin can be found`,
     ),
     createFinding("manifest: esm", of.type === "module", 'package.json must set "type": "module"'),
     createFinding(

@@ -42,12 +42,12 @@ export function checkExports(folder: string, paths: readonly ExportedPath[]): Pa
     createFinding(
       "exports: built",
       missing.length === 0,
-      `${missing.map(({ file }) => file).join(", ")} is not there: npm run build`,
+      `${missing.map(({ file }) => file).join(", ")} is missing: run npm run build`,
     ),
     createFinding(
       "exports: javascript",
       source.length === 0,
-      `${source.map(({ file }) => file).join(", ")} is TypeScript, which Node does not read in node_modules: build it`,
+      `${source.map(({ file }) => file).join(", ")} is TypeScript, which Node does not load from node_modules: compile it`,
     ),
     createFinding(
       "exports: types",

@@ -210,7 +210,8 @@ export async function checkPrices(
       warningFinding(
         "prices/names",
         `${plural(without.length, "model")} under models: without a price: ${without.slice(0, MAX_NAMED).join(", ")}`,
-        "budgets do not count what has no price: say it under providers.<name>.models, and tollgate models explain shows what is known",
+        "calls without a price do not count toward budgets: set the price under " +
+          "providers.<name>.models, and run tollgate models explain for known prices",
       ),
     );
   else if (wanted.some((id) => known.has(id)))

@@ -144,7 +144,7 @@ const checkTls = (id: string, provider: string, base: URL): Promise<DoctorFindin
       over(
         errorFinding(
           `${id}/tls`,
-          `${provider}: no TLS with ${base.host} (${why})`,
+          `${provider}: the TLS connection to ${base.host} failed (${why})`,
           "behind a proxy that intercepts TLS, set its CA: " +
             "NODE_EXTRA_CA_CERTS=/path/ca.pem; otherwise check base_url and the clock",
         ),

@@ -51,7 +51,7 @@ export const formatUnreachable = (of: UnreachablePlugin): string =>
   }; next attempt ${formatTime(of.retryAt)}`;
 
 const FAILURE_LABELS: { readonly [W in QuarantinedHook["reason"]]: string } = {
-  threw: "it threw",
+  threw: "threw an error",
   timeout: "timed out",
   invalid: "returned an invalid result",
 };

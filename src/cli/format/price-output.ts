@@ -33,7 +33,7 @@ export function formatPriceBrief(price: Price | undefined): string {
   if (!price) return "unpriced";
   if (isFree(price)) return "free";
   const lines = price.lines.filter((l) => MAIN_UNITS.includes(l.unit) && l.variant === undefined);
-  return lines.length === 0 ? "it depends" : lines.map(formatPriceLine).join(", ");
+  return lines.length === 0 ? "variable" : lines.map(formatPriceLine).join(", ");
 }
 
 /** Returns the whole price, with a row for each condition that has rates of its own. */

@@ -38,7 +38,7 @@ function formatServed(item: Extract<ShownRequest, { frontend: string }>): string
     sanitize(item.keyName ?? item.key ?? "-"),
     formatModel(item),
     ...(item.calls.length > 0 ? [formatUsage(item)] : []),
-    ...(cached ? ["recorded answer"] : []),
+    ...(cached ? ["cached response"] : []),
     ...(item.calls.length > 1 ? [`${item.calls.length} attempts`] : []),
     ...(fault ? [paint(statusColor(item.status, true), formatFault(fault))] : []),
   ];

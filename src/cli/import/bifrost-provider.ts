@@ -256,7 +256,7 @@ function importRoutes(
   if (only.provider.name !== name)
     said.report(
       "approximate",
-      `clients that ask for ${name}/<model> find it as ${shared.map(({ provider }) => `${provider.name}/<model>`).join(", ")}`,
+      `clients that request ${name}/<model> must now use ${shared.map(({ provider }) => `${provider.name}/<model>`).join(", ")}`,
     );
   const asked = new Set(
     shared.flatMap(({ models, aliases }) => [...(models ?? []), ...aliases.keys()]),

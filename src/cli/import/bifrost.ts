@@ -154,7 +154,7 @@ function importVirtualKey(
       .get("provider_configs")
       .report(
         "approximate",
-        "clients name the provider, as <provider>/<model>; weights are not read",
+        "clients name the provider, as <provider>/<model>; weights are not imported",
       );
   return [
     {

@@ -143,7 +143,7 @@ function addFallback(
   if (strange.length > 0)
     said.report(
       "unsupported",
-      `"${name}" (${kindOf(name)}) cannot fall over to ${strange.map((each) => `"${each}" (${kindOf(each)})`).join(", ")}`,
+      `"${name}" (${kindOf(name)}) cannot fall back to ${strange.map((each) => `"${each}" (${kindOf(each)})`).join(", ")}`,
     );
   const others = names
     .filter((each) => !missing.includes(each) && !strange.includes(each) && each !== name)

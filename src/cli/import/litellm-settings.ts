@@ -36,7 +36,7 @@ const LITELLM_SETTINGS: SettingRules = {
   turn_off_message_logging: ["exact", "prompts are never logged"],
   redact_user_api_key_info: ["exact", "keys are never logged"],
   default_internal_user_params: ["unsupported", "there are no users besides keys and accounts"],
-  default_team_settings: ["manual", "accounts.<name>.key_defaults says what new keys get"],
+  default_team_settings: ["manual", "set the defaults of new keys in accounts.<name>.key_defaults"],
   guardrails: ["unsupported", "guardrails are not built in"],
   num_retries: ["approximate", "`retries` sets the number of attempts per request"],
 };

@@ -71,10 +71,7 @@ export function importTarget(
   const deployed = said.firstOf("deployment_id", "azure_deployment_id").readText();
   const asked = model ?? deployed;
   if (asked === undefined) {
-    said.report(
-      "manual",
-      `which model is the client's to say: it asks for ${provider.name}/<model>`,
-    );
+    said.report("manual", `the client selects the model: it requests ${provider.name}/<model>`);
     return [];
   }
   return [`${provider.name}/${asked}`];

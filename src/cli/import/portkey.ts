@@ -66,7 +66,7 @@ function importConditional(
   const usual = strategy.get("default").readText();
   strategy.report(
     "unsupported",
-    `conditions on metadata are not evaluated: "${at.name}" leads to the default target, and ${at.name}.<name> to each target`,
+    `conditions on metadata are not evaluated: "${at.name}" uses the default target, and ${at.name}.<name> uses each target`,
   );
   let chosen: readonly string[] = [];
   for (const [i, each] of said.get("targets").readList().entries()) {

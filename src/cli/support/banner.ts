@@ -31,7 +31,9 @@ export async function formatBanner(
         : shortPath(file),
     ],
     ["state", shortPath(gateway.stateDir)],
-    ...(unmountedProviders.length > 0 ? [["left out", formatUnmounted(unmountedProviders)]] : []),
+    ...(unmountedProviders.length > 0
+      ? [["not mounted", formatUnmounted(unmountedProviders)]]
+      : []),
   ].map(([name, value]) => [paint("gray", name!), value!]);
   const body = `{"model":"${await findDemoModel(gateway)}","messages":[{"role":"user","content":"Hello"}]}`;
   return [

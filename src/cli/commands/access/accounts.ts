@@ -134,7 +134,7 @@ function printAccounts(
     return printRemark("There are no accounts. Create one with: tollgate accounts create");
   return print(
     alignColumns([
-      ["account", "name", "state", "keys", "stands in", "left"].map((title) =>
+      ["account", "name", "state", "keys", "defined in", "left"].map((title) =>
         paint("gray", title),
       ),
       ...accounts.map((each) => [
@@ -163,7 +163,7 @@ function formatAccount(
     ["name", account.name],
     ["path", account.path],
     ["state", formatState(account)],
-    ["stands in", account.definedAt],
+    ["defined in", account.definedAt],
     ["made", account.created === undefined ? undefined : formatTime(account.created)],
     ["version", account.definedAt === undefined ? String(account.version) : undefined],
     ["models", (account.models ?? ["everything"]).join(", ")],

@@ -134,7 +134,7 @@ function printAdmins({
   }
   const fixed = configuredAdminRows(file);
   if (admins.length + fixed.length === 0)
-    return printRemark("There is none. tollgate admins create <name> makes one.");
+    return printRemark("There are no admins. Create one with: tollgate admins create <name>");
   print(
     alignColumns([
       ...admins.map(({ id, name, role, account, created, state }) => [

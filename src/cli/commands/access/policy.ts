@@ -85,7 +85,7 @@ function formatPath(way: ExplainedRoute, wanted: Privacy): string[] {
     wanted === "off"
       ? `required: ${satisfies.required ? "yes" : "no"}, strict: ${satisfies.strict ? "yes" : "no"}`
       : passes
-        ? "would do"
+        ? "would pass"
         : "would be rejected";
   const lines = [
     `${paint("bold", way.id)}  credential ${way.credential}, ${way.protocol ?? "native"}  ${paint(passes ? "green" : "yellow", told)}`,
@@ -117,7 +117,7 @@ const formatRetention = ({ retention: kept }: Partial<DataPolicy>): string => {
   if (!kept) return "retention as above";
   if (kept.kind === "days") return `kept for ${kept.days} days`;
   return {
-    zero: "kept nowhere",
+    zero: "not retained",
     memory: "kept in memory",
     until_deleted: "kept until deleted",
     unknown: "unknown retention",
@@ -130,7 +130,7 @@ const formatDataPolicy = (data: Partial<DataPolicy>): string =>
     data.trains === undefined ? undefined : `trains: ${data.trains}`,
     data.requires === undefined ? undefined : `zero requires: ${data.requires}`,
     data.zeroWhen === undefined ? undefined : `zero when: ${data.zeroWhen}`,
-    data.verifiedAt === undefined ? undefined : `read ${data.verifiedAt}`,
+    data.verifiedAt === undefined ? undefined : `verified ${data.verifiedAt}`,
     data.expires === undefined ? undefined : `until ${data.expires}`,
   ]
     .filter((word) => word !== undefined)

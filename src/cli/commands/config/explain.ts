@@ -101,7 +101,7 @@ function formatExplanation(of: RequestExplanation): string {
   else lines.push(heading("no candidates"));
   if (out.length > 0)
     lines.push(
-      heading("left out"),
+      heading("excluded"),
       alignColumns(
         out.map(({ id, credential, excluded }) => [
           id,

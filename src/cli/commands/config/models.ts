@@ -163,7 +163,7 @@ async function refresh(given: CliInput, provider: string | undefined): Promise<n
           provider,
           paint("gray", credential),
           modelCount === undefined ? "not known yet" : plural(modelCount, "model"),
-          lastSuccessAt === undefined ? "" : `said ${formatTime(lastSuccessAt)}`,
+          lastSuccessAt === undefined ? "" : `updated ${formatTime(lastSuccessAt)}`,
           lastError ? paint("red", lastError.message) : paint("green", "fresh"),
         ]),
       ),
@@ -200,7 +200,7 @@ function formatModels({ name, models, suggestions }: ExplainedName): string {
   const alias =
     models.length === 1 && only!.id === name
       ? []
-      : [`${paint("bold", name)} stands for ${models.map(({ id }) => id).join(", then ")}`];
+      : [`${paint("bold", name)} is an alias of ${models.map(({ id }) => id).join(", then ")}`];
   const nearby = suggestions.length > 0 ? [`Similar names: ${suggestions.join(", ")}`] : [];
   return [...alias, ...models.map(formatModel), ...nearby].join("\n\n");
 }

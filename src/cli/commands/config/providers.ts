@@ -130,7 +130,7 @@ function formatListState({ credentials }: ProviderHealth): string {
   const failed = lists.find(({ lastError }) => lastError);
   if (failed) return paint("red", failed.lastError!.message);
   const oldest = Math.min(...lists.flatMap(({ lastSuccessAt }) => lastSuccessAt ?? []));
-  return Number.isFinite(oldest) ? `said ${formatTime(oldest)}` : "";
+  return Number.isFinite(oldest) ? `updated ${formatTime(oldest)}` : "";
 }
 
 async function test(given: CliInput): Promise<number> {

@@ -31,7 +31,10 @@ export const command: CliCommand = {
     if (given.has("check")) {
       const fresh = (await readFile(out, "utf8").catch(() => "")) === text;
       if (given.json) printJson({ fresh, out });
-      else print(`${out} is ${fresh ? "up to date" : "stale: run tollgate schema"}`);
+      else
+        print(
+          `${out} is ${fresh ? "up to date" : "out of date. Run tollgate schema to update it"}`,
+        );
       return fresh ? EXIT_CODES.ok : EXIT_CODES.failed;
     }
     if (out === "-") {

@@ -14,7 +14,7 @@ export const command: CliCommand = {
   usage: "backup [<file>] [options]",
   description: `Copies everything that the gateway stores into one file: a consistent snapshot of the ledger with keys and limits, the key that signs addresses, and the last model lists. A running gateway keeps serving. The file is a tar archive that only its owner can read. To create a state directory from it, use tollgate restore.`,
   options: {
-    to: { placeholder: "file", description: "the same as <file>; - is standard output" },
+    to: { placeholder: "file", description: "Output file, same as <file> (- for stdout)" },
     ...GATEWAY_OPTIONS,
   },
   positionals: { least: 0, most: 1 },
@@ -28,9 +28,13 @@ export const command: CliCommand = {
       named === undefined ||
       (given.positionals[0] !== undefined && given.getText("to") !== undefined)
     )
-      return fail("invalid", "Say where to: tollgate backup <file>. See tollgate backup --help.", {
-        code: "usage",
-      });
+      return fail(
+        "invalid",
+        "Missing output file. Pass it as tollgate backup <file>. See tollgate backup --help.",
+        {
+          code: "usage",
+        },
+      );
     await using door = await openStoreAccess(given);
     const ask = async (file: string) =>
       (await door.run("backup", { file })) as unknown as BackupResult;

@@ -24,7 +24,7 @@ export const command: CliCommand = {
     if ((label === undefined) === (key === undefined))
       return fail(
         "invalid",
-        "Say what: --label name=value, or --key <id>. See tollgate erase --help.",
+        "Pass either --label name=value or --key <id>. See tollgate erase --help.",
         {
           code: "usage",
         },

@@ -122,7 +122,7 @@ async function verify(given: CliInput): Promise<number> {
  */
 function formatRowRange(all: number, kept: VerifyResult["ledgerState"]): string {
   if (!kept || kept.prunedRows === 0) return plural(all, "row");
-  const since = kept.oldestAt == null ? "" : ` from ${formatTime(kept.oldestAt)} on`;
+  const since = kept.oldestAt == null ? "" : ` since ${formatTime(kept.oldestAt)}`;
   return `${plural(all - kept.prunedRows, "row")}${since}; totals of ${plural(kept.prunedRows, "earlier row")}`;
 }
 

@@ -124,7 +124,7 @@ export const command: CliCommand = {
 
 // oxlint-disable-next-line no-control-regex -- these are meant
 const unpricedText = (calls: number): string =>
-  `${plural(calls, "call")} without a known price, not in the cost. tollgate models explain <model> says more.`;
+  `The cost does not include ${plural(calls, "call")} without a known price. For details, run tollgate models explain <model>.`;
 
 function readFormat(given: CliInput): (typeof OUTPUT_FORMATS)[number] | undefined {
   const [form, other] = OUTPUT_FORMATS.filter((name) =>
@@ -133,7 +133,7 @@ function readFormat(given: CliInput): (typeof OUTPUT_FORMATS)[number] | undefine
   if (other)
     fail(
       "invalid",
-      `Say one of ${joinWords(OUTPUT_FORMATS.map((name) => `--${name}`))}: not two.`,
+      `Only one of ${joinWords(OUTPUT_FORMATS.map((name) => `--${name}`))} can be used.`,
       {
         code: "usage",
       },

@@ -57,7 +57,7 @@ export const command: CliCommand = {
         );
       if (wrong.length > 0) print();
       print(
-        `${name}@${version} (${plugins.join(", ") || "no plugin"}): ${passed} of ${plural(findings.length, "check")} hold`,
+        `${name}@${version} (${plugins.join(", ") || "no plugin"}): ${passed} of ${plural(findings.length, "check")} passed`,
       );
     }
     return wrong.length === 0 ? EXIT_CODES.ok : EXIT_CODES.failed;

@@ -28,7 +28,7 @@ export const command: CliCommand = {
     },
     dir: {
       placeholder: "directory",
-      description: "where it is made; ./tollgate-<kind>-<name> by default",
+      description: "Directory of the plugin (default: ./tollgate-<kind>-<name>)",
     },
     bare: {
       description: "Create only the sources, for use next to a gateway.yaml, here or in --dir",

@@ -31,7 +31,8 @@ export const command: CliCommand = {
   ],
   async run(given) {
     const [, name = "", model = ""] = /^([^/]+)\/(.+)$/.exec(given.positionals[0] ?? "") ?? [];
-    if (model === "") fail("invalid", "Say <provider>/<model>.", { code: "usage" });
+    if (model === "")
+      fail("invalid", "Missing model. Pass it as <provider>/<model>.", { code: "usage" });
     const file = configFile(given);
     const { config } = await loadGatewayConfig(file);
     if (!config)

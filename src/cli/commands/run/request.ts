@@ -148,7 +148,7 @@ function routingRows(seen: ServedRequest): Row[] {
       ? [["served by", `${sanitize(served)}${isPinned ? ", which keeps its state" : ""}`] as const]
       : []),
     ...(skippedCandidates ?? []).map(({ candidate, credential, by, code }): Row => [
-      "passed over",
+      "skipped",
       by === "cooldown"
         ? `${sanitize(candidate)} ${credential}: in cooldown (${code})`
         : `${sanitize(candidate)} ${credential}: ${code}, by ${by}`,
@@ -210,7 +210,7 @@ function attemptRows(seen: ShownRequest | undefined, charges: readonly ChargedAt
     ...others.flatMap((charge): Row[] => [
       [
         `attempt ${charge.n}`,
-        `${sanitize(charge.target.provider)}/${sanitize(charge.target.model)}, credential ${charge.target.credential}, ${charge.target.protocol ?? "its own wire"}, ${charge.outcome}`,
+        `${sanitize(charge.target.provider)}/${sanitize(charge.target.model)}, credential ${charge.target.credential}, ${charge.target.protocol ?? "its own protocol"}, ${charge.outcome}`,
       ],
       ...(charge.ms ? [["", formatCallTimes(undefined, charge.ms)] as const] : []),
       ...billRows(charge),
@@ -226,11 +226,11 @@ const formatCallTimes = (
 ): string =>
   [
     ...(start === undefined ? [] : [`started after ${formatDuration(start)}`]),
-    ...(headers === undefined || headers === null ? [] : [`head ${formatDuration(headers)}`]),
+    ...(headers === undefined || headers === null ? [] : [`headers ${formatDuration(headers)}`]),
     ...(firstToken === undefined || firstToken === null
       ? []
       : [`first token ${formatDuration(firstToken)}`]),
-    `all ${formatDuration(total)}`,
+    `total ${formatDuration(total)}`,
   ].join(", ");
 
 function billRows(charge: ChargedAttempt | undefined): Row[] {
@@ -256,7 +256,7 @@ function billRows(charge: ChargedAttempt | undefined): Row[] {
         `rows ${charge.rowNumbers.join(", ")}`,
         ...(price ? [`price ${price.slice(0, 12)}`] : []),
         ...(charge.clientRequest?.policyBasis ? [sanitize(charge.clientRequest.policyBasis)] : []),
-        ...(charge.upstreamId ? [`upstream's id ${sanitize(charge.upstreamId)}`] : []),
+        ...(charge.upstreamId ? [`upstream ID ${sanitize(charge.upstreamId)}`] : []),
       ].join(", "),
     ],
   ];

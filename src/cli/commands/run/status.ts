@@ -93,14 +93,14 @@ function formatStatus(of: GatewayStatus): string {
     ...(of.lastHotRestart
       ? [
           [
-            "last upgrade",
+            "last hot restart",
             paint("red", `${of.lastHotRestart.reason} ${formatTime(of.lastHotRestart.at)}`),
           ],
         ]
       : []),
     ["last reload", formatLastReload(of)],
     ...(of.unmountedProviders.length > 0
-      ? [["left out", formatUnmounted(of.unmountedProviders)]]
+      ? [["not mounted", formatUnmounted(of.unmountedProviders)]]
       : []),
     ...of.modelLists.map(({ provider, modelCount, lastError, nextRefreshAt }) => [
       `models of ${provider}`,
@@ -142,7 +142,7 @@ function formatLastReload({ lastReload: last }: GatewayStatus): string {
     : paint(
         "red",
         last.restartKeys
-          ? `refused: ${last.restartKeys.join(", ")} need a restart`
+          ? `rejected: ${last.restartKeys.join(", ")} need a restart`
           : "rejected: the config has errors",
       );
   return `${how}, by ${last.trigger}, ${formatTime(last.at)}`;

@@ -25,10 +25,13 @@ const MAX_ITEMS = 100_000;
 export const command: CliCommand = {
   usage: "tail [options]",
   description:
-    "Shows requests as they end, refused ones too, from the last ten minutes on until Ctrl-C: when, id, status, how long it " +
-    "took, key, model, what it used and cost, why it failed. tollgate request <id> says all of one. With --json each is a line " +
-    "of JSON. A reader that is too slow is told how many it missed. --rows reads the ledger instead: a line for each call and " +
-    "for each correction, also while no gateway runs.",
+    "Shows requests as they finish, including rejected ones, until you press Ctrl-C. " +
+    "It starts with the last 10 minutes. Each line has the time, ID, status, " +
+    "duration, key, model, usage, cost, and error. For details of a request, use " +
+    "tollgate request <id>. With --json, each request is a line of JSON. If the " +
+    "reader falls behind, the output reports how many lines were dropped. With " +
+    "--rows, it shows the ledger instead, with a line for each call and each " +
+    "correction, also while no gateway is running.",
   options: {
     ...GATEWAY_OPTIONS,
     ...LEDGER_FILTER_OPTIONS,

@@ -80,9 +80,9 @@ const TITLES = [
   "requests",
   "/min",
   "errors",
-  "first p50",
+  "first token p50",
   "p95",
-  "all p50",
+  "total p50",
   "p95",
   "in",
   "out",
@@ -122,7 +122,7 @@ function renderView(now: RecentStats): string {
       .slice(0, ROWS)
       .map(
         ({ provider, credential, model, until }) =>
-          `${paint("yellow", "cooling down")}  ${sanitize(provider)} ${credential}${model ? ` ${sanitize(model)}` : ""}, until ${formatTime(until)}`,
+          `${paint("yellow", "in cooldown")}  ${sanitize(provider)} ${credential}${model ? ` ${sanitize(model)}` : ""}, until ${formatTime(until)}`,
       ),
   ].join("\n");
 }
