@@ -117,7 +117,7 @@ it("a gateway that runs makes the small calls itself", async () => {
   expect(levels(told, "gateway")).toEqual(["ok"]);
   expect(of(told, "providers.demo/call")[0]).toMatchObject({
     level: "ok",
-    message: expect.stringContaining("answered with"),
+    message: expect.stringContaining("responded with"),
   });
   const { out } = await runCliInProcess(["doctor", "-c", gateway.file]);
   expect(out).toMatch(/^ok +tollgate /);

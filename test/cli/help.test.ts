@@ -114,7 +114,9 @@ test("what is no command is an error wherever help is asked for", async () => {
   ]) {
     const { code, out, err } = await runCliInProcess(argv);
     expect([code, out], argv.join(" ")).toEqual([1, ""]);
-    expect(err).toMatch(/Unknown command "chek"\. Did you mean "check"|Unknown keys command "change"/);
+    expect(err).toMatch(
+      /Unknown command "chek"\. Did you mean "check"|Unknown keys command "change"/,
+    );
   }
 });
 

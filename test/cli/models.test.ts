@@ -52,7 +52,7 @@ test("models explain: who says what, what it costs, until when", async () => {
   await using here = await createTestFolder({ "gateway.yaml": yaml("http://127.0.0.1:1") });
   const words = await here.tollgate(["models", "explain", "openai/gpt-5"]);
   expect(words.code).toBe(0);
-  expect(words.out).toMatch(/\n {2}price +gateway\.yaml +\$2\.50 in, \$10 out; tokens by the/);
+  expect(words.out).toMatch(/\n {2}price +gateway\.yaml +\$2\.50 in, \$10 out; token prices are/);
   expect(words.out).toMatch(/\n {2}limits\.context +shipped, \d{4}-\d\d-\d\d +400,000\n/);
   expect(words.out).toMatch(
     /costs +10,000 tokens in, 1,000 out: \$0\.035 \(10,000 input \$0\.025 \+ 1,000 output \$0\.01\)/,
@@ -72,7 +72,7 @@ test("models explain: who says what, what it costs, until when", async () => {
   });
 
   const alias = await here.tollgate(["models", "explain", "fast"]);
-  expect(alias.out).toContain("fast stands for openai/gpt-5, then demo/echo");
+  expect(alias.out).toContain("fast is an alias of openai/gpt-5, then demo/echo");
 
   const typo = await here.tollgate(["models", "explain", "demo/ehco"]);
   expect(typo.code).toBe(1);
@@ -95,7 +95,7 @@ test("models: of a running gateway, its providers' own word first; asked again o
   const fresh = await here.tollgate(["models", "refresh", "openai"]);
   expect([fresh.code, fresh.out]).toEqual([
     0,
-    expect.stringMatching(/^openai +default +2 models +said 20.* fresh\n$/),
+    expect.stringMatching(/^openai +default +2 models +updated 20.* fresh\n$/),
   ]);
   const state = ["--state-dir", `${here.path}/.tollgate`];
   const explained = await other.tollgate(["models", "explain", "openai/gpt-5", "--json", ...state]);
@@ -133,7 +133,7 @@ test("models: of a running gateway, its providers' own word first; asked again o
   up.setRoutes({ "GET /v1/models": jsonResponse({ error: "no" }, 503) });
   const stale = await here.tollgate(["models", "refresh", "openai"]);
   expect(stale.code).toBe(1);
-  expect(stale.out).toMatch(/openai +default +2 models +said .*503/);
+  expect(stale.out).toMatch(/openai +default +2 models +updated .*503/);
   const failing = JSON.parse((await here.tollgate(["status", "--json"])).out) as {
     modelLists: object[];
   };

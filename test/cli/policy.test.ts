@@ -55,7 +55,9 @@ test("policy explain: each way, each level, on which evidence, and whether it wo
 
   expect((await explain("mixed", "--strict")).code).toBe(0);
   expect((await explain("nobody/model", "--zdr")).code).toBe(1);
-  expect((await here.tollgate(["policy", "forget", "x"])).err).toContain('Unknown policy command "forget"');
+  expect((await here.tollgate(["policy", "forget", "x"])).err).toContain(
+    'Unknown policy command "forget"',
+  );
 });
 
 test("policy explain: the running gateway says the same", async () => {

@@ -46,7 +46,9 @@ export function printKeys(what: string, of: KeyResponse): void {
 
 const formatKeyList = (keys: readonly ListedKey[]): string =>
   alignColumns([
-    ["id", "name", "state", "made", "ends", "may use", "left"].map((title) => paint("gray", title)),
+    ["id", "name", "state", "created", "expires", "models", "remaining"].map((title) =>
+      paint("gray", title),
+    ),
     ...keys.map((each) => [
       each.id,
       each.name ?? "",
@@ -72,8 +74,8 @@ function formatKey(key: ListedKey): string {
     ["id", key.id],
     ["name", key.name],
     ["state", formatState(key)],
-    ["made", key.created === undefined ? key.from : formatTime(key.created)],
-    ["ends", formatExpiry(key)],
+    ["created", key.created === undefined ? key.from : formatTime(key.created)],
+    ["expires", formatExpiry(key)],
     ["models", (key.models ?? ["everything"]).join(", ")],
     ["frontends", (key.frontends ?? ["everywhere"]).join(", ")],
     ["privacy", key.privacy],
@@ -94,4 +96,4 @@ function formatKey(key: ListedKey): string {
 
 /** Returns a row for each limit, with its scope and what is left. */
 export const limitUsageRows = (counted: ShownKey["limitUsage"] = []): [string, string][] =>
-  counted.map((each) => ["left", `${formatLimitUsage(each)}  ${paint("gray", each.scope)}`]);
+  counted.map((each) => ["remaining", `${formatLimitUsage(each)}  ${paint("gray", each.scope)}`]);

@@ -52,7 +52,7 @@ export function priceRows(price: Price): readonly (readonly [name: string, words
     until && `until ${until}`,
     hours && `${hours.from} to ${hours.to} UTC`,
   ];
-  if (holds.some(Boolean)) rows.push(["holds", holds.filter(Boolean).join(", ")]);
+  if (holds.some(Boolean)) rows.push(["valid", holds.filter(Boolean).join(", ")]);
   if (otherwise)
     rows.push(...priceRows(otherwise).map(([k, v]) => [`else ${k}`, v] as [string, string]));
   return rows;

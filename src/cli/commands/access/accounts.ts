@@ -134,7 +134,7 @@ function printAccounts(
     return printRemark("There are no accounts. Create one with: tollgate accounts create");
   return print(
     alignColumns([
-      ["account", "name", "state", "keys", "defined in", "left"].map((title) =>
+      ["account", "name", "state", "keys", "defined in", "remaining"].map((title) =>
         paint("gray", title),
       ),
       ...accounts.map((each) => [
@@ -164,7 +164,7 @@ function formatAccount(
     ["path", account.path],
     ["state", formatState(account)],
     ["defined in", account.definedAt],
-    ["made", account.created === undefined ? undefined : formatTime(account.created)],
+    ["created", account.created === undefined ? undefined : formatTime(account.created)],
     ["version", account.definedAt === undefined ? String(account.version) : undefined],
     ["models", (account.models ?? ["everything"]).join(", ")],
     ["frontends", (account.frontends ?? ["everywhere"]).join(", ")],
@@ -172,7 +172,7 @@ function formatAccount(
     ["limits", account.limits?.join(", ")],
     ...limitUsageRows([account, ...above].flatMap(({ limitUsage }) => limitUsage ?? [])),
     ["defaults for new keys", account.defaults?.limits.join(", ")],
-    ["tells", account.discloseLimits === "hidden" ? "hidden from clients" : undefined],
+    ["limit visibility", account.discloseLimits === "hidden" ? "hidden from clients" : undefined],
     [
       "labels",
       Object.entries(account.labels ?? {})

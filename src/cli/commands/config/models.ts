@@ -270,7 +270,7 @@ function formatSource({ from, at = "", credential, pricedAs }: FactSource): stri
 }
 
 function formatExampleCost({ usd, lines }: ExplainedModel["example"]): string {
-  if (usd === "0") return "nothing";
+  if (usd === "0") return "free";
   const parts = lines.map((line) => `${line.count.toLocaleString("en")} ${line.unit} $${line.usd}`);
   return `${paint("bold", `$${usd}`)}${parts.length > 1 ? ` (${parts.join(" + ")})` : ""}`;
 }
@@ -279,7 +279,7 @@ const formatRetirement = ({ on, days }: NonNullable<ExplainedModel["retirement"]
   `${on.slice(0, 10)}, ${days > 0 ? `in ${plural(days, "day")}` : "already retired"}`;
 
 const RETENTION_LABELS = {
-  zero: "nothing",
+  zero: "none",
   until_deleted: "until deleted",
   unknown: "unknown",
 } as const;

@@ -145,7 +145,7 @@ async function test(given: CliInput): Promise<number> {
       alignColumns(
         tests.map((one) => [
           one.credential,
-          one.ok ? paint("green", "answers") : paint("red", "fails"),
+          one.ok ? paint("green", "ok") : paint("red", "failed"),
           one.model ?? "",
           one.model === null ? "" : `${one.ms} ms`,
           one.model === null || one.usd === null ? "" : `$${one.usd}`,

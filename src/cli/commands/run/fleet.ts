@@ -36,7 +36,7 @@ const HEADER = [
   "clock",
   "keys",
   "open",
-  "heard",
+  "heartbeat",
   "where",
 ];
 
@@ -66,7 +66,7 @@ function nodeRow({
     config === "" ? "?" : `${config.slice(0, 8)}, generation ${generation}`,
     orUnknown(workers, String),
     orUnknown(clockAheadMs, (ms) => `${ms > 0 ? "+" : ""}${ms} ms`),
-    orUnknown(syncLagMs, (ms) => (ms === 0 ? "all" : `${ms} ms late`)),
+    orUnknown(syncLagMs, (ms) => (ms === 0 ? "in sync" : `${ms} ms late`)),
     orUnknown(openCalls, String),
     formatTime(lastHeartbeatAt),
     [url, pid === undefined ? undefined : `pid ${pid} on ${host}`].filter(Boolean).join(", "),

@@ -67,17 +67,19 @@ function formatRequest({ id, record, charges }: FoundRequest): string {
 function observedRows(seen: ShownRequest): Row[] {
   if (!("frontend" in seen))
     return [
-      ["over", formatTime(seen.at)],
-      ["answer", `${paint("yellow", String(seen.status))} ${seen.code}, rejected before routing`],
-      ["door", seen.listener === "admin" ? "admin listener" : "client listener"],
+      ["finished", formatTime(seen.at)],
+      ["response", `${paint("yellow", String(seen.status))} ${seen.code}, rejected before routing`],
+      ["listener", seen.listener === "admin" ? "admin listener" : "client listener"],
       ...(seen.method ? [["method", seen.method] as const] : []),
     ];
   return [
-    ...(seen.clientRequestId ? [["client's id", sanitize(seen.clientRequestId)] as const] : []),
-    ["over", `${formatTime(seen.at)}, after ${formatDuration(seen.ms)}`],
-    ["answer", formatOutcome(seen)],
-    ["asked", formatTarget(seen)],
-    ["by", formatClient(seen)],
+    ...(seen.clientRequestId
+      ? [["client request ID", sanitize(seen.clientRequestId)] as const]
+      : []),
+    ["finished", `${formatTime(seen.at)}, after ${formatDuration(seen.ms)}`],
+    ["response", formatOutcome(seen)],
+    ["requested", formatTarget(seen)],
+    ["client", formatClient(seen)],
     ...labelRow(seen.labels),
     ...privacyRows(seen),
     ...timeRows(seen),
@@ -86,7 +88,10 @@ function observedRows(seen: ShownRequest): Row[] {
       "hook",
       `${plugin} ${hook}: ${effect.replace("_", " ")}${ms === undefined ? "" : `, ${formatDuration(ms)}`}`,
     ]),
-    ...Object.entries(seen.lossCodes).map(([code, n]): Row => ["lost", `${code} × ${n}`]),
+    ...Object.entries(seen.lossCodes).map(([code, n]): Row => [
+      "translation warning",
+      `${code} × ${n}`,
+    ]),
   ];
 }
 
@@ -106,7 +111,7 @@ const formatTarget = (seen: ServedRequest): string =>
   [
     sanitize(seen.model) || "no readable model",
     ...(seen.alias && seen.alias !== seen.model ? [`alias ${seen.alias}`] : []),
-    ...(seen.stream ? ["streamed"] : []),
+    ...(seen.stream ? ["streaming"] : []),
     `${seen.method} ${sanitize(seen.route)} (${seen.frontend}, ${seen.action})`,
     `${seen.bytesIn.toLocaleString("en")} bytes`,
   ].join(", ");
@@ -167,17 +172,17 @@ function ledgerRequestRows({
   reservedAt,
 }: LedgerAttempt): Row[] {
   return [
-    ["begun", formatTime(reservedAt)],
+    ["started", formatTime(reservedAt)],
     ...(clientRequest
       ? [
           [
-            "asked",
-            `${sanitize(clientRequest.model)}${clientRequest.stream ? ", streamed" : ""}, ${clientRequest.frontend}`,
+            "requested",
+            `${sanitize(clientRequest.model)}${clientRequest.stream ? ", streaming" : ""}, ${clientRequest.frontend}`,
           ] as const,
         ]
       : []),
     [
-      "by",
+      "client",
       [formatKey(key, keyName), ...(account ? [`account ${sanitize(account)}`] : [])].join(", "),
     ],
     ...labelRow(labels),
@@ -198,7 +203,7 @@ function attemptRows(seen: ShownRequest | undefined, charges: readonly ChargedAt
         call.protocol ?? "its own protocol",
         call.mode,
         ...(call.hedge ? ["hedge"] : []),
-        call.fault ? paint("red", formatFault(call.fault)) : paint("green", "answered"),
+        call.fault ? paint("red", formatFault(call.fault)) : paint("green", "ok"),
       ].join(", "),
     ],
     ["", formatCallTimes(call.startMs, call.ms)],

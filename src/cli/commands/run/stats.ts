@@ -39,14 +39,14 @@ function formatStats(of: GatewayStats): string {
       `${running} running, ${free} free, ${queued} wait`,
     ]),
     ...of.cooldowns.map(({ provider, credential, model, ...rest }) => [
-      "resting",
+      "cooldown",
       `${provider} ${credential}${model ? ` ${model}` : ""}: ${formatCooldown(rest)}`,
     ]),
     ...of.unreachable.map(({ plugin, since, requests, processes }) => [
       "unreachable",
       `${plugin} since ${formatTime(since)}, in ${processes} process${processes === 1 ? "" : "es"}; requests are ${requests}`,
     ]),
-    ...Object.entries(of.rejections).map(([code, count]) => ["refused", `${count} times ${code}`]),
+    ...Object.entries(of.rejections).map(([code, count]) => ["rejected", `${count} times ${code}`]),
     ...Object.entries(of.droppedRecords).map(([observer, count]) => [
       observer,
       `${count} records dropped`,
@@ -63,4 +63,4 @@ const busyFrontends = ({ inFlightByFrontend }: GatewayStats): readonly string[] 
 const formatMegabytes = (bytes: number): string => `${(bytes / 1e6).toFixed(1)} MB`;
 
 const formatCommits = ({ count, sumMs }: GatewayStats["ledger"]["commits"]): string =>
-  count === 0 ? "none yet" : `${count}, ${(sumMs / count).toFixed(1)} ms each`;
+  count === 0 ? "none" : `${count}, ${(sumMs / count).toFixed(1)} ms each`;

@@ -85,7 +85,7 @@ function formatStatus(of: GatewayStatus): string {
     ...(of.oldProcess
       ? [
           [
-            "before it",
+            "old process",
             `pid ${of.oldProcess.pid} exits after ${of.oldProcess.inFlight} open requests`,
           ],
         ]
@@ -106,7 +106,7 @@ function formatStatus(of: GatewayStatus): string {
       `models of ${provider}`,
       `${modelCount ?? "not known yet"}${
         lastError ? paint("yellow", `; ${formatTime(lastError.at)}: ${lastError.message}`) : ""
-      }${lastError && nextRefreshAt ? `; asked again ${formatTime(nextRefreshAt)}` : ""}`,
+      }${lastError && nextRefreshAt ? `; next refresh ${formatTime(nextRefreshAt)}` : ""}`,
     ]),
     ...(of.files.stored + of.files.files > 0 ? [["image files", fileCounts(of.files)]] : []),
     ...(of.workers ?? []).map(({ pid, startedAt, generations }, i) => [
@@ -123,7 +123,10 @@ function formatStatus(of: GatewayStatus): string {
       "speed",
       `${target}: first token of ${stream ? "streams" : "non-streaming responses"} after ${averageMs} ms${estimateMs === averageMs ? "" : `, estimated ${estimateMs} ms`}, last called ${formatTime(calledAt)}`,
     ]),
-    ...of.cooldowns.map(({ target, ...rest }) => ["resting", `${target}: ${formatCooldown(rest)}`]),
+    ...of.cooldowns.map(({ target, ...rest }) => [
+      "cooldown",
+      `${target}: ${formatCooldown(rest)}`,
+    ]),
   ];
   const problems =
     of.lastReload?.ok === false ? `\n\n${formatProblems(of.lastReload.problems, paint)}` : "";

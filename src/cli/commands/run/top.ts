@@ -135,7 +135,7 @@ function rowCells(row: StatsRow, minutes: number): string[] {
   const { requests, failed, refused, canceled, ms, firstTokenMs } = row;
   const errors = [
     failed > 0 && paint("red", `${failed} failed`),
-    refused > 0 && paint("yellow", `${refused} refused`),
+    refused > 0 && paint("yellow", `${refused} rejected`),
     canceled > 0 && `${canceled} canceled`,
   ].filter(Boolean);
   return [
