@@ -165,7 +165,7 @@ test("explain: shows when a route hedges, and what that costs", async () => {
     "gateway.yaml": `providers: ${providers}\nmodels: ${models}\n`,
   });
   const { out } = await here.said(["explain", "m"]);
-  expect(out).toMatch(/hedging\s+class (quick|reasoning): after (4s|1m) without content/);
+  expect(out).toMatch(/hedging\s+class (quick|reasoning): if no content arrives within (4s|1m)/);
   expect(out).toContain("both calls are billed");
   const off = await here.said(["explain", "demo/echo"]);
   expect(off.out).not.toContain("hedging");
@@ -297,8 +297,8 @@ test("keys hash: from stdin alone, and only a whole key", async () => {
     expect(said).toEqual({ id: null, external: true, digest: digestKey(foreign) });
   }
   const short = await here.tollgate(["keys", "hash", "--external"], { input: "secret" });
-  expect([short.code, short.err]).toEqual([0, expect.stringContaining("can be guessed")]);
-  expect((await here.tollgate(["keys", "hash"], { input: "" })).err).toContain("no key on stdin");
+  expect([short.code, short.err]).toEqual([0, expect.stringContaining("short enough to guess")]);
+  expect((await here.tollgate(["keys", "hash"], { input: "" })).err).toContain("Missing key on stdin");
   expect((await here.tollgate(["keys", "hash", secret])).code).toBe(1);
 });
 
@@ -322,7 +322,7 @@ test("keys: on the store itself while no gateway runs", async () => {
   expect(shown.out).toMatch(/limits +usd=2\.5\/day/);
   expect(shown.out + shown.err).not.toContain(digestKey(made.out.trim()));
   const bad = await here.said(["keys", "create", "--limit", "usd=5"]);
-  expect([bad.code, bad.err]).toEqual([1, expect.stringContaining("--limit is a limit such as")]);
+  expect([bad.code, bad.err]).toEqual([1, expect.stringContaining("Invalid --limit")]);
   const gone = await here.said(["keys", "revoke", "nobody"]);
   expect([gone.code, gone.err]).toEqual([1, expect.stringContaining('There is no key "nobody"')]);
 });

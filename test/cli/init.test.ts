@@ -27,7 +27,7 @@ it("Enter takes what was found", async () => {
     budget: undefined,
     retention: "400d",
   });
-  expect(heard).toContain("Variables with keys are set for: openai.");
+  expect(heard).toContain("Provider API keys are set for: openai.");
   expect((await answered([])).made.names).toEqual(["demo"]);
 });
 

@@ -76,8 +76,8 @@ test("models explain: who says what, what it costs, until when", async () => {
 
   const typo = await here.tollgate(["models", "explain", "demo/ehco"]);
   expect(typo.code).toBe(1);
-  expect(typo.out).toMatch(/no source lists it.*forwarded all the same[\s\S]*unpriced/);
-  expect(typo.out).toContain("Near it: demo/echo");
+  expect(typo.out).toMatch(/not in any model list.*forwarded as chat[\s\S]*unpriced/);
+  expect(typo.out).toContain("Similar names: demo/echo");
   const image = await here.tollgate(["models", "explain", "openai/gpt-image-2"]);
   expect(image.out).toContain("rejected until a list has it");
   const nobody = await here.tollgate(["models", "explain", "nobody/x"]);

@@ -32,7 +32,7 @@ test("a first start: one line says where, a file holds the key, a request is ans
 test("without a file it runs what ships, and says so", async () => {
   await using here = await createTestFolder();
   const { log, kill, exit } = await here.serve();
-  expect(log.map(({ msg }) => msg)).toContainEqual(expect.stringContaining("no gateway.yaml here"));
+  expect(log.map(({ msg }) => msg)).toContainEqual(expect.stringContaining("no gateway.yaml found"));
   kill("SIGINT");
   expect((await exit).code).toBe(0);
 });
@@ -74,7 +74,7 @@ test("a config with errors starts nothing: 78", async () => {
   });
   const { code, err } = await here.tollgate(["serve"]);
   expect(code).toBe(78);
-  expect(err).toMatch(/gateway\.yaml:6:16 {2}error[\s\S]*1 error\. Nothing was started\.\n$/);
+  expect(err).toMatch(/gateway\.yaml:6:16 {2}error[\s\S]*1 error\. The gateway was not started\.\n$/);
   expect((await here.tollgate(["serve", "-c", "nowhere.yaml"])).code).toBe(78);
 });
 
@@ -107,7 +107,7 @@ test("a port that is taken, a second gateway on one state folder: in words, on t
     expect.stringContaining(`Another gateway (pid ${pid}) is running on ${here.path}/.tollgate`),
   ]);
   const wrong = await here.tollgate(["serve", "--port", "http"]);
-  expect([wrong.code, wrong.err]).toEqual([1, expect.stringContaining("--port is a number")]);
+  expect([wrong.code, wrong.err]).toEqual([1, expect.stringContaining("--port must be a number")]);
 });
 
 test("a state folder that cannot be one: in words, by every command that needs it", async () => {
@@ -165,7 +165,7 @@ test("commands reach it: status, explain, keys; and reloads by file and by signa
   await here.write("gateway.yaml", `${MINIMAL_CONFIG}models: { quick: [demo/echo] }\n`);
   await until(async () => (await here.tollgate(["explain", "quick"])).out.includes("demo/echo"));
   kill("SIGHUP");
-  await line(/nothing has changed/);
+  await line(/config unchanged/);
   kill("SIGTERM");
   expect((await exit).code).toBe(0);
 });
@@ -195,7 +195,7 @@ test("what is in flight finishes; a second signal cuts it off", async () => {
       JSON.parse((await here.tollgate(["status", "--json"])).out).generations[0].inFlight;
     await until(async () => (await inFlight()) === 1);
     kill("SIGTERM");
-    await line(/stopping when what is in flight is over/);
+    await line(/shutting down after open requests/);
     if (again) await killUntilExit({ kill, exit }, "SIGTERM");
     else socket.write(body.slice(20));
     expect((await exit).code).toBe(again ? 1 : 0);
