@@ -298,7 +298,9 @@ test("keys hash: from stdin alone, and only a whole key", async () => {
   }
   const short = await here.tollgate(["keys", "hash", "--external"], { input: "secret" });
   expect([short.code, short.err]).toEqual([0, expect.stringContaining("short enough to guess")]);
-  expect((await here.tollgate(["keys", "hash"], { input: "" })).err).toContain("Missing key on stdin");
+  expect((await here.tollgate(["keys", "hash"], { input: "" })).err).toContain(
+    "Missing key on stdin",
+  );
   expect((await here.tollgate(["keys", "hash", secret])).code).toBe(1);
 });
 

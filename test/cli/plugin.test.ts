@@ -98,7 +98,10 @@ test("on a memory store there is nothing to work on", async () => {
   });
   expect((await here.tollgate(["plugin"])).code).toBe(0);
   const { code, err } = await here.tollgate(["plugin", "middleware.usage", "today"]);
-  expect([code, err]).toEqual([1, expect.stringContaining("no gateway is running. Start it first.")]);
+  expect([code, err]).toEqual([
+    1,
+    expect.stringContaining("no gateway is running. Start it first."),
+  ]);
 });
 
 test.each([1, 2])("in a running gateway of %s, and on what it left", async (workers) => {

@@ -32,7 +32,9 @@ test("a first start: one line says where, a file holds the key, a request is ans
 test("without a file it runs what ships, and says so", async () => {
   await using here = await createTestFolder();
   const { log, kill, exit } = await here.serve();
-  expect(log.map(({ msg }) => msg)).toContainEqual(expect.stringContaining("no gateway.yaml found"));
+  expect(log.map(({ msg }) => msg)).toContainEqual(
+    expect.stringContaining("no gateway.yaml found"),
+  );
   kill("SIGINT");
   expect((await exit).code).toBe(0);
 });
@@ -74,7 +76,9 @@ test("a config with errors starts nothing: 78", async () => {
   });
   const { code, err } = await here.tollgate(["serve"]);
   expect(code).toBe(78);
-  expect(err).toMatch(/gateway\.yaml:6:16 {2}error[\s\S]*1 error\. The gateway was not started\.\n$/);
+  expect(err).toMatch(
+    /gateway\.yaml:6:16 {2}error[\s\S]*1 error\. The gateway was not started\.\n$/,
+  );
   expect((await here.tollgate(["serve", "-c", "nowhere.yaml"])).code).toBe(78);
 });
 

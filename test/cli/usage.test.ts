@@ -192,7 +192,9 @@ describe("for other programs", () => {
     expect(sum("input")).toBe(nano(String(used.input)));
     expect(sum("output")).toBe(nano(String(used.output)));
     expect(rows.map(({ labels }) => JSON.parse(labels!))).toContainEqual({ "x-team": "core" });
-    expect((await asksHere("ledger", "export", "--csv", "--json")).err).toContain("cannot be used together");
+    expect((await asksHere("ledger", "export", "--csv", "--json")).err).toContain(
+      "cannot be used together",
+    );
   });
 
   it("--plot: bars as long as what they stand for", async () => {

@@ -86,7 +86,9 @@ const subcommands: Readonly<Record<string, Subcommand>> = {
       name: given.positionals[0],
       role:
         given.getText("role") ??
-        fail("invalid", `Say --role: ${ROLES.join(", ")}.`, { code: "usage" }),
+        fail("invalid", `Missing role. Pass --role with one of ${ROLES.join(", ")}.`, {
+          code: "usage",
+        }),
       account: given.getText("account"),
       expires: given.has("expires") ? parseExpiry(given.getText("expires")!) : undefined,
     }),

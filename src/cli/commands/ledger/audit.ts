@@ -14,7 +14,10 @@ import {
 
 export const command: CliCommand = {
   usage: "audit [options]",
-  description: `Lists the changes that admin commands made, newest first. Each change is recorded in the ledger's hash chain before it takes effect, so tollgate ledger verify detects changed or removed entries.`,
+  description:
+    "Lists the changes that admin commands made, newest first. Each change is " +
+    "recorded in the ledger's hash chain before it takes effect, so tollgate ledger " +
+    "verify detects changed or removed entries.",
   options: {
     limit: { placeholder: "n", description: "Maximum number of entries (default: 100)" },
     after: {

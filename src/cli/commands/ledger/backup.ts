@@ -12,7 +12,12 @@ import { paintRemark, printRemark, printJson } from "../../format/terminal.ts";
 
 export const command: CliCommand = {
   usage: "backup [<file>] [options]",
-  description: `Copies everything that the gateway stores into one file: a consistent snapshot of the ledger with keys and limits, the key that signs addresses, and the last model lists. A running gateway keeps serving. The file is a tar archive that only its owner can read. To create a state directory from it, use tollgate restore.`,
+  description:
+    "Copies everything that the gateway stores into one file: a consistent snapshot " +
+    "of the ledger with keys and limits, the key that signs addresses, and the last " +
+    "model lists. A running gateway keeps serving. The file is a tar archive that " +
+    "only its owner can read. To create a state directory from it, use tollgate " +
+    "restore.",
   options: {
     to: { placeholder: "file", description: "Output file, same as <file> (- for stdout)" },
     ...GATEWAY_OPTIONS,

@@ -6,7 +6,12 @@ import { paintRemark, printRemark, print, printJson } from "../../format/termina
 
 export const command: CliCommand = {
   usage: "erase [options]",
-  description: `Permanently erases personal data from the ledger: the value of a label, or the name and label values of a key. Rows, totals, and budgets stay, and the ledger still verifies. Reports show "erased" instead. Erasing cannot be undone. Earlier backups and archives still contain the data. To remove it from a backup, use tollgate restore --erased-in.`,
+  description:
+    "Permanently erases personal data from the ledger: the value of a label, or the " +
+    "name and label values of a key. Rows, totals, and budgets stay, and the ledger " +
+    'still verifies. Reports show "erased" instead. Erasing cannot be undone. ' +
+    "Earlier backups and archives still contain the data. To remove it from a " +
+    "backup, use tollgate restore --erased-in.",
   options: {
     label: {
       placeholder: "name=value",
