@@ -356,7 +356,7 @@ describe("workers: 2", () => {
     expect(strange.map(({ status }) => status)).toEqual(Array(4).fill(400));
   });
 
-  it("uncaught error costs no stream: another worker takes over", async () => {
+  it("an error that was not caught costs no stream: another worker takes over", async () => {
     await using up = await upstream();
     const odd = yaml(up.base).replace("auth,", "auth, { use: ./odd.ts },");
     await using gateway = await startDaemon({ yaml: odd, files: { "odd.ts": ODD } });
