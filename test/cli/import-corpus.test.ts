@@ -102,7 +102,7 @@ const isLeftOut = ({ source, findings }: Made, name: string, place: string): boo
     ({ kind, at, message }) =>
       (kind === "unsupported" || kind === "manual") &&
       (source === "portkey" ? at.startsWith("targets") || at === "" : at.startsWith(place)) &&
-      !/stood in the file|npm install|AWS_\*/.test(message + name),
+      !/the config contained a key|npm install|AWS_\*/.test(message + name),
   );
 
 const slashed = (prefix: string, model: string, { models = {}, providers = {} }: Tree): string => {

@@ -131,7 +131,7 @@ export function reportManualSteps(place: SourceValue, { use, fields }: CloudProv
   if (use === "vertex" && fields?.["from"] === "adc")
     place.report(
       "manual",
-      "application default credentials require google-auth-library: install it with " +
-        "npm, or set service_account",
+      "application default credentials require a package: run npm install google-auth-library, " +
+        "or set service_account",
     );
 }
