@@ -21,7 +21,7 @@ function replaceWithThrow(of: object, name: string): void {
   if (!(name in of)) return;
   Object.defineProperty(of, name, {
     value() {
-      throw new Error("A plugin in a child process sends no signals.");
+      throw new Error("A plugin in a child process cannot send signals.");
     },
     writable: false,
     configurable: false,

@@ -22,13 +22,13 @@ interface CommandEntry {
 }
 
 export const COMMANDS: Readonly<Record<string, CommandEntry>> = {
-  serve: { summary: "run the gateway", load: () => import("./commands/run/serve.ts") },
+  serve: { summary: "Run the gateway", load: () => import("./commands/run/serve.ts") },
   check: {
-    summary: "find every mistake in gateway.yaml",
+    summary: "Check gateway.yaml for errors",
     load: () => import("./commands/config/check.ts"),
   },
   print: {
-    summary: "show the config with every default filled in",
+    summary: "Show the config with all defaults",
     load: () => import("./commands/config/print.ts"),
   },
   explain: {
@@ -36,40 +36,40 @@ export const COMMANDS: Readonly<Record<string, CommandEntry>> = {
     load: () => import("./commands/config/explain.ts"),
   },
   list: {
-    summary: "list the plugins that can be used",
+    summary: "List the available plugins",
     load: () => import("./commands/plugins/list.ts"),
   },
   schema: {
-    summary: "write the schema that editors read",
+    summary: "Write the JSON Schema of gateway.yaml for editors",
     load: () => import("./commands/config/schema.ts"),
   },
   init: {
-    summary: "write or print a gateway.yaml to start from",
+    summary: "Create a starter gateway.yaml",
     load: () => import("./commands/config/init.ts"),
   },
   doctor: {
-    summary: "look at what could be wrong here",
+    summary: "Diagnose problems with the installation",
     load: () => import("./commands/run/doctor.ts"),
   },
   import: {
-    summary: "make a gateway.yaml of another gateway's config",
+    summary: "Import another gateway's config",
     load: () => import("./commands/config/import.ts"),
   },
-  new: { summary: "begin a plugin", load: () => import("./commands/plugins/new.ts") },
+  new: { summary: "Create a plugin package", load: () => import("./commands/plugins/new.ts") },
   "check-plugin": {
-    summary: "check a plugin's package as others get it",
+    summary: "Check a plugin package before you publish it",
     load: () => import("./commands/plugins/check-plugin.ts"),
   },
   record: {
-    summary: "write down what a provider says",
+    summary: "Record a provider's responses for plugin tests",
     load: () => import("./commands/plugins/record.ts"),
   },
   service: {
-    summary: "print units of service managers",
+    summary: "Print service manager files",
     load: () => import("./commands/run/service-command.ts"),
   },
   completion: {
-    summary: "print what a shell needs to complete commands",
+    summary: "Print a shell completion script",
     load: async () => {
       const { createCompletionCommand } = await import("./commands/run/completion.ts");
       return { command: createCompletionCommand(COMMANDS) };
@@ -80,35 +80,35 @@ export const COMMANDS: Readonly<Record<string, CommandEntry>> = {
   stats: { summary: GATEWAY.stats.summary, load: () => import("./commands/run/stats.ts") },
   reload: { summary: GATEWAY.reload.summary, load: () => import("./commands/run/reload.ts") },
   "hot-restart": {
-    summary: "put another process in the place of the running gateway",
+    summary: "Replace the running gateway without downtime",
     load: () => import("./commands/run/hot-restart.ts"),
   },
   config: {
-    summary: "show the config that runs, check another against it",
+    summary: "Show the running config, or check another file against it",
     load: () => import("./commands/config/config.ts"),
   },
   providers: {
-    summary: "show, test and reset providers",
+    summary: "List, test, and reset providers",
     load: () => import("./commands/config/providers.ts"),
   },
   models: {
-    summary: "list and explain the models that exist",
+    summary: "List and explain models",
     load: () => import("./commands/config/models.ts"),
   },
   policy: {
-    summary: "say what becomes of data on the way to a model",
+    summary: "Explain the data policies of a model's providers",
     load: () => import("./commands/access/policy.ts"),
   },
   keys: {
-    summary: "make, list, change, end and replace keys",
+    summary: "Create, list, update, revoke, and rotate API keys",
     load: () => import("./commands/access/keys.ts"),
   },
   accounts: {
-    summary: "create, list, update and close what keys share",
+    summary: "Create, list, update, and close accounts",
     load: () => import("./commands/access/accounts.ts"),
   },
   admins: {
-    summary: "create, list and revoke admin tokens",
+    summary: "Create, list, and revoke admin tokens",
     load: () => import("./commands/access/admins.ts"),
   },
   audit: {
@@ -117,7 +117,7 @@ export const COMMANDS: Readonly<Record<string, CommandEntry>> = {
   },
   console: { summary: GATEWAY.console.summary, load: () => import("./commands/run/console.ts") },
   sessions: {
-    summary: "list who is signed in to the console, and sign out",
+    summary: "List and revoke console sessions",
     load: () => import("./commands/access/sessions.ts"),
   },
   usage: {
@@ -131,21 +131,21 @@ export const COMMANDS: Readonly<Record<string, CommandEntry>> = {
   },
   top: { summary: GATEWAY["requests.stats"].summary, load: () => import("./commands/run/top.ts") },
   ledger: {
-    summary: "verify the ledger, export, archive or prune it",
+    summary: "Verify, export, archive, and prune the ledger",
     load: () => import("./commands/ledger/ledger.ts"),
   },
   erase: { summary: GATEWAY.erase.summary, load: () => import("./commands/ledger/erase.ts") },
   backup: { summary: GATEWAY.backup.summary, load: () => import("./commands/ledger/backup.ts") },
   restore: {
-    summary: "make a state folder of a backup",
+    summary: "Restore a backup into a state directory",
     load: () => import("./commands/ledger/restore.ts"),
   },
   store: {
-    summary: "run what the store brings with it",
+    summary: "Run commands of the store",
     load: () => import("./commands/ledger/store-command.ts"),
   },
   plugin: {
-    summary: "run what plugins bring with them",
+    summary: "Run commands of plugins",
     load: () => import("./commands/plugins/plugin.ts"),
   },
 };
@@ -217,7 +217,7 @@ function resolveSubcommand(
     if (argv.includes("--help") || argv.includes("-h")) return [wide, argv];
     if (wide.defaultSubcommand !== undefined) return [parts[wide.defaultSubcommand]!, argv];
     const all = Object.keys(parts).map((part) => `${name} ${part}`);
-    return fail("invalid", `Say what: ${all.join(", ")}. See tollgate ${name} --help.`, {
+    return fail("invalid", `Missing subcommand: ${all.join(", ")}. See tollgate ${name} --help.`, {
       code: "usage",
     });
   }
@@ -225,9 +225,13 @@ function resolveSubcommand(
   if (part) return [part, [...argv.slice(0, word.index), ...argv.slice(word.index + 1)]];
   const near = nearest(word.value, Object.keys(parts));
   const meant = near === undefined ? "" : ` Did you mean "${near}"?`;
-  return fail("invalid", `${name} cannot "${word.value}".${meant} See tollgate ${name} --help.`, {
-    code: "usage",
-  });
+  return fail(
+    "invalid",
+    `Unknown ${name} command "${word.value}".${meant} See tollgate ${name} --help.`,
+    {
+      code: "usage",
+    },
+  );
 }
 
 /** Exits without an error when the reader of stdout closes the pipe. */
@@ -248,7 +252,7 @@ function printFailure(error: unknown, json: boolean): number {
 function failUnknown(what: string, word: string, known: readonly string[], help: string): never {
   const near = nearest(word, known);
   const meant = near === undefined ? "" : ` Did you mean "${near}"?`;
-  return fail("invalid", `There is no ${what} "${word}".${meant} See ${help}.`, { code: "usage" });
+  return fail("invalid", `Unknown ${what} "${word}".${meant} See ${help}.`, { code: "usage" });
 }
 
 const tokenizeArgs = (options: Options, argv: readonly string[]) =>
@@ -307,15 +311,19 @@ export function parseInput(command: CliCommand, argv: readonly string[]): CliInp
         help,
       );
     else if (option.placeholder === undefined && token.value !== undefined)
-      fail("invalid", `${token.rawName} takes no value. See ${help}.`, { code: "usage" });
+      fail("invalid", `${token.rawName} does not take a value. See ${help}.`, { code: "usage" });
     else if (option.placeholder !== undefined && (token.value ?? "") === "")
-      fail("invalid", `${token.rawName} needs a ${option.placeholder}. See ${help}.`, {
-        code: "usage",
-      });
+      fail(
+        "invalid",
+        `Missing value: ${token.rawName} requires a ${option.placeholder}. See ${help}.`,
+        {
+          code: "usage",
+        },
+      );
   }
   const { least, most } = command.positionals ?? { least: 0, most: 0 };
   if (positionals.length > most)
-    fail("invalid", `"${positionals[most]}" is one word too many. See ${help}.`, { code: "usage" });
+    fail("invalid", `Too many arguments: "${positionals[most]}". See ${help}.`, { code: "usage" });
   if (positionals.length < least)
     fail("invalid", `Usage: tollgate ${command.usage}. See ${help}.`, { code: "usage" });
   const texts = (name: string) => [values[name] ?? []].flat().filter((v) => typeof v === "string");

@@ -23,7 +23,7 @@ const pretty = process.stdout.isTTY && !process.argv.includes("--json");
 const log = createLog({ level: "info", pretty, mask });
 const worker = startWorker({ load: createPluginLoader(), log, mask }, process as IpcChannel);
 process.on("uncaughtException", (error) => {
-  log.error({ error }, "an error that was not caught");
+  log.error({ error }, "uncaught error");
   worker.reportUnhealthy();
 });
 // Ends this process if its event loop is blocked. The primary process detects the exit and starts

@@ -23,10 +23,10 @@ export function toLockedDefinition(definition: DeclaredDefinition): LockedDefini
     kind,
     api,
     needs: [
-      ...toList(origins, "addresses of its options"),
+      ...toList(origins, "addresses from its options"),
       ...(metadata ? ["the cloud's metadata service"] : []),
       ...toList(env, "variables of its options").map((name) => `the variable ${name}`),
-      ...toList(files, "files of its options"),
+      ...toList(files, "files from its options"),
     ],
     ...(sends !== undefined && {
       sends: sends === "nowhere" ? sends : JSON.stringify(sends),

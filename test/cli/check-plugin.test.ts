@@ -118,7 +118,7 @@ describe("tollgate check-plugin", () => {
         { check: "live: acme: models", problem: expect.stringContaining('"live": [{ "model"') },
         {
           check: "live: acme: credential",
-          problem: "nothing was asked: set ACME_API_KEY in the environment",
+          problem: "no request was sent: set ACME_API_KEY in the environment",
         },
       ]);
       expect(up.requests).toEqual([]);
@@ -129,7 +129,7 @@ describe("tollgate check-plugin", () => {
         [
           {
             check: "live: a provider",
-            problem: "it has no provider, and nothing else is asked",
+            problem: "the package has no provider, and only providers are tested",
           },
         ],
       ]);
@@ -159,12 +159,12 @@ describe("tollgate check-plugin", () => {
   });
 
   it.each([
-    [["nowhere"], "nowhere is no folder with a package.json, and no package here."],
-    [[], ". is no folder with a package.json"],
+    [["nowhere"], "nowhere is not a directory with a package.json, and not an installed package."],
+    [[], ". is not a directory with a package.json"],
     [["a", "b"], "tollgate check-plugin --help"],
     [["a", "--wirte"], '"--wirte". Did you mean "--write"?'],
-    [[], ". is no folder with a package.json"],
-    [["./a"], "./a is no folder with a package.json"],
+    [[], ". is not a directory with a package.json"],
+    [["./a"], "./a is not a directory with a package.json"],
   ])("%j is refused in words", async (words, said) => {
     await using at = await createTestFolder();
     const { code, out, err } = await at.said(["check-plugin", ...words]);

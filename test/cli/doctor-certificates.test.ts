@@ -45,14 +45,16 @@ const levels = async (...of: Parameters<typeof found>) => told(await found(...of
 it("one that is good: for which names, and how long", async () => {
   const good = ours.issue({ name: NAME });
   expect(await levels(good)).toEqual(["listen.tls/certificate ok"]);
-  expect((await found(good))[0]!.message).toMatch(/is for models\.example, and good for \d+ days$/);
+  expect((await found(good))[0]!.message).toMatch(
+    /is for models\.example, and valid for \d+ days$/,
+  );
 });
 
 it("the end: said from two weeks before it, and an error from then on; not before its begin", async () => {
   const until = (days: number) => found(ours.issue({ name: NAME, until: utc(days) }));
   expect(told(await until(CERTIFICATE_DAYS + 0.1))).toEqual(["listen.tls/certificate ok"]);
   expect(told(await until(CERTIFICATE_DAYS - 0.1))).toEqual(["listen.tls/ends warning"]);
-  expect((await until(13.9))[0]!.message).toContain("ends in 13 days");
+  expect((await until(13.9))[0]!.message).toContain("expires in 13 days");
   expect(told(await until(0.01))).toEqual(["listen.tls/ends warning"]);
   expect(told(await until(-0.01))).toEqual(["listen.tls/ends error"]);
   const early = await found(ours.issue({ name: NAME, since: utc(0.1) }));

@@ -22,7 +22,7 @@ it.each([undefined, "", "soon", "2027-13-45", "Invalid Date"])("%j is no end", (
   for (const days of [0, 1, Infinity]) expect(expiryState(at, days)).toBe("unreadable");
   expect(checkServedCertificate("id", "said", at)).toMatchObject({
     level: "warning",
-    message: expect.stringContaining("does not say when it ends"),
+    message: expect.stringContaining("has an unreadable expiry date"),
   });
   if (at !== undefined) expect(policy({ expires: at })).toEqual("warning");
 });
@@ -61,8 +61,8 @@ it("a policy that is about to end, known or declared; its last day is a whole on
       } as never,
       { providers: new Map() } as never,
     )[0]!.message;
-  expect(said(day(0))).toContain(" ends on ");
-  expect(said(day(-1))).toContain(" ended on ");
+  expect(said(day(0))).toContain(" expires on ");
+  expect(said(day(-1))).toContain(" expired on ");
 });
 
 it("the clock", () => {

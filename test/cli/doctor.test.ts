@@ -106,7 +106,7 @@ providers:
   expect(levels(told, "permissions/read")).toEqual(["warning"]);
   expect(levels(told, "permissions/written")).toEqual(["warning"]);
   expect(levels(told, "permissions/state")).toEqual(["warning"]);
-  expect(of(told, "policy/expires")[0]!.message).toContain("ended on 2020-01-01");
+  expect(of(told, "policy/expires")[0]!.message).toContain("expired on 2020-01-01");
   expect(told.findings.some(({ id }) => id.endsWith("/call"))).toBe(false);
 });
 
@@ -117,7 +117,7 @@ it("a gateway that runs makes the small calls itself", async () => {
   expect(levels(told, "gateway")).toEqual(["ok"]);
   expect(of(told, "providers.demo/call")[0]).toMatchObject({
     level: "ok",
-    message: expect.stringContaining("answered with"),
+    message: expect.stringContaining("responded with"),
   });
   const { out } = await runCliInProcess(["doctor", "-c", gateway.file]);
   expect(out).toMatch(/^ok +tollgate /);

@@ -55,7 +55,7 @@ const made: readonly Made[] = all.map(([source, title, from], i) => {
   if (source === "litellm") importLitellm(said, draft);
   else if (source === "bifrost") importBifrost(said, draft);
   else importPortkey(said, draft, "assistant");
-  for (const rest of said.unreadValues()) rest.report("unsupported", "nothing here reads it");
+  for (const rest of said.unreadValues()) rest.report("unsupported", "this setting is not read");
   const text = draft.toYaml("test");
   return {
     title: `${source}: ${title}`,
@@ -102,7 +102,7 @@ const isLeftOut = ({ source, findings }: Made, name: string, place: string): boo
     ({ kind, at, message }) =>
       (kind === "unsupported" || kind === "manual") &&
       (source === "portkey" ? at.startsWith("targets") || at === "" : at.startsWith(place)) &&
-      !/stood in the file|npm install|AWS_\*/.test(message + name),
+      !/the config contained a key|npm install|AWS_\*/.test(message + name),
   );
 
 const slashed = (prefix: string, model: string, { models = {}, providers = {} }: Tree): string => {

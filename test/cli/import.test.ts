@@ -259,7 +259,7 @@ it("a key that stood in the file is in a file of its own, for its owner alone, a
   const [, path] = /\$\{file:\.\/([^}]+)\}/.exec(yaml)!;
   expect(await readFile(join(out, path!), "utf8")).toBe("sk-plain-0123456789\n");
   expect((await runCliInProcess(["import", "litellm", config, "--out", out])).err).toContain(
-    "is there already",
+    "already exists",
   );
 });
 

@@ -65,7 +65,7 @@ it("a table of hashed keys with budgets and rates, as JSON", async () => {
     },
   ]);
   expect(warnings).toEqual([
-    expect.stringMatching(/key 2: a budget for 45d is counted here by the month/),
+    expect.stringMatching(/key 2: a budget for 45d is counted by the calendar month/),
     "Not read: team_id.",
   ]);
 });
@@ -82,13 +82,13 @@ it.each([
 });
 
 it.each([
-  ["[1]", "is not JSON"],
-  ['{"a":1}', "is not JSON"],
-  ['[{"name":"a"}]', "key 1 has no SHA-256"],
-  [`[{"token":"sk-1234"}]`, "key 1 has no SHA-256"],
-  [`token,name\n${HASH},"a`, "ends within a quoted cell"],
-  [`[{"token":"${HASH}","expires":"soon"}]`, "no date"],
-  [`[{"token":"${HASH}","max_budget":"much"}]`, "no amount"],
+  ["[1]", "must be JSON"],
+  ['{"a":1}', "must be JSON"],
+  ['[{"name":"a"}]', "key 1 must contain the SHA-256"],
+  [`[{"token":"sk-1234"}]`, "key 1 must contain the SHA-256"],
+  [`token,name\n${HASH},"a`, "a quoted cell is not closed"],
+  [`[{"token":"${HASH}","expires":"soon"}]`, "Invalid expiry date"],
+  [`[{"token":"${HASH}","max_budget":"much"}]`, "Invalid amount"],
 ])("%s is refused, and no key's text is repeated", async (text, message) => {
   const error = await imported(text).then(
     () => undefined,

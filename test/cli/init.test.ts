@@ -27,7 +27,7 @@ it("Enter takes what was found", async () => {
     budget: undefined,
     retention: "400d",
   });
-  expect(heard).toContain("Variables with keys are set for: openai.");
+  expect(heard).toContain("Provider API keys are set for: openai.");
   expect((await answered([])).made.names).toEqual(["demo"]);
 });
 
@@ -75,7 +75,7 @@ it("flags: variables that are set are found, the file is written with its schema
   const env = { OPENAI_API_KEY: "sk-x", ANTHROPIC_API_KEY: "" };
   const { code, out, err } = await here.tollgate(args, { env });
   expect([code, err]).toEqual([0, ""]);
-  expect(out).toMatch(/^gateway\.yaml is written: no problems/);
+  expect(out).toMatch(/^Wrote gateway\.yaml: no problems/);
   const text = await readFile(join(here.path, "gateway.yaml"), "utf8");
   // An editor reads a schema that is there.
   const [, schema = ""] = /^# yaml-language-server: \$schema=(.*)/.exec(text) ?? [];

@@ -30,13 +30,13 @@ test("models: without a gateway, as far as the file says", async () => {
   const list = await here.tollgate(["models"]);
   expect(list.code).toBe(0);
   expect(list.err).toContain("No gateway is running");
-  expect(list.out).toMatch(/^model +operation +context +price, tokens by the million +retires\n/);
-  expect(list.out).toMatch(/\nfast +chat +as it is answered\n/);
+  expect(list.out).toMatch(/^model +operation +context +price per million tokens +retires\n/);
+  expect(list.out).toMatch(/\nfast +chat +price of the served model\n/);
   expect(list.out).toMatch(/\ndemo\/echo +chat +200,000 +free\n/);
   expect(list.out).toMatch(
     new RegExp(`\\nopenai/gpt-5 +chat +400,000 +\\$2\\.50 in, \\$10 out +${soon}\\n`),
   );
-  expect(list.out).toMatch(/\nbfl\/flux-pro-1\.1 +image +\$0\.04 an image\n/);
+  expect(list.out).toMatch(/\nbfl\/flux-pro-1\.1 +image +\$0\.04 per image\n/);
 
   const images = await here.tollgate(["models", "list", "--operation", "image", "--json"]);
   const { models } = JSON.parse(images.out) as { models: { id: string; operation: string }[] };
@@ -52,7 +52,7 @@ test("models explain: who says what, what it costs, until when", async () => {
   await using here = await createTestFolder({ "gateway.yaml": yaml("http://127.0.0.1:1") });
   const words = await here.tollgate(["models", "explain", "openai/gpt-5"]);
   expect(words.code).toBe(0);
-  expect(words.out).toMatch(/\n {2}price +gateway\.yaml +\$2\.50 in, \$10 out; tokens by the/);
+  expect(words.out).toMatch(/\n {2}price +gateway\.yaml +\$2\.50 in, \$10 out; token prices are/);
   expect(words.out).toMatch(/\n {2}limits\.context +shipped, \d{4}-\d\d-\d\d +400,000\n/);
   expect(words.out).toMatch(
     /costs +10,000 tokens in, 1,000 out: \$0\.035 \(10,000 input \$0\.025 \+ 1,000 output \$0\.01\)/,
@@ -72,14 +72,14 @@ test("models explain: who says what, what it costs, until when", async () => {
   });
 
   const alias = await here.tollgate(["models", "explain", "fast"]);
-  expect(alias.out).toContain("fast stands for openai/gpt-5, then demo/echo");
+  expect(alias.out).toContain("fast is an alias of openai/gpt-5, then demo/echo");
 
   const typo = await here.tollgate(["models", "explain", "demo/ehco"]);
   expect(typo.code).toBe(1);
-  expect(typo.out).toMatch(/no source lists it.*forwarded all the same[\s\S]*unpriced/);
-  expect(typo.out).toContain("Near it: demo/echo");
+  expect(typo.out).toMatch(/not in any model list.*forwarded as chat[\s\S]*unpriced/);
+  expect(typo.out).toContain("Similar names: demo/echo");
   const image = await here.tollgate(["models", "explain", "openai/gpt-image-2"]);
-  expect(image.out).toContain("it is refused until one does");
+  expect(image.out).toContain("rejected until a list has it");
   const nobody = await here.tollgate(["models", "explain", "nobody/x"]);
   expect([nobody.code, nobody.out]).toEqual([1, ""]);
   expect(nobody.err).toContain("There is no model nobody/x");
@@ -95,7 +95,7 @@ test("models: of a running gateway, its providers' own word first; asked again o
   const fresh = await here.tollgate(["models", "refresh", "openai"]);
   expect([fresh.code, fresh.out]).toEqual([
     0,
-    expect.stringMatching(/^openai +default +2 models +said 20.* fresh\n$/),
+    expect.stringMatching(/^openai +default +2 models +updated 20.* fresh\n$/),
   ]);
   const state = ["--state-dir", `${here.path}/.tollgate`];
   const explained = await other.tollgate(["models", "explain", "openai/gpt-5", "--json", ...state]);
@@ -128,12 +128,12 @@ test("models: of a running gateway, its providers' own word first; asked again o
     modelLists: object[];
   };
   expect(modelLists).toMatchObject([{ lastSuccessAt: expect.stringMatching(/^20.*Z$/) }]);
-  expect(status.out).toMatch(/\nimage files +1 \(0\.0 MB\), 0 times fetched, 0 times rejected/);
+  expect(status.out).toMatch(/\nimage files +1 \(0\.0 MB\), 0 downloads, 0 rejected/);
 
   up.setRoutes({ "GET /v1/models": jsonResponse({ error: "no" }, 503) });
   const stale = await here.tollgate(["models", "refresh", "openai"]);
   expect(stale.code).toBe(1);
-  expect(stale.out).toMatch(/openai +default +2 models +said .*503/);
+  expect(stale.out).toMatch(/openai +default +2 models +updated .*503/);
   const failing = JSON.parse((await here.tollgate(["status", "--json"])).out) as {
     modelLists: object[];
   };

@@ -126,23 +126,26 @@ it("--bare writes its sources and nothing else, which check then takes", async (
       .sort(),
   ).toEqual(["beta.ts", "gateway.yaml"]);
   const again = await here.said(["new", "row", "beta", "--bare"]);
-  expect([again.code, again.err]).toEqual([1, expect.stringContaining("beta.ts is there already")]);
+  expect([again.code, again.err]).toEqual([1, expect.stringContaining("beta.ts already exists")]);
   const { code, out } = await here.tollgate(["check"]);
-  expect([code, out]).toEqual([0, expect.stringContaining("gateway.yaml is fine: 1 provider")]);
+  expect([code, out]).toEqual([0, expect.stringContaining("gateway.yaml is valid: 1 provider")]);
 });
 
 it.each([
-  [["new", "providr", "x"], 'There is no kind "providr". Did you mean "provider"?'],
-  [["new", "provider", "Acme Inc"], '"Acme Inc" is no name'],
-  [["new", "provider", "true"], '"true" is no name: that is a word of YAML'],
-  [["new", "observer", "null"], '"null" is no name: that is a word of YAML'],
+  [["new", "providr", "x"], 'Unknown plugin kind "providr". Did you mean "provider"?'],
+  [["new", "provider", "Acme Inc"], 'Invalid name "Acme Inc"'],
+  [["new", "provider", "true"], 'Invalid name "true": it is a reserved word of YAML'],
+  [["new", "observer", "null"], 'Invalid name "null": it is a reserved word of YAML'],
   [["new", "store", "n".repeat(65)], "at most 64"],
-  [["new", "provider", "openai"], 'Tollgate has a provider "openai" of its own'],
-  [["new", "protocol", "demo"], 'Tollgate has a provider "demo" of its own'],
-  [["new", "protocol", "gemini"], 'Tollgate has a frontend "gemini" of its own'],
-  [["new", "protocol", "chat-completions"], 'Tollgate has a frontend "chat-completions" of its'],
-  [["new", "provider", "x", "--template", "grpc"], "has the templates openai, anthropic, native"],
-  [["new", "store", "x", "--template", "guard"], "A store has one template"],
+  [["new", "provider", "openai"], "Tollgate's built-in provider"],
+  [["new", "protocol", "demo"], "Tollgate's built-in provider"],
+  [["new", "protocol", "gemini"], "Tollgate's built-in frontend"],
+  [["new", "protocol", "chat-completions"], "Tollgate's built-in frontend"],
+  [
+    ["new", "provider", "x", "--template", "grpc"],
+    "The templates of a provider are openai, anthropic, native",
+  ],
+  [["new", "store", "x", "--template", "guard"], "A store has only one template"],
 ])("%j is refused in words", async (words, said) => {
   await using here = await createTestFolder();
   const { code, err } = await here.said(words);

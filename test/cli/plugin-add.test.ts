@@ -37,20 +37,20 @@ describe("what is said of where a package comes from", () => {
 
   const [NONE, ONE] = [[], [{ name: NAME, version: "1.2.3" }]];
   it.each<[string, object | string, string, string?, string?]>([
-    ["signed", { invalid: NONE, missing: NONE }, "the registry has signed it"],
+    ["signed", { invalid: NONE, missing: NONE }, "signed by the registry"],
     [
       "attested",
       { invalid: NONE, missing: NONE, verified: ONE },
-      "the registry has signed it, and its build is attested",
+      "signed by the registry, with an attested build",
     ],
-    ["not signed", { invalid: NONE, missing: ONE }, "the registry has not signed it"],
-    ["signed wrongly", { invalid: ONE, missing: NONE }, "its signature is not valid"],
-    ["npm fails", { error: { code: "ENOTFOUND" } }, "npm could not find out whether"],
-    ["npm says nothing", "", "npm could not find out whether"],
+    ["not signed", { invalid: NONE, missing: ONE }, "not signed by the registry"],
+    ["signed wrongly", { invalid: ONE, missing: NONE }, "the registry's signature is invalid"],
+    ["npm fails", { error: { code: "ENOTFOUND" } }, "npm could not check"],
+    ["npm says nothing", "", "npm could not check"],
     [
       "of a registry of the house",
       { invalid: NONE, missing: NONE },
-      "which npm.house.example need not make",
+      "npm.house.example may not sign packages",
       "1.2.3",
       RESOLVED.replace("registry.npmjs.org", "npm.house.example"),
     ],
@@ -65,16 +65,14 @@ describe("what is said of where a package comes from", () => {
     await using at = await house(JSON.stringify({ invalid: NONE, missing: NONE }));
     mkdirSync(join(at.path, "within"));
     writeFileSync(join(at.path, "within/said.json"), readFileSync(join(at.path, "said.json")));
-    expect(await describeProvenance(join(at.path, "within"), NAME)).toBe(
-      "the registry has signed it",
-    );
+    expect(await describeProvenance(join(at.path, "within"), NAME)).toBe("signed by the registry");
   });
 
   it.each(["file:parrot.tgz", "https://parrot.example/parrot.tgz", "github:parrot/parrot"])(
     "of %s no registry knows, and npm is not asked",
     async (wanted) => {
       await using at = await house(JSON.stringify({ invalid: NONE, missing: NONE }), wanted);
-      expect(await describeProvenance(at.path, NAME)).toBe("no registry says where it comes from");
+      expect(await describeProvenance(at.path, NAME)).toBe("its registry is unknown");
       expect(existsSync(join(at.path, "asked"))).toBe(false);
     },
   );
@@ -120,9 +118,9 @@ it("a plugin from a registry is shown, installed by its exact version, locked by
   await using from = await registry(at);
   const env = { npm_config_registry: from.url, npm_config_cache: join(at.path, "cache") };
   const { code, out, err } = await at.tollgate(["plugin", "add", NAME, "--yes"], { env });
-  expect([code, out]).toEqual([0, expect.stringContaining(`${NAME}@1.2.3 is locked in`)]);
+  expect([code, out]).toEqual([0, expect.stringContaining(`Locked ${NAME}@1.2.3 in`)]);
   expect(err).toContain("needs the variable PARROT_HOME");
-  expect(err).not.toContain("; the registry has signed it");
+  expect(err).not.toContain("; signed by the registry");
   const lock = readFileSync(join(at.path, "plugins.lock.yaml"), "utf8");
   expect(lock.replaceAll(/\s+/g, " ")).toContain(from.integrity);
   const { dependencies } = JSON.parse(readFileSync(join(at.path, "package.json"), "utf8"));

@@ -74,10 +74,10 @@ describe("a locked plugin", () => {
   it("is shown with what it needs, locked, and mounted; one byte in a dependency of a dependency refuses the start", async () => {
     await using at = await house();
     const asked = await at.said(ADD);
-    expect([asked.code, asked.err]).toEqual([1, expect.stringContaining("say --yes")]);
+    expect([asked.code, asked.err]).toEqual([1, expect.stringContaining("pass --yes")]);
     expect(asked.err).toContain("needs the cloud's metadata service, the variable PARROT_HOME");
     const added = await at.said([...ADD, "--yes"]);
-    expect([added.code, added.out]).toEqual([0, expect.stringContaining("is locked in")]);
+    expect([added.code, added.out]).toEqual([0, expect.stringContaining("Locked ")]);
     const lock = readFileSync(join(at.path, "plugins.lock.yaml"), "utf8");
     for (const said of [
       "tollgate-provider-parrot@1.2.3:",
@@ -104,7 +104,7 @@ describe("a locked plugin", () => {
     const started = await at.tollgate(["serve", "--port", "0"]);
     expect([started.code, started.err]).toEqual([
       78,
-      expect.stringContaining("Nothing was started"),
+      expect.stringContaining("The gateway was not started"),
     ]);
     const verified = await at.said(["plugin", "verify"]);
     expect([verified.code, verified.out]).toEqual([

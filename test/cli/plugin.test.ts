@@ -45,7 +45,7 @@ test("what is mounted, and what each brings, without a gateway", async () => {
   const help = await here.tollgate([...ADD, "--help"]);
   expect([help.code, help.err]).toEqual([0, ""]);
   expect(help.out).toMatch(/^Usage: tollgate plugin middleware\.own add --count <number> --unit/);
-  expect(help.out).toMatch(/--dry-run +Only look; false by default\n/);
+  expect(help.out).toMatch(/--dry-run +Only look \(default: false\)\n/);
 });
 
 test("options become what the schema wants, or an error says which one is wrong, all at once", async () => {
@@ -81,9 +81,9 @@ test("options become what the schema wants, or an error says which one is wrong,
     "See tollgate plugin middleware.own add --help",
   );
   await says(ADD, "missing key --count — How many", "missing key --unit — Of what");
-  await says([...ADD, "--cuont", "3"], 'no option "--cuont". Did you mean "--count"?');
+  await says([...ADD, "--cuont", "3"], 'Unknown option "--cuont". Did you mean "--count"?');
   await says([...ADD, "--input", '{"foo":1}'], '--input: unknown key "foo"');
-  await says([...ADD, "--input", "{"], "--input is no JSON");
+  await says([...ADD, "--input", "{"], "Invalid JSON in --input");
   await says(["plugin", "usage", "today"], 'Did you mean "middleware.usage"?');
   await says(["plugin", "usage"], 'Did you mean "middleware.usage"?');
   await says(["plugin", "store", "contians"], 'Did you mean "contains"? It has head, contains.');
@@ -98,7 +98,10 @@ test("on a memory store there is nothing to work on", async () => {
   });
   expect((await here.tollgate(["plugin"])).code).toBe(0);
   const { code, err } = await here.tollgate(["plugin", "middleware.usage", "today"]);
-  expect([code, err]).toEqual([1, expect.stringContaining("none runs. Start it first.")]);
+  expect([code, err]).toEqual([
+    1,
+    expect.stringContaining("no gateway is running. Start it first."),
+  ]);
 });
 
 test.each([1, 2])("in a running gateway of %s, and on what it left", async (workers) => {

@@ -24,7 +24,7 @@ it("asks whole and streamed, as long as it was told, and writes down what tests 
   const { code, out, err } = await at.tollgate(words, { env });
   expect([code, err]).toEqual([0, ""]);
   expect(out).toMatch(
-    /^200 {2}test\/recordings\/\S+hello-streamed\n200 {2}test\/recordings\/\S+hello-whole\n2 recordings\. Read them before you publish them\.\n$/,
+    /^200 {2}test\/recordings\/\S+hello-streamed\n200 {2}test\/recordings\/\S+hello-whole\nWrote 2 recordings\. Review them before you publish them\.\n$/,
   );
   const asked = up.requests.filter(({ method }) => method === "POST");
   expect(asked.map((one) => one.headers.authorization)).toEqual([`Bearer ${KEY}`, `Bearer ${KEY}`]);
@@ -61,11 +61,11 @@ it("a refusal is written down as one", async () => {
 });
 
 it.each([
-  [["acme"], "Say <provider>/<model>."],
-  [["acmee/model"], 'gateway.yaml has no provider "acmee". Did you mean "acme"?'],
-  [["acme/model", "--max-tokens", "many"], "--max-tokens is a number."],
-  [["acme/model", "--max-tokens", "100000"], "--max-tokens is a number."],
-  [["acme/model", "--too", "x"], 'no option "--too". Did you mean "--to"?'],
+  [["acme"], "Missing model. Pass it as <provider>/<model>."],
+  [["acmee/model"], 'Unknown provider "acmee" in gateway.yaml. Did you mean "acme"?'],
+  [["acme/model", "--max-tokens", "many"], "--max-tokens must be a number."],
+  [["acme/model", "--max-tokens", "100000"], "--max-tokens must be a number."],
+  [["acme/model", "--too", "x"], 'Unknown option "--too". Did you mean "--to"?'],
 ])("%j asks nobody", async (words, said) => {
   await using up = await startUpstream(scriptedModel(say("Hello"), ["model"]));
   await using at = await createTestFolder({ "gateway.yaml": YAML });

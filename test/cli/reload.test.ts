@@ -24,14 +24,14 @@ const asked = (model: string) => Promise.all(Array.from({ length: 8 }, () => ask
 test("nothing has changed: it says so, and exits with 0", async () => {
   const { code, out, err } = await runTollgate(daemon, ["reload"]);
   expect([code, err]).toEqual([0, ""]);
-  expect(out).toBe("The file says what it said before: generation 1 goes on.\n");
+  expect(out).toBe("The config is unchanged. Generation 1 stays in use.\n");
 });
 
 test("when it answers, every process answers from the new file", async () => {
   expect(await asked("mine")).toEqual(Array.from({ length: 8 }, () => 404));
   await daemon.write(yaml("models:\n  mine: demo/echo\n"));
   const { code, out } = await runTollgate(daemon, ["reload"]);
-  expect([code, out]).toEqual([0, "Reloaded: generation 2 answers now.\n"]);
+  expect([code, out]).toEqual([0, "Reloaded. Generation 2 is in use.\n"]);
   expect(await asked("mine")).toEqual(Array.from({ length: 8 }, () => 200));
 });
 
@@ -40,7 +40,7 @@ test("errors are shown at their lines, nothing changes, and it exits with 78", a
   const { code, out, err } = await runTollgate(daemon, ["reload"]);
   expect(code).toBe(78);
   expect(out).toMatch(/gateway\.yaml:4:1 {2}error {2}.*modles/);
-  expect(err).toBe("Refused: 1 error. Generation 2 goes on.\n");
+  expect(err).toBe("Rejected: 1 error. Generation 2 stays in use.\n");
   const json = await runTollgate(daemon, ["reload", "--json"]);
   expect([json.code, JSON.parse(json.out)]).toMatchObject([78, { ok: false, generation: 2 }]);
   expect(await asked("mine")).toEqual(Array.from({ length: 8 }, () => 200));
@@ -51,7 +51,7 @@ test("what needs a restart is named, and it exits with 1", async () => {
   const { code, err } = await runTollgate(daemon, ["reload", "--state-dir", daemon.stateDir]);
   expect([code, err]).toEqual([
     1,
-    "Refused: state_dir cannot change while running; restart to apply. Generation 2 goes on.\n",
+    "Rejected: state_dir cannot change without a restart. Restart the gateway to apply the change. Generation 2 stays in use.\n",
   ]);
 });
 

@@ -32,7 +32,9 @@ test("a first start: one line says where, a file holds the key, a request is ans
 test("without a file it runs what ships, and says so", async () => {
   await using here = await createTestFolder();
   const { log, kill, exit } = await here.serve();
-  expect(log.map(({ msg }) => msg)).toContainEqual(expect.stringContaining("no gateway.yaml here"));
+  expect(log.map(({ msg }) => msg)).toContainEqual(
+    expect.stringContaining("no gateway.yaml found"),
+  );
   kill("SIGINT");
   expect((await exit).code).toBe(0);
 });
@@ -41,8 +43,8 @@ test("a fresh machine: what is left out is said with its variable, and the shipp
   await using here = await createTestFolder();
   const said = "openai (OPENAI_API_KEY is not set), anthropic (ANTHROPIC_API_KEY is not set)";
   const env = { ANTHROPIC_API_KEY: "" };
-  expect((await here.tollgate(["check"])).out).toMatch(/is fine: .*\nleft out: .*\n$/);
-  expect((await here.tollgate(["check"])).out).toContain(`left out: ${said}`);
+  expect((await here.tollgate(["check"])).out).toMatch(/is valid: .*\nnot mounted: .*\n$/);
+  expect((await here.tollgate(["check"])).out).toContain(`not mounted: ${said}`);
   const check = JSON.parse((await here.tollgate(["check", "--json"], { env })).out) as unknown;
   expect(check).toMatchObject({
     unmountedProviders: [
@@ -51,7 +53,7 @@ test("a fresh machine: what is left out is said with its variable, and the shipp
     ],
   });
   const { url, line } = await here.serve();
-  await line(/^left out: openai \(OPENAI_API_KEY is not set\), anthropic/);
+  await line(/^providers not mounted: openai \(OPENAI_API_KEY is not set\), anthropic/);
   expect((await here.tollgate(["status"])).out).toContain(said);
   const key = (await readFile(join(here.path, ".tollgate/first-key"), "utf8")).trim();
   const fast = await ask(url, key, "fast");
@@ -74,7 +76,9 @@ test("a config with errors starts nothing: 78", async () => {
   });
   const { code, err } = await here.tollgate(["serve"]);
   expect(code).toBe(78);
-  expect(err).toMatch(/gateway\.yaml:6:16 {2}error[\s\S]*1 error\. Nothing was started\.\n$/);
+  expect(err).toMatch(
+    /gateway\.yaml:6:16 {2}error[\s\S]*1 error\. The gateway was not started\.\n$/,
+  );
   expect((await here.tollgate(["serve", "-c", "nowhere.yaml"])).code).toBe(78);
 });
 
@@ -107,7 +111,7 @@ test("a port that is taken, a second gateway on one state folder: in words, on t
     expect.stringContaining(`Another gateway (pid ${pid}) is using ${here.path}/.tollgate`),
   ]);
   const wrong = await here.tollgate(["serve", "--port", "http"]);
-  expect([wrong.code, wrong.err]).toEqual([1, expect.stringContaining("--port is a number")]);
+  expect([wrong.code, wrong.err]).toEqual([1, expect.stringContaining("--port must be a number")]);
 });
 
 test("a state folder that cannot be one: in words, by every command that needs it", async () => {
@@ -125,7 +129,7 @@ test("a state folder that cannot be one: in words, by every command that needs i
   }
   const { code, out, err } = await here.tollgate(["serve", "--port", "0"]);
   expect([code, err]).toEqual([1, ""]);
-  expect(JSON.parse(out)).toMatchObject({ msg: `the gateway did not start: ${words}` });
+  expect(JSON.parse(out)).toMatchObject({ msg: `gateway start failed: ${words}` });
 });
 
 test("commands reach it: status, explain, keys; and reloads by file and by signal", async () => {
@@ -150,7 +154,7 @@ test("commands reach it: status, explain, keys; and reloads by file and by signa
   await here.write("gateway.yaml", `${MINIMAL_CONFIG}models: { quick: [demo/echo] }\n`);
   await line(/^reloaded$/);
   const explained = await here.tollgate(["explain", "quick"]);
-  expect([explained.code, explained.err]).toEqual([0, "The running gateway says:\n"]);
+  expect([explained.code, explained.err]).toEqual([0, "From the running gateway:\n"]);
   expect(explained.out).toContain("demo/echo");
 
   await here.write("gateway.yaml", MINIMAL_CONFIG.replace("demo }", "dmo }"));
@@ -158,14 +162,14 @@ test("commands reach it: status, explain, keys; and reloads by file and by signa
   expect(problems).toEqual([expect.stringMatching(/gateway\.yaml:6:16 {2}providers\.demo/)]);
   const refused = await here.tollgate(["status"]);
   expect(refused.out).toMatch(
-    /last reload +refused: the config has errors[\s\S]*gateway\.yaml:6:16 {2}error/,
+    /last reload +rejected: the config has errors[\s\S]*gateway\.yaml:6:16 {2}error/,
   );
   // The file has errors now, and the gateway is found all the same.
   expect((await here.tollgate(["explain", "quick"])).code).toBe(0);
   await here.write("gateway.yaml", `${MINIMAL_CONFIG}models: { quick: [demo/echo] }\n`);
   await until(async () => (await here.tollgate(["explain", "quick"])).out.includes("demo/echo"));
   kill("SIGHUP");
-  await line(/nothing has changed/);
+  await line(/config unchanged/);
   kill("SIGTERM");
   expect((await exit).code).toBe(0);
 });
@@ -195,7 +199,7 @@ test("what is in flight finishes; a second signal cuts it off", async () => {
       JSON.parse((await here.tollgate(["status", "--json"])).out).generations[0].inFlight;
     await until(async () => (await inFlight()) === 1);
     kill("SIGTERM");
-    await line(/stopping when what is in flight is over/);
+    await line(/shutting down after open requests/);
     if (again) await killUntilExit({ kill, exit }, "SIGTERM");
     else socket.write(body.slice(20));
     expect((await exit).code).toBe(again ? 1 : 0);

@@ -120,14 +120,14 @@ describe("a name that is none is an error, with what was meant", () => {
     [["--credential", "nothing-like-it"], 'credential "nothing-like-it"'],
     [["--tz", "Europe/Berln"], 'Did you mean "Europe/Berlin"?'],
     [["--by", "modle"], 'Did you mean "model"?'],
-    [["--by", "day", "--focus"], "leave out --by"],
-    [["--since", "yestermorrow"], "--since is a time"],
-    [["--csv", "--plot"], "not two"],
+    [["--by", "day", "--focus"], "--focus and --by cannot be used together"],
+    [["--since", "yestermorrow"], "Invalid --since"],
+    [["--csv", "--plot"], "cannot be used together"],
   ])("%j", async (words, said) => {
     const { code, out, err } = await usage(...words);
     expect(code).toBe(1);
     expect(err).toContain(said);
-    expect(out + err).not.toContain("Nothing was used");
+    expect(out + err).not.toContain("No usage found");
   });
 
   it("but a name that is there, and was not used then, is no error", async () => {
@@ -136,7 +136,7 @@ describe("a name that is none is an error, with what was meant", () => {
       ["--provider", "demo", "--until", "2026-01-01"],
     ]) {
       const { code, err } = await usage(...words);
-      expect([code, err]).toEqual([0, expect.stringContaining("Nothing was used.")]);
+      expect([code, err]).toEqual([0, expect.stringContaining("No usage found.")]);
     }
   });
 });
@@ -192,7 +192,9 @@ describe("for other programs", () => {
     expect(sum("input")).toBe(nano(String(used.input)));
     expect(sum("output")).toBe(nano(String(used.output)));
     expect(rows.map(({ labels }) => JSON.parse(labels!))).toContainEqual({ "x-team": "core" });
-    expect((await asksHere("ledger", "export", "--csv", "--json")).err).toContain("not two");
+    expect((await asksHere("ledger", "export", "--csv", "--json")).err).toContain(
+      "cannot be used together",
+    );
   });
 
   it("--plot: bars as long as what they stand for", async () => {

@@ -7,7 +7,7 @@ test("check takes it, status tells of each process", async () => {
   await using gateway = await startDaemon({
     yaml: "workers: 2\nproviders:\n  demo: { use: demo }\n",
   });
-  expect((await runTollgate(gateway, ["check"])).out).toContain("is fine");
+  expect((await runTollgate(gateway, ["check"])).out).toContain("is valid");
   const { out } = await runTollgate(gateway, ["status"]);
   expect(out).toMatch(/worker 1 +pid \d+, since .*, 0 in flight\n.*worker 2 +pid \d+/);
 });

@@ -256,7 +256,7 @@ providers: { demo: { use: demo } }
     await breaking(one, content);
     expect(await one.exit).toEqual({ code: 1, signal: null });
     await one.line(/^stopping/);
-    expect(failures(one)).toMatchObject([{ msg: "an error that was not caught; stopping", error }]);
+    expect(failures(one)).toMatchObject([{ msg: "uncaught error, shutting down", error }]);
     if (typeof error === "object")
       expect((failures(one)[0]!["error"] as { stack: string }).stack).toContain("fatal.mjs");
   });
@@ -267,7 +267,7 @@ providers: { demo: { use: demo } }
     await two.line(/a worker has been replaced/);
     expect(await askOnNewConnection(two, "demo/echo")).toBe(200);
     expect(failures(two).filter(({ error }) => error !== undefined)).toMatchObject([
-      { msg: "an error that was not caught", error: { message: "no\nluck" } },
+      { msg: "uncaught error", error: { message: "no\nluck" } },
     ]);
   });
 });

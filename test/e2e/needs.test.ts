@@ -136,7 +136,7 @@ describe("with two processes", () => {
       "metadata",
       "REGION",
       "UNSET",
-      "files of its options",
+      "files from its options",
     ]);
   });
 });

@@ -38,5 +38,5 @@ it("a signal to npm stops the gateway as one to itself would", async () => {
   onTestFinished(() => void (isAlive(pid) && process.kill(pid, "SIGKILL")));
   npm.kill("SIGTERM");
   await until(() => !isAlive(pid));
-  expect(said).toContain("npm is gone");
+  expect(said).toContain("npm exited");
 });

@@ -98,7 +98,7 @@ it("what was lost, by its code and how often", async () => {
   const { record, rows } = await shown({ model: "spoken/m", logit_bias: { 5: 1 }, seed: 7, n: 1 });
   const codes = Object.entries(record.lossCodes);
   expect(codes.length).toBeGreaterThan(0);
-  expect(rows("lost")).toEqual(codes.map(([code, n]) => `${code} × ${n}`));
+  expect(rows("translation warning")).toEqual(codes.map(([code, n]) => `${code} × ${n}`));
 });
 
 it("what was promised of a private one's data, and who was passed over for it", async () => {
@@ -109,18 +109,19 @@ it("what was promised of a private one's data, and who was passed over for it", 
   const [passed, ...more] = record.skippedCandidates!;
   expect(more).toEqual([]);
   expect(passed).toMatchObject({ candidate: "open/m", credential: "default" });
-  expect(rows("passed over")).toEqual([`open/m default: ${passed!.code}, by ${passed!.by}`]);
+  expect(rows("skipped")).toEqual([`open/m default: ${passed!.code}, by ${passed!.by}`]);
 });
 
 it("who was tried last because it rests", async () => {
   for (let i = 0; i < 5; i++) await shown(asking("Hello.", "fast"));
   const { rows } = await shown(asking("Hello.", "fast"));
-  expect(rows("passed over")).toEqual(["sick/m default: in cooldown (overloaded)"]);
+  expect(rows("skipped")).toEqual(["sick/m default: in cooldown (overloaded)"]);
 });
 
 it("nothing of all that where there was nothing of it", async () => {
   const { record, rows } = await shown(asking("Hello."));
   expect([record.privacy, record.skippedCandidates]).toEqual(["off", undefined]);
-  for (const name of ["lost", "passed over"]) expect([name, rows(name)]).toEqual([name, []]);
+  for (const name of ["translation warning", "skipped"])
+    expect([name, rows(name)]).toEqual([name, []]);
   expect(rows("hook")).toHaveLength(record.hooks?.length ?? 0);
 });

@@ -87,7 +87,7 @@ function checkPackedFiles(folder: string): PackageFinding[] {
     { cwd: folder, encoding: "utf8" },
   );
   if (status !== 0)
-    return [{ check: "package: packs", problem: `npm pack fails: ${String(stderr).trim()}` }];
+    return [{ check: "package: packs", problem: `npm pack failed: ${String(stderr).trim()}` }];
   const said = JSON.parse(stdout) as
     | readonly NpmPackOutput[]
     | { readonly [name: string]: NpmPackOutput };
@@ -107,19 +107,22 @@ interface NpmPackOutput {
 function checkReadme(folder: string, { plugins }: ImportedPackage, write: boolean): PackageFinding {
   const check = "readme: the table of its options";
   const file = join(folder, "README.md");
-  if (!existsSync(file)) return { check, problem: "there is no README.md" };
+  if (!existsSync(file)) return { check, problem: "README.md is missing" };
   const page = readFileSync(file, "utf8");
   const fresh = updateOptionTable(
     page,
     plugins.map(({ definition }) => definition),
   );
   if (fresh === undefined)
-    return { check, problem: "there is no place for it: <!-- options --> and <!-- /options -->" };
+    return {
+      check,
+      problem: "the README has no place for the table: add <!-- options --> and <!-- /options -->",
+    };
   if (write && fresh !== page) writeFileSync(file, fresh);
   return createFinding(
     check,
     write || fresh === page,
-    "it is old: npx tollgate check-plugin . --write",
+    "the table is out of date: run npx tollgate check-plugin . --write",
   );
 }
 

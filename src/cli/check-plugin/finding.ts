@@ -23,7 +23,7 @@ const CHECK_TIMEOUT_MS = 50_000;
  */
 export async function runCheck(check: string, { run }: Check): Promise<PackageFinding> {
   const timer = new AbortController();
-  const late = sleep(CHECK_TIMEOUT_MS, `it does not end within ${CHECK_TIMEOUT_MS / 1_000} s`, {
+  const late = sleep(CHECK_TIMEOUT_MS, `timed out after ${CHECK_TIMEOUT_MS / 1_000} s`, {
     signal: timer.signal,
   }).catch(() => undefined);
   const wrong = await Promise.race([

@@ -12,7 +12,11 @@ export async function checkLive(
   const providers = plugins.filter(({ definition }) => definition["~tollgate"] === "provider");
   if (providers.length === 0)
     return [
-      createFinding("live: a provider", false, "it has no provider, and nothing else is asked"),
+      createFinding(
+        "live: a provider",
+        false,
+        "the package has no provider, and only providers are tested",
+      ),
     ];
   const findings: PackageFinding[] = [];
   for (const plugin of providers)
@@ -35,12 +39,14 @@ async function checkLivePlugin(
     createFinding(
       `live: ${definition.name}: models`,
       live.length > 0 && !unpriced,
-      'package.json has to say what is asked and what a million tokens cost: "tollgate": { "live": [{ "model": "large-2", "price": { "input": 3, "output": 15 } }] }',
+      "package.json must list the models to call and the price of a million tokens: " +
+        '"tollgate": { "live": [{ "model": "large-2", "price": { "input": 3, "output": ' +
+        "15 } }] }",
     ),
     createFinding(
       `live: ${definition.name}: credential`,
       missing.length === 0,
-      `nothing was asked: set ${missing.join(", ")} in the environment`,
+      `no request was sent: set ${missing.join(", ")} in the environment`,
     ),
   ];
   if (needed.some(({ problem }) => problem !== undefined)) return needed;

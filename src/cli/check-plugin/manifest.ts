@@ -47,11 +47,11 @@ export const checkOptionsOf = (
 export function readManifest(folder: string): PluginManifest {
   const file = join(folder, "package.json");
   if (!existsSync(file))
-    return fail("not_found", `There is no package.json in ${folder}.`, { code: "no_package" });
+    return fail("not_found", `package.json not found in ${folder}.`, { code: "no_package" });
   try {
     return JSON.parse(readFileSync(file, "utf8")) as PluginManifest;
   } catch (error) {
-    return fail("invalid", `${file} is no JSON: ${(error as Error).message}`);
+    return fail("invalid", `Invalid JSON in ${file}: ${(error as Error).message}`);
   }
 }
 
@@ -75,50 +75,51 @@ export function checkManifest(folder: string, of: PluginManifest): PackageFindin
     createFinding(
       "manifest: name",
       kind !== undefined,
-      `"${name}" is not tollgate-<kind>-<name>, by which \`use: <name>\` finds it`,
+      `"${name}" must have the form tollgate-<kind>-<name>, so that \`use: <name>\` resolves to it`,
     ),
     createFinding(
       "manifest: version",
       /^\d+\.\d+\.\d+(?:-[\w.]+)?$/.test(of.version ?? ""),
-      `the version "${of.version ?? ""}" is not like 1.2.3`,
+      `invalid version "${of.version ?? ""}": it must have the form 1.2.3`,
     ),
     createFinding(
       "manifest: keywords",
       ["tollgate", "tollgate-plugin", `tollgate-${kind ?? "<kind>"}`].every((word) =>
         keywords.includes(word),
       ),
-      `keywords need tollgate, tollgate-plugin and tollgate-${kind ?? "<kind>"}: people find plugins by them`,
+      `keywords must include tollgate, tollgate-plugin, and tollgate-${kind ?? "<kind>"}, so that the plugin can be found`,
     ),
-    createFinding("manifest: esm", of.type === "module", 'package.json says no "type": "module"'),
+    createFinding("manifest: esm", of.type === "module", 'package.json must set "type": "module"'),
     createFinding(
       "manifest: peer",
       peerDependencies["tollgate"] !== undefined,
-      'tollgate is no peer: "peerDependencies": { "tollgate": ">=0.1 <2" }',
+      'tollgate must be a peer dependency: "peerDependencies": { "tollgate": ">=0.1 ' + '<2" }',
     ),
     createFinding(
       "manifest: no copy of the host",
       dependencies["tollgate"] === undefined,
-      "tollgate is among its dependencies: it would bring a gateway of its own; make it a peer",
+      "tollgate is a dependency, which installs a second gateway; make it a peer dependency",
     ),
     createFinding(
       "manifest: no install scripts",
       install.length === 0,
-      `it runs code when it is installed: ${install.join(", ")}`,
+      `the package runs code when it is installed: ${install.join(", ")}`,
     ),
     createFinding(
       "manifest: engines",
       of.engines?.["node"] !== undefined,
-      'it does not say which Node it needs: "engines": { "node": ">=24" }',
+      'package.json must set the Node version: "engines": { "node": ">=24" }',
     ),
     createFinding(
       "manifest: licence",
       Boolean(of.license) && /^LICEN[CS]E/im.test(listFiles(folder).join("\n")),
-      "there is no licence: `license` in package.json, and a LICENSE file",
+      "the license is missing: set `license` in package.json and add a LICENSE file",
     ),
     createFinding(
       "manifest: changelog",
       listFiles(folder).includes("CHANGELOG.md"),
-      "there is no CHANGELOG.md: an operator who locks a version wants to know what the next one changes",
+      "CHANGELOG.md is missing: operators who lock a version need to know what the " +
+        "next one changes",
     ),
   ];
 }
@@ -141,7 +142,7 @@ export function checkPackedList({ size, files }: PackedFiles): PackageFinding[] 
     createFinding(
       "package: size",
       size <= MAX_PACKAGE_BYTES,
-      `unpacked it is ${Math.ceil(size / 1024 / 1024)} MiB; at most 5: \`files\` says what is in it`,
+      `the package is ${Math.ceil(size / 1024 / 1024)} MiB unpacked, and the limit is 5 MiB; restrict it with \`files\``,
     ),
     createFinding(
       "package: nothing private",

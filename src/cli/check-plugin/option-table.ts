@@ -19,8 +19,8 @@ function optionTable(definitions: readonly Definition[]): string {
     ...optionRows(definition.options),
     ...optionRows("credential" in definition ? definition.credential : undefined),
   ]);
-  if (rows.length === 0) return "It takes no options.";
-  return ["| option | type | if absent | what it says |", "|---|---|---|---|", ...rows].join("\n");
+  if (rows.length === 0) return "This plugin has no options.";
+  return ["| option | type | default | description |", "|---|---|---|---|", ...rows].join("\n");
 }
 
 function optionRows(schema: unknown): string[] {
@@ -34,7 +34,7 @@ function optionRows(schema: unknown): string[] {
       : one.default === undefined
         ? "–"
         : `\`${JSON.stringify(one.default)}\``;
-    const secret = one["x-secret"] ? " A secret: give it as `${env:…}`." : "";
+    const secret = one["x-secret"] ? " Secret: set it as `${env:…}`." : "";
     const said = `${one.description ?? ""}.${secret}`.replaceAll("|", "\\|").replaceAll("\n", " ");
     return `| \`${name}\` | ${formatType(one)} | ${otherwise} | ${said} |`;
   });

@@ -42,12 +42,12 @@ export function checkExports(folder: string, paths: readonly ExportedPath[]): Pa
     createFinding(
       "exports: built",
       missing.length === 0,
-      `${missing.map(({ file }) => file).join(", ")} is not there: npm run build`,
+      `${missing.map(({ file }) => file).join(", ")} is missing: run npm run build`,
     ),
     createFinding(
       "exports: javascript",
       source.length === 0,
-      `${source.map(({ file }) => file).join(", ")} is TypeScript, which Node does not read in node_modules: build it`,
+      `${source.map(({ file }) => file).join(", ")} is TypeScript, which Node does not load from node_modules: compile it`,
     ),
     createFinding(
       "exports: types",
@@ -93,14 +93,18 @@ export async function importExports(
         plugins.push({ path, file: place, definition: main });
       } else protocols.push(...Object.values(module).flatMap(findProtocol));
     } catch (error) {
-      findings.push({ check: `definition ${path}`, problem: `its import fails: ${String(error)}` });
+      findings.push({
+        check: `definition ${path}`,
+        problem: `the import failed: ${String(error)}`,
+      });
     }
   }
   findings.push(
     createFinding(
       "exports: a plugin",
       plugins.length + protocols.length > 0,
-      "no export is a plugin: the default export of one is made by defineProvider and its like",
+      "no export is a plugin: a plugin's default export is created by defineProvider " +
+        "or a similar function",
     ),
   );
   return { plugins, protocols, findings };
@@ -137,7 +141,7 @@ export function checkNames(
       return createFinding(
         "manifest: named for its plugin",
         bare === meant,
-        `the package is "${name}" and brings the ${definition["~tollgate"]} "${definition.name}": call it ${meant}`,
+        `the package "${name}" contains the ${definition["~tollgate"]} "${definition.name}": rename it to ${meant}`,
       );
     });
 }

@@ -52,7 +52,7 @@ const flagsMatching = (
 /** Command whose options apply if no command is given. */
 export const DEFAULT_COMMAND = "serve";
 /** Option that is valid only as the first argument. */
-export const VERSION_OPTION: Options = { version: { description: "print the version" } };
+export const VERSION_OPTION: Options = { version: { description: "Print the version" } };
 
 export const defaultCommandOptions = (commands: readonly CompletedCommand[]): Options => ({
   ...commands.find(({ name }) => name === DEFAULT_COMMAND)!.options,

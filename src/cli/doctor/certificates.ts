@@ -72,7 +72,7 @@ async function checkListener(of: TlsListener, serves: boolean): Promise<readonly
       errorFinding(
         `${key}/files`,
         publicErrorText(cause),
-        "mend the files that gateway.yaml names there",
+        "fix the files that gateway.yaml names there",
       ),
     ];
   }
@@ -94,7 +94,7 @@ async function checkListener(of: TlsListener, serves: boolean): Promise<readonly
   if (found.length > 0) return found;
   const days = plural(Math.floor(daysLeft(own.validTo)), "day");
   return [
-    okFinding(`${key}/certificate`, `${file} is for ${subjectNames(own)}, and good for ${days}`),
+    okFinding(`${key}/certificate`, `${file} is for ${subjectNames(own)}, and valid for ${days}`),
   ];
 }
 
@@ -108,7 +108,7 @@ const commonName = ({ subject }: X509Certificate): string =>
   /^CN=(.*)$/m.exec(subject)?.[1] ?? subject.replaceAll("\n", ", ");
 
 const RENEW_TEXT =
-  "renew it and write it to the same files: they are watched, and nothing is started again";
+  "renew it and write it to the same files: they are watched, and no restart is needed";
 
 function checkExpiry(one: X509Certificate, id: string, what: string): readonly DoctorFinding[] {
   if (daysLeft(one.validFrom) > 0)
@@ -116,20 +116,24 @@ function checkExpiry(one: X509Certificate, id: string, what: string): readonly D
       errorFinding(
         id,
         `${what} is not valid before ${one.validFrom}`,
-        "look at the clock; else wait, or use the one before",
+        "check the clock; otherwise wait, or use the previous certificate",
       ),
     ];
   const days = Math.floor(daysLeft(one.validTo));
   switch (expiryState(one.validTo, CERTIFICATE_DAYS)) {
     case "over":
-      return [errorFinding(id, `${what} ended on ${one.validTo}`, RENEW_TEXT)];
+      return [errorFinding(id, `${what} expired on ${one.validTo}`, RENEW_TEXT)];
     case "soon":
       return [
-        warningFinding(id, `${what} ends in ${plural(days, "day")}, on ${one.validTo}`, RENEW_TEXT),
+        warningFinding(
+          id,
+          `${what} expires in ${plural(days, "day")}, on ${one.validTo}`,
+          RENEW_TEXT,
+        ),
       ];
     case "unreadable":
       return [
-        warningFinding(id, `${what} does not say when it ends: "${one.validTo}"`, RENEW_TEXT),
+        warningFinding(id, `${what} has an unreadable expiry date: "${one.validTo}"`, RENEW_TEXT),
       ];
     case "later":
       return [];
@@ -150,8 +154,8 @@ function checkChainOrder(
   return [
     warningFinding(
       `${key}/chain`,
-      `in ${file}, "${commonName(chain[at]!)}" is not who issued the certificate before it`,
-      "write the gateway's own first, and after each the one that issued it",
+      `in ${file}, "${commonName(chain[at]!)}" is not the issuer of the certificate before it`,
+      "order the chain: the gateway's own certificate first, then each issuer",
     ),
   ];
 }
@@ -175,8 +179,8 @@ function checkNames(
   return [
     warningFinding(
       `${key}/names`,
-      `${file} is not for ${not.join(", ")}; it is for ${subjectNames(own)}`,
-      `let its authority put that name into it, or take the name out of ${key.split(".")[0]}`,
+      `${file} does not cover ${not.join(", ")}; it is for ${subjectNames(own)}`,
+      `reissue the certificate with that name, or remove the name from ${key.split(".")[0]}`,
     ),
   ];
 }
@@ -212,16 +216,16 @@ async function checkServed(
     return [
       warningFinding(
         `${key}/served`,
-        `${host}:${port} does not speak TLS now`,
-        "tollgate status, and its log",
+        `${host}:${port} does not respond with TLS`,
+        "run tollgate status, and check the gateway log",
       ),
     ];
   if (shown.raw.equals(own.raw)) return [];
   return [
     warningFinding(
       `${key}/served`,
-      `${host}:${port} shows another certificate than ${file} has: it ends on ${shown.validTo}`,
-      "its log says why the new one was not taken; a change of paths needs a restart",
+      `${host}:${port} serves a different certificate than ${file}: it expires on ${shown.validTo}`,
+      "the gateway log has the reason; changed paths need a restart",
     ),
   ];
 }

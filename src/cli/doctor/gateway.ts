@@ -28,14 +28,14 @@ export function checkConfig(
 ): readonly DoctorFinding[] {
   const name = file === undefined ? "the default config" : shortPath(file);
   if (problems.every(({ severity }) => severity === "note"))
-    return [okFinding("config", `${name} is fine`)];
+    return [okFinding("config", `${name} is valid`)];
   return problems
     .filter(({ severity }) => severity !== "note")
     .map(({ severity, file, line, path, message, hint }) =>
       (severity === "error" ? errorFinding : warningFinding)(
         "config/problem",
         `${shortPath(file)}${line > 0 ? `:${line}` : ""}: ${path === "" ? "" : `${path}: `}${message}`,
-        hint ?? "tollgate check shows the place",
+        hint ?? "run tollgate check to see the position",
       ),
     );
 }
@@ -55,15 +55,15 @@ export async function checkRunning(
     if (getFault(cause)?.code === "not_running")
       return {
         status: undefined,
-        found: [noteFinding("gateway", "no gateway runs here", "tollgate serve")],
+        found: [noteFinding("gateway", "no gateway is running", "tollgate serve")],
       };
     return {
       status: undefined,
       found: [
         errorFinding(
           "gateway",
-          `the gateway does not answer: ${publicErrorText(cause)}`,
-          "look at its log; then start it again",
+          `the gateway does not respond: ${publicErrorText(cause)}`,
+          "check its log, then restart it",
         ),
       ],
     };
@@ -78,24 +78,24 @@ function checkState(status: GatewayStatus, version: string): readonly DoctorFind
     found.push(
       warningFinding(
         "gateway/version",
-        `it is ${status.version}, and this is ${version}`,
-        "start the gateway again",
+        `the running gateway is version ${status.version}, and this command is version ${version}`,
+        "restart the gateway",
       ),
     );
   if (status.lastReload?.ok === false)
     found.push(
       errorFinding(
         "gateway/reload",
-        "its last reload was refused, and the config before goes on",
-        "tollgate status shows why",
+        "the last reload was rejected, and the previous config stays in use",
+        "run tollgate status for the reason",
       ),
     );
   for (const { target, reason } of status.cooldowns)
     found.push(
       warningFinding(
         "gateway/resting",
-        `${target} is cooling down: ${String(reason)}`,
-        "tollgate status says until when",
+        `${target} is in cooldown: ${String(reason)}`,
+        "run tollgate status for the end of the cooldown",
       ),
     );
   for (const { provider, credential, lastError } of status.modelLists)
@@ -103,8 +103,8 @@ function checkState(status: GatewayStatus, version: string): readonly DoctorFind
       found.push(
         warningFinding(
           `providers.${provider}/list`,
-          `${provider} (${credential}) does not say what it has: ${lastError.message}`,
-          `tollgate providers test ${provider}`,
+          `${provider} (${credential}): the model list is unavailable: ${lastError.message}`,
+          `run tollgate providers test ${provider}`,
         ),
       );
   return found;
@@ -129,7 +129,7 @@ export async function checkCredentials(
   return (await Promise.all(asked)).flat();
 }
 
-const CREDENTIAL_HINT = "look at the key: a new one, its rights, its account's balance";
+const CREDENTIAL_HINT = "check the key, its permissions, and its account's balance";
 
 async function testProvider(stateDir: string, provider: string): Promise<readonly DoctorFinding[]> {
   const id = `providers.${provider}`;
@@ -143,7 +143,7 @@ async function testProvider(stateDir: string, provider: string): Promise<readonl
     if (one.model === null)
       return noteFinding(
         `${id}/call`,
-        `${provider} (${one.credential}) was not asked: ${one.reason}`,
+        `${provider} (${one.credential}) was not tested: ${one.reason}`,
       );
     if (!one.ok)
       return errorFinding(
@@ -153,7 +153,7 @@ async function testProvider(stateDir: string, provider: string): Promise<readonl
       );
     return okFinding(
       `${id}/call`,
-      `${provider} (${one.credential}) answered with ${one.model} in ${one.ms} ms${one.usd === null ? "" : ` for $${one.usd}`}`,
+      `${provider} (${one.credential}) responded with ${one.model} in ${one.ms} ms${one.usd === null ? "" : ` for $${one.usd}`}`,
     );
   });
 }
@@ -170,21 +170,21 @@ async function checkModelList(
   if (!one)
     return noteFinding(
       id,
-      `${provider} (${credential}) has no list to ask for`,
-      `with a gateway that runs: tollgate providers test ${provider}`,
+      `${provider} (${credential}) has no model list`,
+      `while a gateway is running, use tollgate providers test ${provider}`,
     );
   try {
     const models = await one.fetchModels(AbortSignal.timeout(TEST_TIMEOUT_MS));
     return okFinding(
       id,
-      `${provider} (${credential}) says that it has ${plural(Array.isArray(models) ? models.length : 0, "model")}`,
+      `${provider} (${credential}) lists ${plural(Array.isArray(models) ? models.length : 0, "model")}`,
     );
   } catch (cause) {
     const reached = getFault(cause)?.code !== "connect_failed";
     return errorFinding(
       id,
-      `${provider} (${credential}) does not say what it has: ${publicErrorText(cause)}`,
-      reached ? CREDENTIAL_HINT : "it has to be reached first",
+      `${provider} (${credential}): the model list is unavailable: ${publicErrorText(cause)}`,
+      reached ? CREDENTIAL_HINT : "fix the connection to the provider first",
     );
   }
 }
@@ -210,18 +210,17 @@ export async function checkPrices(
       warningFinding(
         "prices/names",
         `${plural(without.length, "model")} under models: without a price: ${without.slice(0, MAX_NAMED).join(", ")}`,
-        "budgets do not count what has no price: say it under providers.<name>.models, and tollgate models explain shows what is known",
+        "calls without a price do not count toward budgets: set the price under " +
+          "providers.<name>.models, and run tollgate models explain for known prices",
       ),
     );
   else if (wanted.some((id) => known.has(id)))
-    found.push(
-      okFinding("prices/names", "every model that a name under models: leads to has a price"),
-    );
+    found.push(okFinding("prices/names", "every model under models: has a price"));
   if (rest > 0)
     found.push(
       noteFinding(
         "prices/listed",
-        `${rest} of ${plural(models.length, "model")} that providers list ${rest === 1 ? "has" : "have"} no price: a request that names one by its provider is unpriced`,
+        `${rest} of ${plural(models.length, "model")} that providers list ${rest === 1 ? "has" : "have"} no price: direct requests to them are unpriced`,
       ),
     );
   return found;
@@ -238,26 +237,26 @@ export function checkPolicies(config: GatewayConfig, made: DryRun): readonly Doc
     if (when === "later") return;
     const said =
       when === "unreadable"
-        ? `has an end that cannot be read, and counts as ended: "${date}"`
-        : `${when === "over" ? "ended" : "ends"} on ${date}`;
+        ? `has an unreadable expiry date and counts as expired: "${date}"`
+        : `${when === "over" ? "expired" : "expires"} on ${date}`;
     found.push(warningFinding("policy/expires", `${what} ${said}`, todo));
   };
   for (const { name, dataPolicy } of made.providers.values())
     look(
-      `what is known of ${name}'s data policy`,
+      `the built-in data policy of ${name}`,
       dataPolicy?.expires,
-      "upgrade: each release reads the policies again",
+      "upgrade Tollgate: each release updates the policies",
     );
   for (const { name, credentials } of config.providers.values())
     for (const { name: credential, zdr } of credentials)
       look(
-        `your word on ${name} (${credential})`,
+        `your declaration for ${name} (${credential})`,
         zdr?.until,
-        "look at the contract, and write its new end under zdr.until",
+        "check the contract, and set its new expiry date in zdr.until",
         // The date is the last day of validity, including the whole day.
         zdr && `${zdr.until}T24:00Z`,
       );
   return found.length > 0
     ? found
-    : [okFinding("policy/expires", `no data policy ends within ${POLICY_DAYS} days`)];
+    : [okFinding("policy/expires", `no data policy expires within ${POLICY_DAYS} days`)];
 }

@@ -34,12 +34,12 @@ export async function checkProxies(
   const named = PROXY_VARIABLES.filter((name) => env[name]);
   if (!proxy)
     return named.length === 0
-      ? [okFinding("proxy", "no proxy: calls go straight")]
+      ? [okFinding("proxy", "no proxy: connections to providers are direct")]
       : [
           warningFinding(
             "proxy/unused",
-            `${named.join(", ")} ${named.length === 1 ? "is" : "are"} set, and the gateway does not read variables of this kind`,
-            `if calls have to go through it: proxy: { url: "\${env:${named[0]}}" }`,
+            `${named.join(", ")} ${named.length === 1 ? "is" : "are"} set, but the gateway does not read proxy variables`,
+            `to use the proxy, set proxy: { url: "\${env:${named[0]}}" }`,
           ),
         ];
   const { hostname, port, protocol } = new URL(proxy.url);
@@ -47,11 +47,11 @@ export async function checkProxies(
   const trouble = await tryConnect(at.host, at.port);
   return [
     trouble === undefined
-      ? okFinding("proxy", `calls go through ${at.host}:${at.port}, which takes connections`)
+      ? okFinding("proxy", `requests go through ${at.host}:${at.port}, which accepts connections`)
       : errorFinding(
           "proxy/unreachable",
-          `the proxy ${at.host}:${at.port} takes no connection: ${trouble}`,
-          "mend proxy.url, or what stands between",
+          `the proxy ${at.host}:${at.port} does not accept connections: ${trouble}`,
+          "fix proxy.url, or the network between",
         ),
   ];
 }
@@ -77,7 +77,7 @@ export async function checkOrigin(
 ): Promise<readonly DoctorFinding[]> {
   const host = base.hostname.replace(/^\[|\]$/g, "");
   const id = `providers.${provider}`;
-  if (proxied) return [noteFinding(`${id}/dns`, `${provider}: ${host} is looked up by the proxy`)];
+  if (proxied) return [noteFinding(`${id}/dns`, `${provider}: the proxy resolves ${host}`)];
   const began = performance.now();
   const found = await lookup(host, { all: true }).catch((cause: NodeJS.ErrnoException) => cause);
   const ms = Math.round(performance.now() - began);
@@ -86,7 +86,7 @@ export async function checkOrigin(
       errorFinding(
         `${id}/dns`,
         `${provider}: ${host} has no address (${found.code})`,
-        "look at base_url and /etc/resolv.conf; behind a proxy say proxy: { url: … }",
+        "check base_url and /etc/resolv.conf; behind a proxy, set proxy: { url: … }",
       ),
     ];
   return [
@@ -105,22 +105,22 @@ export const checkLookup = (
   ms > LOOKUP_MS
     ? warningFinding(
         `providers.${provider}/dns`,
-        `${provider}: looking ${host} up took ${ms} ms`,
+        `${provider}: the DNS lookup of ${host} took ${ms} ms`,
         "run a caching resolver on this machine",
       )
     : okFinding(
         `providers.${provider}/dns`,
-        `${provider}: ${host} is ${address}, found in ${ms} ms`,
+        `${provider}: ${host} is ${address}, resolved in ${ms} ms`,
       );
 
 async function checkPlainHttp(id: string, provider: string, base: URL): Promise<DoctorFinding> {
   const trouble = await tryConnect(base.hostname, Number(base.port) || 80);
   return trouble === undefined
-    ? okFinding(`${id}/connect`, `${provider}: ${base.host} takes connections`)
+    ? okFinding(`${id}/connect`, `${provider}: ${base.host} accepts connections`)
     : errorFinding(
         `${id}/connect`,
-        `${provider}: ${base.host} takes no connection (${trouble})`,
-        "start it, or mend base_url",
+        `${provider}: ${base.host} does not accept connections (${trouble})`,
+        "start it, or fix base_url",
       );
 }
 
@@ -144,8 +144,9 @@ const checkTls = (id: string, provider: string, base: URL): Promise<DoctorFindin
       over(
         errorFinding(
           `${id}/tls`,
-          `${provider}: no TLS with ${base.host} (${why})`,
-          "a proxy that reads TLS wants its own authority: NODE_EXTRA_CA_CERTS=/path/ca.pem; else look at base_url and the clock",
+          `${provider}: the TLS connection to ${base.host} failed (${why})`,
+          "behind a proxy that intercepts TLS, set its CA: " +
+            "NODE_EXTRA_CA_CERTS=/path/ca.pem; otherwise check base_url and the clock",
         ),
       );
     socket.once("timeout", () => failed("no answer"));
@@ -165,9 +166,9 @@ export function checkServedCertificate(
   if (when === "later") return okFinding(id, said);
   const ends =
     when === "unreadable"
-      ? `does not say when it ends: "${until ?? ""}"`
-      : `ends in ${plural(Math.floor(daysLeft(until)), "day")}`;
-  return warningFinding(id, `${said}; its certificate ${ends}`, "tell who runs it");
+      ? `has an unreadable expiry date: "${until ?? ""}"`
+      : `expires in ${plural(Math.floor(daysLeft(until)), "day")}`;
+  return warningFinding(id, `${said}; its certificate ${ends}`, "tell its operator");
 }
 
 /**
@@ -184,17 +185,17 @@ export async function checkReachable(
   const found: DoctorFinding[] = [];
   for (const { host, port, socket, tls } of listen) {
     if (socket !== undefined) {
-      found.push(okFinding("listen/socket", `${socket}: this machine alone`));
+      found.push(okFinding("listen/socket", `${socket}: only this machine`));
       continue;
     }
     const open = !isLoopback(host);
-    if (!open) found.push(okFinding("listen/loopback", `${host}:${port}: this machine alone`));
+    if (!open) found.push(okFinding("listen/loopback", `${host}:${port}: only this machine`));
     else if (!tls)
       found.push(
         warningFinding(
           "listen/plain",
-          `${host}:${port} is for other machines too, and keys travel in the clear there`,
-          "give it tls: { cert, key }, or let something in front of it speak TLS",
+          `${host}:${port} is reachable from other machines, and keys are sent unencrypted`,
+          "set tls: { cert, key }, or put a TLS proxy in front of it",
         ),
       );
     if (!serves || port === 0) continue;
@@ -204,18 +205,18 @@ export async function checkReachable(
         found.push(
           warningFinding(
             "listen/unreached",
-            `${address}:${port} takes no connection (${trouble})`,
-            "look at the firewall of this machine",
+            `${address}:${port} does not accept connections (${trouble})`,
+            "check this machine's firewall",
           ),
         );
       else if (open)
-        found.push(okFinding("listen/reached", `${address}:${port} takes connections`));
+        found.push(okFinding("listen/reached", `${address}:${port} accepts connections`));
       else if (trouble === undefined)
         found.push(
           warningFinding(
             "listen/shadowed",
-            `${address}:${port} takes connections, and the gateway does not listen there`,
-            "find what does: ss -ltnp",
+            `${address}:${port} accepts connections, but the gateway does not listen there`,
+            "find the process with ss -ltnp",
           ),
         );
     }

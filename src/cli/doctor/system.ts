@@ -26,7 +26,12 @@ export function checkVersions(version: string, node = process.versions): readonl
       errorFinding("version/node", said, `install Node ${MIN_NODE} or newer from nodejs.org`),
     ];
   if (!isLts(major))
-    return [noteFinding("version/node", `${said}; odd versions of Node end after half a year`)];
+    return [
+      noteFinding(
+        "version/node",
+        `${said}; odd versions of Node are supported for only six months`,
+      ),
+    ];
   return [okFinding("version/node", said)];
 }
 
@@ -38,8 +43,7 @@ export async function checkLimits({
   overload,
 }: GatewayConfig): Promise<readonly DoctorFinding[]> {
   const text = await readFile("/proc/self/limits", "utf8").catch(() => undefined);
-  if (text === undefined)
-    return [noteFinding("limits/files", "the limit of open files is not known here")];
+  if (text === undefined) return [noteFinding("limits/files", "the open file limit is unknown")];
   const soft = /^Max open files\s+(\d+|unlimited)/m.exec(text)?.[1];
   const most = soft === "unlimited" ? Infinity : Number(soft);
   const wanted =
@@ -47,11 +51,12 @@ export async function checkLimits({
     DESCRIPTOR_NEEDS.own;
   return [
     most >= wanted
-      ? okFinding("limits/files", `${soft} open files`)
+      ? okFinding("limits/files", `open file limit: ${soft}`)
       : warningFinding(
           "limits/files",
-          `${soft} open files at most, and ${wanted} may be wanted (bounds.connections, overload.max_concurrent)`,
-          "raise it: LimitNOFILE=65536 in the unit, --ulimit nofile=65536 for a container, ulimit -n in a shell; or lower those bounds",
+          `the open file limit is ${soft}, and up to ${wanted} may be needed (bounds.connections, overload.max_concurrent)`,
+          "raise it: LimitNOFILE=65536 in the unit, --ulimit nofile=65536 for a container, " +
+            "ulimit -n in a shell; or lower those settings",
         ),
   ];
 }
@@ -76,13 +81,13 @@ export function checkFreeSpace(free: number, stateDir: string): DoctorFinding {
     return errorFinding(
       "disk/free",
       said,
-      "make room: a full disk stops all calls, for each is written down first",
+      "free disk space: a full disk stops all calls, because each call is recorded first",
     );
   if (free < FREE_BYTES.warning)
     return warningFinding(
       "disk/free",
       said,
-      "make room, or let rows go: ledger: { retention: 400d }",
+      "free disk space, or prune old rows: ledger: { retention: 400d }",
     );
   return okFinding("disk/free", said);
 }
@@ -107,8 +112,8 @@ async function measureFsync(folder: string): Promise<DoctorFinding> {
     const { code, message } = cause as NodeJS.ErrnoException;
     return errorFinding(
       "disk/write",
-      `nothing can be written to ${folder}: ${code ?? message}`,
-      "give this user the folder (chown), or name another one as state_dir",
+      `cannot write to ${folder}: ${code ?? message}`,
+      "make this user the owner of the directory (chown), or set another state_dir",
     );
   } finally {
     if (place !== undefined) await rm(place, { recursive: true, force: true });
@@ -117,7 +122,7 @@ async function measureFsync(folder: string): Promise<DoctorFinding> {
 
 export function checkFsync(median: number): DoctorFinding {
   const said = `a write is durable after ${median.toFixed(1)} ms (fsync, median of ${FSYNC_WRITES})`;
-  const todo = "put state_dir on a local disk: each request waits twice for it";
+  const todo = "move state_dir to a local disk: each request waits twice for a durable write";
   if (median > FSYNC_MS.error) return errorFinding("disk/fsync", said, todo);
   return median > FSYNC_MS.warning
     ? warningFinding("disk/fsync", said, todo)
@@ -141,7 +146,7 @@ const checkNetworkFileSystem = (type: number, stateDir: string): readonly Doctor
     warningFinding(
       "disk/network",
       `${stateDir} is on ${name}`,
-      "put state_dir on a local disk: SQLite needs one",
+      "move state_dir to a local disk, which SQLite requires",
     ),
   ];
 };
@@ -161,13 +166,13 @@ export async function checkPermissions(config: GatewayConfig): Promise<readonly 
       found.push(
         warningFinding(
           "permissions/written",
-          `others may write ${file}`,
-          `chmod go-w ${file}: it decides where keys are sent`,
+          `other users can write ${file}`,
+          `run chmod go-w ${file}: the file controls where keys are sent`,
         ),
       );
     else if (secret && (at.mode & 0o004) !== 0)
       found.push(
-        warningFinding("permissions/read", `every user may read ${file}`, `chmod 600 ${file}`),
+        warningFinding("permissions/read", `every user can read ${file}`, `chmod 600 ${file}`),
       );
   }
   const folder = await stat(config.stateDir).catch(() => undefined);
@@ -175,7 +180,7 @@ export async function checkPermissions(config: GatewayConfig): Promise<readonly 
     found.push(
       warningFinding(
         "permissions/state",
-        `others may enter ${config.stateDir}: who opens its control socket is an owner`,
+        `other users can enter ${config.stateDir}: whoever opens its control socket is an owner`,
         `chmod 700 ${config.stateDir}`,
       ),
     );
@@ -183,16 +188,16 @@ export async function checkPermissions(config: GatewayConfig): Promise<readonly 
     found.push(
       noteFinding(
         "permissions/owner",
-        `${config.stateDir} is another user's; what is said here of files is said of this user`,
-        "run tollgate doctor as the user that serves",
+        `${config.stateDir} belongs to another user; these file checks apply to the current user`,
+        "run tollgate doctor as the user that runs the gateway",
       ),
     );
   if (process.getuid?.() === 0)
     found.push(
       noteFinding(
         "permissions/root",
-        "this is root",
-        "let a user of its own serve; deploy/systemd has a unit",
+        "the current user is root",
+        "run the gateway as a user of its own; deploy/systemd has a unit",
       ),
     );
   return found.length > 0
@@ -200,7 +205,7 @@ export async function checkPermissions(config: GatewayConfig): Promise<readonly 
     : [
         okFinding(
           "permissions",
-          "gateway.yaml, secrets and the state folder are this user's alone",
+          "only this user can access gateway.yaml, secrets, and the state directory",
         ),
       ];
 }
@@ -211,14 +216,14 @@ export async function checkPermissions(config: GatewayConfig): Promise<readonly 
  */
 export function checkClock(said: readonly number[]): readonly DoctorFinding[] {
   const year = new Date(wallClock()).getUTCFullYear();
-  const todo = "let it be set by the network: timedatectl set-ntp true";
+  const todo = "synchronize the clock: timedatectl set-ntp true";
   if (said.length === 0)
     return year < 2026
-      ? [errorFinding("clock", `it is ${year} here`, todo)]
-      : [noteFinding("clock", "no provider was asked what time it is")];
+      ? [errorFinding("clock", `the clock shows the year ${year}`, todo)]
+      : [noteFinding("clock", "the clock was not compared, because no provider was called")];
   const skew = [...said].sort((a, b) => a - b)[Math.floor(said.length / 2)]!;
-  const text = `the clock is ${Math.abs(Math.round(skew / 1_000))} s ${skew > 0 ? "behind" : "ahead of"} that of providers`;
+  const text = `the clock is ${Math.abs(Math.round(skew / 1_000))} s ${skew > 0 ? "behind" : "ahead of"} the providers' clocks`;
   if (Math.abs(skew) > SKEW_MS.error) return [errorFinding("clock", text, todo)];
   if (Math.abs(skew) > SKEW_MS.warning) return [warningFinding("clock", text, todo)];
-  return [okFinding("clock", "the clock is that of providers")];
+  return [okFinding("clock", "the clock matches the providers' clocks")];
 }

@@ -19,25 +19,25 @@ function formatCooldownState({
   until,
   rejectsRequests,
 }: Omit<CooldownStatus, "target" | "keys">): string {
-  if (state === "half_open") return `cooldown over (${reason}); the next request probes`;
+  if (state === "half_open") return `cooldown over (${reason}); the next request is a probe`;
   if (state === "recovering")
-    return `recovering until ${formatTime(until)} (${reason}); gets more requests step by step`;
+    return `recovering until ${formatTime(until)} (${reason}); its share of requests grows gradually`;
   const effect = rejectsRequests
     ? "no request is sent until then"
-    : "tried last: requests are sent if no other candidate is left";
-  return `cooling down until ${formatTime(until)} because ${COOLDOWN_REASONS[state]} (${reason}); ${effect}`;
+    : "tried last: used only if no other candidate is left";
+  return `in cooldown until ${formatTime(until)} because ${COOLDOWN_REASONS[state]} (${reason}); ${effect}`;
 }
 
 const COOLDOWN_REASONS: {
   readonly [S in Exclude<CooldownStatus["state"], "half_open" | "recovering">]: string;
 } = {
-  credential_rejected: "the provider rejected its credential",
+  credential_rejected: "the provider rejected the credential",
   retry_after: "the provider sent retry-after",
-  open: "its requests fail",
+  open: "requests fail",
 };
 
 export const formatQuarantine = ({ plugin, hook, reason, until }: QuarantinedHook): string =>
-  `${plugin} (${hook}): ${FAILURE_LABELS[reason]} again and again, not asked until ${formatTime(until)}`;
+  `${plugin} (${hook}): ${FAILURE_LABELS[reason]} repeatedly, skipped until ${formatTime(until)}`;
 
 /**
  * Describes an unreachable plugin: "middleware.guard: since 10:03:05, the process ended; requests
@@ -51,7 +51,7 @@ export const formatUnreachable = (of: UnreachablePlugin): string =>
   }; next attempt ${formatTime(of.retryAt)}`;
 
 const FAILURE_LABELS: { readonly [W in QuarantinedHook["reason"]]: string } = {
-  threw: "it threw",
-  timeout: "it took too long",
-  invalid: "it gave what cannot be used",
+  threw: "threw an error",
+  timeout: "timed out",
+  invalid: "returned an invalid result",
 };

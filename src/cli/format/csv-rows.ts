@@ -45,7 +45,8 @@ function readQuotedCell(text: string, from: number): [string, number] {
   const parts: string[] = [];
   for (let at = from + 1; ;) {
     const end = text.indexOf('"', at);
-    if (end < 0) return fail("invalid", "The file ends within a quoted cell.", { code: "usage" });
+    if (end < 0)
+      return fail("invalid", "Invalid CSV: a quoted cell is not closed.", { code: "usage" });
     parts.push(text.slice(at, end));
     if (text[end + 1] !== '"') return [parts.join('"'), end + 1];
     at = end + 2;

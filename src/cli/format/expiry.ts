@@ -7,8 +7,12 @@ export function parseExpiry(text: string): number {
   const span = parseDuration(text);
   const at = span === undefined ? Date.parse(text) : wallClock() + span;
   if (Number.isNaN(at) || at <= wallClock())
-    fail("invalid", `--expires is a time to come, as in 30d or 2027-01-31, not "${text}".`, {
-      code: "usage",
-    });
+    fail(
+      "invalid",
+      `Invalid --expires "${text}". It must be a time in the future, such as 30d or 2027-01-31.`,
+      {
+        code: "usage",
+      },
+    );
   return at;
 }

@@ -31,23 +31,24 @@ export function printKeys(what: string, of: KeyResponse): void {
       paintRemark(
         "gray",
         what === "rotate"
-          ? `The new secret of ${key.id}, shown this once.`
-          : `The key ${key.id}, shown this once.`,
+          ? `New secret of ${key.id}, shown only once.`
+          : `Key ${key.id}, shown only once.`,
       ),
     );
     return;
   }
-  if (what === "import")
-    printRemark(`${keys.length} keys taken in, ${existing} were there already.`);
+  if (what === "import") printRemark(`Imported ${keys.length} keys; ${existing} already existed.`);
   if (keys.length === 0) {
-    if (what !== "import") printRemark("There are no keys. tollgate keys create makes one.");
+    if (what !== "import") printRemark("There are no keys. Create one with: tollgate keys create");
   } else if (what === "show" || what === "update") print(keys.map(formatKey).join("\n\n"));
   else print(formatKeyList(keys));
 }
 
 const formatKeyList = (keys: readonly ListedKey[]): string =>
   alignColumns([
-    ["id", "name", "state", "made", "ends", "may use", "left"].map((title) => paint("gray", title)),
+    ["id", "name", "state", "created", "expires", "models", "remaining"].map((title) =>
+      paint("gray", title),
+    ),
     ...keys.map((each) => [
       each.id,
       each.name ?? "",
@@ -73,8 +74,8 @@ function formatKey(key: ListedKey): string {
     ["id", key.id],
     ["name", key.name],
     ["state", formatState(key)],
-    ["made", key.created === undefined ? key.from : formatTime(key.created)],
-    ["ends", formatExpiry(key)],
+    ["created", key.created === undefined ? key.from : formatTime(key.created)],
+    ["expires", formatExpiry(key)],
     ["models", (key.models ?? ["everything"]).join(", ")],
     ["frontends", (key.frontends ?? ["everywhere"]).join(", ")],
     ["privacy", key.privacy],
@@ -95,4 +96,4 @@ function formatKey(key: ListedKey): string {
 
 /** Returns a row for each limit, with its scope and what is left. */
 export const limitUsageRows = (counted: ShownKey["limitUsage"] = []): [string, string][] =>
-  counted.map((each) => ["left", `${formatLimitUsage(each)}  ${paint("gray", each.scope)}`]);
+  counted.map((each) => ["remaining", `${formatLimitUsage(each)}  ${paint("gray", each.scope)}`]);

@@ -7,13 +7,13 @@ import type { CliInput, Options } from "../support/command.ts";
 
 /** Filter options of all commands that read the ledger. */
 export const LEDGER_FILTER_OPTIONS: Options = {
-  key: { placeholder: "key", description: "only of this key: its id or its name" },
+  key: { placeholder: "key", description: "Only this key, by ID or name" },
   account: {
     placeholder: "name",
-    description: "only of this account and of all that stood below it",
+    description: "Only this account and the accounts that were nested under it",
   },
-  since: { placeholder: "when", description: "from 24h ago, or from 2026-11-01 on (UTC)" },
-  until: { placeholder: "when", description: "up to then" },
+  since: { placeholder: "when", description: "Only since this time: 24h, 2026-11-01 (UTC)" },
+  until: { placeholder: "when", description: "Only before this time" },
 };
 
 /**
@@ -39,8 +39,12 @@ export function parseTimeOption(given: CliInput, name: string, zone?: string): n
   const wall = zoneClock(zone).parseLocalTime(text);
   const at = Number.isNaN(wall) ? Date.parse(text) : wall;
   return Number.isNaN(at)
-    ? fail("invalid", `--${name} is a time, as in 24h or 2026-11-01, not "${text}".`, {
-        code: "usage",
-      })
+    ? fail(
+        "invalid",
+        `Invalid --${name} "${text}". It must be a duration or a date, such as 24h or 2026-11-01.`,
+        {
+          code: "usage",
+        },
+      )
     : Math.max(0, at);
 }

@@ -9,7 +9,9 @@ import { formatTime } from "./terminal.ts";
 export const checkLimit = (text: string): string =>
   parseLimit(text)
     ? text
-    : fail("invalid", `--limit is ${LIMIT_SCHEMA["x-expects"]}, not "${text}".`, { code: "usage" });
+    : fail("invalid", `Invalid --limit "${text}". It must be ${LIMIT_SCHEMA["x-expects"]}.`, {
+        code: "usage",
+      });
 
 /** The usage of a limit as the control socket sends it, with amounts as decimal text. */
 export type ReceivedLimitUsage = Pick<ShownLimitUsage, "limit" | "unit" | "scope" | "resetsAt"> & {

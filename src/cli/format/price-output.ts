@@ -6,21 +6,21 @@ import { UNITS, type Unit } from "../../model/usage.ts";
 const UNIT_LABELS: { readonly [unit in Unit]?: string } = {
   input: "in",
   output: "out",
-  cache_read: "read from cache",
-  image_in: "of image in",
-  image_out: "of image out",
-  audio_in: "of audio in",
-  audio_out: "of audio out",
-  images: "an image",
-  megapixels: "a megapixel",
-  searches: "a search",
-  fetches: "a fetched page",
-  file_searches: "a file search",
-  map_searches: "a map search",
-  code_sessions: "a code session",
-  tool_runs: "a run of another tool",
-  seconds: "a second",
-  requests: "a request",
+  cache_read: "cache read",
+  image_in: "image input",
+  image_out: "image output",
+  audio_in: "audio input",
+  audio_out: "audio output",
+  images: "per image",
+  megapixels: "per megapixel",
+  searches: "per search",
+  fetches: "per page fetch",
+  file_searches: "per file search",
+  map_searches: "per map search",
+  code_sessions: "per code session",
+  tool_runs: "per run of another tool",
+  seconds: "per second",
+  requests: "per request",
 };
 /** Units in the short form of a price. */
 const MAIN_UNITS: readonly Unit[] = ["input", "output", "image_out", "images", "megapixels"];
@@ -33,7 +33,7 @@ export function formatPriceBrief(price: Price | undefined): string {
   if (!price) return "unpriced";
   if (isFree(price)) return "free";
   const lines = price.lines.filter((l) => MAIN_UNITS.includes(l.unit) && l.variant === undefined);
-  return lines.length === 0 ? "it depends" : lines.map(formatPriceLine).join(", ");
+  return lines.length === 0 ? "variable" : lines.map(formatPriceLine).join(", ");
 }
 
 /** Returns the whole price, with a row for each condition that has rates of its own. */
@@ -52,14 +52,14 @@ export function priceRows(price: Price): readonly (readonly [name: string, words
     until && `until ${until}`,
     hours && `${hours.from} to ${hours.to} UTC`,
   ];
-  if (holds.some(Boolean)) rows.push(["holds", holds.filter(Boolean).join(", ")]);
+  if (holds.some(Boolean)) rows.push(["valid", holds.filter(Boolean).join(", ")]);
   if (otherwise)
     rows.push(...priceRows(otherwise).map(([k, v]) => [`else ${k}`, v] as [string, string]));
   return rows;
 }
 
 const formatRates = (lines: readonly PriceLine[]): string =>
-  `${lines.map(formatPriceLine).join(", ")}${lines.some(({ per }) => per !== 1) ? "; tokens by the million" : ""}`;
+  `${lines.map(formatPriceLine).join(", ")}${lines.some(({ per }) => per !== 1) ? "; token prices are per million" : ""}`;
 
 function formatPriceLine({ unit, usd, variant = {} }: PriceLine): string {
   const particular = [variant.first && "the first", variant.quality, variant.size].filter(Boolean);

@@ -29,7 +29,7 @@ export function formatRequestLine(item: ShownRequest): string {
 }
 
 const formatRejected = ({ code, method, listener }: Extract<ShownRequest, { listener: string }>) =>
-  `${method ?? "-"} at the door${listener === "admin" ? " of the admin listener" : ""}: ${code}`;
+  `${method ?? "-"} rejected before routing${listener === "admin" ? " (admin listener)" : ""}: ${code}`;
 
 function formatServed(item: Extract<ShownRequest, { frontend: string }>): string[] {
   const { ms, fault, cached } = item;
@@ -38,7 +38,7 @@ function formatServed(item: Extract<ShownRequest, { frontend: string }>): string
     sanitize(item.keyName ?? item.key ?? "-"),
     formatModel(item),
     ...(item.calls.length > 0 ? [formatUsage(item)] : []),
-    ...(cached ? ["recorded answer"] : []),
+    ...(cached ? ["cached response"] : []),
     ...(item.calls.length > 1 ? [`${item.calls.length} attempts`] : []),
     ...(fault ? [paint(statusColor(item.status, true), formatFault(fault))] : []),
   ];

@@ -64,11 +64,10 @@ export function readBudget(max: SourceValue, span: SourceValue): string | undefi
       ? ([undefined, "total", true] as const)
       : (WINDOW_PATTERNS.find(([pattern]) => pattern.test(said)) ??
         ([undefined, "month", false] as const));
-  if (!exact)
-    span.report("approximate", `a budget of ${said} is counted here by the calendar ${per}`);
+  if (!exact) span.report("approximate", `a budget of ${said} is counted by the calendar ${per}`);
   const limit = formatLimit({ unit: "nano_usd", max: nano, per });
   if (parseLimit(limit)) return limit;
-  max.report("unsupported", "a budget of 1,000,000,000 dollars or more is not a limit here");
+  max.report("unsupported", "budgets of 1,000,000,000 dollars or more are not supported");
   return undefined;
 }
 
@@ -92,7 +91,7 @@ export function readRateLimits(
     if (max === undefined || max < 1) continue;
     const limit = formatLimit({ unit, max: Math.floor(max), per: "minute" });
     if (parseLimit(limit)) limits.push(limit);
-    else of.get(names[unit]).report("unsupported", "it is too large to be a limit here");
+    else of.get(names[unit]).report("unsupported", "the limit is too large");
   }
   return limits;
 }

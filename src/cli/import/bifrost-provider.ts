@@ -32,7 +32,7 @@ export function importBifrostProvider(name: string, said: SourceValue, draft: Co
   const network = said.get("network_config");
   const base = network.get("base_url").readText();
   if (known === undefined) {
-    said.report("unsupported", `"${name}" is no provider that comes with the gateway`);
+    said.report("unsupported", `"${name}" is not a built-in provider`);
     said.readValue();
     return;
   }
@@ -78,7 +78,8 @@ function importSecret(place: SourceValue, name: string, draft: ConfigDraft): str
   if (named !== undefined) return `\${env:${named}}`;
   place.report(
     "manual",
-    "a key stood in the file; it is in a file of its own now (0600), and should be replaced",
+    "the config contained a key; it is now in a separate file (mode 0600) and should " +
+      "be replaced",
   );
   return draft.secret(text, name);
 }
@@ -122,7 +123,7 @@ function toCloudProvider(
     if (endpoint === undefined) {
       key.report(
         "unsupported",
-        "azure needs the address of its resource (azure_key_config.endpoint)",
+        "azure requires the endpoint of its resource (azure_key_config.endpoint)",
       );
       return undefined;
     }
@@ -136,7 +137,7 @@ function toCloudProvider(
   }
   const own = use === "openai" && base !== undefined ? "openai-compatible" : use;
   if (needsBaseUrl(own) && base === undefined) {
-    key.report("unsupported", `${own} needs its address (network_config.base_url)`);
+    key.report("unsupported", `${own} requires a base URL (network_config.base_url)`);
     return undefined;
   }
   return {
@@ -165,7 +166,7 @@ function importCredential(
       .get("blacklisted_models")
       .report(
         "unsupported",
-        "a credential has a list of models that it may use, and none that it may not",
+        "a credential can list the models that it may use, but not models that it may not use",
       );
   if (!place) return;
   const provider = of.draft.provider(place.use, place.options, of.name);
@@ -217,7 +218,7 @@ function importWithoutKeys(
 ): void {
   const own = use === "openai" && base !== undefined ? "openai-compatible" : use;
   if (needsBaseUrl(own) && base === undefined)
-    return said.report("unsupported", `${own} needs its address, which is not said here`);
+    return said.report("unsupported", `${own} requires a base URL, which this config does not set`);
   const provider = draft.provider(
     own,
     base === undefined ? {} : { base_url: withVersion(base, own) },
@@ -234,13 +235,13 @@ function importSettings(said: SourceValue, providers: readonly DraftProvider[]):
     for (const made of providers) made.timeouts = { total: formatSeconds(timeout) };
   for (const key of ["max_retries", "retry_backoff_initial", "retry_backoff_max"])
     if (network.get(key).exists)
-      network.get(key).report("approximate", "`attempts` says how often one request is tried");
+      network.get(key).report("approximate", "`attempts` sets the number of attempts per request");
   if (said.get("concurrency_and_buffer_size").exists)
     said
       .get("concurrency_and_buffer_size")
-      .report("exact", "not needed: overload: { concurrent } is of the whole process");
+      .report("exact", "not needed: overload: { concurrent } applies to the whole process");
   if (said.get("proxy_config").exists)
-    said.get("proxy_config").report("manual", "proxy: { url: … } is of the whole gateway");
+    said.get("proxy_config").report("manual", "proxy: { url: … } applies to the whole gateway");
 }
 
 /** Imports routes for the names that clients use: `<provider of Bifrost>/<model>`. */
@@ -255,7 +256,7 @@ function importRoutes(
   if (only.provider.name !== name)
     said.report(
       "approximate",
-      `clients that ask for ${name}/<model> find it as ${shared.map(({ provider }) => `${provider.name}/<model>`).join(", ")}`,
+      `clients that request ${name}/<model> must now use ${shared.map(({ provider }) => `${provider.name}/<model>`).join(", ")}`,
     );
   const asked = new Set(
     shared.flatMap(({ models, aliases }) => [...(models ?? []), ...aliases.keys()]),

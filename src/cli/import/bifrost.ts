@@ -12,20 +12,20 @@ export function importBifrost(said: SourceValue, draft: ConfigDraft): readonly I
   for (const name of providers.keys) importBifrostProvider(name, providers.get(name), draft);
   const keys = importGovernance(said.get("governance"), draft);
   const rules = [
-    ["config_store", "exact", "files are the truth here"],
-    ["logs_store", "exact", "the ledger is in the state folder; prompts are not kept"],
-    ["vector_store", "unsupported", "answers are not kept"],
-    ["mcp", "unsupported", "tools are the client's to run"],
+    ["config_store", "exact", "config files are the only source of configuration"],
+    ["logs_store", "exact", "the ledger is in the state directory; prompts are not stored"],
+    ["vector_store", "unsupported", "responses are not cached"],
+    ["mcp", "unsupported", "tools are run by the client"],
     [
       "plugins",
       "unsupported",
-      "its plugins are not loaded; docs/plugins says how to write one here",
+      "its plugins are not loaded; see docs/plugins to write one for Tollgate",
     ],
-    ["client", "manual", "listen, overload, max_body and log have the same settings"],
-    ["server", "manual", "bounds has the same settings"],
-    ["framework", "exact", "prices come with the gateway"],
-    ["encryption_key", "exact", "keys are kept as hashes, and provider keys are not kept"],
-    ["local_cache", "unsupported", "answers are not kept"],
+    ["client", "manual", "the equivalent settings are in listen, overload, max_body, and log"],
+    ["server", "manual", "the equivalent settings are in bounds"],
+    ["framework", "exact", "prices are built in"],
+    ["encryption_key", "exact", "keys are stored as hashes, and provider keys are not stored"],
+    ["local_cache", "unsupported", "responses are not cached"],
   ] as const;
   for (const [key, kind, message] of rules)
     if (said.get(key).exists) said.get(key).report(kind, message);
@@ -53,7 +53,7 @@ function importGovernance(said: SourceValue, draft: ConfigDraft): readonly Impor
     if (money && budget!.get("current_usage").readNumber())
       budget!
         .get("current_usage")
-        .report("approximate", "what was spent so far is not carried over: the budget begins anew");
+        .report("approximate", "past spending is not imported: the budget starts at zero");
     return [
       ...(money ? [money] : []),
       ...(rate
@@ -69,16 +69,13 @@ function importGovernance(said: SourceValue, draft: ConfigDraft): readonly Impor
     for (const key of ["request_reset_duration", "token_reset_duration"]) {
       const span = each.get(key).readText();
       if (span !== undefined && span !== "1m")
-        each.get(key).report("approximate", "rates are by the minute here");
+        each.get(key).report("approximate", "rates are per minute");
     }
   const accountOf = importAccounts(said, draft, limitsOf);
   if (said.get("routing_rules").exists)
     said
       .get("routing_rules")
-      .report(
-        "unsupported",
-        "which target is asked goes by the name of a model, a key or an account here",
-      );
+      .report("unsupported", "targets are selected by the name of a model, a key, or an account");
   return said
     .get("virtual_keys")
     .readList()
@@ -122,14 +119,17 @@ function importVirtualKey(
   key.get("id").readValue();
   key.get("description").readValue();
   if (value === undefined) {
-    key.report("manual", "its value is not here: tollgate keys create makes another");
+    key.report(
+      "manual",
+      "the config does not contain its value: create a new key with tollgate keys create",
+    );
     return [];
   }
   const outside = parseVariable(value);
   if (outside !== undefined) {
     key.report(
       "manual",
-      `its value is in ${outside}, which is not read here: write it in its place and import again, or make another key (tollgate keys create)`,
+      `its value is in ${outside}, which the import does not read: replace the reference with the value and import again, or create a new key (tollgate keys create)`,
     );
     return [];
   }
@@ -146,7 +146,7 @@ function importVirtualKey(
     if (ids.some((id) => id !== "*"))
       each
         .get("key_ids")
-        .report("unsupported", "a client's key does not choose among the keys of a provider");
+        .report("unsupported", "a client's key cannot select among the keys of a provider");
     return (allowed.length > 0 ? allowed : ["*"]).map((model) => `${provider}/${model}`);
   });
   if (configs.length > 1)
@@ -154,7 +154,7 @@ function importVirtualKey(
       .get("provider_configs")
       .report(
         "approximate",
-        "clients name the provider, as <provider>/<model>; weights are not read",
+        "clients name the provider, as <provider>/<model>; weights are not imported",
       );
   return [
     {

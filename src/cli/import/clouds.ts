@@ -113,20 +113,25 @@ export function azureProvider(said: AzureSource, foundry = false): CloudProvider
 export function reportManualSteps(place: SourceValue, { use, fields }: CloudProvider): void {
   const name = packageOf(use);
   if (name !== undefined)
-    place.report("manual", `npm install ${name} beside gateway.yaml: this provider is a package`);
+    place.report(
+      "manual",
+      `this provider is a package: run npm install ${name} next to gateway.yaml`,
+    );
   if (use === "aws" && fields === undefined)
     place.report(
       "manual",
-      "the keys are read from AWS_* variables; for profiles and roles write from: chain, and npm install @aws-sdk/credential-provider-node",
+      "the keys are read from AWS_* variables; for profiles and roles, set from: chain " +
+        "and run npm install @aws-sdk/credential-provider-node",
     );
   if (use === "aws" && fields?.["from"] === "chain")
     place.report(
       "manual",
-      "npm install @aws-sdk/credential-provider-node: profiles are read by it",
+      "profiles require a package: run npm install @aws-sdk/credential-provider-node",
     );
   if (use === "vertex" && fields?.["from"] === "adc")
     place.report(
       "manual",
-      "application default credentials are read by google-auth-library: npm install it, or write service_account",
+      "application default credentials require a package: run npm install google-auth-library, " +
+        "or set service_account",
     );
 }

@@ -108,7 +108,7 @@ export class ConfigDraft {
 
   toYaml(from: string): string {
     const document = new Document(this.#buildTree());
-    document.commentBefore = ` yaml-language-server: $schema=./schemas/gateway.schema.json\n Made of ${from}; what has no equal stands in the report of the import.`;
+    document.commentBefore = ` yaml-language-server: $schema=./schemas/gateway.schema.json\n Imported from ${from}; settings without an equivalent are listed in the report of the import.`;
     for (const [name, { comment }] of this.routes) {
       const node = document.getIn(["models", name], true);
       if (comment !== undefined && node) (node as { comment?: string }).comment = ` ${comment}`;

@@ -25,7 +25,7 @@ export async function readImportedKeys(
   account: string | undefined,
 ): Promise<ImportedKeys> {
   const bytes = await readFile(file);
-  if (bytes.length > MAX_FILE_BYTES) fail("too_large", `${file} has more than 64 MiB.`);
+  if (bytes.length > MAX_FILE_BYTES) fail("too_large", `${file} is larger than 64 MiB.`);
   const text = bytes.toString();
   const records = /^\s*[[{]/.test(text) ? parseRecords(text, file) : parseCsv(text);
   const unread = new Set<string>();
@@ -33,12 +33,12 @@ export async function readImportedKeys(
   const keys = records.map((record, i) =>
     toKeyInput(record, `${file}: key ${i + 1}`, { account, unread, remarks }),
   );
-  if (unread.size > 0) remarks.push(`Not read: ${[...unread].sort().join(", ")}.`);
+  if (unread.size > 0) remarks.push(`Fields that were not read: ${[...unread].sort().join(", ")}.`);
   return { keys, warnings: remarks, records };
 }
 
 function parseRecords(text: string, file: string): readonly JsonObject[] {
-  const notJson = (): never => fail("invalid", `${file} is not JSON.`, { code: "usage" });
+  const notJson = (): never => fail("invalid", `${file} must be JSON.`, { code: "usage" });
   const said = tryParseJson(text) ?? notJson();
   const list = Array.isArray(said) ? said : ((said as { keys?: Json }).keys ?? notJson());
   if (!Array.isArray(list)) return notJson();
@@ -128,7 +128,7 @@ function parseDigest(said: Json | undefined, where: string): string {
     .toLowerCase();
   return /^[0-9a-f]{64}$/.test(hex)
     ? hex
-    : fail("invalid", `${where} has no SHA-256 of its key, as 64 hexadecimal digits.`, {
+    : fail("invalid", `${where} must contain the SHA-256 of its key as 64 hexadecimal digits.`, {
         code: "usage",
       });
 }
@@ -168,7 +168,7 @@ function parseTime(said: Json | undefined, where: string): number | undefined {
   const at = typeof said === "number" ? said : Date.parse(String(said));
   return Number.isFinite(at)
     ? at
-    : fail("invalid", `${where} expires on "${String(said)}", which is no date.`, {
+    : fail("invalid", `Invalid expiry date "${String(said)}" in ${where}.`, {
         code: "usage",
       });
 }
@@ -204,15 +204,14 @@ function* readLimits(
     const span = said("span");
     const per = span === undefined ? "total" : WINDOWS[String(span)];
     if (per === undefined)
-      remarks.push(`${where}: a budget for ${String(span)} is counted here by the month.`);
+      remarks.push(`${where}: a budget for ${String(span)} is counted by the calendar month.`);
     const limit = formatLimit({
       unit: "nano_usd",
       max: toNano(budget, where),
       per: per ?? "month",
     });
     if (parseLimit(limit)) yield limit;
-    else
-      remarks.push(`${where}: a budget of ${String(budget)} dollars is too large to be a limit.`);
+    else remarks.push(`${where}: a budget of ${String(budget)} dollars is too large for a limit.`);
   }
   for (const unit of ["requests", "tokens", "concurrent"] as const) {
     const max = said(unit);
@@ -226,7 +225,7 @@ const checkedLimit = (limit: Json, where: string): string =>
     ? limit
     : fail(
         "invalid",
-        `${where} has the limit ${JSON.stringify(limit)}: ${suggestLimitText(limit) ?? "write it as usd=300/month"}.`,
+        `Invalid limit ${JSON.stringify(limit)} in ${where}: ${suggestLimitText(limit) ?? "write it as usd=300/month"}.`,
         { code: "usage" },
       );
 
@@ -250,6 +249,6 @@ function parseSpent(said: Json | undefined, where: string): number | undefined {
 function toNano(said: Json, where: string): bigint {
   return (
     parseNano(String(said)) ??
-    fail("invalid", `${where} says "${String(said)}", which is no amount.`, { code: "usage" })
+    fail("invalid", `Invalid amount "${String(said)}" in ${where}.`, { code: "usage" })
   );
 }

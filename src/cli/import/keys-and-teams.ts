@@ -28,7 +28,7 @@ export async function importTeams(
     for (const each of said.get(kind).readList()) {
       const id = each.firstOf("team_id", "organization_id", "id").readText();
       if (id === undefined) {
-        each.report("unsupported", "it has no id");
+        each.report("unsupported", "the ID is missing");
         continue;
       }
       const name = each.firstOf("team_alias", "organization_alias", "name").readText();
@@ -64,7 +64,7 @@ function reportSpent(of: SourceValue): void {
   if ((spend.readNumber() ?? 0) > 0)
     spend.report(
       "approximate",
-      "what its keys have spent is carried over with them (--keys); this sum is not read by itself",
+      "the spending of keys is imported with the keys (--keys); this total is not read",
     );
   for (const key of [
     "created_at",

@@ -44,7 +44,7 @@ export function operationOf(model: string, info: SourceValue): string {
   const mode = info.get("mode");
   const said = mode.readText();
   if (said !== undefined && Object.hasOwn(OPERATIONS, said)) return OPERATIONS[said]!;
-  if (said !== undefined) mode.report("unsupported", `no kind of model here is "${said}"`);
+  if (said !== undefined) mode.report("unsupported", `unknown model type "${said}"`);
   return operationByName(model);
 }
 
@@ -127,12 +127,12 @@ export function referencePrices(bases: readonly BaseModel[], draft: ConfigDraft)
       });
       place.report(
         "approximate",
-        `priced as ${vendor.name}/${base}; other facts of ${base} are not carried over to ${model}`,
+        `priced like ${vendor.name}/${base}; other metadata of ${base} does not apply to ${model}`,
       );
     } else
       place.report(
         "manual",
-        `write the price of ${base}: providers.${provider.name}.models."${model}".price`,
+        `set the price of ${base}: providers.${provider.name}.models."${model}".price`,
       );
   }
 }
@@ -167,6 +167,6 @@ export function reportStreamTimeout(stream: SourceValue): void {
   if (stream.exists)
     stream.report(
       "approximate",
-      "timeouts.classes.quick: it holds for streams of models that do not reason",
+      "timeouts.classes.quick: it applies to streams of models that do not reason",
     );
 }

@@ -46,10 +46,10 @@ export function importLitellmProvider(
     };
   if (use === undefined)
     return word === undefined
-      ? `which provider has "${asked}" is not said`
-      : `"${word}" is no provider that comes with the gateway; if it speaks chat completions, openai-compatible with its base_url reaches it`;
+      ? `the config does not name the provider of "${asked}"`
+      : `"${word}" is not a built-in provider; if it supports chat completions, use openai-compatible with its base_url`;
   if (needsBaseUrl(use) && base === undefined)
-    return `${use} needs its address (api_base), which is not said here`;
+    return `${use} requires a base URL (api_base), which this config does not set`;
   return { use, model, options: base === undefined ? {} : { base_url: base } };
 }
 
@@ -82,10 +82,10 @@ function azurePlacement(
   use: "azure" | "azure-foundry",
   of: DeploymentSource,
 ): ProviderPlacement | string {
-  if (of.base === undefined) return `${use} needs the address of its resource (api_base)`;
+  if (of.base === undefined) return `${use} requires the endpoint of its resource (api_base)`;
   const read = createFieldReader(of);
   if (of.params.get("api_version").exists)
-    of.params.get("api_version").report("exact", "not needed: the gateway asks Azure's v1 API");
+    of.params.get("api_version").report("exact", "not needed: the gateway uses Azure's v1 API");
   const cloud = azureProvider(
     {
       endpoint: of.base,
@@ -115,7 +115,8 @@ function awsPlacement(of: DeploymentSource): ProviderPlacement {
         .get(key)
         .report(
           "manual",
-          "roles are taken by AWS's own chain: name the role in a profile of ~/.aws/config, and write from: chain with that profile",
+          "roles are assumed by the AWS credential chain: name the role in a profile of " +
+            "~/.aws/config, and set from: chain with that profile",
         );
   const cloud = awsProvider({
     region: read.text("aws_region_name") ?? read.text("region_name") ?? placed,

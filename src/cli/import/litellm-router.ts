@@ -73,7 +73,7 @@ export function importRouterSettings(
         .get(key)
         .report(
           "approximate",
-          "what fails rests by the gateway's own rules (docs/operators.md, When a provider fails)",
+          "cooldowns follow the gateway's own rules (docs/operators.md, When a provider fails)",
         );
   for (const key of [
     "redis_host",
@@ -86,16 +86,20 @@ export function importRouterSettings(
     if (router.get(key).exists)
       router
         .get(key)
-        .report("exact", "not needed: limits and budgets are exact over all processes without it");
+        .report(
+          "exact",
+          "not needed: limits and budgets are exact across all processes without it",
+        );
 }
 
 function importStrategy(said: SourceValue, draft: ConfigDraft): void {
   const name = said.readText();
   if (name === undefined) return;
   const known = STRATEGIES[name];
-  if (!known) return said.report("unsupported", `no pick is "${name}"; weighted stays`);
+  if (!known)
+    return said.report("unsupported", `no pick is equivalent to "${name}"; weighted is used`);
   const [pick, exact] = known;
-  if (!exact) said.report("approximate", `pick: ${pick} comes nearest`);
+  if (!exact) said.report("approximate", `pick: ${pick} is the closest equivalent`);
   for (const route of draft.routes.values())
     if (route.pick === "weighted") {
       route.pick = pick;
@@ -131,15 +135,15 @@ function addFallback(
   { name, names, more, own, kindOf }: FallbackSource,
 ): void {
   const route = draft.routes.get(name);
-  if (!route) return said.report("unsupported", `there is no model "${name}" to fall over from`);
+  if (!route) return said.report("unsupported", `fallback source not found: model "${name}"`);
   const missing = names.filter((each) => !isKnown(each, draft));
   if (missing.length > 0)
-    said.report("unsupported", `there is no model ${missing.join(", ")} to fall over to`);
+    said.report("unsupported", `fallback target not found: model ${missing.join(", ")}`);
   const strange = names.filter((each) => !missing.includes(each) && kindOf(each) !== kindOf(name));
   if (strange.length > 0)
     said.report(
       "unsupported",
-      `"${name}" (${kindOf(name)}) cannot fall over to ${strange.map((each) => `"${each}" (${kindOf(each)})`).join(", ")}`,
+      `"${name}" (${kindOf(name)}) cannot fall back to ${strange.map((each) => `"${each}" (${kindOf(each)})`).join(", ")}`,
     );
   const others = names
     .filter((each) => !missing.includes(each) && !strange.includes(each) && each !== name)
@@ -155,7 +159,7 @@ function addFallback(
     if (!first || before !== undefined)
       said.report(
         "approximate",
-        "here one list of candidates holds for all failures that `fallback_on` names",
+        "one list of candidates applies to all failures that `fallback_on` names",
       );
   } else {
     if (before !== undefined) route.fallbackOn = [...new Set([...DEFAULT_FAILURES, ...before])];
@@ -176,10 +180,7 @@ function importDefaultFallbacks(
 ): void {
   const names = said.readTexts();
   if (names.length === 0) return;
-  said.report(
-    "approximate",
-    "added to every name of the same kind of model that has no fallbacks of its own",
-  );
+  said.report("approximate", "added to every name of the same model type that has no fallbacks");
   for (const [name, route] of draft.routes) {
     const fitting = names.filter((each) => kindOf(each) === kindOf(name));
     if (fitting.length === 0 || route.comment === "fallbacks") continue;
@@ -194,7 +195,7 @@ function importAliases(said: SourceValue, draft: ConfigDraft): void {
     const name = to.readText() ?? to.get("model").readText();
     to.get("hidden").readValue();
     if (name === undefined || !isKnown(name, draft))
-      to.report("unsupported", `there is no model "${name}"`);
+      to.report("unsupported", `model "${name}" not found`);
     else draft.routes.set(alias, { candidates: [{ model: name }] });
   }
 }
@@ -209,7 +210,7 @@ function importTimeouts(router: SourceValue, draft: ConfigDraft): void {
   if (count === undefined) return;
   retries.report(
     "approximate",
-    "as many calls of one request; which failures are tried again is the gateway's to say",
+    "sets the number of calls per request; the gateway decides which failures are retried",
   );
   const calls = Math.min(10, Math.max(1, Math.round(count) + 1));
   draft.settings["retries"] = { per_target: Math.min(2, calls), total: calls };

@@ -38,18 +38,18 @@ export function importLitellm(said: SourceValue, draft: ConfigDraft): void {
   if (variables.exists)
     variables.report(
       "manual",
-      "set these variables where the gateway runs: a config is no place for them",
+      "set these variables in the gateway's environment: a config should not contain them",
     );
   if (said.get("include").exists)
     said
       .get("include")
-      .report("manual", "import the files that it names too, and join what comes of them");
+      .report("manual", "also import the files that it names, and merge the results");
   if (said.get("guardrails").exists)
     said
       .get("guardrails")
       .report(
         "unsupported",
-        "no guardrails come with the gateway; a middleware may be one (docs/plugins/middleware.md)",
+        "guardrails are not built in; a middleware can be one (docs/plugins/middleware.md)",
       );
   mergeEqualCredentials(draft);
 }
@@ -64,7 +64,7 @@ function importDeployment(
   const name = each.get("model_name").readText();
   const asked = params.get("model").readText();
   if (name === undefined || asked === undefined) {
-    each.report("unsupported", "it has no model_name, or no litellm_params.model");
+    each.report("unsupported", "model_name or litellm_params.model is missing");
     return undefined;
   }
   const at = credentialSource(params, root);
@@ -121,7 +121,8 @@ function importSecret(place: SourceValue, name: string, draft: ConfigDraft): str
   if (text === undefined || said !== text) return said;
   place.report(
     "manual",
-    "a key stood in the file; it is in a file of its own now (0600), and should be replaced",
+    "the config contained a key; it is now in a separate file (mode 0600) and should " +
+      "be replaced",
   );
   return draft.secret(text, name);
 }
@@ -147,8 +148,10 @@ function readWeight(params: SourceValue): number | undefined {
     each.report(
       weight === undefined ? "approximate" : "unsupported",
       weight === undefined
-        ? "taken as its share; a provider's own limit is heard from its answers, and nothing is counted on the way up"
-        : "a provider's own limit is heard from its answers, and nothing is counted on the way up",
+        ? "used as its share; the gateway learns provider limits from responses and does " +
+            "not count requests against them"
+        : "the gateway learns provider limits from responses and does not count requests " +
+            "against them",
     );
   const share = weight ?? there.map((each) => each.readNumber()).find((n) => n !== undefined);
   return share === undefined
@@ -170,18 +173,19 @@ function reportUnread(params: SourceValue): void {
   if (params.get("max_retries").exists)
     params
       .get("max_retries")
-      .report("approximate", "the gateway tries again by its own rules: `attempts`");
+      .report("approximate", "retries follow the gateway's own rules: `attempts`");
   if (params.get("drop_params").exists)
     params
       .get("drop_params")
       .report(
         "exact",
-        "what a model does not know is left out and named in a header; `strict: true` refuses it",
+        "fields that a model does not support are dropped and listed in a header; " +
+          "`strict: true` rejects them",
       );
   if (params.get("organization").exists)
     params
       .get("organization")
-      .report("manual", "a key of a project says its organisation; the header is not sent");
+      .report("manual", "a project key determines its organization; the header is not sent");
   const defaults = [
     "temperature",
     "top_p",
@@ -200,7 +204,8 @@ function reportUnread(params: SourceValue): void {
         .get(key)
         .report(
           "manual",
-          "a default of the request: a middleware with `prepare` sets it (docs/plugins/middleware.md), or the client says it",
+          "a request default: set it with a middleware that has `prepare` " +
+            "(docs/plugins/middleware.md), or in the client",
         );
 }
 
@@ -215,7 +220,7 @@ function addRoute(
     place
       .readList()
       .find((each) => each.get("model_name").value === name)!
-      .report("manual", "a name has one star at most here");
+      .report("manual", "a name can contain only one star");
     return;
   }
   const ordered = [...deployments].sort((a, b) => a.order - b.order);
@@ -231,7 +236,7 @@ function addRoute(
   if (others.length < candidates.length)
     place.report(
       "approximate",
-      `"${name}" is a provider's own name here, so clients that ask for it reach that one alone`,
+      `"${name}" is a provider's own name, so requests for it reach only that provider`,
     );
   else if (others.length === 1)
     draft.routes.set(name, { candidates: [{ model: others[0]!.model }] });

@@ -27,20 +27,23 @@ export function importTarget(
   said.get("name").readValue();
   const use = word === undefined ? undefined : findProviderType(word);
   if (word === undefined && base === undefined) {
-    if (said.keys.length > 0) said.report("unsupported", "it names no provider");
+    if (said.keys.length > 0) said.report("unsupported", "the provider is missing");
     return [];
   }
   if (use === undefined && base === undefined) {
     said
       .firstOf("provider", "virtual_key")
-      .report("unsupported", `"${word}" is no provider that comes with the gateway`);
+      .report("unsupported", `"${word}" is not a built-in provider`);
     return [];
   }
   const cloud = use === undefined ? undefined : toCloudProvider(said, draft, { use, base });
   if (!cloud && use !== undefined && needsBaseUrl(use) && base === undefined) {
     said
       .firstOf("provider", "virtual_key", "virtualKey")
-      .report("unsupported", `${use} needs its address (custom_host), which is not said here`);
+      .report(
+        "unsupported",
+        `${use} requires a base URL (custom_host), which this config does not set`,
+      );
     said.readValue();
     return [];
   }
@@ -49,7 +52,7 @@ export function importTarget(
       .firstOf("provider", "virtual_key", "virtualKey")
       .report(
         "approximate",
-        `"${word}" is a name in its vault: that it is ${use} is guessed from the name`,
+        `"${word}" is a name in Portkey's vault: ${use} is guessed from the name`,
       );
   const own = use === undefined || (use === "openai" && base !== undefined);
   const provider = cloud
@@ -68,10 +71,7 @@ export function importTarget(
   const deployed = said.firstOf("deployment_id", "azure_deployment_id").readText();
   const asked = model ?? deployed;
   if (asked === undefined) {
-    said.report(
-      "manual",
-      `which model is the client's to say: it asks for ${provider.name}/<model>`,
-    );
+    said.report("manual", `the client selects the model: it requests ${provider.name}/<model>`);
     return [];
   }
   return [`${provider.name}/${asked}`];
@@ -149,7 +149,8 @@ function readServiceAccount(place: SourceValue, draft: ConfigDraft): string | un
 function storeSecret(place: SourceValue, text: string, name: string, draft: ConfigDraft): string {
   place.report(
     "manual",
-    "a key stood in the file; it is in a file of its own now (0600), and should be replaced",
+    "the config contained a key; it is now in a separate file (mode 0600) and should " +
+      "be replaced",
   );
   return draft.secret(text, name);
 }
@@ -165,7 +166,7 @@ function readKey(
   const slug = virtual.readText();
   if (slug !== undefined) {
     const variable = `${slug.toUpperCase().replace(/[^A-Z0-9]/g, "_")}_KEY`;
-    virtual.report("manual", `the key that it stands for is in its vault: set ${variable}`);
+    virtual.report("manual", `the virtual key's value is in Portkey's vault: set ${variable}`);
     return `\${env:${variable}}`;
   }
   if (text !== undefined) {

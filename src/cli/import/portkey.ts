@@ -30,7 +30,7 @@ function importNode(said: SourceValue, draft: ConfigDraft, at: NodeContext): rea
         .get(key)
         .report(
           "manual",
-          "a default of the request: a middleware with `prepare` sets it, or the client says it",
+          "a request default: set it with a middleware that has `prepare`, or in the client",
         );
   reportUnsupported(said);
   const targets = said.get("targets").readList();
@@ -66,7 +66,7 @@ function importConditional(
   const usual = strategy.get("default").readText();
   strategy.report(
     "unsupported",
-    `conditions on metadata are not evaluated: "${at.name}" leads to the default target, and ${at.name}.<name> to each target`,
+    `conditions on metadata are not evaluated: "${at.name}" uses the default target, and ${at.name}.<name> uses each target`,
   );
   let chosen: readonly string[] = [];
   for (const [i, each] of said.get("targets").readList().entries()) {
@@ -96,8 +96,8 @@ function flattenNode(
     place.report(
       "approximate",
       weight === undefined
-        ? "these are tried as they are written, not by their shares"
-        : "what falls over is asked after all that have shares",
+        ? "these targets are tried in the written order, not by weight"
+        : "fallback targets are tried after all targets with weights",
     );
   if (weight === undefined) return inner.candidates.map((each) => ({ model: each.model }));
   const all = inner.candidates.reduce((sum, each) => sum + (each.weight ?? 0), 0);
@@ -135,21 +135,18 @@ function readFallbackStatuses(said: SourceValue): { fallbackOn?: readonly string
     return FAILURE_KINDS.find(([fits]) => fits(status))?.[1];
   });
   if (kinds.includes(undefined))
-    said.report(
-      "approximate",
-      "some of these are a client's own mistakes, which no other target mends",
-    );
+    said.report("approximate", "some of these are client errors, which no other target can fix");
   return { fallbackOn: [...new Set(kinds.filter((kind) => kind !== undefined))] };
 }
 
 function reportUnsupported(said: SourceValue): void {
   const rules = [
-    ["cache", "answers are not kept; a middleware may be a cache (docs/plugins/middleware.md)"],
-    ["input_guardrails", "no guardrails come with the gateway"],
-    ["output_guardrails", "no guardrails come with the gateway"],
-    ["before_request_hooks", "no guardrails come with the gateway"],
-    ["after_request_hooks", "no guardrails come with the gateway"],
-    ["forward_headers", "clients' headers do not pass; a middleware may set some"],
+    ["cache", "responses are not cached; a middleware can be a cache (docs/plugins/middleware.md)"],
+    ["input_guardrails", "guardrails are not built in"],
+    ["output_guardrails", "guardrails are not built in"],
+    ["before_request_hooks", "guardrails are not built in"],
+    ["after_request_hooks", "guardrails are not built in"],
+    ["forward_headers", "client headers are not forwarded; a middleware can set headers"],
   ] as const;
   for (const [key, message] of rules)
     if (said.get(key).exists) said.get(key).report("unsupported", message);
@@ -157,6 +154,7 @@ function reportUnsupported(said: SourceValue): void {
   if (retry.exists)
     retry.report(
       "approximate",
-      "`retries` says how often one request is tried; which failures are is the gateway's to say",
+      "`retries` sets the number of attempts per request; the gateway decides which " +
+        "failures are retried",
     );
 }

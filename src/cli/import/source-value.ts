@@ -61,7 +61,7 @@ export class SourceValue {
     recordLines(document.contents, "", { counter, lines });
     const value: unknown = document.toJS({ maxAliasCount: 100 });
     if (typeof value !== "object" || value === null || Array.isArray(value))
-      fail("invalid", `${file} is no config: it has no keys.`, { code: "usage" });
+      fail("invalid", `Invalid config ${file}: it has no keys.`, { code: "usage" });
     return new SourceValue(value, "", { lines, read: new Set(), findings: [] });
   }
 

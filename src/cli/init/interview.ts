@@ -16,8 +16,9 @@ export async function askStarterOptions(of: InterviewOptions): Promise<StarterOp
   const { detectedProviders, print } = of;
   print(
     detectedProviders.length === 0
-      ? "No variable with a provider's key is set; the file will say which one each needs."
-      : `Variables with keys are set for: ${detectedProviders.join(", ")}.`,
+      ? "No provider API key is set in the environment. The config names the variable " +
+          "that each provider needs."
+      : `Provider API keys are set for: ${detectedProviders.join(", ")}.`,
   );
   const usual = detectedProviders.length > 0 ? detectedProviders : ["demo"];
   const names = await askUntilValid(of, `Which providers? [${usual.join(", ")}] `, (text) => {
@@ -25,31 +26,28 @@ export async function askStarterOptions(of: InterviewOptions): Promise<StarterOp
     const strange = words.find((word) => !of.builtInProviders.includes(word));
     if (strange === undefined) return { value: words.length > 0 ? words : usual };
     const near = nearest(strange, of.builtInProviders);
-    return `There is no "${strange}".${near === undefined ? "" : ` Did you mean "${near}"?`} tollgate list provider has all.`;
+    return `Unknown provider "${strange}".${near === undefined ? "" : ` Did you mean "${near}"?`} To list all providers, run tollgate list provider.`;
   });
   const server = await askUntilValid(
     of,
-    "The address of a server of your own that speaks chat completions? [none] ",
+    "Base URL of your own server with the chat completions API? [none] ",
     (text) =>
       text === "" || /^https?:$/.test(URL.parse(text)?.protocol ?? "")
         ? { value: text || undefined }
-        : "It is an address such as http://127.0.0.1:11434/v1.",
+        : "Enter a URL such as http://127.0.0.1:11434/v1.",
   );
   const budget = await askUntilValid(
     of,
-    "How many dollars a month may a new key cost? [no limit] ",
+    "Monthly budget of a new key, in US dollars? [no limit] ",
     (text) =>
       text === "" || /^\d{1,9}(\.\d{1,9})?$/.test(text)
         ? { value: text || undefined }
-        : "It is an amount such as 50 or 12.50.",
+        : "Enter an amount such as 50 or 12.50.",
   );
-  const retention = await askUntilValid(
-    of,
-    "How long are rows of the ledger kept? [400d] ",
-    (text) =>
-      text === "" || parseDuration(text) !== undefined || text === "forever"
-        ? { value: text === "forever" ? undefined : text || "400d" }
-        : "It is a time such as 90d, or forever.",
+  const retention = await askUntilValid(of, "How long are ledger rows kept? [400d] ", (text) =>
+    text === "" || parseDuration(text) !== undefined || text === "forever"
+      ? { value: text === "forever" ? undefined : text || "400d" }
+      : "Enter a duration such as 90d, or forever.",
   );
   return { names, server, budget, retention };
 }
@@ -70,5 +68,5 @@ async function askUntilValid<T>(
     if (typeof answer !== "string") return answer.value;
     print(answer);
   }
-  throw new Error("No answer that could be used.");
+  throw new Error("Too many invalid answers.");
 }

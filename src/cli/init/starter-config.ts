@@ -54,8 +54,7 @@ export async function buildStarterConfig(of: StarterOptions): Promise<string> {
       const near = nearest(use, known);
       return fail(
         "not_found",
-        `There is no provider "${use}" here.${near === undefined ? "" : ` Did you mean "${near}"?`} ` +
-          "tollgate list provider names those that come with Tollgate; others are installed with npm first.",
+        `Unknown provider "${use}".${near === undefined ? "" : ` Did you mean "${near}"?`} To list the built-in providers, run tollgate list provider. Install other providers with npm first.`,
       );
     }),
   );
@@ -63,11 +62,11 @@ export async function buildStarterConfig(of: StarterOptions): Promise<string> {
     ...(retention === undefined
       ? []
       : [
-          `ledger: { retention: ${retention} }                            # then sums stand for rows`,
+          `ledger: { retention: ${retention} }                            # older rows are replaced by totals`,
         ]),
     ...(budget === undefined
       ? []
-      : [`key_defaults: { limits: [usd=${budget}/month] }  # of each new key`]),
+      : [`key_defaults: { limits: [usd=${budget}/month] }  # limit of each new key`]),
   ];
   const own = of.server === undefined ? [] : [ownServerYaml(of.server)];
   return [modeline, "", ...settings, ...more, "providers:", [...blocks, ...own].join("\n")].join(
@@ -125,7 +124,7 @@ function providerYaml(use: string, of: Provider): string {
   const [gate] = needed;
   const lines = [`  ${name}:`, `    use: ${stringify(use).trim()}  # ${summary}`];
   if (gate !== undefined)
-    lines.push(`    when: "\${env:${gate}:-}"  # left out while the variable is empty`);
+    lines.push(`    when: "\${env:${gate}:-}"  # not mounted if the variable is empty`);
   if (fields.length > 0) {
     lines.push(fields.some(({ always }) => always) ? "    with:" : "    # with:");
     for (const { always, line } of fields) lines.push(`      ${always ? "" : "# "}${line}`);

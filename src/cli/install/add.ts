@@ -13,12 +13,13 @@ import { runNpm, describeProvenance, viewPackage } from "./npm.ts";
 export const add: CliCommand = {
   usage: "plugin add <package> [options]",
   description:
-    "Installs a plugin's package beside gateway.yaml without running any of its scripts, shows what it is and what it needs, asks once, and " +
-    "writes down in plugins.lock.yaml what it is, byte for byte, with everything that it depends on.",
+    "Installs a plugin package next to gateway.yaml without running its scripts. " +
+    "Shows the package and its permissions, asks for confirmation once, and records " +
+    "the exact content of the package and its dependencies in plugins.lock.yaml.",
   options: {
     ...CONFIG_OPTIONS,
-    yes: { short: "y", description: "accept it without being asked" },
-    "no-install": { description: "lock what is installed already" },
+    yes: { short: "y", description: "Accept without confirmation" },
+    "no-install": { description: "Lock the package that is already installed" },
   },
   positionals: { least: 2, most: 2 },
   examples: ["tollgate plugin add tollgate-provider-acme", "tollgate plugin add ./acme.tgz --yes"],
@@ -43,15 +44,18 @@ export const add: CliCommand = {
     if (stray !== undefined)
       fail(
         "invalid",
-        `It loads ${stray}, which belongs to no package that it declares, so no lock can cover it. Its author must add that package to dependencies.`,
+        `The package loads ${stray}, which it does not declare as a dependency, so the lock cannot cover it. Ask its author to add the package to dependencies.`,
         { code: "undeclared_dependency" },
       );
-    const origin = there ? "it was here already" : await describeProvenance(folder, meant.name);
+    const origin = there ? "already installed" : await describeProvenance(folder, meant.name);
     const entries = Object.entries(plugins);
-    if (entries.length === 0) fail("invalid", `${meant.name} brings no plugin.`);
+    if (entries.length === 0) fail("invalid", `${meant.name} contains no plugin.`);
     const other = entries.find(([, { api }]) => api !== API_VERSION);
     if (other)
-      fail("invalid", `It speaks api ${other[1].api}, this gateway speaks api ${API_VERSION}.`);
+      fail(
+        "invalid",
+        `The plugin uses API version ${other[1].api}, and this gateway supports version ${API_VERSION}.`,
+      );
     if (!given.json)
       printRemark(
         [
@@ -71,7 +75,7 @@ export const add: CliCommand = {
     });
     place.save();
     if (given.json) printJson({ package: meant.name, ...lock.get(meant.name), provenance: origin });
-    else print(`${meant.name}@${tree.version} is locked in ${place.file}.`);
+    else print(`Locked ${meant.name}@${tree.version} in ${place.file}.`);
     return EXIT_CODES.ok;
   },
 };
@@ -83,7 +87,7 @@ const describePlugin = (name: string, path: string, one: DescribedPlugin): strin
     ...(one.sends === undefined
       ? []
       : [
-          `  sends what people wrote ${one.sends === "nowhere" ? "nowhere" : `elsewhere: ${one.sends}`}`,
+          `  sends prompts and responses ${one.sends === "nowhere" ? "nowhere" : `elsewhere: ${one.sends}`}`,
         ]),
   ].join("\n");
 
@@ -91,8 +95,8 @@ const describePlugin = (name: string, path: string, one: DescribedPlugin): strin
 async function confirmInstall(yes: boolean, json: boolean): Promise<void> {
   if (yes) return;
   if (!process.stdin.isTTY || json)
-    fail("invalid", "Nothing is locked: say --yes to accept it.", { code: "usage" });
+    fail("invalid", "Nothing was locked. To accept the package, pass --yes.", { code: "usage" });
   const terminal = createInterface({ input: process.stdin, output: process.stderr });
   const answer = await terminal.question("Lock it? [y/N] ").finally(() => terminal.close());
-  if (!/^y(es)?$/i.test(answer.trim())) fail("canceled", "Nothing is locked.");
+  if (!/^y(es)?$/i.test(answer.trim())) fail("canceled", "Nothing was locked.");
 }

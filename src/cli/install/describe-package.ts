@@ -74,7 +74,7 @@ export async function describePackage(folder: string, within: string): Promise<D
   );
   const text = await promise.catch((error: Error) => {
     const why = /^(?:\w*Error.*): (.*)$/m.exec(error.message)?.[0] ?? error.message.slice(0, 300);
-    return fail("invalid", `It cannot be imported where it may do nothing: ${why}`, {
+    return fail("invalid", `Cannot import the package in a sandbox without permissions: ${why}`, {
       code: "import_failed",
     });
   });

@@ -26,7 +26,7 @@ export function openLockFile(given: CliInput): LockFile {
   try {
     lock = new Map(readPluginLock(config));
   } catch (error) {
-    return fail("invalid", `${file} cannot be used: ${(error as Error).message}`);
+    return fail("invalid", `Cannot use ${file}: ${(error as Error).message}`);
   }
   return {
     folder: dirname(config),

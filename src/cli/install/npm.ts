@@ -33,10 +33,10 @@ export interface PublishedPackage {
 /** Returns the metadata of the package that a name, a version, or a tarball resolves to. */
 export async function viewPackage(folder: string, spec: string): Promise<PublishedPackage> {
   const { ok, out, err } = await runNpm(folder, "pack", "--dry-run", "--json", spec);
-  if (!ok) return fail("not_found", `npm has no ${spec}: ${err.trim().slice(0, 400)}`);
+  if (!ok) return fail("not_found", `${spec} not found in npm: ${err.trim().slice(0, 400)}`);
   const said = JSON.parse(out) as readonly PublishedPackage[] | Record<string, PublishedPackage>;
   const [first] = Object.values(said) as PublishedPackage[];
-  return first ?? fail("not_found", `npm has no ${spec}.`);
+  return first ?? fail("not_found", `${spec} not found in npm.`);
 }
 
 /** By default npm waits 60 s for an unreachable registry, and tries three times. */
@@ -53,20 +53,20 @@ interface NamedPackage {
  */
 export async function describeProvenance(folder: string, name: string): Promise<string> {
   const from = registryHost(folder, name);
-  if (from === undefined) return "no registry says where it comes from";
+  if (from === undefined) return "its registry is unknown";
   const words = ["audit", "signatures", "--json", "--include-attestations", ...FAST_FAIL_FLAGS];
   const { out } = await runNpm(folder, ...words);
   const { invalid, missing, verified = [] } = parseAudit(out);
   if (!Array.isArray(invalid) || !Array.isArray(missing))
-    return "npm could not find out whether the registry has signed it";
+    return "npm could not check the registry's signature";
   const among = (list: readonly NamedPackage[]) => list.some((one) => one.name === name);
-  if (among(invalid)) return "its signature is not valid";
-  if (among(missing)) return "the registry has not signed it";
-  if (among(verified)) return "the registry has signed it, and its build is attested";
+  if (among(invalid)) return "the registry's signature is invalid";
+  if (among(missing)) return "not signed by the registry";
+  if (among(verified)) return "signed by the registry, with an attested build";
   // npm reports nothing about a registry without keys.
   return from === NPM_HOST
-    ? "the registry has signed it"
-    : `npm has nothing against its signatures, which ${from} need not make`;
+    ? "signed by the registry"
+    : `npm found no invalid signature, but ${from} may not sign packages`;
 }
 
 /** Parses the output of npm's audit, or an error of npm itself. */

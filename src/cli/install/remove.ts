@@ -7,7 +7,7 @@ import { runNpm } from "./npm.ts";
 
 export const remove: CliCommand = {
   usage: "plugin remove <package> [options]",
-  description: "Takes a plugin's package out of plugins.lock.yaml, and uninstalls it.",
+  description: "Removes a plugin package from plugins.lock.yaml and uninstalls it.",
   options: CONFIG_OPTIONS,
   positionals: { least: 2, most: 2 },
   examples: ["tollgate plugin remove tollgate-provider-acme"],
@@ -17,13 +17,14 @@ export const remove: CliCommand = {
     if (!place.lock.delete(name)) {
       const near = nearest(name, place.lock.keys());
       const meant = near === undefined ? "" : ` Did you mean "${near}"?`;
-      fail("not_found", `${place.file} has no ${name}.${meant}`);
+      fail("not_found", `${name} not found in ${place.file}.${meant}`);
     }
     const { ok, err } = await runNpm(place.folder, "uninstall", name);
     if (!ok) fail("upstream", `npm could not remove ${name}: ${err.trim().slice(0, 600)}`);
     place.save();
     if (given.json) printJson({ removed: name });
-    else print(`${name} is gone. What still says \`use:\` of it in gateway.yaml will be refused.`);
+    else
+      print(`Removed ${name}. Any \`use:\` of it that is left in gateway.yaml will be rejected.`);
     return EXIT_CODES.ok;
   },
 };

@@ -8,8 +8,9 @@ import { findInstalled, openLockFile } from "./lock-file.ts";
 export const verify: CliCommand = {
   usage: "plugin verify [options]",
   description:
-    "Says of each package in plugins.lock.yaml whether it is, byte for byte, what was accepted, and what it depends on too. Runs nothing of " +
-    "them. Exits with 1 when one is not.",
+    "Verifies that each package in plugins.lock.yaml, with its dependencies, matches " +
+    "the accepted content byte for byte. It runs no package code. Exits with 1 if a " +
+    "package does not match.",
   options: CONFIG_OPTIONS,
   positionals: { least: 1, most: 1 },
   examples: [
@@ -20,7 +21,7 @@ export const verify: CliCommand = {
     const { folder, file, lock } = openLockFile(given);
     const looked = [...lock].map(([name, accepted]) => {
       const root = findInstalled(folder, name);
-      if (root === undefined) return { package: name, wrong: "it is not installed" };
+      if (root === undefined) return { package: name, wrong: "not installed" };
       const tree = readPackageTree(root);
       return tree.hash === accepted.tree
         ? { package: name }
@@ -30,7 +31,7 @@ export const verify: CliCommand = {
     if (given.json) printJson({ ok: wrong.length === 0, packages: looked });
     else {
       for (const one of wrong) print(`${paint("red", "wrong")}  ${one.package}: ${one.wrong}`);
-      print(`${file}: ${plural(looked.length, "package")}, ${wrong.length} not what was accepted`);
+      print(`${file}: ${plural(looked.length, "package")}, ${wrong.length} do not match the lock`);
     }
     return wrong.length === 0 ? EXIT_CODES.ok : EXIT_CODES.failed;
   },

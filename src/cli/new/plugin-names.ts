@@ -46,9 +46,9 @@ const MAX_NAME_LENGTH = 64;
 
 /** Returns why a name is invalid, or undefined if it is valid. */
 export function nameProblem(name: string): string | undefined {
-  if (!NAME.test(name)) return "lower-case letters, digits and single dashes";
-  if (name.length > MAX_NAME_LENGTH) return `at most ${MAX_NAME_LENGTH} letters`;
-  return YAML_WORDS.includes(name) ? "that is a word of YAML, which means no name" : undefined;
+  if (!NAME.test(name)) return "it must contain only lowercase letters, digits, and single dashes";
+  if (name.length > MAX_NAME_LENGTH) return `it must have at most ${MAX_NAME_LENGTH} letters`;
+  return YAML_WORDS.includes(name) ? "it is a reserved word of YAML" : undefined;
 }
 
 const NAME = /^[a-z][a-z0-9]*(-[a-z0-9]+)*$/;

@@ -21,16 +21,19 @@ export async function formatBanner(
     ["url", paint("cyan", gateway.url)],
     ...(await consoleOrAdminLine(gateway)),
     key === undefined
-      ? ["key", "made before; `tollgate keys create` makes another"]
-      : ["key", `${paint("yellow", key)}  shown this once`],
+      ? ["key", "created before; to create another, run `tollgate keys create`"]
+      : ["key", `${paint("yellow", key)}  shown only once`],
     [
       "config",
       file === undefined
-        ? "none here: the default, which answers offline; `tollgate init > gateway.yaml` writes one"
+        ? "no file found, using the offline default; to create one, run `tollgate init > " +
+          "gateway.yaml`"
         : shortPath(file),
     ],
     ["state", shortPath(gateway.stateDir)],
-    ...(unmountedProviders.length > 0 ? [["left out", formatUnmounted(unmountedProviders)]] : []),
+    ...(unmountedProviders.length > 0
+      ? [["not mounted", formatUnmounted(unmountedProviders)]]
+      : []),
   ].map(([name, value]) => [paint("gray", name!), value!]);
   const body = `{"model":"${await findDemoModel(gateway)}","messages":[{"role":"user","content":"Hello"}]}`;
   return [
@@ -43,7 +46,7 @@ export async function formatBanner(
     `    -H 'authorization: Bearer ${key ?? "<key>"}' -H 'content-type: application/json' \\`,
     `    -d '${body}'`,
     "",
-    `  ${paint("gray", `${detached ? `kill ${process.pid}` : "Ctrl-C"} stops it, kill -HUP ${process.pid} reloads the config.`)}`,
+    `  ${paint("gray", `To stop: ${detached ? `kill ${process.pid}` : "Ctrl-C"}. To reload the config: kill -HUP ${process.pid}.`)}`,
     "",
   ].join("\n");
 }
@@ -63,7 +66,12 @@ async function consoleOrAdminLine({ adminUrl, stateDir }: Gateway): Promise<[str
   };
   const url = await link().catch(() => undefined);
   if (url === undefined) return [["admin", adminUrl]];
-  return [["console", `${paint("cyan", url)}  once, within a minute; then \`tollgate console\``]];
+  return [
+    [
+      "console",
+      `${paint("cyan", url)}  works once, within a minute; for a new link, run \`tollgate console\``,
+    ],
+  ];
 }
 
 const hostOf = (url: string): string => new URL(url).hostname.replace(/^\[(.*)\]$/, "$1");

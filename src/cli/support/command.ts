@@ -42,7 +42,7 @@ export const createCommandGroup = (
   ...(usual !== undefined && { defaultSubcommand: usual }),
   examples: Object.values(parts).map(({ examples }) => examples[0]!),
   // Never called, because a subcommand is resolved first.
-  run: () => Promise.reject(new Error("one of its parts runs")),
+  run: () => Promise.reject(new Error("only subcommands can run")),
 });
 
 export type Options = Readonly<Record<string, Option>>;
@@ -69,8 +69,8 @@ export const EXIT_CODES = { ok: 0, failed: 1, config: 78 } as const;
 
 /** Options of every command. */
 export const COMMON_OPTIONS: Options = {
-  json: { description: "print JSON" },
-  help: { short: "h", description: "show this" },
+  json: { description: "Print JSON" },
+  help: { short: "h", description: "Show this help" },
 };
 
 /** Options of all commands that read gateway.yaml. */
@@ -78,7 +78,7 @@ export const CONFIG_OPTIONS: Options = {
   config: {
     short: "c",
     placeholder: "file",
-    description: "the gateway.yaml to use; ./gateway.yaml by default",
+    description: "Path of gateway.yaml (default: ./gateway.yaml)",
   },
 };
 
@@ -86,7 +86,7 @@ export const CONFIG_OPTIONS: Options = {
 export const STATE_OPTIONS: Options = {
   "state-dir": {
     placeholder: "directory",
-    description: "state directory, in place of the config's",
+    description: "State directory of the running gateway, in place of the config's",
   },
 };
 

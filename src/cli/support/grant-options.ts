@@ -7,20 +7,20 @@ import { checkLimit } from "../format/limit-output.ts";
 
 /** Options of keys and accounts. */
 export const GRANT_OPTIONS: Options = {
-  name: { placeholder: "words", description: "what people call it" },
+  name: { placeholder: "words", description: "Display name" },
   models: {
     placeholder: "pattern",
-    description: 'what it may use, as in "openai/*"; everything by default',
+    description: 'Models that may be used, such as "openai/*" (default: all)',
     isRepeatable: true,
   },
   frontends: {
     placeholder: "name",
-    description: "where it may ask; everywhere by default",
+    description: "Frontends that may be used (default: all)",
     isRepeatable: true,
   },
   privacy: {
     placeholder: "level",
-    description: "the least privacy of its requests: off, required or strict",
+    description: "Minimum privacy of requests: off, required, or strict",
   },
   limit: {
     placeholder: "limit",
@@ -29,28 +29,31 @@ export const GRANT_OPTIONS: Options = {
   },
   label: {
     placeholder: "name=value",
-    description: "kept with every ledger row of it",
+    description: "Label that is recorded in every ledger row",
     isRepeatable: true,
   },
 };
 export const KEY_OPTIONS: Options = {
-  account: { placeholder: "name", description: "the account that it draws on" },
-  expires: { placeholder: "when", description: "after 30d, or on 2027-01-31" },
+  account: { placeholder: "name", description: "Account that usage is charged to" },
+  expires: {
+    placeholder: "when",
+    description: "Expiry, as a duration (30d) or a date (2027-01-31)",
+  },
 };
 export const ACCOUNT_OPTIONS: Options = {
-  parent: { placeholder: "name", description: "the account that it stands in" },
+  parent: { placeholder: "name", description: "Parent account" },
   "default-limit": {
     placeholder: "limit",
-    description: "what new keys get that are made in it without it",
+    description: "Default limits for new keys in this account",
     isRepeatable: true,
   },
   "disclose-limits": {
     placeholder: "how",
-    description: "whether clients see its limits: full, or hidden (only when to retry)",
+    description: "Limit visibility for clients: full, or hidden (only when to retry)",
   },
 };
 export const VERSION_OPTION: Options = {
-  version: { placeholder: "number", description: "only while it is at this version" },
+  version: { placeholder: "number", description: "Update only if the version is still this one" },
 };
 
 /** Value that clears a setting. */
@@ -94,6 +97,6 @@ export function parseGrants(given: CliInput): JsonObject {
 function parseLabel(text: string): [string, string] {
   const [, name, value] = /^([^=]+)=(.+)$/.exec(text) ?? [];
   return name === undefined
-    ? fail("invalid", `--label is name=value, not "${text}".`, { code: "usage" })
+    ? fail("invalid", `Invalid --label "${text}". It must be name=value.`, { code: "usage" })
     : [name, value!];
 }

@@ -39,7 +39,7 @@ function formatRows(
 const optionRow = ([name, { short, placeholder, description, isRepeatable }]: [string, Option]) =>
   [
     `${short ? `-${short}, ` : "    "}--${name}${placeholder ? ` <${placeholder}>` : ""}`,
-    `${description}${isRepeatable ? " (may be repeated)" : ""}`,
+    `${description}${isRepeatable ? " (repeatable)" : ""}`,
   ] as const;
 
 export function formatOverview(
@@ -58,7 +58,7 @@ export function formatOverview(
     ),
     "",
     hangingIndent(
-      "tollgate <command> --help says more. Exit codes: 0 fine, 1 failed, 78 gateway.yaml has errors.",
+      "For details, run tollgate <command> --help. Exit codes: 0 success, 1 failure, 78 errors in gateway.yaml.",
       width,
       "",
     ),

@@ -33,7 +33,7 @@ export async function tailRows(given: CliInput, live: LongRunning): Promise<numb
     await live.waitForDrain();
     if (follow) await live.sleep(POLL_MS);
   } while (follow && !live.signal.aborted);
-  if (after === undefined && !given.json) printRemark("Nothing was used.");
+  if (after === undefined && !given.json) printRemark("No usage found.");
   return EXIT_CODES.ok;
 }
 

@@ -98,12 +98,12 @@ export async function findStateDir(given: CliInput): Promise<string> {
 }
 
 const failNoFile = (error: NodeJS.ErrnoException): never =>
-  fail("not_found", `${error.path} cannot be read: ${error.code}.`, { code: "no_file" });
+  fail("not_found", `Cannot read ${error.path}: ${error.code}.`, { code: "no_file" });
 
 const failInvalidConfig = (file: string | undefined): GatewayConfig =>
   fail(
     "invalid",
-    `${configName(file)} has errors, see tollgate check. Say where the gateway is with --state-dir.`,
+    `${configName(file)} has errors. Run tollgate check for details, or pass the gateway's --state-dir.`,
   );
 
 /** Returns undefined if only the whole config determines the directory. */

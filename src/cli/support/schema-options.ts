@@ -25,13 +25,13 @@ export const schemaOptions = (schema: Schema): Options =>
       const value = placeholderOf(of);
       const about = [
         (of["description"] as string | undefined) ?? "",
-        isRequired(schema, property) && "required",
-        of["default"] !== undefined && `${JSON.stringify(of["default"])} by default`,
+        isRequired(schema, property) && "(required)",
+        of["default"] !== undefined && `(default: ${JSON.stringify(of["default"])})`,
       ].filter(Boolean);
       return [
         toKebabCase(property),
         {
-          description: about.join("; "),
+          description: about.join(" "),
           ...(value !== undefined && { placeholder: value }),
           ...(of["type"] === "array" && { isRepeatable: true }),
         },
@@ -66,7 +66,9 @@ export async function readInput(schema: Schema, given: CliInput): Promise<JsonOb
       ? {}
       : parseJsonOption(whole === "-" ? await readStdin() : whole, "--input");
   if (typeof said !== "object" || said === null || Array.isArray(said))
-    return fail("invalid", '--input is a JSON object, as in {"name": "value"}.', { code: "usage" });
+    return fail("invalid", '--input must be a JSON object, such as {"name": "value"}.', {
+      code: "usage",
+    });
   const input: Record<string, Json | undefined> = { ...(said as JsonObject) };
   for (const [property, of] of propertiesOf(schema)) {
     const name = toKebabCase(property);
@@ -86,7 +88,7 @@ function parseJsonOption(text: string, option: string): Json {
     return JSON.parse(text) as Json;
   } catch (error) {
     const why = error instanceof Error ? error.message : String(error);
-    return fail("invalid", `${option} is no JSON: ${why}.`, { code: "usage" });
+    return fail("invalid", `Invalid JSON in ${option}: ${why}.`, { code: "usage" });
   }
 }
 

@@ -32,7 +32,7 @@ export function inheritedSockets(
   for (let i = 0; i < count; i++) {
     if (names[i] !== "admin") clients.push(FIRST_DESCRIPTOR + i);
     else if (admin === undefined) admin = FIRST_DESCRIPTOR + i;
-    else fail("invalid", "Two of the sockets that were handed over are named admin.");
+    else fail("invalid", "Two inherited sockets are named admin.");
   }
   return { clients, admin };
 }

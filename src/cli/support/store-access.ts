@@ -45,7 +45,8 @@ export function rejectMemoryStore({ store }: Pick<GatewayConfig, "store">): void
   if (store.use === "memory")
     fail(
       "conflict",
-      "The memory store is in the running gateway alone, and none runs. Start it first.",
+      "The memory store exists only in a running gateway, and no gateway is running. " +
+        "Start it first.",
     );
 }
 
@@ -61,7 +62,8 @@ export async function openStoreAccess(given: CliInput): Promise<StoreAccess> {
   const file = configFile(given);
   const loaded = await loadGatewayConfig(file);
   const config =
-    loaded.config ?? fail("invalid", `${configName(file)} has errors, see tollgate check.`);
+    loaded.config ??
+    fail("invalid", `${configName(file)} has errors. Run tollgate check for details.`);
   rejectMemoryStore(config);
   const log = quietLog();
   const opened = await openStoreOffline({ loaded, config, ...log });

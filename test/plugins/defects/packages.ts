@@ -26,7 +26,7 @@ export const packageDefects: readonly PackageDefect[] = [
     what: "a name that is another plugin's",
     plant: (m) => void (m["name"] = "tollgate-provider-other"),
     check: "manifest: named for its plugin",
-    says: /call it tollgate-provider-acme/,
+    says: /rename it to tollgate-provider-acme/,
   },
   {
     what: "no keyword by which it is found",
@@ -56,7 +56,7 @@ export const packageDefects: readonly PackageDefect[] = [
     what: "a Tollgate of its own",
     plant: (m) => void (m["dependencies"] = { tollgate: "^0.1.0" }),
     check: "manifest: no copy of the host",
-    says: /a gateway of its own/,
+    says: /installs a second gateway/,
   },
   {
     what: "code that runs when it is installed",
@@ -98,7 +98,7 @@ export const packageDefects: readonly PackageDefect[] = [
     what: "an import that fails",
     plant: (_m, folder) => writeFileSync(join(folder, "dist/index.js"), 'throw new Error("No.");'),
     check: "definition .",
-    says: /its import fails: Error: No\./,
+    says: /the import failed: Error: No\./,
   },
   {
     what: "no plugin is exported",
@@ -130,6 +130,6 @@ export const packageDefects: readonly PackageDefect[] = [
     plant: (_m, folder) =>
       writeFileSync(join(folder, "README.md"), "<!-- options -->\nNone.\n<!-- /options -->\n"),
     check: "readme: the table of its options",
-    says: /it is old/,
+    says: /the table is out of date/,
   },
 ];

@@ -52,7 +52,7 @@ const UNCAUGHT = {
   // It finishes what it has.
   worker: /^exit code 0$/,
   alone: /^exit code 1$/,
-  line: /an error that was not caught/,
+  line: /uncaught error|error that was not caught/,
 } as const;
 const STOOD = {
   client: "cut",

@@ -28,7 +28,7 @@ import {
   printJson,
 } from "../../format/terminal.ts";
 
-const WHERE_TEXT = "In the running gateway, or in its store while none runs.";
+const WHERE_TEXT = "Uses the running gateway, or its store if no gateway is running.";
 
 type Verb = "list" | "show" | "create" | "update" | "close";
 
@@ -68,7 +68,7 @@ const subcommands: Readonly<Record<Verb, Subcommand>> = {
   create: createSubcommand(
     "create",
     {
-      description: "Makes an account: what several keys share. It may stand in another one.",
+      description: "Creates an account, which several keys share. Accounts can be nested.",
       options: { ...GRANT_OPTIONS, ...ACCOUNT_OPTIONS },
       examples: [
         "tollgate accounts create acme --limit usd=1000/month --privacy required",
@@ -80,14 +80,14 @@ const subcommands: Readonly<Record<Verb, Subcommand>> = {
   list: createSubcommand(
     "list",
     {
-      description: "Lists accounts as a tree, with what is left of their limits.",
-      options: { closed: { description: "include closed accounts" } },
+      description: "Lists accounts as a tree, with the remaining amount of each limit.",
+      options: { closed: { description: "Include closed accounts" } },
       examples: ["tollgate accounts list"],
     },
     (given) => ({ closed: given.has("closed") }),
   ),
   show: createSubcommand("show", {
-    description: "Shows an account, what it stands in and what stands in it.",
+    description: "Shows an account with its parent and nested accounts.",
     options: {},
     examples: ["tollgate accounts show web"],
   }),
@@ -95,7 +95,8 @@ const subcommands: Readonly<Record<Verb, Subcommand>> = {
     "update",
     {
       description:
-        'Changes what an account says, or where it stands, for the next request of each of its keys. What is not said stays, and "none" takes away.',
+        "Updates or moves an account. Changes apply from the next request of each of its " +
+        'keys. Options that you omit are unchanged. Pass "none" to clear a value.',
       options: { ...GRANT_OPTIONS, ...ACCOUNT_OPTIONS, ...VERSION_OPTION },
       examples: [
         "tollgate accounts update web --limit usd=500/month",
@@ -107,7 +108,9 @@ const subcommands: Readonly<Record<Verb, Subcommand>> = {
   close: createSubcommand(
     "close",
     {
-      description: "Closes an account: its keys, and those of all accounts in it, are refused.",
+      description:
+        "Closes an account. Requests with its keys, and with keys of accounts nested " +
+        "under it, are rejected.",
       options: VERSION_OPTION,
       examples: ["tollgate accounts close web"],
     },
@@ -117,7 +120,7 @@ const subcommands: Readonly<Record<Verb, Subcommand>> = {
 
 export const command: CliCommand = createCommandGroup(
   "accounts",
-  "Creates, updates and closes what several keys share.",
+  "Creates, updates, and closes accounts, which several keys share.",
   subcommands,
 );
 
@@ -128,10 +131,10 @@ function printAccounts(
   for (const warning of warnings) printRemark(`${paintRemark("yellow", "warning")}  ${warning}`);
   if (verb !== "list") return print(formatAccount(account!, ancestors, accounts, keys));
   if (accounts.length === 0)
-    return printRemark("There are no accounts. tollgate accounts create makes one.");
+    return printRemark("There are no accounts. Create one with: tollgate accounts create");
   return print(
     alignColumns([
-      ["account", "name", "state", "keys", "stands in", "left"].map((title) =>
+      ["account", "name", "state", "keys", "defined in", "remaining"].map((title) =>
         paint("gray", title),
       ),
       ...accounts.map((each) => [
@@ -160,16 +163,16 @@ function formatAccount(
     ["name", account.name],
     ["path", account.path],
     ["state", formatState(account)],
-    ["stands in", account.definedAt],
-    ["made", account.created === undefined ? undefined : formatTime(account.created)],
+    ["defined in", account.definedAt],
+    ["created", account.created === undefined ? undefined : formatTime(account.created)],
     ["version", account.definedAt === undefined ? String(account.version) : undefined],
     ["models", (account.models ?? ["everything"]).join(", ")],
     ["frontends", (account.frontends ?? ["everywhere"]).join(", ")],
     ["privacy", account.privacy],
     ["limits", account.limits?.join(", ")],
     ...limitUsageRows([account, ...above].flatMap(({ limitUsage }) => limitUsage ?? [])),
-    ["new keys get", account.defaults?.limits.join(", ")],
-    ["tells", account.discloseLimits === "hidden" ? "clients nothing of its limits" : undefined],
+    ["defaults for new keys", account.defaults?.limits.join(", ")],
+    ["limit visibility", account.discloseLimits === "hidden" ? "hidden from clients" : undefined],
     [
       "labels",
       Object.entries(account.labels ?? {})

@@ -24,7 +24,7 @@ import {
   printJson,
 } from "../../format/terminal.ts";
 
-const WHERE_TEXT = "In the running gateway, or in its store while none runs.";
+const WHERE_TEXT = "Uses the running gateway, or its store if no gateway is running.";
 
 interface AdminResponse {
   readonly secret?: string;
@@ -64,11 +64,17 @@ const subcommands: Readonly<Record<string, Subcommand>> = {
     "create",
     {
       usage: "admins create <name> --role <role> [options]",
-      description: `Makes a token for the admin listener and prints it: once, for it is kept nowhere. It opens no model. ${WHERE_TEXT}`,
+      description: `Creates a token for the admin listener and prints it once. The token is not stored and gives no access to models. ${WHERE_TEXT}`,
       options: {
-        role: { placeholder: "role", description: `what its holder may do: ${ROLES.join(", ")}` },
-        account: { placeholder: "name", description: "hold it to this account and those below it" },
-        expires: { placeholder: "when", description: "after 30d, or on 2027-01-31" },
+        role: { placeholder: "role", description: `Role of the token: ${ROLES.join(", ")}` },
+        account: {
+          placeholder: "name",
+          description: "Account that the token is restricted to, with the accounts nested under it",
+        },
+        expires: {
+          placeholder: "when",
+          description: "Expiry, as a duration (30d) or a date (2027-01-31)",
+        },
         ...GATEWAY_OPTIONS,
       },
       examples: [
@@ -80,7 +86,9 @@ const subcommands: Readonly<Record<string, Subcommand>> = {
       name: given.positionals[0],
       role:
         given.getText("role") ??
-        fail("invalid", `Say --role: ${ROLES.join(", ")}.`, { code: "usage" }),
+        fail("invalid", `Missing role. Pass --role with one of ${ROLES.join(", ")}.`, {
+          code: "usage",
+        }),
       account: given.getText("account"),
       expires: given.has("expires") ? parseExpiry(given.getText("expires")!) : undefined,
     }),
@@ -89,7 +97,7 @@ const subcommands: Readonly<Record<string, Subcommand>> = {
     "list",
     {
       usage: "admins list [options]",
-      description: `Lists admin tokens with their roles, including revoked tokens: those of the store, those of gateway.yaml, and the roles of the identity provider's groups. ${WHERE_TEXT}`,
+      description: `Lists admin tokens with their roles, including revoked tokens. The list covers tokens in the store, tokens in gateway.yaml, and the roles of the identity provider's groups. ${WHERE_TEXT}`,
       options: GATEWAY_OPTIONS,
       examples: ["tollgate admins list"],
     },
@@ -109,7 +117,7 @@ const subcommands: Readonly<Record<string, Subcommand>> = {
 
 export const command: CliCommand = createCommandGroup(
   "admins",
-  "Creates and revokes the tokens of those who may run commands.",
+  "Creates, lists, and revokes admin tokens.",
   subcommands,
 );
 
@@ -121,12 +129,14 @@ function printAdmins({
 }: AdminResponse): void {
   if (secret !== undefined) {
     print(secret);
-    printRemark(paintRemark("gray", `${admin!.id}: shown this once. Keep it where it is safe.`));
+    printRemark(
+      paintRemark("gray", `${admin!.id}: this token is shown only once. Store it in a safe place.`),
+    );
     return;
   }
   const fixed = configuredAdminRows(file);
   if (admins.length + fixed.length === 0)
-    return printRemark("There is none. tollgate admins create <name> makes one.");
+    return printRemark("There are no admins. Create one with: tollgate admins create <name>");
   print(
     alignColumns([
       ...admins.map(({ id, name, role, account, created, state }) => [

@@ -8,12 +8,13 @@ import { paintRemark, printRemark, print, printJson } from "../../format/termina
 
 export const HASH_COMMAND: Subcommand = {
   usage: "keys hash [options]",
-  summary: "print what gateway.yaml takes in place of a key",
+  summary: "Hash a key for use in gateway.yaml",
   description:
-    "Reads a key from stdin and prints its hash, which `auth` takes in gateway.yaml. It may be another system's key: " +
-    "clients then keep the one that they have.",
+    "Reads a key from stdin and prints its hash, for `auth` in gateway.yaml. With " +
+    "--external, the key can come from another system, so that clients keep their " +
+    "existing keys.",
   options: {
-    external: { description: "another system's key, whatever it begins with" },
+    external: { description: "Accept a key of another system, with any prefix" },
   },
   examples: ["pbpaste | tollgate keys hash", "pbpaste | tollgate keys hash --external --json"],
   run: printHash,
@@ -24,22 +25,26 @@ const MIN_KEY_LENGTH = 20;
 
 /** Reads the key from stdin, because every process can read command lines. */
 async function printHash(given: CliInput): Promise<number> {
-  if (process.stdin.isTTY) printRemark("Paste the key, then Enter:");
+  if (process.stdin.isTTY) printRemark("Paste the key, then press Enter:");
   const lines = createInterface({ input: process.stdin });
   const { value } = await lines[Symbol.asyncIterator]().next();
   lines.close();
   const secret = `${(value as string | undefined) ?? ""}`.trim();
-  if (secret === "") fail("invalid", "There is no key on stdin.", { code: "usage" });
+  if (secret === "") fail("invalid", "Missing key on stdin.", { code: "usage" });
   const id = parseKey(secret)?.id;
   const external = id === undefined;
   if (external && secret.startsWith("tg_") && !given.has("external"))
     fail(
       "invalid",
-      "This is not a whole key of Tollgate's: a character is wrong or missing. If another system made it, say --external.",
+      "Invalid Tollgate key: a character is wrong or missing. If another system " +
+        "created the key, pass --external.",
     );
   if (secret.length < MIN_KEY_LENGTH)
     printRemark(
-      paintRemark("yellow", `It has ${secret.length} characters: one so short can be guessed.`),
+      paintRemark(
+        "yellow",
+        `The key has only ${secret.length} characters, which is short enough to guess.`,
+      ),
     );
   if (given.json) printJson({ id: id ?? null, external, digest: digestKey(secret) });
   else print(digestKey(secret));

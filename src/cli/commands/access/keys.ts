@@ -27,7 +27,7 @@ import { paintRemark, printRemark, printJson } from "../../format/terminal.ts";
 
 /** Number of keys that one call of `keys.import` imports. */
 const KEYS_PER_COMMAND = 1_000;
-const WHERE_TEXT = "In the running gateway, or in its store while none runs.";
+const WHERE_TEXT = "Uses the running gateway, or its store if no gateway is running.";
 
 /** Creates a subcommand that runs the store command `id`. */
 const createSubcommand = (
@@ -53,11 +53,11 @@ const subcommands: Readonly<Record<string, Subcommand>> = {
     {
       usage: "keys create [options]",
       summary: COMMAND_SPECS["keys.create"].summary,
-      description: `Makes a key of a client and prints it: once, for it is kept nowhere. ${WHERE_TEXT}`,
+      description: `Creates an API key and prints it once. The key itself is not stored. ${WHERE_TEXT}`,
       options: {
         ...GRANT_OPTIONS,
         ...KEY_OPTIONS,
-        "no-defaults": { description: "without the limits that new keys get there" },
+        "no-defaults": { description: "Skip the account's default limits for new keys" },
         ...GATEWAY_OPTIONS,
       },
       examples: [
@@ -70,7 +70,7 @@ const subcommands: Readonly<Record<string, Subcommand>> = {
   list: {
     usage: "keys list [options]",
     summary: COMMAND_SPECS["keys.list"].summary,
-    description: `Lists the keys that there are, with what each may use. ${WHERE_TEXT}`,
+    description: `Lists API keys with their permissions. ${WHERE_TEXT}`,
     options: GATEWAY_OPTIONS,
     examples: ["tollgate keys list", "tollgate keys list --json"],
     async run(given) {
@@ -83,7 +83,7 @@ const subcommands: Readonly<Record<string, Subcommand>> = {
   show: createSubcommand("show", {
     usage: "keys show <id> [options]",
     summary: COMMAND_SPECS["keys.show"].summary,
-    description: `Shows a key by its id, or by its name where only one has it. ${WHERE_TEXT}`,
+    description: `Shows an API key by its ID, or by its name if the name is unique. ${WHERE_TEXT}`,
     options: GATEWAY_OPTIONS,
     takes: "id",
     examples: ["tollgate keys show laptop"],
@@ -93,7 +93,7 @@ const subcommands: Readonly<Record<string, Subcommand>> = {
     {
       usage: "keys update <id> [options]",
       summary: COMMAND_SPECS["keys.update"].summary,
-      description: `Changes what a key may do, from its next request on; its secret stays. What is not said stays, and "none" takes away. ${WHERE_TEXT}`,
+      description: `Updates the permissions of an API key from its next request on. The secret is unchanged. Options that you omit are unchanged. Pass "none" to clear a value. ${WHERE_TEXT}`,
       options: { ...GRANT_OPTIONS, ...KEY_OPTIONS, ...VERSION_OPTION, ...GATEWAY_OPTIONS },
       takes: "id",
       examples: [
@@ -106,11 +106,11 @@ const subcommands: Readonly<Record<string, Subcommand>> = {
   import: {
     usage: "keys import <file> [options]",
     summary: COMMAND_SPECS["keys.import"].summary,
-    description: `Takes in the keys of another gateway by their SHA-256, as its JSON or CSV says them: clients go on with the keys that they have. ${WHERE_TEXT}`,
+    description: `Imports the keys of another gateway by their SHA-256 hashes, from its JSON or CSV export. Clients keep their existing keys. ${WHERE_TEXT}`,
     positionals: { least: 1, most: 1 },
     options: {
-      account: { placeholder: "name", description: "the account of all of them" },
-      defaults: { description: "with the limits that new keys get there" },
+      account: { placeholder: "name", description: "Assign all imported keys to this account" },
+      defaults: { description: "Apply the account's default limits for new keys" },
       ...GATEWAY_OPTIONS,
     },
     examples: ["tollgate keys import keys.csv", "tollgate keys import keys.json --account acme"],
@@ -142,7 +142,7 @@ const subcommands: Readonly<Record<string, Subcommand>> = {
   revoke: createSubcommand("revoke", {
     usage: "keys revoke <id> [options]",
     summary: COMMAND_SPECS["keys.revoke"].summary,
-    description: `Ends a key at once; what it has open is finished. ${WHERE_TEXT}`,
+    description: `Revokes an API key immediately. Open requests are finished. ${WHERE_TEXT}`,
     options: GATEWAY_OPTIONS,
     takes: "id",
     examples: ["tollgate keys revoke laptop"],
@@ -152,9 +152,9 @@ const subcommands: Readonly<Record<string, Subcommand>> = {
     {
       usage: "keys move <id> [options]",
       summary: COMMAND_SPECS["keys.move"].summary,
-      description: `What it uses from now on counts there; its rows stay where they are. ${WHERE_TEXT}`,
+      description: `Moves an API key to another account. Later requests count toward that account. Existing ledger rows are unchanged. ${WHERE_TEXT}`,
       options: {
-        account: { placeholder: "name", description: "the account; none by default" },
+        account: { placeholder: "name", description: "Target account (default: none)" },
         ...GATEWAY_OPTIONS,
       },
       takes: "id",
@@ -167,11 +167,11 @@ const subcommands: Readonly<Record<string, Subcommand>> = {
     {
       usage: "keys rotate <id> [options]",
       summary: COMMAND_SPECS["keys.rotate"].summary,
-      description: `Prints a new secret of the same key; the old one still works for a while. ${WHERE_TEXT}`,
+      description: `Prints a new secret for an API key. The old secret stays valid for the overlap. ${WHERE_TEXT}`,
       options: {
         overlap: {
           placeholder: "time",
-          description: "how long the old one still works; 24h by default",
+          description: "How long the old secret stays valid (default: 24h)",
         },
         ...GATEWAY_OPTIONS,
       },
@@ -185,7 +185,7 @@ const subcommands: Readonly<Record<string, Subcommand>> = {
 
 export const command: CliCommand = createCommandGroup(
   "keys",
-  "Makes and ends the keys of clients.",
+  "Creates, updates, and revokes API keys.",
   subcommands,
 );
 
@@ -216,6 +216,8 @@ function parseOverlap(given: CliInput): number {
   const text = given.getText("overlap") ?? "24h";
   return (
     parseDuration(text) ??
-    fail("invalid", `--overlap is a time, as in 24h, not "${text}".`, { code: "usage" })
+    fail("invalid", `Invalid --overlap "${text}". It must be a duration such as 24h.`, {
+      code: "usage",
+    })
   );
 }

@@ -17,12 +17,14 @@ const explain: Subcommand = {
   usage: "policy explain <model> [options]",
   summary: COMMAND_SPECS["policy.explain"].summary,
   description:
-    "Says what becomes of data on every way to a model: what each level says and on which evidence, what your own " +
-    "declaration adds, what is sent along, until when it holds, and whether Service-ZDR would let it pass. With --zdr or " +
-    "--strict it fails when no way would do. Asks the running gateway; without one, the file.",
+    "Explains the data policy of every candidate for a model: each level with its " +
+    "evidence, your own declaration, the fields that are sent along, the expiry " +
+    "date, and whether Service-ZDR admits the candidate. Uses the running gateway, " +
+    "or gateway.yaml if no gateway is running. Exits with 1 if --zdr or --strict is " +
+    "set and no candidate qualifies.",
   options: {
-    zdr: { description: "as for Service-ZDR: required" },
-    strict: { description: "as for Service-ZDR: strict" },
+    zdr: { description: "Evaluate with the header Service-ZDR: required" },
+    strict: { description: "Evaluate with the header Service-ZDR: strict" },
     ...GATEWAY_OPTIONS,
   },
   positionals: { least: 1, most: 1 },
@@ -46,7 +48,7 @@ const explain: Subcommand = {
 };
 
 export const command: CliCommand = {
-  ...createCommandGroup("policy", "Says what becomes of data.", { explain }),
+  ...createCommandGroup("policy", "Explains data policies.", { explain }),
   examples: explain.examples,
 };
 
@@ -56,7 +58,7 @@ async function askGatewayOrFile(
 ): Promise<ExplainedPolicy | undefined> {
   const live = await askRunningGateway(given, "policy.explain", input);
   if (live) {
-    printRemark(paintRemark("gray", "The running gateway says:"));
+    printRemark(paintRemark("gray", "From the running gateway:"));
     return live.answer as unknown as ExplainedPolicy;
   }
   await using rehearsal = await dryRunConfig(given);
@@ -71,7 +73,7 @@ const formatPolicy = ({ model, requestedPrivacy, routes, blockedBy }: ExplainedP
     ...(blockedBy.length > 0
       ? [
           "",
-          `${paint("yellow", "closed")} under Service-ZDR: ${blockedBy.join(", ")} sends content elsewhere`,
+          `${paint("yellow", "closed")} under Service-ZDR: ${blockedBy.join(", ")} sends content to third parties`,
         ]
       : []),
   ].join("\n");
@@ -83,8 +85,8 @@ function formatPath(way: ExplainedRoute, wanted: Privacy): string[] {
     wanted === "off"
       ? `required: ${satisfies.required ? "yes" : "no"}, strict: ${satisfies.strict ? "yes" : "no"}`
       : passes
-        ? "would do"
-        : "would be refused";
+        ? "would pass"
+        : "would be rejected";
   const lines = [
     `${paint("bold", way.id)}  credential ${way.credential}, ${way.protocol ?? "native"}  ${paint(passes ? "green" : "yellow", told)}`,
     `  in effect    ${formatRetention(policy)}, trains: ${policy.trains}, basis: ${policy.basis}`,
@@ -92,14 +94,15 @@ function formatPath(way: ExplainedRoute, wanted: Privacy): string[] {
   ];
   for (const { level, data } of way.statements)
     lines.push(`  ${level.padEnd(12)} ${formatDataPolicy(data)}`, ...evidenceLines(data));
-  if (way.statements.length === 0) lines.push("  no level says anything of it: unknown");
+  if (way.statements.length === 0) lines.push("  no level has information: unknown");
   if (!way.isTrusted && way.statements.length > 0)
     lines.push(
-      "  not believed: it is a third party's word, or about another address; trust_policy: true says otherwise",
+      "  not trusted: declared by a third party, or for another address. To trust it, " +
+        "set trust_policy: true",
     );
   if (credentialDeclaration)
     lines.push(
-      `  your word    ${credentialDeclaration.declared ? "keeps nothing" : "not to be used"}${credentialDeclaration.note === undefined ? "" : `, "${credentialDeclaration.note}"`}${credentialDeclaration.until === undefined ? "" : `, until ${credentialDeclaration.until}`}`,
+      `  declared     ${credentialDeclaration.declared ? "zero retention" : "not to be used"}${credentialDeclaration.note === undefined ? "" : `, "${credentialDeclaration.note}"`}${credentialDeclaration.until === undefined ? "" : `, until ${credentialDeclaration.until}`}`,
     );
   const sent = (policy.controls ?? []).filter(
     (c) => c.protocol === undefined || c.protocol === way.protocol,
@@ -114,10 +117,10 @@ const formatRetention = ({ retention: kept }: Partial<DataPolicy>): string => {
   if (!kept) return "retention as above";
   if (kept.kind === "days") return `kept for ${kept.days} days`;
   return {
-    zero: "kept nowhere",
+    zero: "not retained",
     memory: "kept in memory",
     until_deleted: "kept until deleted",
-    unknown: "not known how long it is kept",
+    unknown: "unknown retention",
   }[kept.kind];
 };
 
@@ -127,7 +130,7 @@ const formatDataPolicy = (data: Partial<DataPolicy>): string =>
     data.trains === undefined ? undefined : `trains: ${data.trains}`,
     data.requires === undefined ? undefined : `zero requires: ${data.requires}`,
     data.zeroWhen === undefined ? undefined : `zero when: ${data.zeroWhen}`,
-    data.verifiedAt === undefined ? undefined : `read ${data.verifiedAt}`,
+    data.verifiedAt === undefined ? undefined : `verified ${data.verifiedAt}`,
     data.expires === undefined ? undefined : `until ${data.expires}`,
   ]
     .filter((word) => word !== undefined)

@@ -24,7 +24,8 @@ const subcommands: Readonly<Record<string, Subcommand>> = {
     usage: "sessions list [options]",
     summary: COMMAND_SPECS["sessions.list"].summary,
     description:
-      "Lists the sessions of the console. They end after 30 minutes without use, or 12 hours.",
+      "Lists console sessions. A session ends after 30 minutes without use, and after " +
+      "12 hours at the latest.",
     options: GATEWAY_OPTIONS,
     examples: ["tollgate sessions list"],
     async run(given) {
@@ -51,7 +52,7 @@ const subcommands: Readonly<Record<string, Subcommand>> = {
   revoke: {
     usage: "sessions revoke [id] [options]",
     summary: COMMAND_SPECS["sessions.revoke"].summary,
-    description: "Signs one session out, or without an id all of them.",
+    description: "Revokes one console session, or all of them if no ID is given.",
     options: GATEWAY_OPTIONS,
     positionals: { least: 0, most: 1 },
     examples: ["tollgate sessions revoke"],
@@ -67,6 +68,6 @@ const subcommands: Readonly<Record<string, Subcommand>> = {
 
 export const command: CliCommand = createCommandGroup(
   "sessions",
-  "Lists and revokes the sessions of the console.",
+  "Lists and revokes console sessions.",
   subcommands,
 );

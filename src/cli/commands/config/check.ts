@@ -15,14 +15,15 @@ import { paint, print, printJson } from "../../format/terminal.ts";
 export const command: CliCommand = {
   usage: "check [options]",
   description:
-    "Finds every mistake in gateway.yaml at once: words, values, variables, plugins and their setup. Sends nothing\n" +
-    "and starts nothing. Exits with 1 when there are errors.",
+    "Checks gateway.yaml and reports all problems: keys, values, variables, plugins, " +
+    "and their setup. It sends no requests and starts nothing. Exits with 1 if there " +
+    "are errors.",
   options: {
     ...CONFIG_OPTIONS,
     "no-setup": {
-      description: "do not set plugins up: for machines without the secrets' services",
+      description: "Skip plugin setup, for machines without access to the secret stores",
     },
-    strict: { description: "exit with 1 for warnings too" },
+    strict: { description: "Exit with 1 for warnings too" },
   },
   examples: ["tollgate check", "tollgate check -c staging.yaml --strict --json"],
   async run(given) {
@@ -55,9 +56,9 @@ export const command: CliCommand = {
           plural(config.frontends.length, "frontend"),
           plural(config.models.size, "model name"),
         ];
-        print(`${name} is fine: ${parts.join(", ")}${found === "" ? "" : ` (${found})`}`);
+        print(`${name} is valid: ${parts.join(", ")}${found === "" ? "" : ` (${found})`}`);
         if (unmountedProviders.length > 0)
-          print(`left out: ${formatUnmounted(unmountedProviders)}`);
+          print(`not mounted: ${formatUnmounted(unmountedProviders)}`);
       }
     }
     return ok ? EXIT_CODES.ok : EXIT_CODES.failed;

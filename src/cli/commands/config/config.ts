@@ -20,10 +20,11 @@ const subcommands: Readonly<Record<string, Subcommand>> = {
     usage: "config show [options]",
     summary: COMMAND_SPECS["config.show"].summary,
     description:
-      "Shows each value of the config that the gateway runs with, and where it comes from: a line of a file, a variable, the command " +
-      "line, a default. Secrets are hidden. tollgate print shows what a file says while no gateway runs.",
+      "Shows each value of the running gateway's config and its source: a line of a " +
+      "file, a variable, the command line, or a default. Secrets are hidden. To show a " +
+      "file while no gateway is running, use tollgate print.",
     options: {
-      said: { description: "only what is said somewhere, no defaults" },
+      said: { description: "Omit defaults" },
       ...GATEWAY_OPTIONS,
     },
     examples: ["tollgate config show", "tollgate config show --said"],
@@ -33,8 +34,9 @@ const subcommands: Readonly<Record<string, Subcommand>> = {
     usage: "config check <file> [options]",
     summary: COMMAND_SPECS["config.check"].summary,
     description:
-      "Asks the running gateway what would be wrong with a file in the place of its own, and what that would change. Nothing is written, " +
-      "no plugin is loaded that is not mounted, and no secret is looked at. Exits with 1 when there are errors.",
+      "Validates a file as the running gateway's new config and shows what it would " +
+      "change. Nothing is written, plugins that are not mounted are not loaded, and " +
+      "secrets are not read. Exits with 1 if there are errors.",
     options: GATEWAY_OPTIONS,
     positionals: { least: 1, most: 1 },
     examples: ["tollgate config check next.yaml"],
@@ -44,7 +46,7 @@ const subcommands: Readonly<Record<string, Subcommand>> = {
 
 export const command: CliCommand = createCommandGroup(
   "config",
-  "Shows the config that runs, and checks another against it. Without a command it shows it.",
+  "Shows the running config and checks another file against it. The default " + "command is show.",
   subcommands,
   "show",
 );
@@ -78,7 +80,7 @@ async function show(given: CliInput): Promise<number> {
 async function check(given: CliInput): Promise<number> {
   const [file] = given.positionals;
   const text = await readFile(file!, "utf8").catch((error: NodeJS.ErrnoException) =>
-    fail("not_found", `${file} cannot be read: ${error.code}.`, { code: "no_file" }),
+    fail("not_found", `Cannot read ${file}: ${error.code}.`, { code: "no_file" }),
   );
   const answer = (await callControl(await findStateDir(given), "config.check", {
     text,
@@ -92,11 +94,11 @@ async function check(given: CliInput): Promise<number> {
       if (after !== undefined) print(paint("green", `+ ${path}: ${after}`));
     }
     if (omittedChanges > 0) print(`and ${omittedChanges} more`);
-    if (ok && changes.length === 0) print("It changes nothing that may be shown.");
+    if (ok && changes.length === 0) print("No visible value changes.");
     if (restartKeys.length > 0)
-      printRemark(`${restartKeys.join(", ")} cannot change while running.`);
+      printRemark(`${restartKeys.join(", ")} cannot change without a restart.`);
     if (assumedVariables.length > 0)
-      printRemark(`Set, and not looked at: ${assumedVariables.join(", ")}.`);
+      printRemark(`Assumed to be set: ${assumedVariables.join(", ")}.`);
     if (!ok) printRemark(`${file}: ${summarizeProblems(problems)}`);
   }
   return ok ? EXIT_CODES.ok : EXIT_CODES.failed;

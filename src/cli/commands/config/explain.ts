@@ -20,22 +20,23 @@ import {
 export const command: CliCommand = {
   usage: "explain <model> [options]",
   description:
-    "Says what a request for a model would meet: which candidates would be tried and in which order, which are left out, by what and\n" +
-    "why, whether the client's bytes travel as they are, and which plugins see the request. Sends nothing. Asks the\n" +
-    "running gateway; without one, the file.",
+    "Explains how a request for a model would be routed: the candidates in order, " +
+    "the excluded candidates with reasons, passthrough or translation, and the " +
+    "plugins that see the request. It sends no request. Uses the running gateway, or " +
+    "gateway.yaml if no gateway is running.",
   options: {
     ...GATEWAY_OPTIONS,
     frontend: {
       short: "f",
       placeholder: "name",
-      description: "as if it were asked there: messages, responses, …",
+      description: "Simulate a request to this frontend: messages, responses, …",
     },
     key: {
       placeholder: "id",
-      description: "as if this key asked: its id or its name; a running gateway knows it",
+      description: "Simulate a request with this key, by ID or name (needs a running gateway)",
     },
-    zdr: { description: "as if it were asked with Service-ZDR: required" },
-    strict: { description: "as if it were asked with Service-ZDR: strict" },
+    zdr: { description: "Simulate a request with the header Service-ZDR: required" },
+    strict: { description: "Simulate a request with the header Service-ZDR: strict" },
   },
   positionals: { least: 1, most: 1 },
   examples: [
@@ -63,7 +64,7 @@ const explainInput = (given: CliInput) => ({
 async function explainFromGateway(given: CliInput): Promise<RequestExplanation | undefined> {
   const input = explainInput(given);
   const live = await askRunningGateway(given, "explain", input);
-  if (live) printRemark(paintRemark("gray", "The running gateway says:"));
+  if (live) printRemark(paintRemark("gray", "From the running gateway:"));
   return live?.answer as unknown as RequestExplanation | undefined;
 }
 
@@ -81,7 +82,7 @@ function formatExplanation(of: RequestExplanation): string {
   const lines = [`${paint("bold", of.model)} on ${of.frontend}`];
   if (served.length > 0)
     lines.push(
-      heading(`would be tried, in this order (${of.strategy})`),
+      heading(`candidates, in order (${of.strategy})`),
       alignColumns(
         served.map((c, i) => [
           `${i + 1}`,
@@ -97,10 +98,10 @@ function formatExplanation(of: RequestExplanation): string {
         "  ",
       ),
     );
-  else lines.push(heading("nothing would be tried"));
+  else lines.push(heading("no candidates"));
   if (out.length > 0)
     lines.push(
-      heading("left out"),
+      heading("excluded"),
       alignColumns(
         out.map(({ id, credential, excluded }) => [
           id,
@@ -121,7 +122,7 @@ function formatExplanation(of: RequestExplanation): string {
     );
   if ((of.quarantinedHooks ?? []).length > 0)
     lines.push(
-      heading("not asked now"),
+      heading("excluded candidates"),
       ...of.quarantinedHooks!.map((one) => `  ${formatQuarantine(one)}`),
     );
   lines.push(
@@ -133,9 +134,10 @@ function formatExplanation(of: RequestExplanation): string {
       heading("hedging"),
       ...of.hedgeDelays.map(
         ({ class: name, afterMs }) =>
-          `  class ${name}: after ${formatDuration(afterMs)} without content the next candidate is called as well`,
+          `  class ${name}: if no content arrives within ${formatDuration(afterMs)}, the next candidate is also called`,
       ),
-      "  cost: both calls are billed; hedges spend the retry budget of the client, about 6 per 100 requests",
+      "  cost: both calls are billed; hedges use the client's retry budget, about 6 " +
+        "per 100 requests",
     );
   if ((of.notes ?? []).length > 0)
     lines.push(heading("notes"), ...of.notes!.map((note) => `  ${note}`));

@@ -24,26 +24,30 @@ const SOURCES = ["litellm", "portkey", "bifrost"] as const;
 export const command: CliCommand = {
   usage: "import <litellm|portkey|bifrost> <file> [options]",
   description:
-    "Reads another gateway's config and prints a gateway.yaml, and on stderr what has no equal and why, each with its line. With --out it " +
-    "writes them into a folder, with keys that stood in the file in files of their own, and runs check. Keys by their hashes (--keys) go on " +
-    "working unchanged. Exits with 1 when something is unsupported.",
+    "Converts another gateway's config to a gateway.yaml and prints it. Settings " +
+    "without an equivalent are reported on stderr with their line and the reason. " +
+    "With --out, it writes the files to a directory, moves keys into separate files, " +
+    "and runs check. Keys that are imported by hash (--keys) keep working. Exits " +
+    "with 1 if a setting is unsupported.",
   options: {
     out: {
       short: "o",
       placeholder: "directory",
-      description: "write gateway.yaml, secrets/ and keys.json there",
+      description: "Directory for gateway.yaml, secrets/, and keys.json",
     },
     keys: {
       placeholder: "file",
-      description: "an export of its keys, by their hashes: JSON or CSV",
+      description: "Export of the other gateway's keys, by hash: JSON or CSV",
     },
     teams: {
       placeholder: "file",
-      description: "an export of its teams, as JSON: they become accounts",
+      description: "Export of the other gateway's teams, as JSON (imported as accounts)",
     },
     name: {
       placeholder: "model",
-      description: "what clients ask for, where the file names no model; its own name by default",
+      description:
+        "Model name that clients request, if the config names none (default: the base " +
+        "name of the config file)",
     },
   },
   positionals: { least: 2, most: 2 },
@@ -66,7 +70,7 @@ interface ImportResult {
 async function run(given: CliInput): Promise<number> {
   const [source, file] = given.positionals as [string, string];
   if (!SOURCES.some((each) => each === source))
-    return fail("invalid", `It is one of ${SOURCES.join(", ")}.`, { code: "usage" });
+    return fail("invalid", `The source must be one of ${SOURCES.join(", ")}.`, { code: "usage" });
   const made = await importConfig(source, file, given);
   const out = given.getText("out");
   const written = out === undefined ? undefined : await write(made, resolve(out));
@@ -84,7 +88,7 @@ async function run(given: CliInput): Promise<number> {
     if (out === undefined) print(text.trimEnd());
     printFindings(made, file, out);
     if (written && written.length > 0) printRemark(`\n${formatProblems(written, paintRemark)}`);
-    if (written) printRemark(`\ntollgate check: ${summarizeProblems(written) || "fine"}`);
+    if (written) printRemark(`\ntollgate check: ${summarizeProblems(written) || "valid"}`);
   }
   return findings.some(({ kind }) => kind === "unsupported") ? EXIT_CODES.failed : EXIT_CODES.ok;
 }
@@ -104,7 +108,7 @@ async function importConfig(source: string, file: string, given: CliInput): Prom
   const list = given.getText("keys");
   const told = list ? await importKeys(list, accounts) : { keys: [], remarks: [] };
   for (const each of [said, ...(more ? [more] : [])])
-    for (const rest of each.unreadValues()) rest.report("unsupported", "nothing here reads it");
+    for (const rest of each.unreadValues()) rest.report("unsupported", "this setting is not read");
   const findings = [...said.findings, ...(more?.findings ?? [])];
   const text = draft.toYaml(`${source}'s ${basename(file)}`);
   return { text, draft, findings, keys: [...keys, ...told.keys], warnings: told.remarks };
@@ -117,7 +121,7 @@ async function write({ text, draft, keys }: ImportResult, folder: string) {
     writeFile(path, body, { mode, flag: "wx" }).catch((error: NodeJS.ErrnoException) =>
       fail(
         "conflict",
-        error.code === "EEXIST" ? `${shortPath(path)} is there already.` : error.message,
+        error.code === "EEXIST" ? `${shortPath(path)} already exists.` : error.message,
       ),
     );
   await put(file, text, 0o644);
@@ -163,12 +167,12 @@ function printFindings(
   for (const line of warnings) printRemark(line);
   if (out === undefined && draft.secrets.length > 0)
     printRemark(
-      `${plural(draft.secrets.length, "key")} stood in the file: --out writes them into files of their own.`,
+      `The config contains ${plural(draft.secrets.length, "key")}. To write them to separate files, pass --out.`,
     );
   if (keys.length > 0)
     printRemark(
       out === undefined
-        ? "--out writes keys.json, which tollgate keys import takes."
-        : `Then: tollgate keys import ${shortPath(join(resolve(out), "keys.json"))}`,
+        ? "To write keys.json for tollgate keys import, pass --out."
+        : `Next: tollgate keys import ${shortPath(join(resolve(out), "keys.json"))}`,
     );
 }

@@ -24,23 +24,32 @@ import { paintRemark, printRemark, print, printJson } from "../../format/termina
 export const command: CliCommand = {
   usage: "init [provider…] [options]",
   description:
-    "Makes a gateway.yaml to start from: what ships with Tollgate, or the providers that are named, each with what it takes. A name is " +
-    "that of a provider that comes with Tollgate or of one that is installed beside gateway.yaml. Secrets come from variables. On a " +
-    "terminal, and without a name, it asks, writes the file and runs check; elsewhere it prints, or writes with --write.",
+    "Creates a starter gateway.yaml with the built-in defaults, or with the named " +
+    "providers and their required settings. A provider is built in or installed next " +
+    "to gateway.yaml. Secrets are read from variables. On a terminal and without " +
+    "names, it asks for the settings, writes the file, and runs check. Otherwise it " +
+    "prints the file, or writes it with --write.",
   options: {
-    detect: { description: "the providers whose variables are set" },
+    detect: { description: "Use the providers whose variables are set" },
     server: {
       placeholder: "address",
-      description: "a server of your own that speaks chat completions",
+      description: "Base URL of your own server with the chat completions API",
     },
-    budget: { placeholder: "dollars", description: "what each new key may cost in a month" },
+    budget: {
+      placeholder: "dollars",
+      description: "Monthly budget of each new key, in US dollars",
+    },
     retention: {
       placeholder: "time",
-      description: "how long rows of the ledger are kept, as in 400d",
+      description: "How long ledger rows are kept, such as 400d",
     },
-    write: { short: "w", description: "write ./gateway.yaml, and run check" },
-    out: { short: "o", placeholder: "file", description: "write it there, and run check" },
-    force: { description: "in place of a file that is there" },
+    write: { short: "w", description: "Write ./gateway.yaml and run check" },
+    out: {
+      short: "o",
+      placeholder: "file",
+      description: "Write the config to this file and run check",
+    },
+    force: { description: "Overwrite an existing file" },
   },
   positionals: { least: 0, most: 1_000 },
   examples: [
@@ -70,7 +79,7 @@ async function run(given: CliInput): Promise<number> {
     else print(text.trimEnd());
     if (process.stdout.isTTY)
       printRemark(
-        paintRemark("gray", "\nKeep it: tollgate init … > gateway.yaml, then tollgate check"),
+        paintRemark("gray", "\nTo save it: tollgate init … > gateway.yaml, then tollgate check"),
       );
     return EXIT_CODES.ok;
   }
@@ -84,9 +93,13 @@ function starterFromOptions(
 ): StarterOptions {
   const [budget, retention] = [given.getText("budget"), given.getText("retention")];
   if (budget !== undefined && !/^\d{1,9}(\.\d{1,9})?$/.test(budget))
-    fail("invalid", "--budget is an amount of dollars, such as 50 or 12.50.", { code: "usage" });
+    fail("invalid", "--budget must be an amount in US dollars, such as 50 or 12.50.", {
+      code: "usage",
+    });
   if (retention !== undefined && parseDuration(retention) === undefined)
-    fail("invalid", "--retention is a time with its unit, such as 400d.", { code: "usage" });
+    fail("invalid", "--retention must be a duration with its unit, such as 400d.", {
+      code: "usage",
+    });
   const more = given.has("detect") && found.length === 0 && words.length === 0 ? ["demo"] : found;
   return {
     names: [...new Set([...words, ...more])],
@@ -133,7 +146,7 @@ async function writeConfig(file: string, text: string, given: CliInput): Promise
     return fail(
       "conflict",
       code === "EEXIST"
-        ? `${shortPath(file)} is there already. --force writes in its place.`
+        ? `${shortPath(file)} already exists. To overwrite it, pass --force.`
         : message,
     );
   }
@@ -143,7 +156,7 @@ async function writeConfig(file: string, text: string, given: CliInput): Promise
   else {
     if (problems.length > 0) printRemark(`${formatProblems(problems, paintRemark)}\n`);
     print(
-      `${shortPath(file)} is written: ${summarizeProblems(problems) || "no problems"}. Next: tollgate serve`,
+      `Wrote ${shortPath(file)}: ${summarizeProblems(problems) || "no problems"}. Next: tollgate serve`,
     );
   }
   return ok ? EXIT_CODES.ok : EXIT_CODES.config;

@@ -42,20 +42,23 @@ import {
   printJson,
 } from "../../format/terminal.ts";
 
-const WHERE_TEXT = "Asks the running gateway; without one, the file.";
+const WHERE_TEXT = "Uses the running gateway, or gateway.yaml if no gateway is running.";
 
 const subcommands: Readonly<Record<string, Subcommand>> = {
   list: {
     usage: "models [list] [options]",
     summary: COMMAND_SPECS["models.list"].summary,
-    description: `Lists the models that exist, with their prices. ${WHERE_TEXT}`,
+    description: `Lists models with their prices. ${WHERE_TEXT}`,
     options: {
       operation: {
         placeholder: "operation",
-        description: `${[...BUILT_IN_OPERATIONS.keys()].join(", ")}, or what a package adds`,
+        description: `Operation: ${[...BUILT_IN_OPERATIONS.keys()].join(", ")}, or one that a package adds`,
       },
-      provider: { placeholder: "name", description: "of one provider" },
-      zdr: { placeholder: "level", description: "what keeps nothing: required or strict" },
+      provider: { placeholder: "name", description: "Provider to list" },
+      zdr: {
+        placeholder: "level",
+        description: "Only models with zero data retention: required or strict",
+      },
       ...GATEWAY_OPTIONS,
     },
     examples: ["tollgate models --operation image", "tollgate models list --provider demo --json"],
@@ -65,7 +68,8 @@ const subcommands: Readonly<Record<string, Subcommand>> = {
     usage: "models explain <model> [options]",
     summary: COMMAND_SPECS["models.explain"].summary,
     description:
-      "Explains a model: each fact with its source, what a request costs, when it retires. " +
+      "Explains a model: each fact with its source, the price of a request, and the " +
+      "retirement date. " +
       WHERE_TEXT,
     options: GATEWAY_OPTIONS,
     positionals: { least: 1, most: 1 },
@@ -75,7 +79,9 @@ const subcommands: Readonly<Record<string, Subcommand>> = {
   refresh: {
     usage: "models refresh [provider] [options]",
     summary: COMMAND_SPECS["models.refresh"].summary,
-    description: "Asks providers for their lists now, or one of them. Needs a running gateway.",
+    description:
+      "Refreshes the model lists of all providers, or of one provider. Needs a running " +
+      "gateway.",
     options: GATEWAY_OPTIONS,
     positionals: { least: 0, most: 1 },
     examples: ["tollgate models refresh openai"],
@@ -85,7 +91,7 @@ const subcommands: Readonly<Record<string, Subcommand>> = {
 
 export const command: CliCommand = createCommandGroup(
   "models",
-  "Lists and explains the models that exist. Without a command it lists them.",
+  "Lists and explains models. The default command is list.",
   subcommands,
   "list",
 );
@@ -100,11 +106,11 @@ async function list(given: CliInput): Promise<number> {
     models: Listing[];
   };
   if (given.json) printJson({ models });
-  else if (models.length === 0) printRemark("There are no such models.");
+  else if (models.length === 0) printRemark("No models match.");
   else
     print(
       alignColumns([
-        ["model", "operation", "context", "price, tokens by the million", "retires"].map((title) =>
+        ["model", "operation", "context", "price per million tokens", "retires"].map((title) =>
           paint("gray", title),
         ),
         ...models.map(({ id, provider, operation, limits, price, retires }) => [
@@ -112,7 +118,9 @@ async function list(given: CliInput): Promise<number> {
           operation,
           limits?.context?.toLocaleString("en") ?? "",
           // An alias has only the facts on which all of its models agree.
-          price || id.startsWith(`${provider}/`) ? formatPriceBrief(price) : "as it is answered",
+          price || id.startsWith(`${provider}/`)
+            ? formatPriceBrief(price)
+            : "price of the served model",
           retires === undefined ? "" : paint("yellow", retires.slice(0, 10)),
         ]),
       ]),
@@ -136,7 +144,7 @@ async function refresh(given: CliInput, provider: string | undefined): Promise<n
     getFault(error)?.code === "not_running"
       ? fail(
           "unavailable",
-          `${getFault(error)!.message} Lists are asked for by a running gateway alone: tollgate serve.`,
+          `${getFault(error)!.message} Model lists are refreshed only by a running gateway. Start one with: tollgate serve`,
           { code: "not_running" },
         )
       : Promise.reject(error),
@@ -144,7 +152,10 @@ async function refresh(given: CliInput, provider: string | undefined): Promise<n
   const lists = status.modelLists.filter((l) => provider === undefined || l.provider === provider);
   if (given.json) printJson({ modelLists: lists.map(withIsoDates) });
   else if (lists.length === 0)
-    printRemark("No provider has a list to ask for: what is known of them is what exists.");
+    printRemark(
+      "No provider has a model list to refresh. Only built-in and configured models " +
+        "are known.",
+    );
   else
     print(
       alignColumns(
@@ -152,7 +163,7 @@ async function refresh(given: CliInput, provider: string | undefined): Promise<n
           provider,
           paint("gray", credential),
           modelCount === undefined ? "not known yet" : plural(modelCount, "model"),
-          lastSuccessAt === undefined ? "" : `said ${formatTime(lastSuccessAt)}`,
+          lastSuccessAt === undefined ? "" : `updated ${formatTime(lastSuccessAt)}`,
           lastError ? paint("red", lastError.message) : paint("green", "fresh"),
         ]),
       ),
@@ -176,10 +187,10 @@ async function askGatewayOrFile(
   const rehearsed =
     loaded.config && (await startDryRun({ loaded, config: loaded.config, ...quietLog() }));
   if (!rehearsed || "problems" in rehearsed)
-    return fail("invalid", `${configName(file)} has errors, see tollgate check.`);
+    return fail("invalid", `${configName(file)} has errors. Run tollgate check for details.`);
   await using rehearsal = rehearsed;
   printRemark(
-    paintRemark("gray", "No gateway is running; as far as the file and earlier lists say:"),
+    paintRemark("gray", "No gateway is running. From gateway.yaml and saved model lists:"),
   );
   return (await rehearsal.commands[name](input)) as Json;
 }
@@ -189,8 +200,8 @@ function formatModels({ name, models, suggestions }: ExplainedName): string {
   const alias =
     models.length === 1 && only!.id === name
       ? []
-      : [`${paint("bold", name)} stands for ${models.map(({ id }) => id).join(", then ")}`];
-  const nearby = suggestions.length > 0 ? [`Near it: ${suggestions.join(", ")}`] : [];
+      : [`${paint("bold", name)} is an alias of ${models.map(({ id }) => id).join(", then ")}`];
+  const nearby = suggestions.length > 0 ? [`Similar names: ${suggestions.join(", ")}`] : [];
   return [...alias, ...models.map(formatModel), ...nearby].join("\n\n");
 }
 
@@ -220,7 +231,7 @@ function formatModel(of: ExplainedModel): string {
   return `${paint("bold", id)}\n${alignColumns(table, "  ")}`;
 }
 
-const UNPRICED_TEXT = "not known: calls are unpriced, and keys with a budget are refused";
+const UNPRICED_TEXT = "unknown: calls are unpriced, and keys with a budget are rejected";
 
 const formatExistence = ({ operation, listed, requiresListing }: ExplainedModel): string =>
   listed
@@ -228,8 +239,8 @@ const formatExistence = ({ operation, listed, requiresListing }: ExplainedModel)
     : paint(
         "yellow",
         requiresListing
-          ? `${operation}, and no list has it: it is refused until one does`
-          : "no source lists it: as a chat model it is forwarded all the same",
+          ? `${operation}, not in any model list: rejected until a list has it`
+          : "not in any model list: requests are forwarded as chat",
       );
 
 function factRows({ field, value, source }: ExplainedFact): [string, string, string][] {
@@ -259,16 +270,16 @@ function formatSource({ from, at = "", credential, pricedAs }: FactSource): stri
 }
 
 function formatExampleCost({ usd, lines }: ExplainedModel["example"]): string {
-  if (usd === "0") return "nothing";
+  if (usd === "0") return "free";
   const parts = lines.map((line) => `${line.count.toLocaleString("en")} ${line.unit} $${line.usd}`);
   return `${paint("bold", `$${usd}`)}${parts.length > 1 ? ` (${parts.join(" + ")})` : ""}`;
 }
 
 const formatRetirement = ({ on, days }: NonNullable<ExplainedModel["retirement"]>): string =>
-  `${on.slice(0, 10)}, ${days > 0 ? `in ${plural(days, "day")}` : "which has passed"}`;
+  `${on.slice(0, 10)}, ${days > 0 ? `in ${plural(days, "day")}` : "already retired"}`;
 
 const RETENTION_LABELS = {
-  zero: "nothing",
+  zero: "none",
   until_deleted: "until deleted",
   unknown: "unknown",
 } as const;

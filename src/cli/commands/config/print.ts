@@ -6,8 +6,9 @@ import { paintRemark, printRemark, print, printJson } from "../../format/termina
 export const command: CliCommand = {
   usage: "print [options]",
   description:
-    "Shows the config that runs: every default filled in, short forms written out, variables as the file names them,\n" +
-    "secrets hidden. What it prints is a gateway.yaml itself.",
+    "Prints the complete config: defaults are filled in, short forms are expanded, " +
+    "variables stay as the file names them, and secrets are hidden. The output is a " +
+    "valid gateway.yaml.",
   options: CONFIG_OPTIONS,
   examples: ["tollgate print", "tollgate print --json | jq .listen"],
   async run(given) {

@@ -18,7 +18,7 @@ import { formatCooldown } from "../../format/cooldown-output.ts";
 import { alignColumns, formatTime, paint, print, printJson } from "../../format/terminal.ts";
 
 const PROVIDER_OPTIONS: Options = {
-  credential: { placeholder: "name", description: "only with this credential" },
+  credential: { placeholder: "name", description: "Use only this credential" },
   ...GATEWAY_OPTIONS,
 };
 
@@ -27,8 +27,9 @@ const subcommands: Readonly<Record<string, Subcommand>> = {
     usage: "providers list [options]",
     summary: COMMAND_SPECS["providers.list"].summary,
     description:
-      "Says how each provider has fared in the last hour: calls, failures, time to first content, what rests and until when, what failed " +
-      "last. Needs a running gateway.",
+      "Lists providers with their state in the last hour: calls, failures, time to " +
+      "first token, cooldowns with their end, and the last failure. Needs a running " +
+      "gateway.",
     options: GATEWAY_OPTIONS,
     examples: ["tollgate providers", "tollgate providers list --json"],
     run: list,
@@ -37,10 +38,14 @@ const subcommands: Readonly<Record<string, Subcommand>> = {
     usage: "providers test <provider> [options]",
     summary: COMMAND_SPECS["providers.test"].summary,
     description:
-      "Makes one small call with each credential of a provider, and says what became of it. It costs what it costs: the ledger has it, " +
-      'under the key "operator". Exits with 1 when one of them fails.',
+      "Sends one small request with each credential of a provider and reports the " +
+      "result. The requests are billed, and the ledger records them under the key " +
+      '"operator". Exits with 1 if one of them fails.',
     options: {
-      model: { placeholder: "model", description: "this one; the cheapest chat model by default" },
+      model: {
+        placeholder: "model",
+        description: "Model to test (default: the cheapest chat model)",
+      },
       ...PROVIDER_OPTIONS,
     },
     positionals: { least: 1, most: 1 },
@@ -51,8 +56,9 @@ const subcommands: Readonly<Record<string, Subcommand>> = {
     usage: "providers reset <provider> [options]",
     summary: COMMAND_SPECS["providers.reset"].summary,
     description:
-      "Ends what keeps a provider, or one credential of it, from being asked: a rest that it asked for, a credential that it refused, " +
-      "failures in a row. If it fails again, it rests again.",
+      "Clears the cooldown of a provider, or of one of its credentials, whatever the " +
+      "reason: retry-after, a rejected credential, or repeated failures. If the " +
+      "provider fails again, the cooldown starts again.",
     options: PROVIDER_OPTIONS,
     positionals: { least: 1, most: 1 },
     examples: ["tollgate providers reset demo"],
@@ -62,7 +68,7 @@ const subcommands: Readonly<Record<string, Subcommand>> = {
 
 export const command: CliCommand = createCommandGroup(
   "providers",
-  "Lists, tests and resets providers. Without a command it lists them.",
+  "Lists, tests, and resets providers. The default command is list.",
   subcommands,
   "list",
 );
@@ -78,7 +84,7 @@ async function list(given: CliInput): Promise<number> {
 }
 
 function formatHealth({ providers, unmountedProviders }: ProvidersHealth): string {
-  const titles = ["provider", "models", "calls 1h", "failed", "first content p50 / p95", "list"];
+  const titles = ["provider", "models", "calls 1h", "failed", "first token p50 / p95", "list"];
   const rows = [
     titles.map((title) => paint("gray", title)),
     ...providers.map((one) => [
@@ -113,7 +119,7 @@ function formatHealth({ providers, unmountedProviders }: ProvidersHealth): strin
       .slice(0, 1)
       .map(
         ({ kind, code, at, request }) =>
-          `${one.name} failed last ${formatTime(at)}: ${code ?? kind} (tollgate request ${request})`,
+          `${one.name}: last failure ${formatTime(at)}: ${code ?? kind} (tollgate request ${request})`,
       ),
   ]);
   return [alignColumns(rows), ...lines].join("\n");
@@ -124,7 +130,7 @@ function formatListState({ credentials }: ProviderHealth): string {
   const failed = lists.find(({ lastError }) => lastError);
   if (failed) return paint("red", failed.lastError!.message);
   const oldest = Math.min(...lists.flatMap(({ lastSuccessAt }) => lastSuccessAt ?? []));
-  return Number.isFinite(oldest) ? `said ${formatTime(oldest)}` : "";
+  return Number.isFinite(oldest) ? `updated ${formatTime(oldest)}` : "";
 }
 
 async function test(given: CliInput): Promise<number> {
@@ -139,7 +145,7 @@ async function test(given: CliInput): Promise<number> {
       alignColumns(
         tests.map((one) => [
           one.credential,
-          one.ok ? paint("green", "answers") : paint("red", "fails"),
+          one.ok ? paint("green", "ok") : paint("red", "failed"),
           one.model ?? "",
           one.model === null ? "" : `${one.ms} ms`,
           one.model === null || one.usd === null ? "" : `$${one.usd}`,
@@ -156,9 +162,6 @@ async function reset(given: CliInput): Promise<number> {
     credential: given.getText("credential"),
   })) as unknown as { reset: readonly string[] };
   if (given.json) printJson(answer);
-  else
-    print(
-      `${plural(answer.reset.length, "credential")} of ${given.positionals[0]} will be asked again.`,
-    );
+  else print(`Reset ${plural(answer.reset.length, "credential")} of ${given.positionals[0]}.`);
   return EXIT_CODES.ok;
 }

@@ -11,13 +11,11 @@ const DEFAULT_PATH = "schemas/gateway.schema.json";
 
 export const command: CliCommand = {
   usage: "schema [options]",
-  description:
-    `Writes the JSON Schema of gateway.yaml, with the options of every plugin, to ${DEFAULT_PATH}.\n` +
-    "Editors read it by the first line of the file: # yaml-language-server: $schema=./schemas/gateway.schema.json",
+  description: `Writes the JSON Schema of gateway.yaml, with the options of every plugin, to ${DEFAULT_PATH}.\nTo use it in an editor, start gateway.yaml with: # yaml-language-server: $schema=./schemas/gateway.schema.json`,
   options: {
     ...CONFIG_OPTIONS,
-    out: { short: "o", placeholder: "file", description: "write there; - is stdout" },
-    check: { description: "write nothing; exit with 1 when what is there is stale" },
+    out: { short: "o", placeholder: "file", description: "Output file, or - for stdout" },
+    check: { description: "Write nothing, and exit with 1 if the file is out of date" },
   },
   examples: ["tollgate schema", "tollgate schema --out - | jq .title"],
   async run(given) {
@@ -28,12 +26,15 @@ export const command: CliCommand = {
     const out = given.getText("out") ?? DEFAULT_PATH;
     if (countErrors(loaded.problems) > 0)
       printRemark(
-        `${configName(file)} has errors: the plugins that it brings are not in the schema.`,
+        `${configName(file)} has errors. The schema does not include the plugins that it adds.`,
       );
     if (given.has("check")) {
       const fresh = (await readFile(out, "utf8").catch(() => "")) === text;
       if (given.json) printJson({ fresh, out });
-      else print(`${out} is ${fresh ? "up to date" : "stale: run tollgate schema"}`);
+      else
+        print(
+          `${out} is ${fresh ? "up to date" : "out of date. Run tollgate schema to update it"}`,
+        );
       return fresh ? EXIT_CODES.ok : EXIT_CODES.failed;
     }
     if (out === "-") {

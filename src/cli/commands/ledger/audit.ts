@@ -1,4 +1,3 @@
-import { COMMAND_SPECS } from "../../../admin/schema/command-specs.ts";
 import type { AuditedCommand } from "../../../plugin/store/audit.ts";
 import { type CliCommand, EXIT_CODES, GATEWAY_OPTIONS } from "../../support/command.ts";
 import { parseTimeOption } from "../../format/ledger-filters.ts";
@@ -15,12 +14,18 @@ import {
 
 export const command: CliCommand = {
   usage: "audit [options]",
-  description: `Will ${COMMAND_SPECS["audit.list"].summary}. Each stands in the ledger's chain of hashes from before it took effect on: tollgate ledger verify\nfinds one that was changed or taken out.`,
+  description:
+    "Lists the changes that admin commands made, newest first. Each change is " +
+    "recorded in the ledger's hash chain before it takes effect, so tollgate ledger " +
+    "verify detects changed or removed entries.",
   options: {
-    limit: { placeholder: "n", description: "how many at most; 100 by default" },
-    after: { placeholder: "next", description: "those before, as `next` of --json says" },
-    since: { placeholder: "when", description: "from then on: 7d, 2026-11-01" },
-    until: { placeholder: "when", description: "up to then: 1d, 2026-12-01" },
+    limit: { placeholder: "n", description: "Maximum number of entries (default: 100)" },
+    after: {
+      placeholder: "next",
+      description: "Only entries before this cursor, from `next` in the JSON output",
+    },
+    since: { placeholder: "when", description: "Only entries since this time: 7d, 2026-11-01" },
+    until: { placeholder: "when", description: "Only entries before this time: 1d, 2026-12-01" },
     ...GATEWAY_OPTIONS,
   },
   examples: ["tollgate audit", "tollgate audit --limit 10 --json"],
@@ -35,7 +40,7 @@ export const command: CliCommand = {
     });
     const { items } = answer as unknown as { items: readonly AuditedCommand[] };
     if (given.json) printJson(answer);
-    else if (items.length === 0) printRemark("Nothing was changed by a command yet.");
+    else if (items.length === 0) printRemark("There are no changes yet.");
     else print(alignColumns(items.map(formatEntry)));
     return EXIT_CODES.ok;
   },

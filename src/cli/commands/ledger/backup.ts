@@ -3,7 +3,6 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { pipeline } from "node:stream/promises";
-import { COMMAND_SPECS } from "../../../admin/schema/command-specs.ts";
 import type { BackupResult } from "../../../admin/backup/backup.ts";
 import { fail } from "../../../model/error.ts";
 import { type CliCommand, EXIT_CODES, GATEWAY_OPTIONS } from "../../support/command.ts";
@@ -14,11 +13,13 @@ import { paintRemark, printRemark, printJson } from "../../format/terminal.ts";
 export const command: CliCommand = {
   usage: "backup [<file>] [options]",
   description:
-    `Will ${COMMAND_SPECS.backup.summary}: the ledger with keys and limits as of one moment, the key that signs addresses, and the last good ` +
-    "lists of models. A running gateway serves on meanwhile. The file is a tar, readable by its owner alone; tollgate restore " +
-    "makes a state folder of it.",
+    "Copies everything that the gateway stores into one file: a consistent snapshot " +
+    "of the ledger with keys and limits, the key that signs addresses, and the last " +
+    "model lists. A running gateway keeps serving. The file is a tar archive that " +
+    "only its owner can read. To create a state directory from it, use tollgate " +
+    "restore.",
   options: {
-    to: { placeholder: "file", description: "the same as <file>; - is standard output" },
+    to: { placeholder: "file", description: "Output file, same as <file> (- for stdout)" },
     ...GATEWAY_OPTIONS,
   },
   positionals: { least: 0, most: 1 },
@@ -32,9 +33,13 @@ export const command: CliCommand = {
       named === undefined ||
       (given.positionals[0] !== undefined && given.getText("to") !== undefined)
     )
-      return fail("invalid", "Say where to: tollgate backup <file>. See tollgate backup --help.", {
-        code: "usage",
-      });
+      return fail(
+        "invalid",
+        "Missing output file. Pass it as tollgate backup <file>. See tollgate backup --help.",
+        {
+          code: "usage",
+        },
+      );
     await using door = await openStoreAccess(given);
     const ask = async (file: string) =>
       (await door.run("backup", { file })) as unknown as BackupResult;

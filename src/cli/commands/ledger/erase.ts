@@ -1,4 +1,3 @@
-import { COMMAND_SPECS } from "../../../admin/schema/command-specs.ts";
 import { plural } from "../../../lib/text.ts";
 import { fail } from "../../../model/error.ts";
 import { type CliCommand, EXIT_CODES, GATEWAY_OPTIONS } from "../../support/command.ts";
@@ -8,17 +7,19 @@ import { paintRemark, printRemark, print, printJson } from "../../format/termina
 export const command: CliCommand = {
   usage: "erase [options]",
   description:
-    `Will ${COMMAND_SPECS.erase.summary}: what a label says, or what a key is called and what its labels say. Rows, sums and budgets stay, and ` +
-    'the ledger still verifies; reports say "erased" in its place. It cannot be undone. Backups and archives that were made before ' +
-    "have it still: tollgate restore --erased-in takes it out of those.",
+    "Permanently erases personal data from the ledger: the value of a label, or the " +
+    "name and label values of a key. Rows, totals, and budgets stay, and the ledger " +
+    'still verifies. Reports show "erased" instead. Erasing cannot be undone. ' +
+    "Earlier backups and archives still contain the data. To remove it from a " +
+    "backup, use tollgate restore --erased-in.",
   options: {
     label: {
       placeholder: "name=value",
-      description: "this label, wherever it stands, as in user=4711",
+      description: "Label to erase in all rows, such as user=4711",
     },
     key: {
       placeholder: "id",
-      description: "the key's name, its labels, and the labels of all its rows",
+      description: "Key to erase: its name, its labels, and the labels of all its rows",
     },
     ...GATEWAY_OPTIONS,
   },
@@ -28,7 +29,7 @@ export const command: CliCommand = {
     if ((label === undefined) === (key === undefined))
       return fail(
         "invalid",
-        "Say what: --label name=value, or --key <id>. See tollgate erase --help.",
+        "Pass either --label name=value or --key <id>. See tollgate erase --help.",
         {
           code: "usage",
         },
@@ -39,7 +40,7 @@ export const command: CliCommand = {
       hashes: readonly string[];
     };
     if (given.json) printJson({ texts, hashes });
-    else if (texts === 0) printRemark(paintRemark("yellow", "Nothing of it was there."));
+    else if (texts === 0) printRemark(paintRemark("yellow", "No matching data was found."));
     else print(`${plural(texts, "text")} erased`);
     return EXIT_CODES.ok;
   },

@@ -36,7 +36,8 @@ export const MAINTENANCE_COMMANDS: Readonly<Record<"status" | "archive" | "prune
     usage: "ledger status [options]",
     summary: COMMAND_SPECS["ledger.status"].summary,
     description:
-      "Says how large the ledger is on the disk, when its oldest row was written, and how many rows sums stand for.",
+      "Shows the size of the ledger on disk, the time of its oldest row, and how many " +
+      "rows rollups replaced.",
     options: GATEWAY_OPTIONS,
     examples: ["tollgate ledger status"],
     run: state,
@@ -45,16 +46,20 @@ export const MAINTENANCE_COMMANDS: Readonly<Record<"status" | "archive" | "prune
     usage: "ledger archive <file> [options]",
     summary: COMMAND_SPECS["ledger.archive"].summary,
     description:
-      "Writes rows as lines of JSON, compressed (gzip), with the proof that they are what was written. Rows stay where they are. With " +
-      "--verify an archive is read and proved with nothing but itself.",
+      "Writes ledger rows as gzip-compressed JSON lines, with a proof of integrity. " +
+      "The rows stay in the ledger. With --verify, it reads an archive and verifies it " +
+      "without the ledger.",
     options: {
       before: {
         placeholder: "when",
-        description: "rows from before 400d ago, or before 2026-01-01 (UTC)",
+        description: "Only rows before this time: 400d, 2026-01-01 (UTC)",
       },
-      "no-labels": { description: "leave out what labels say" },
-      verify: { description: "read it, and say whether it is what was written" },
-      head: { placeholder: "hash", description: "with --verify: the last hash that it must have" },
+      "no-labels": { description: "Leave out label values" },
+      verify: { description: "Read the archive and verify it" },
+      head: {
+        placeholder: "hash",
+        description: "Last hash that the archive must have (needs --verify)",
+      },
       ...GATEWAY_OPTIONS,
     },
     positionals: { least: 1, most: 1 },
@@ -68,15 +73,17 @@ export const MAINTENANCE_COMMANDS: Readonly<Record<"status" | "archive" | "prune
     usage: "ledger prune [options]",
     summary: COMMAND_SPECS["ledger.prune"].summary,
     description:
-      "Takes out whole commits from the beginning on, and puts their sums in their place: reports, budgets and the proof stay what they were, " +
-      "but for the rows themselves and for labels. It goes in short steps between those of a gateway that serves, and goes on where it was " +
-      "when it was interrupted. Rows stay as long as an older call is open. --dry-run says what it would do.",
+      "Removes the oldest rows in whole commits and replaces them with totals. " +
+      "Reports, budgets, and the hash chain stay the same, except for the rows and " +
+      "their labels. It runs in short steps while a gateway serves, and resumes after " +
+      "an interruption. Rows are kept while an older call is open. To see the effect " +
+      "first, pass --dry-run.",
     options: {
-      older: { placeholder: "span", description: "rows that are older than this, as in 400d" },
-      "dry-run": { description: "say how many rows, how many bytes and how long, and do nothing" },
+      older: { placeholder: "span", description: "Minimum age of rows to prune, such as 400d" },
+      "dry-run": { description: "Report the number of rows, bytes, and time, and prune nothing" },
       "archive-first": {
         placeholder: "file",
-        description: "write the rows into an archive before they go",
+        description: "Archive for the rows, written before they are pruned",
       },
       ...GATEWAY_OPTIONS,
     },
@@ -95,7 +102,7 @@ async function state(given: CliInput): Promise<number> {
   else {
     const since = found.oldestAt == null ? "no rows" : `rows since ${formatTime(found.oldestAt)}`;
     const sums =
-      found.prunedRows > 0 ? `, and sums of ${plural(found.prunedRows, "older row")}` : "";
+      found.prunedRows > 0 ? `, and totals of ${plural(found.prunedRows, "older row")}` : "";
     print(`${formatBytes(found.bytes)}, ${since}${sums}`);
   }
   return EXIT_CODES.ok;
@@ -107,9 +114,13 @@ function parseBefore(text: string | undefined, option: string): number | undefin
   const span = parseDuration(text);
   const at = span === undefined ? Date.parse(text) : wallClock() - span;
   return Number.isNaN(at)
-    ? fail("invalid", `--${option} is a time, as in 400d or 2026-01-01, not "${text}".`, {
-        code: "usage",
-      })
+    ? fail(
+        "invalid",
+        `Invalid --${option} "${text}". It must be a duration or a date, such as 400d or 2026-01-01.`,
+        {
+          code: "usage",
+        },
+      )
     : Math.max(0, at);
 }
 
@@ -134,7 +145,8 @@ function printArchive({ file, bytes, ms, rows, lastHash }: ArchiveResult): void 
 async function verifyArchive(given: CliInput): Promise<number> {
   const file = configFile(given);
   const { config } = await loadGatewayConfig(file);
-  if (!config) return fail("invalid", `${configName(file)} has errors, see tollgate check.`);
+  if (!config)
+    return fail("invalid", `${configName(file)} has errors. Run tollgate check for details.`);
   await using idle = await createClosedStore(config, quietLog().log);
   const read =
     idle.store.maintenance?.readArchive ?? failUnsupported(config.store.use, "reading archives");
@@ -146,7 +158,7 @@ async function verifyArchive(given: CliInput): Promise<number> {
   if (given.json) printJson({ ok: fine, ...found });
   else {
     for (const { path, message } of problems) print(`${paint("red", path)}  ${message}`);
-    if (other) print(`${paint("red", "head")}  It ends with ${lastHash}, not with ${wanted}.`);
+    if (other) print(`${paint("red", "head")}  The last hash is ${lastHash}, not ${wanted}.`);
     const span = from == null || to == null ? "" : `, ${formatTime(from)} to ${formatTime(to)}`;
     if (fine)
       print(
@@ -161,9 +173,14 @@ async function prune(given: CliInput): Promise<number> {
   const older = given.getText("older");
   const span = older === undefined ? undefined : parseDuration(older);
   if (span === undefined)
-    return fail("invalid", "Say how old: --older 400d. See tollgate ledger prune --help.", {
-      code: "usage",
-    });
+    return fail(
+      "invalid",
+      "Missing minimum age. Pass --older, such as --older 400d. See tollgate ledger " +
+        "prune --help.",
+      {
+        code: "usage",
+      },
+    );
   const first = given.getText("archive-first");
   await using door = await openStoreAccess(given);
   const answer = (await door.run("ledger.prune", {
@@ -176,7 +193,7 @@ async function prune(given: CliInput): Promise<number> {
   else {
     const { rows, bytes, ms, longestStepMs, archive } = answer.result;
     if (archive) printArchive(archive);
-    print(`${plural(rows, "row")} pruned, ${formatBytes(bytes)} given back, ${formatSeconds(ms)}`);
+    print(`${plural(rows, "row")} pruned, ${formatBytes(bytes)} freed, ${formatSeconds(ms)}`);
     printRemark(paintRemark("gray", `the longest step took ${longestStepMs.toFixed(1)} ms`));
     printOpenCall(answer.plan);
   }
@@ -187,7 +204,7 @@ function printPlan(plan: PrunePlan): void {
   const { rows, bytes, ms, from, to } = plan;
   const when = from == null || to == null ? "" : `, ${formatTime(from)} to ${formatTime(to)}`;
   print(
-    `${plural(rows, "row")} would go${when}: about ${formatBytes(bytes)}, in about ${formatSeconds(ms)}`,
+    `${plural(rows, "row")} would be pruned${when}: about ${formatBytes(bytes)}, in about ${formatSeconds(ms)}`,
   );
   printOpenCall(plan);
 }
@@ -197,7 +214,7 @@ function printOpenCall({ open }: PrunePlan): void {
     printRemark(
       paintRemark(
         "yellow",
-        `Rows stay from ${formatTime(open.at)} on: call ${open.attempt} is open.`,
+        `Rows since ${formatTime(open.at)} are kept because call ${open.attempt} is open.`,
       ),
     );
 }

@@ -32,12 +32,12 @@ const subcommands: Readonly<Record<string, Subcommand>> = {
     usage: "ledger verify [options]",
     summary: COMMAND_SPECS["ledger.verify"].summary,
     description:
-      "Says whether every row is what was written, and prints the newest hash. Note it down: --head tells later whether " +
-      "the ledger was shortened since.",
+      "Verifies that no row was changed, and prints the newest hash. Store that hash: " +
+      "with --head, a later run detects whether the ledger was truncated.",
     options: {
       head: {
         placeholder: "hash",
-        description: "a hash that was printed earlier must still be in it",
+        description: "Earlier hash that the ledger must still contain",
       },
       ...GATEWAY_OPTIONS,
     },
@@ -48,14 +48,18 @@ const subcommands: Readonly<Record<string, Subcommand>> = {
     usage: "ledger adjust <attempt> [options]",
     summary: COMMAND_SPECS["ledger.adjust"].summary,
     description:
-      "Adds a row that changes what a call has cost, such as a refund, with the reason. The call's own rows stay as they are, " +
-      "and its budgets count the correction. The call is named by `attempt`, as tollgate request shows it.",
+      "Adds a correction to the cost of a call, such as a refund, with the reason. The " +
+      "call's own rows are unchanged, and its budgets count the correction. A call is " +
+      "identified by `attempt`, which tollgate request shows.",
     options: {
       usd: {
         placeholder: "amount",
-        description: "dollars on top of its cost; below zero takes some off",
+        description: "Amount in US dollars to add to the cost (negative to subtract)",
       },
-      reason: { placeholder: "words", description: "why; it stands in the row" },
+      reason: {
+        placeholder: "words",
+        description: "Reason for the correction, recorded in the row",
+      },
       ...GATEWAY_OPTIONS,
     },
     positionals: { least: 1, most: 1 },
@@ -64,11 +68,12 @@ const subcommands: Readonly<Record<string, Subcommand>> = {
   },
   export: {
     usage: "ledger export [options]",
-    summary: "write every row as JSON or as a table",
+    summary: "Export every row as JSON lines or CSV",
     description:
-      "Writes every row, one JSON text a line, amounts in nano-dollars; or, with --csv, a line of a table.",
+      "Exports every row as JSON lines with amounts in nano-dollars, or with --csv as " +
+      "a CSV table.",
     options: {
-      csv: { description: "write a table for spreadsheets, amounts as decimal dollars" },
+      csv: { description: "Write a CSV table with amounts in decimal dollars" },
       ...LEDGER_FILTER_OPTIONS,
       ...GATEWAY_OPTIONS,
     },
@@ -83,7 +88,7 @@ const subcommands: Readonly<Record<string, Subcommand>> = {
 
 export const command: CliCommand = createCommandGroup(
   "ledger",
-  "Works on the rows of every call that was made.",
+  "Verifies, exports, archives, and prunes the ledger.",
   subcommands,
 );
 
@@ -91,8 +96,7 @@ async function verify(given: CliInput): Promise<number> {
   await using door = await openStoreAccess(given);
   const hash = given.getText("head");
   const found = (await door.run("ledger.verify", { hash })) as unknown as VerifyResult;
-  if (!found.isVerifiable)
-    fail("conflict", "This store keeps no chain of hashes, so there is nothing to verify.");
+  if (!found.isVerifiable) fail("conflict", "Cannot verify: this store has no hash chain.");
   const { problems, head, containsHash, ledgerState } = found;
   const gone = ledgerState?.prunedRows ?? 0;
   const fine = problems.length === 0 && containsHash !== false;
@@ -101,7 +105,7 @@ async function verify(given: CliInput): Promise<number> {
     for (const { path, message } of problems) print(`${paint("red", path)}  ${message}`);
     if (containsHash === false)
       print(
-        `${paint("red", "head")}  ${hash} is not in this ledger: it was shortened, or is another one.${gone > 0 ? ` Or it is from before the ${plural(gone, "row")} that were pruned: an archive has it then.` : ""}`,
+        `${paint("red", "head")}  ${hash} is not in this ledger: the ledger was truncated, or it is a different ledger.${gone > 0 ? ` The hash may also belong to the ${plural(gone, "row")} that were pruned. Check the archive.` : ""}`,
       );
     if (fine)
       print(
@@ -118,8 +122,8 @@ async function verify(given: CliInput): Promise<number> {
  */
 function formatRowRange(all: number, kept: VerifyResult["ledgerState"]): string {
   if (!kept || kept.prunedRows === 0) return plural(all, "row");
-  const since = kept.oldestAt == null ? "" : ` from ${formatTime(kept.oldestAt)} on`;
-  return `${plural(all - kept.prunedRows, "row")}${since}; before it, sums of ${plural(kept.prunedRows, "row")}`;
+  const since = kept.oldestAt == null ? "" : ` since ${formatTime(kept.oldestAt)}`;
+  return `${plural(all - kept.prunedRows, "row")}${since}; totals of ${plural(kept.prunedRows, "earlier row")}`;
 }
 
 async function adjust(given: CliInput): Promise<number> {
@@ -141,7 +145,7 @@ async function adjust(given: CliInput): Promise<number> {
 async function exportRows(given: CliInput): Promise<number> {
   const csv = given.has("csv");
   if (csv && given.json)
-    fail("invalid", "Say one of --json and --csv: not two.", { code: "usage" });
+    fail("invalid", "--json and --csv cannot be used together.", { code: "usage" });
   await using door = await openStoreAccess(given);
   let count = 0;
   if (csv) process.stdout.write(csvLine(ROW_COLUMNS));

@@ -16,13 +16,14 @@ import { formatTime, paint, print, printJson } from "../../format/terminal.ts";
 export const command: CliCommand = {
   usage: "restore <file> [options]",
   description:
-    "Makes a state folder of what tollgate backup wrote, where gateway.yaml has it (state_dir). The folder has to be empty. All of the " +
-    "ledger is verified before anything is there, and its newest hash is printed. Calls that were open at that moment are settled as " +
-    "estimated when a gateway begins on it.",
+    "Restores a backup from tollgate backup into the state directory of gateway.yaml " +
+    "(state_dir), which must be empty. The whole ledger is verified before anything " +
+    "is written, and its newest hash is printed. Calls that were open at the time of " +
+    "the backup are settled as estimated when a gateway starts.",
   options: {
     "erased-in": {
       placeholder: "file",
-      description: "a later backup: what was erased by then is taken out of this one, too",
+      description: "Later backup, whose erasures are also applied",
       isRepeatable: true,
     },
     ...CONFIG_OPTIONS,
@@ -37,7 +38,8 @@ export const command: CliCommand = {
     const [named = ""] = given.positionals;
     const file = configFile(given);
     const { config } = await loadGatewayConfig(file);
-    if (!config) return fail("invalid", `${configName(file)} has errors, see tollgate check.`);
+    if (!config)
+      return fail("invalid", `${configName(file)} has errors. Run tollgate check for details.`);
     const erased = new Set<string>();
     for (const later of given.getTexts("erased-in"))
       for (const value of (await readBackupManifest(later)).erased) erased.add(value);
@@ -50,7 +52,7 @@ export const command: CliCommand = {
     if (given.json) printJson(done);
     else {
       print(
-        `${paint("green", "as it was written")}  ${done.stateDir}, as of ${formatTime(at)}: ${plural(sums.calls, "call")}, ${plural(files.length, "file")}`,
+        `${paint("green", "verified")}  ${done.stateDir}, as of ${formatTime(at)}: ${plural(sums.calls, "call")}, ${plural(files.length, "file")}`,
       );
       if (done.erased > 0) print(`${paint("gray", "erased")}  ${plural(done.erased, "text")}`);
       if (head) print(`${paint("gray", "head")}  ${head.hash}`);
@@ -67,7 +69,7 @@ async function* openBackup(named: string): AsyncGenerator<Uint8Array, void> {
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
     if (code === undefined) throw error;
-    fail("not_found", `${named} cannot be read: ${code}.`, { code: "no_file", cause: error });
+    fail("not_found", `Cannot read ${named}: ${code}.`, { code: "no_file", cause: error });
   }
 }
 
@@ -82,5 +84,5 @@ async function readBackupManifest(named: string): Promise<BackupManifest> {
   } catch (error) {
     if (getFault(error)) throw error;
   }
-  return fail("invalid", `${named} is no backup.`, { code: "no_backup" });
+  return fail("invalid", `Invalid backup: ${named}.`, { code: "no_backup" });
 }

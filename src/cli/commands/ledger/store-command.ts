@@ -5,8 +5,9 @@ import { command as plugin } from "../plugins/plugin.ts";
 export const command: CliCommand = {
   usage: "store [command] [options]",
   description:
-    "Lists the commands that the mounted store brings, or runs one: in the running gateway, or on its files while none\n" +
-    "runs. The same as tollgate plugin store. And tollgate store copy moves a ledger into another kind of store.",
+    "Lists or runs the commands of the mounted store, in the running gateway or on " +
+    "its files if no gateway is running. Same as tollgate plugin store. To migrate a " +
+    "ledger to another type of store, use tollgate store copy.",
   options: plugin.options,
   positionals: { least: 0, most: 1 },
   examples: ["tollgate store", "tollgate store status", "tollgate store copy --help"],

@@ -25,21 +25,24 @@ import { paint, paintRemark, printRemark, print, printJson } from "../../format/
 export const command: CliCommand = {
   usage: "store copy --to <store> [options]",
   description:
-    "Copies all of a ledger into another kind of store: rows, keys, accounts, prices, what limits have counted, what operators did. A store is a gateway.yaml " +
-    "that mounts it, or its name, with --from-with and --to-with for its options. While a gateway serves, rows are copied and nothing else; run it again " +
-    "when all gateways have ended, and what came since is copied, with the rest. The new ledger's chain begins with the hash of the old one, and is " +
-    "used only when both come to the same sums.",
+    "Copies a whole ledger into another type of store: rows, keys, accounts, prices, " +
+    "limit usage, and the audit log. A store is named by a gateway.yaml that mounts " +
+    "it, or by its plugin name with options in --from-with and --to-with. While a " +
+    "gateway serves, only rows are copied. After all gateways have stopped, run the " +
+    "command again to copy the remaining rows and everything else. The new ledger's " +
+    "chain starts with the hash of the old one. It is used only if the totals of " +
+    "both match.",
   options: {
     from: {
       placeholder: "store",
-      description: "the store that is left; without it that of gateway.yaml",
+      description: "Source store (default: the store of gateway.yaml)",
     },
     to: {
       placeholder: "store",
-      description: "the store that is moved into, which has to be empty",
+      description: "Target store, which must be empty",
     },
-    "from-with": { placeholder: "json", description: "options of a store that --from names" },
-    "to-with": { placeholder: "json", description: "options of a store that --to names" },
+    "from-with": { placeholder: "json", description: "Options of the store in --from" },
+    "to-with": { placeholder: "json", description: "Options of the store in --to" },
     ...CONFIG_OPTIONS,
   },
   positionals: { least: 1, most: 1 },
@@ -69,9 +72,14 @@ interface CopyResult {
 async function copy(given: CliInput): Promise<number> {
   const named = given.getText("to");
   if (named === undefined)
-    return fail("invalid", "Say where to: --to postgres. See tollgate store copy --help.", {
-      code: "usage",
-    });
+    return fail(
+      "invalid",
+      "Missing target store. Pass --to, such as --to postgres. See tollgate store copy " +
+        "--help.",
+      {
+        code: "usage",
+      },
+    );
   const own = configFile(given);
   const from = await readStoreConfig(own, given.getText("from"), given.getText("from-with"));
   const to = await readStoreConfig(own, named, given.getText("to-with"));
@@ -132,7 +140,7 @@ function printResult(
     printRemark(
       paintRemark(
         "yellow",
-        `${openBy} End it, and run this again: what came since is copied, and the rest.`,
+        `${openBy} Stop it and run this command again to copy the remaining rows and everything else.`,
       ),
     );
     return;
@@ -143,7 +151,7 @@ function printResult(
   printRemark(
     paintRemark(
       "gray",
-      `Nobody wrote for ${formatSeconds(pauseMs!)}. Mount store: ${use} in gateway.yaml, and start it.`,
+      `Writes were paused for ${formatSeconds(pauseMs!)}. Set store: ${use} in gateway.yaml and start the gateway.`,
     ),
   );
 }
@@ -154,9 +162,7 @@ function requireTransfer(
 ): LedgerTransfer {
   return (
     store.transfer ??
-    fail("conflict", `The store "${use}" does not support moving its data.`, {
-      code: "store_cannot",
-    })
+    fail("conflict", `The store "${use}" does not support copying.`, { code: "store_cannot" })
   );
 }
 
@@ -186,11 +192,11 @@ async function readStoreConfig(
     found.config ??
     fail(
       "invalid",
-      found.problems.map(({ message }) => message).join("; ") || `There is no store "${named}".`,
+      found.problems.map(({ message }) => message).join("; ") || `Unknown store "${named}".`,
       { code: "usage" },
     )
   );
 }
 
 const failInvalidConfig = (file: string | undefined): never =>
-  fail("invalid", `${configName(file)} has errors, see tollgate check.`);
+  fail("invalid", `${configName(file)} has errors. Run tollgate check for details.`);

@@ -41,12 +41,12 @@ function drawBar(value: number, largest: number, width: number): string {
 
 /** Filters in addition to key, account, and time. */
 const FILTER_OPTIONS = {
-  model: "only of this model, as in openai/gpt-5, or as its provider calls it",
-  provider: "only of this provider",
-  label: "only with this label, as in team=web",
-  credential: "only paid by this credential",
-  frontend: "only asked at this frontend",
-  outcome: "only what ended so, as in ok",
+  model: "Only this model, such as openai/gpt-5, or the provider's own name for it",
+  provider: "Only this provider",
+  label: "Only this label, such as team=web",
+  credential: "Only calls with this credential",
+  frontend: "Only calls through this frontend",
+  outcome: "Only this outcome, such as ok",
 } as const;
 
 const OUTPUT_FORMATS = ["json", "csv", "focus", "plot"] as const;
@@ -54,13 +54,13 @@ const OUTPUT_FORMATS = ["json", "csv", "focus", "plot"] as const;
 export const command: CliCommand = {
   usage: "usage [options]",
   description:
-    "Sums up what was used and what it cost. What has no known price is counted and named, never taken for nothing; so is what\n" +
-    "had to be estimated.",
+    "Summarizes usage and cost. Calls without a known price and calls with an " +
+    "estimated cost are counted and listed separately.",
   options: {
     ...GATEWAY_OPTIONS,
     by: {
       placeholder: "what",
-      description: `key (by default), or several, as in day,model: ${DIMENSIONS.join(", ")}`,
+      description: `Grouping, one or more of ${DIMENSIONS.join(", ")}, such as day,model (default: key)`,
       isRepeatable: true,
     },
     ...LEDGER_FILTER_OPTIONS,
@@ -72,11 +72,11 @@ export const command: CliCommand = {
     ) as Options),
     tz: {
       placeholder: "zone",
-      description: "time zone, as in Europe/Berlin (default: UTC)",
+      description: "Time zone, such as Europe/Berlin (default: UTC)",
     },
-    csv: { description: "print a table for spreadsheets, amounts as decimal dollars" },
-    focus: { description: "print charges in FOCUS 1.2 columns" },
-    plot: { description: "draw what each row cost" },
+    csv: { description: "Write a CSV table with amounts in decimal dollars" },
+    focus: { description: "Write charges in FOCUS 1.2 columns" },
+    plot: { description: "Draw a cost chart" },
   },
   examples: [
     "tollgate usage --since 30d",
@@ -114,7 +114,7 @@ export const command: CliCommand = {
     };
     lines[form ?? "table"]();
     if (form === "json") return EXIT_CODES.ok;
-    if (sums.rows.length === 0) printRemark("Nothing was used.");
+    if (sums.rows.length === 0) printRemark("No usage found.");
     if (sums.total.unpriced > 0)
       printRemark(paintRemark("yellow", unpricedText(sums.total.unpriced)));
     printRemark(paintRemark("gray", `${plural(sums.rows.length, "row")} in ${ms} ms`));
@@ -124,7 +124,7 @@ export const command: CliCommand = {
 
 // oxlint-disable-next-line no-control-regex -- these are meant
 const unpricedText = (calls: number): string =>
-  `${plural(calls, "call")} without a known price, not in the cost. tollgate models explain <model> says more.`;
+  `The cost does not include ${plural(calls, "call")} without a known price. For details, run tollgate models explain <model>.`;
 
 function readFormat(given: CliInput): (typeof OUTPUT_FORMATS)[number] | undefined {
   const [form, other] = OUTPUT_FORMATS.filter((name) =>
@@ -133,7 +133,7 @@ function readFormat(given: CliInput): (typeof OUTPUT_FORMATS)[number] | undefine
   if (other)
     fail(
       "invalid",
-      `Say one of ${joinWords(OUTPUT_FORMATS.map((name) => `--${name}`))}: not two.`,
+      `Only one of ${joinWords(OUTPUT_FORMATS.map((name) => `--${name}`))} can be used.`,
       {
         code: "usage",
       },
@@ -146,7 +146,7 @@ function failUnknownDimension(said: string): never {
   const meant = near === undefined ? "" : ` Did you mean "${near}"?`;
   return fail(
     "invalid",
-    `--by is one or more of ${DIMENSIONS.join(", ")}, not "${said}".${meant}`,
+    `Invalid --by "${said}". It must be one or more of ${DIMENSIONS.join(", ")}.${meant}`,
     {
       code: "usage",
     },
@@ -158,7 +158,7 @@ function readDimensions(
   form: ReturnType<typeof readFormat>,
 ): readonly Dimension[] {
   if (form === "focus" && given.getText("by") !== undefined)
-    fail("invalid", "--focus has rows of its own: leave out --by.", { code: "usage" });
+    fail("invalid", "--focus and --by cannot be used together.", { code: "usage" });
   if (form === "focus") return FOCUS_DIMENSIONS;
   const by = given.getTexts("by").flatMap((text) => text.split(",").filter(Boolean));
   for (const each of by) if (!DIMENSIONS.includes(each as Dimension)) failUnknownDimension(each);

@@ -11,15 +11,18 @@ import { paint, print, printJson } from "../../format/terminal.ts";
 export const command: CliCommand = {
   usage: "check-plugin [folder|package] [options]",
   description:
-    "Looks at a plugin's package as others will get it: package.json, exports, README, and every law of the contract, with what it reaches " +
-    "and what it keeps. Its code is run. Exits with 1 when anything is wrong.",
+    "Checks a plugin package as it would be published: package.json, exports, " +
+    "README, and all contract tests, with the addresses and files that it uses. The " +
+    "plugin's code is executed. Exits with 1 if a check fails.",
   options: {
-    write: { description: "write the table of options in its README anew" },
+    write: { description: "Update the options table in the plugin's README" },
     live: {
       description:
-        "ask the provider itself, too: the models under tollgate.live of package.json, with the key from the environment (ACME_API_KEY is api_key of acme). It costs a few tokens",
+        "Also call the provider itself: the models under tollgate.live in package.json, " +
+        "with the key from the environment (such as ACME_API_KEY for api_key of acme). " +
+        "This costs a few tokens.",
     },
-    all: { description: "name what is right, too" },
+    all: { description: "Also list passed checks" },
   },
   positionals: { least: 0, most: 1 },
   examples: [
@@ -54,7 +57,7 @@ export const command: CliCommand = {
         );
       if (wrong.length > 0) print();
       print(
-        `${name}@${version} (${plugins.join(", ") || "no plugin"}): ${passed} of ${plural(findings.length, "check")} hold`,
+        `${name}@${version} (${plugins.join(", ") || "no plugin"}): ${passed} of ${plural(findings.length, "check")} passed`,
       );
     }
     return wrong.length === 0 ? EXIT_CODES.ok : EXIT_CODES.failed;
@@ -76,7 +79,11 @@ function packageFolder(said: string): string {
   } catch {
     // Reported below.
   }
-  return fail("not_found", `${said} is no folder with a package.json, and no package here.`, {
-    code: "no_package",
-  });
+  return fail(
+    "not_found",
+    `${said} is not a directory with a package.json, and not an installed package.`,
+    {
+      code: "no_package",
+    },
+  );
 }

@@ -14,17 +14,19 @@ function declaredNeeds(needs: Needs<never> | undefined): string[] {
   const said = (what: readonly string[] | Function | undefined, otherwise: string) =>
     typeof what === "function" ? [otherwise] : (what ?? []);
   return [
-    ...said(needs?.origins, "addresses of its options"),
+    ...said(needs?.origins, "addresses from its options"),
     ...(needs?.metadata ? ["metadata"] : []),
     ...(needs?.env ?? []),
-    ...said(needs?.files, "files of its options"),
+    ...said(needs?.files, "files from its options"),
   ];
 }
 
 export const command: CliCommand = {
   usage: "list [frontend|middleware|observer|provider|store] [options]",
   description:
-    "Lists the plugins that `use:` may name: what comes with Tollgate, and what gateway.yaml brings.\nWhat they claim of others without having checked it stands beside them.",
+    "Lists the plugins that `use:` can name: built-in plugins, and plugins that " +
+    "gateway.yaml adds. Declarations about third parties that were not checked are " +
+    "marked.",
   options: CONFIG_OPTIONS,
   positionals: { least: 0, most: 1 },
   examples: ["tollgate list", "tollgate list provider --json"],
@@ -33,7 +35,7 @@ export const command: CliCommand = {
     if (wanted !== undefined && !KINDS.some((kind) => kind === wanted))
       fail(
         "invalid",
-        `"${given.positionals[0]}" is no kind of plugin. There are: ${KINDS.join(", ")}.`,
+        `Unknown plugin kind "${given.positionals[0]}". It must be one of ${KINDS.join(", ")}.`,
         {
           code: "usage",
         },
@@ -75,7 +77,7 @@ export const command: CliCommand = {
       );
     if (countErrors(loaded.problems) > 0)
       printRemark(
-        `${configName(file)} has errors: what it brings is not listed. See tollgate check.`,
+        `${configName(file)} has errors. Plugins that it adds are not listed. Run tollgate check for details.`,
       );
     return EXIT_CODES.ok;
   },

@@ -18,20 +18,21 @@ import { print, printJson } from "../../format/terminal.ts";
 
 export const command: CliCommand = {
   usage: `new <kind> <name> [options]`,
-  description:
-    `Begins a plugin: a package that works, with tests, recordings, a page and a workflow for CI. A kind is one of ${TEMPLATE_KINDS.join(", ")}. ` +
-    "It asks nothing and overwrites nothing.",
+  description: `Creates a plugin package with tests, recordings, a docs page, and a CI workflow. The kind is one of ${TEMPLATE_KINDS.join(", ")}. It asks no questions and overwrites no files.`,
   options: {
     template: {
       placeholder: "name",
       description:
-        "of a provider openai, anthropic or native; of a middleware guard, cache or route",
+        "Template: openai, anthropic, or native for a provider; guard, cache, or route " +
+        "for a middleware",
     },
     dir: {
       placeholder: "directory",
-      description: "where it is made; ./tollgate-<kind>-<name> by default",
+      description: "Directory of the plugin (default: ./tollgate-<kind>-<name>)",
     },
-    bare: { description: "its sources alone, to lie beside a gateway.yaml; here, or in --dir" },
+    bare: {
+      description: "Create only the sources, for use next to a gateway.yaml, here or in --dir",
+    },
   },
   positionals: { least: 2, most: 2 },
   examples: [
@@ -48,7 +49,8 @@ export const command: CliCommand = {
     write(folder, files, bare);
     const next = bare ? configNextSteps(of, folder) : packageNextSteps(folder);
     if (given.json) printJson({ folder, files: [...files.keys()], next });
-    else print([`${displayPath(folder)} is begun: ${files.size} files.`, "", ...next].join("\n"));
+    else
+      print([`Created ${displayPath(folder)} with ${files.size} files.`, "", ...next].join("\n"));
     return EXIT_CODES.ok;
   },
 };
@@ -57,12 +59,12 @@ function parseNewPackage(given: CliInput): NewPackage {
   const [said = "", name = ""] = given.positionals;
   const sort = TEMPLATE_KINDS.find((one) => one === said) ?? failUnknownKind(said);
   const why = nameProblem(name);
-  if (why !== undefined) fail("invalid", `"${name}" is no name: ${why}.`, { code: "usage" });
+  if (why !== undefined) fail("invalid", `Invalid name "${name}": ${why}.`, { code: "usage" });
   for (const kind of pluginsOf(sort))
     if (Object.hasOwn(builtinPlugins[kind], name))
       fail(
         "conflict",
-        `Tollgate has a ${kind} "${name}" of its own, which \`use: ${name}\` means.`,
+        `The name "${name}" is not allowed: \`use: ${name}\` refers to Tollgate's built-in ${kind}.`,
         { code: "usage" },
       );
   const templates = TEMPLATE_VARIANTS[sort];
@@ -71,8 +73,8 @@ function parseNewPackage(given: CliInput): NewPackage {
     fail(
       "invalid",
       templates
-        ? `A ${sort} has the templates ${templates.join(", ")}; not "${template}".`
-        : `A ${sort} has one template: leave out --template.`,
+        ? `Unknown template "${template}". The templates of a ${sort} are ${templates.join(", ")}.`
+        : `A ${sort} has only one template. Omit --template.`,
       { code: "usage" },
     );
   return { kind: sort, variant: template, name };
@@ -83,7 +85,7 @@ function failUnknownKind(said: string): TemplateKind {
   const hint = near === undefined ? "" : ` Did you mean "${near}"?`;
   return fail(
     "invalid",
-    `There is no kind "${said}".${hint} There are: ${TEMPLATE_KINDS.join(", ")}.`,
+    `Unknown plugin kind "${said}".${hint} It must be one of ${TEMPLATE_KINDS.join(", ")}.`,
     {
       code: "usage",
     },
@@ -93,12 +95,12 @@ function failUnknownKind(said: string): TemplateKind {
 /** Writes the files. Fails before the first one if any of them exists. */
 function write(folder: string, files: ReadonlyMap<string, string>, beside: boolean): void {
   if (!beside && existsSync(folder) && readdirSync(folder).length > 0)
-    fail("conflict", `${displayPath(folder)} is not empty. Nothing is written.`, {
+    fail("conflict", `${displayPath(folder)} is not empty. Nothing was written.`, {
       code: "not_empty",
     });
   const there = [...files.keys()].find((path) => existsSync(join(folder, path)));
   if (there !== undefined)
-    fail("conflict", `${displayPath(join(folder, there))} is there already. Nothing is written.`, {
+    fail("conflict", `${displayPath(join(folder, there))} already exists. Nothing was written.`, {
       code: "not_empty",
     });
   for (const [path, text] of files) {

@@ -42,8 +42,11 @@ const PACKAGE_COMMANDS: Readonly<Record<string, () => Promise<CliCommand>>> = {
 export const command: CliCommand = {
   usage: "plugin [id] [command] [options]",
   description:
-    "add, verify and remove: packages that are not Tollgate's own, see tollgate plugin add --help. Otherwise it lists the plugins that are mounted and the commands that they bring, the commands of one, or runs one: in the\n" +
-    "running gateway, or on its files while none runs. Exits with 1 when it failed, not when its answer is no.",
+    "Manages plugins. add, verify, and remove manage third-party packages (see " +
+    "tollgate plugin add --help). Without them, it lists the mounted plugins with " +
+    "their commands, lists the commands of one plugin, or runs a command, in the " +
+    "running gateway or on its files if no gateway is running. Exits with 1 if the " +
+    "command fails, but not if its result is negative.",
   options: SHARED_OPTIONS,
   positionals: { least: 0, most: 2 },
   examples: [
@@ -83,7 +86,7 @@ const pluginCommand = (
       ...options,
       input: {
         placeholder: "json",
-        description: "all of its input as one JSON object, or - for stdin",
+        description: "Whole input as one JSON object, or - for stdin",
       },
       ...SHARED_OPTIONS,
     },
@@ -95,7 +98,7 @@ const pluginCommand = (
       if (given.json) printJson(answer);
       else {
         const text = formatTable(answer);
-        if (text === "") printRemark("It has nothing to say.");
+        if (text === "") printRemark("The command returned no output.");
         else print(text);
       }
       return EXIT_CODES.ok;
@@ -152,7 +155,7 @@ async function runOffline(given: CliInput) {
 }
 
 const failInvalidConfig = (given: CliInput): never =>
-  fail("invalid", `${configName(configFile(given))} has errors, see tollgate check.`);
+  fail("invalid", `${configName(configFile(given))} has errors. Run tollgate check for details.`);
 
 function printPlugins(given: CliInput, plugins: readonly ShownPlugin[]): void {
   if (given.json) return printJson({ plugins });
@@ -183,7 +186,7 @@ function printPlugin(given: CliInput, plugin: ShownPlugin): void {
   print(`${paint("bold", id)}  ${paint("gray", use)}  ${summary}`);
   const needed = formatNeeds(needs);
   if (needed !== "") print(`needs ${needed}`);
-  if (commands.length === 0) return printRemark("It has no commands.");
+  if (commands.length === 0) return printRemark("The plugin has no commands.");
   for (const { name, summary, input } of commands) {
     print(`\ntollgate plugin ${id} ${paint("bold", name)}${requiredUsage(input)}\n  ${summary}`);
     const rows = Object.entries(schemaOptions(input)).map(

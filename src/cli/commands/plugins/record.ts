@@ -9,18 +9,19 @@ import { print, printJson } from "../../format/terminal.ts";
 export const command: CliCommand = {
   usage: "record <provider>/<model> [options]",
   description:
-    "Asks a provider of gateway.yaml, streamed and whole, and writes down what it says, for the tests of a plugin. Every secret is masked, and " +
-    "of headers those are kept that speak of the answer. It costs what such a request costs.",
+    "Records responses of a provider in gateway.yaml, streaming and non-streaming, " +
+    "for the tests of a plugin. Secrets are masked, and only headers that describe " +
+    "the response are kept. The requests are billed.",
   options: {
     ...CONFIG_OPTIONS,
     to: {
       placeholder: "directory",
-      description: "where recordings are kept; ./test/recordings by default",
+      description: "Directory for recordings (default: ./test/recordings)",
     },
-    prompt: { placeholder: "text", description: "prompt to send" },
+    prompt: { placeholder: "text", description: "Prompt to send" },
     "max-tokens": {
       placeholder: "number",
-      description: "how long an answer may be; 64 by default",
+      description: "Maximum length of a response, in tokens (default: 64)",
     },
   },
   positionals: { least: 1, most: 1 },
@@ -30,19 +31,21 @@ export const command: CliCommand = {
   ],
   async run(given) {
     const [, name = "", model = ""] = /^([^/]+)\/(.+)$/.exec(given.positionals[0] ?? "") ?? [];
-    if (model === "") fail("invalid", "Say <provider>/<model>.", { code: "usage" });
+    if (model === "")
+      fail("invalid", "Missing model. Pass it as <provider>/<model>.", { code: "usage" });
     const file = configFile(given);
     const { config } = await loadGatewayConfig(file);
-    if (!config) return fail("invalid", `${configName(file)} has errors, see tollgate check.`);
+    if (!config)
+      return fail("invalid", `${configName(file)} has errors. Run tollgate check for details.`);
     const provider = config.providers.get(name);
     if (!provider) {
       const near = nearest(name, config.providers.keys());
       const meant = near === undefined ? "" : ` Did you mean "${near}"?`;
-      return fail("not_found", `${configName(file)} has no provider "${name}".${meant}`);
+      return fail("not_found", `Unknown provider "${name}" in ${configName(file)}.${meant}`);
     }
     const most = given.getText("max-tokens") ?? "64";
     if (!/^[1-9]\d{0,4}$/.test(most))
-      fail("invalid", "--max-tokens is a number.", { code: "usage" });
+      fail("invalid", "--max-tokens must be a number.", { code: "usage" });
     const { recordProvider, writeRecordings } = await importTestingKit();
     const prompt = given.getText("prompt");
     const exchanges = await recordProvider(provider.definition, {
@@ -57,7 +60,7 @@ export const command: CliCommand = {
     if (given.json) printJson({ recordings: made });
     else {
       for (const { path, status } of made) print(`${status}  ${relative(process.cwd(), path)}`);
-      print(`${plural(made.length, "recording")}. Read them before you publish them.`);
+      print(`Wrote ${plural(made.length, "recording")}. Review them before you publish them.`);
     }
     return EXIT_CODES.ok;
   },

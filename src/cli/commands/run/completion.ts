@@ -24,7 +24,8 @@ type CommandTable = Readonly<
 export const createCompletionCommand = (commands: CommandTable): CliCommand => ({
   usage: "completion <bash|zsh|fish>",
   description:
-    "Prints what a shell needs to complete commands and options: source it, or keep it where the shell looks for completions.",
+    "Prints the completion script of a shell. Source it, or save it where the shell " +
+    "looks for completions.",
   options: {},
   positionals: { least: 1, most: 1 },
   examples: [
@@ -35,7 +36,9 @@ export const createCompletionCommand = (commands: CommandTable): CliCommand => (
   async run(given) {
     const shell = given.positionals[0]!;
     if (!Object.hasOwn(SHELLS, shell))
-      return fail("invalid", `It is one of ${Object.keys(SHELLS).join(", ")}.`, { code: "usage" });
+      return fail("invalid", `The shell must be one of ${Object.keys(SHELLS).join(", ")}.`, {
+        code: "usage",
+      });
     const text = SHELLS[shell as keyof typeof SHELLS](await loadCompletedCommands(commands));
     if (given.json) printJson({ shell, text });
     else print(text.trimEnd());

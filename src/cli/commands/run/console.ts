@@ -6,8 +6,9 @@ import { paintRemark, printRemark, print, printJson } from "../../format/termina
 export const command: CliCommand = {
   usage: "console [options]",
   description:
-    "Prints a link that signs in to the console of the running gateway as its owner: once, within a minute. What stands behind # in it\n" +
-    "is sent to no server and is in no log.",
+    "Prints a sign-in link to the console of the running gateway, as owner. The link " +
+    "works once, within a minute. The part after # is never sent to a server or " +
+    "logged.",
   options: GATEWAY_OPTIONS,
   examples: ["tollgate console", "tollgate console --state-dir /var/lib/tollgate"],
   async run(given) {
@@ -15,7 +16,7 @@ export const command: CliCommand = {
     if (given.json) printJson(answer);
     else {
       print((answer as { url: string }).url);
-      printRemark(paintRemark("gray", "It works once, within a minute."));
+      printRemark(paintRemark("gray", "The link works once, within a minute."));
     }
     return EXIT_CODES.ok;
   },

@@ -27,16 +27,18 @@ import { alignColumns, paint, print, printJson } from "../../format/terminal.ts"
 export const command: CliCommand = {
   usage: "doctor [options]",
   description:
-    "Looks at what could be wrong here: versions, limits, clock, the disk and how soon a write is durable, permissions, the gateway's own " +
-    "certificates (when they end, which names they are for, whether the key fits), proxies, names, TLS of providers, each credential, " +
-    "prices, policies, who reaches the port. Each finding says what to do. Exits with 1 when one is an " +
-    "error, with 78 when gateway.yaml has errors. A gateway that runs makes one small call with each credential; where none does, " +
-    "providers are asked what they have.",
+    "Diagnoses problems with the installation: versions, limits, clock, disk and " +
+    "write latency, permissions, the gateway's certificates (expiry, names, matching " +
+    "key), proxies, DNS, provider TLS, credentials, prices, data policies, and " +
+    "reachable ports. Each finding includes a fix. If a gateway is running, it sends " +
+    "one small request with each credential. Otherwise it requests each provider's " +
+    "model list. Exits with 1 if a finding is an error, and with 78 if gateway.yaml " +
+    "has errors.",
   options: {
     ...CONFIG_OPTIONS,
     ...STATE_OPTIONS,
-    offline: { description: "send nothing: no names, no providers, no ports" },
-    strict: { description: "exit with 1 for warnings too" },
+    offline: { description: "Skip checks that use the network: DNS, providers, and ports" },
+    strict: { description: "Exit with 1 for warnings too" },
   },
   examples: ["tollgate doctor", "tollgate doctor --offline --json"],
   run,

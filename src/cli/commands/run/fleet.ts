@@ -12,8 +12,10 @@ import { alignColumns, formatTime, paint, print, printJson } from "../../format/
 export const command: CliCommand = {
   usage: "fleet [options]",
   description:
-    "Lists the gateways that share the store of the running one, itself marked with a star: what each runs, how its clock is\n" +
-    "beside the store's, and for how long it has missed a change of keys. Exits with 1 when no gateway runs.",
+    "Lists the gateways that share the running gateway's store, which is marked with " +
+    "a star. Shows the version of each, the difference of its clock from the store's " +
+    "clock, and how long it has missed key changes. Exits with 1 if no gateway is " +
+    "running.",
   options: { ...CONFIG_OPTIONS, ...STATE_OPTIONS },
   examples: ["tollgate fleet", "tollgate fleet --json"],
   async run(given) {
@@ -34,7 +36,7 @@ const HEADER = [
   "clock",
   "keys",
   "open",
-  "heard",
+  "heartbeat",
   "where",
 ];
 
@@ -64,7 +66,7 @@ function nodeRow({
     config === "" ? "?" : `${config.slice(0, 8)}, generation ${generation}`,
     orUnknown(workers, String),
     orUnknown(clockAheadMs, (ms) => `${ms > 0 ? "+" : ""}${ms} ms`),
-    orUnknown(syncLagMs, (ms) => (ms === 0 ? "all" : `${ms} ms late`)),
+    orUnknown(syncLagMs, (ms) => (ms === 0 ? "in sync" : `${ms} ms late`)),
     orUnknown(openCalls, String),
     formatTime(lastHeartbeatAt),
     [url, pid === undefined ? undefined : `pid ${pid} on ${host}`].filter(Boolean).join(", "),

@@ -14,9 +14,11 @@ const POLL_MS = 100;
 export const command: CliCommand = {
   usage: "hot-restart [options]",
   description:
-    "Starts the running gateway anew, with what is installed now and with gateway.yaml as it is now, while it serves: the new process\n" +
-    "takes its ports and its ledger, and the old one ends when its last request is over. SIGUSR2 does the same. When the new\n" +
-    "one does not serve, the old one goes on as before, and this exits with 1.",
+    "Replaces the running gateway with a new process, using the installed version " +
+    "and the current gateway.yaml, without downtime. The new process takes over " +
+    "ports and ledger, and the old one exits after its last request. SIGUSR2 has the " +
+    "same effect. If the new process does not start serving, the old one keeps " +
+    "serving, and the command exits with 1.",
   options: GATEWAY_OPTIONS,
   examples: ["tollgate hot-restart", "tollgate hot-restart --state-dir /var/lib/tollgate"],
   async run(given) {
@@ -32,11 +34,7 @@ export const command: CliCommand = {
       });
     else
       print(
-        `Version ${now.version} serves at ${now.url}, pid ${now.pid}. ${
-          now.oldProcess
-            ? `Version ${before.version}, pid ${before.pid}, ends when ${plural(now.oldProcess.inFlight, "request")} ${now.oldProcess.inFlight === 1 ? "is" : "are"} over.`
-            : `Nothing is left of version ${before.version}, pid ${before.pid}.`
-        }`,
+        `Version ${now.version} serves at ${now.url}, pid ${now.pid}. ${now.oldProcess ? `Version ${before.version}, pid ${before.pid}, exits after ${plural(now.oldProcess.inFlight, "open request")}.` : `Version ${before.version}, pid ${before.pid}, has exited.`}`,
       );
     return EXIT_CODES.ok;
   },

@@ -8,8 +8,10 @@ import { paint, printRemark, print, printJson } from "../../format/terminal.ts";
 export const command: CliCommand = {
   usage: "reload [options]",
   description:
-    "Makes the running gateway read gateway.yaml again, and waits until all of its processes answer from it. If anything\n" +
-    "is wrong the config before goes on: exits with 78 for errors in the file, with 1 for keys that need a restart.",
+    "Reloads gateway.yaml in the running gateway, and waits until all of its " +
+    "processes use it. If the file is invalid, the previous config stays in use. " +
+    "Exits with 78 if the file has errors, and with 1 if keys changed that need a " +
+    "restart.",
   options: GATEWAY_OPTIONS,
   examples: ["tollgate reload", "tollgate reload --state-dir /var/lib/tollgate --json"],
   async run(given) {
@@ -28,11 +30,11 @@ function printResult({ ok, generation, isUnchanged, problems, restartKeys }: Rel
   if (ok)
     return print(
       isUnchanged
-        ? `The file says what it said before: generation ${generation} goes on.`
-        : `Reloaded: generation ${generation} answers now.`,
+        ? `The config is unchanged. Generation ${generation} stays in use.`
+        : `Reloaded. Generation ${generation} is in use.`,
     );
   const why = restartKeys
-    ? `${restartKeys.join(", ")} cannot change while running; restart to apply.`
+    ? `${restartKeys.join(", ")} cannot change without a restart. Restart the gateway to apply the change.`
     : `${countErrors(problems) > 0 ? summarizeProblems(told) : "the config has errors"}.`;
-  printRemark(`Refused: ${why} Generation ${generation} goes on.`);
+  printRemark(`Rejected: ${why} Generation ${generation} stays in use.`);
 }

@@ -22,11 +22,13 @@ import { openStoreAccess } from "../../support/store-access.ts";
 export const command: CliCommand = {
   usage: "request <id> [options]",
   description:
-    "Says all that is known of one request: who asked for what, why which candidate was tried, each attempt with its times, what " +
-    "hooks did, what was lost, what it cost and by which rows of the ledger. The id is that of the answer's x-request-id, the " +
-    "client's own x-request-id, or that of an attempt. A running gateway remembers the last requests, refused ones too " +
-    "(`request_history` in gateway.yaml); of older ones there is what the ledger has. No prompt and no answer is kept anywhere. Exits " +
-    "with 1 when there is no such request.",
+    "Shows everything that is known about a request: the client, the routing " +
+    "decision, each attempt with its times, hooks, translation warnings, cost, and " +
+    "ledger rows. The ID is the response's x-request-id, the client's own " +
+    "x-request-id, or an attempt ID. A running gateway keeps the last requests, " +
+    "including rejected ones (`request_history` in gateway.yaml). For older " +
+    "requests, only ledger data is available. Prompts and responses are never " +
+    "stored. Exits with 1 if the request is not found.",
   options: GATEWAY_OPTIONS,
   positionals: { least: 1, most: 1 },
   examples: ["tollgate request 4RkzQGd0m0000f3", "tollgate request my-own-id --json"],
@@ -42,8 +44,8 @@ export const command: CliCommand = {
     if (found.requests.some(({ record }) => !record))
       printRemark(
         found.rememberedSince === undefined
-          ? "No gateway runs: this is what the ledger has."
-          : `Requests are remembered since ${formatTime(found.rememberedSince)}: this is what the ledger has.`,
+          ? "No gateway is running. Showing ledger data only."
+          : `Request history starts at ${formatTime(found.rememberedSince)}. Showing ledger data only.`,
       );
     return EXIT_CODES.ok;
   },
@@ -65,17 +67,19 @@ function formatRequest({ id, record, charges }: FoundRequest): string {
 function observedRows(seen: ShownRequest): Row[] {
   if (!("frontend" in seen))
     return [
-      ["over", formatTime(seen.at)],
-      ["answer", `${paint("yellow", String(seen.status))} ${seen.code}, at the door`],
-      ["door", seen.listener === "admin" ? "the admin listener" : "that of clients"],
+      ["finished", formatTime(seen.at)],
+      ["response", `${paint("yellow", String(seen.status))} ${seen.code}, rejected before routing`],
+      ["listener", seen.listener === "admin" ? "admin listener" : "client listener"],
       ...(seen.method ? [["method", seen.method] as const] : []),
     ];
   return [
-    ...(seen.clientRequestId ? [["client's id", sanitize(seen.clientRequestId)] as const] : []),
-    ["over", `${formatTime(seen.at)}, after ${formatDuration(seen.ms)}`],
-    ["answer", formatOutcome(seen)],
-    ["asked", formatTarget(seen)],
-    ["by", formatClient(seen)],
+    ...(seen.clientRequestId
+      ? [["client request ID", sanitize(seen.clientRequestId)] as const]
+      : []),
+    ["finished", `${formatTime(seen.at)}, after ${formatDuration(seen.ms)}`],
+    ["response", formatOutcome(seen)],
+    ["requested", formatTarget(seen)],
+    ["client", formatClient(seen)],
     ...labelRow(seen.labels),
     ...privacyRows(seen),
     ...timeRows(seen),
@@ -84,7 +88,10 @@ function observedRows(seen: ShownRequest): Row[] {
       "hook",
       `${plugin} ${hook}: ${effect.replace("_", " ")}${ms === undefined ? "" : `, ${formatDuration(ms)}`}`,
     ]),
-    ...Object.entries(seen.lossCodes).map(([code, n]): Row => ["lost", `${code} × ${n}`]),
+    ...Object.entries(seen.lossCodes).map(([code, n]): Row => [
+      "translation warning",
+      `${code} × ${n}`,
+    ]),
   ];
 }
 
@@ -102,9 +109,9 @@ function formatOutcome(seen: ServedRequest): string {
 
 const formatTarget = (seen: ServedRequest): string =>
   [
-    sanitize(seen.model) || "no model that could be read",
+    sanitize(seen.model) || "no readable model",
     ...(seen.alias && seen.alias !== seen.model ? [`alias ${seen.alias}`] : []),
-    ...(seen.stream ? ["streamed"] : []),
+    ...(seen.stream ? ["streaming"] : []),
     `${seen.method} ${sanitize(seen.route)} (${seen.frontend}, ${seen.action})`,
     `${seen.bytesIn.toLocaleString("en")} bytes`,
   ].join(", ");
@@ -133,8 +140,8 @@ const timeRows = ({ firstTokenMs, overheadMs }: ServedRequest): Row[] => [
   [
     "times",
     [
-      ...(firstTokenMs === undefined ? [] : [`first content ${formatDuration(firstTokenMs)}`]),
-      `the gateway's own ${formatDuration(overheadMs)}`,
+      ...(firstTokenMs === undefined ? [] : [`first token ${formatDuration(firstTokenMs)}`]),
+      `gateway overhead ${formatDuration(overheadMs)}`,
     ].join(", "),
   ],
 ];
@@ -146,7 +153,7 @@ function routingRows(seen: ServedRequest): Row[] {
       ? [["served by", `${sanitize(served)}${isPinned ? ", which keeps its state" : ""}`] as const]
       : []),
     ...(skippedCandidates ?? []).map(({ candidate, credential, by, code }): Row => [
-      "passed over",
+      "skipped",
       by === "cooldown"
         ? `${sanitize(candidate)} ${credential}: in cooldown (${code})`
         : `${sanitize(candidate)} ${credential}: ${code}, by ${by}`,
@@ -165,17 +172,17 @@ function ledgerRequestRows({
   reservedAt,
 }: LedgerAttempt): Row[] {
   return [
-    ["begun", formatTime(reservedAt)],
+    ["started", formatTime(reservedAt)],
     ...(clientRequest
       ? [
           [
-            "asked",
-            `${sanitize(clientRequest.model)}${clientRequest.stream ? ", streamed" : ""}, ${clientRequest.frontend}`,
+            "requested",
+            `${sanitize(clientRequest.model)}${clientRequest.stream ? ", streaming" : ""}, ${clientRequest.frontend}`,
           ] as const,
         ]
       : []),
     [
-      "by",
+      "client",
       [formatKey(key, keyName), ...(account ? [`account ${sanitize(account)}`] : [])].join(", "),
     ],
     ...labelRow(labels),
@@ -193,10 +200,10 @@ function attemptRows(seen: ShownRequest | undefined, charges: readonly ChargedAt
       `attempt ${call.n}`,
       [
         `${sanitize(call.provider)}/${sanitize(call.model)}, credential ${call.credential}`,
-        call.protocol ?? "its own wire",
+        call.protocol ?? "its own protocol",
         call.mode,
         ...(call.hedge ? ["hedge"] : []),
-        call.fault ? paint("red", formatFault(call.fault)) : paint("green", "answered"),
+        call.fault ? paint("red", formatFault(call.fault)) : paint("green", "ok"),
       ].join(", "),
     ],
     ["", formatCallTimes(call.startMs, call.ms)],
@@ -208,7 +215,7 @@ function attemptRows(seen: ShownRequest | undefined, charges: readonly ChargedAt
     ...others.flatMap((charge): Row[] => [
       [
         `attempt ${charge.n}`,
-        `${sanitize(charge.target.provider)}/${sanitize(charge.target.model)}, credential ${charge.target.credential}, ${charge.target.protocol ?? "its own wire"}, ${charge.outcome}`,
+        `${sanitize(charge.target.provider)}/${sanitize(charge.target.model)}, credential ${charge.target.credential}, ${charge.target.protocol ?? "its own protocol"}, ${charge.outcome}`,
       ],
       ...(charge.ms ? [["", formatCallTimes(undefined, charge.ms)] as const] : []),
       ...billRows(charge),
@@ -223,12 +230,12 @@ const formatCallTimes = (
   { headers, firstToken, total }: CallTimes,
 ): string =>
   [
-    ...(start === undefined ? [] : [`begun after ${formatDuration(start)}`]),
-    ...(headers === undefined || headers === null ? [] : [`head ${formatDuration(headers)}`]),
+    ...(start === undefined ? [] : [`started after ${formatDuration(start)}`]),
+    ...(headers === undefined || headers === null ? [] : [`headers ${formatDuration(headers)}`]),
     ...(firstToken === undefined || firstToken === null
       ? []
-      : [`first content ${formatDuration(firstToken)}`]),
-    `all ${formatDuration(total)}`,
+      : [`first token ${formatDuration(firstToken)}`]),
+    `total ${formatDuration(total)}`,
   ].join(", ");
 
 function billRows(charge: ChargedAttempt | undefined): Row[] {
@@ -238,9 +245,7 @@ function billRows(charge: ChargedAttempt | undefined): Row[] {
   return [
     [
       "",
-      `${inputTokens(usage)} in, ${outputTokens(usage)} out, ${cost}, ${state}${
-        holdNano === null || holdNano === undefined ? "" : `, ${formatUsd(BigInt(holdNano))} held`
-      }`,
+      `${inputTokens(usage)} in, ${outputTokens(usage)} out, ${cost}, ${state}${holdNano === null || holdNano === undefined ? "" : `, ${formatUsd(BigInt(holdNano))} reserved`}`,
     ],
     ...priceLines.map(({ unit, count, nano }): Row => [
       "",
@@ -256,7 +261,7 @@ function billRows(charge: ChargedAttempt | undefined): Row[] {
         `rows ${charge.rowNumbers.join(", ")}`,
         ...(price ? [`price ${price.slice(0, 12)}`] : []),
         ...(charge.clientRequest?.policyBasis ? [sanitize(charge.clientRequest.policyBasis)] : []),
-        ...(charge.upstreamId ? [`upstream's id ${sanitize(charge.upstreamId)}`] : []),
+        ...(charge.upstreamId ? [`upstream ID ${sanitize(charge.upstreamId)}`] : []),
       ].join(", "),
     ],
   ];

@@ -76,33 +76,40 @@ const SIGNAL_ECHO_MS = 300;
 export const command: CliCommand = {
   usage: "serve [options]",
   description:
-    "Runs the gateway. SIGHUP, or a change of the file, reloads the config; SIGTERM and Ctrl-C let what is in flight\n" +
-    "finish first, a second one does not; upon SIGUSR2 another process takes over, and nothing is cut. Without a gateway.yaml it runs a default that answers offline.",
+    "Runs the gateway. SIGHUP or a change of the file reloads the config. SIGTERM or " +
+    "Ctrl-C shuts down after open requests are finished, and a second one aborts " +
+    "them. SIGUSR2 starts a hot restart without dropping requests. Without a " +
+    "gateway.yaml, a default config is used that works offline.",
   options: {
     ...CONFIG_OPTIONS,
     port: {
       short: "p",
       placeholder: "number",
-      description: "listen here, whatever the file says; 0 is any free port",
+      description: "Port of the listener, in place of the config's (0: any free port)",
     },
     "admin-port": {
       placeholder: "number",
-      description: "where the admin listener is, whatever the file says; 0 is any free port",
+      description:
+        "Address of the admin listener, in place of the config's (port 0: any free port)",
     },
-    host: { placeholder: "address", description: "listen on this address, whatever the file says" },
+    host: {
+      placeholder: "address",
+      description: "Address of the listener, in place of the config's",
+    },
     "state-dir": {
       placeholder: "directory",
-      description: "keep keys and ledger here, whatever the file says",
+      description: "State directory for keys and ledger, in place of the config's",
     },
     "log-level": {
       placeholder: "level",
-      description: "debug, info, warn or error, whatever the file says",
+      description: "Log level: debug, info, warn, or error, in place of the config's",
     },
     dev: {
       description:
-        "for authors of plugins: one process, and code whose types are wrong is not taken",
+        "Development mode for plugin authors: one process, and plugins with type errors " +
+        "are rejected",
     },
-    "no-watch": { description: "reload on SIGHUP only, not when the file changes" },
+    "no-watch": { description: "Reload only on SIGHUP, not when the file changes" },
   },
   examples: [
     "tollgate serve",
@@ -144,7 +151,7 @@ export const command: CliCommand = {
       }
       printRemark(formatProblems(gateway.problems, paintRemark));
       printRemark(
-        `\n${configName(file)}: ${summarizeProblems(gateway.problems)}. Nothing was started.`,
+        `\n${configName(file)}: ${summarizeProblems(gateway.problems)}. The gateway was not started.`,
       );
       return EXIT_CODES.config;
     }
@@ -184,11 +191,7 @@ function createServiceManager(gateway: Gateway, log: Log): ServiceManager | unde
       const { state, url, generation } = await gateway.status();
       return `${state} at ${url}, generation ${generation}, ${gateway.inFlight} in flight`;
     },
-    onError: (error) =>
-      log.error(
-        { error: error.message },
-        "the service manager cannot be told: systemd-notify failed",
-      ),
+    onError: (error) => log.error({ error: error.message }, "systemd-notify failed"),
   });
 }
 
@@ -196,8 +199,8 @@ function createServiceManager(gateway: Gateway, log: Log): ServiceManager | unde
 function reportStartFailure(error: unknown, log: Log): undefined {
   const { kind, code } = getFault(error) ?? {};
   // A fault's message is complete by itself. Any other error is logged with its stack.
-  if (kind) log.error({ kind, code }, `the gateway did not start: ${publicErrorText(error)}`);
-  else log.error({ error }, "the gateway did not start");
+  if (kind) log.error({ kind, code }, `gateway start failed: ${publicErrorText(error)}`);
+  else log.error({ error }, "gateway start failed");
   log.flush();
 }
 
@@ -211,7 +214,7 @@ function readOverrides(given: CliInput) {
     readPort(given, "admin-port") ??
     (port === 0 && configFile(given) === undefined ? 0 : undefined);
   if (level !== undefined && !LEVELS.includes(level))
-    fail("invalid", `--log-level is one of ${LEVELS.join(", ")}.`, { code: "usage" });
+    fail("invalid", `--log-level must be one of ${LEVELS.join(", ")}.`, { code: "usage" });
   return {
     ...(host === undefined ? {} : { host }),
     ...(port === undefined ? {} : { port }),
@@ -226,7 +229,7 @@ function readPort(given: CliInput, name: "port" | "admin-port"): number | undefi
   const said = given.getText(name);
   if (said === undefined) return undefined;
   if (!/^\d{1,5}$/.test(said) || Number(said) > 65_535)
-    fail("invalid", `--${name} is a number from 0 to 65535.`, { code: "usage" });
+    fail("invalid", `--${name} must be a number from 0 to 65535.`, { code: "usage" });
   return Number(said);
 }
 
@@ -238,16 +241,19 @@ async function logStarted(gateway: Gateway, file: string | undefined, log: Log):
   if (file === undefined)
     log.info(
       { folder: process.cwd() },
-      "no gateway.yaml here: running the default, which answers offline; tollgate init prints one to start from",
+      "no gateway.yaml found, running the offline default; create one with tollgate init",
     );
   if (gateway.firstKey !== undefined) {
     const path = join(gateway.stateDir, "first-key");
     await writeFile(path, `${gateway.firstKey}\n`, { mode: 0o600 });
-    log.info({ path }, "a first key was made; it is in this file and nowhere else");
+    log.info({ path }, "first key created; it is stored only in this file");
   }
   const { generation, stateDir, unmountedProviders, urls } = await gateway.status();
   if (unmountedProviders.length > 0)
-    log.info({ unmountedProviders }, `left out: ${formatUnmounted(unmountedProviders)}`);
+    log.info(
+      { unmountedProviders },
+      `providers not mounted: ${formatUnmounted(unmountedProviders)}`,
+    );
   log.info(
     {
       url: gateway.url,
@@ -287,7 +293,7 @@ function untilStopped(
       .stop()
       .catch((error: unknown) => {
         code = EXIT_CODES.failed;
-        log.error({ error }, "the gateway did not stop well");
+        log.error({ error }, "gateway shutdown failed");
       })
       .finally(() => {
         log.flush();
@@ -306,9 +312,7 @@ function untilStopped(
     const inFlight = gateway.inFlight;
     log.info(
       { why, inFlight },
-      inFlight === 0
-        ? "stopping"
-        : "stopping when what is in flight is over; once more cuts it off",
+      inFlight === 0 ? "stopping" : "shutting down after open requests; signal again to abort them",
     );
     void manager?.notifyStopping();
     end();
@@ -319,31 +323,31 @@ function untilStopped(
    */
   const leave = async (successor: number) => {
     since = performance.now();
-    log.info({ successor, inFlight: gateway.inFlight }, "another process has taken over");
+    log.info({ successor, inFlight: gateway.inFlight }, "another process took over");
     await manager?.notifyNewMainPid(successor);
     end();
   };
   const fatal = (words: string) => (error: unknown) => {
     code = EXIT_CODES.failed;
     // A later failure follows from the first one or has no effect any more.
-    if (since !== undefined) return log.debug({ error }, "an error while stopping");
+    if (since !== undefined) return log.debug({ error }, "error during shutdown");
     log.error({ error }, words);
     return stop("error");
   };
-  const broken = fatal("an error that was not caught; stopping");
+  const broken = fatal("uncaught error, shutting down");
 
-  void gateway.failed.then(fatal("the gateway cannot go on"));
+  void gateway.failed.then(fatal("gateway cannot continue"));
   // A process that takes over from another one is its child, and outlives it.
-  if (!replacesOldProcess) watchNpmParent(process.env, () => stop("npm is gone"));
+  if (!replacesOldProcess) watchNpmParent(process.env, () => stop("npm exited"));
   process.on("SIGTERM", stop);
   process.on("SIGINT", stop);
   process.on("SIGHUP", () => {
     // Closing the terminal sends the same signal.
-    if (terminal && !isatty(1)) stop("the terminal is gone");
+    if (terminal && !isatty(1)) stop("terminal closed");
     else {
       const heard = manager?.notifyReloading();
       void gateway.reload("signal").then(async ({ isUnchanged, generation }) => {
-        if (isUnchanged) log.info({ generation }, "reload: nothing has changed");
+        if (isUnchanged) log.info({ generation }, "config unchanged");
         await heard;
         await manager?.notifyReady();
       }, broken);
@@ -351,7 +355,7 @@ function untilStopped(
   });
   process.on("SIGUSR2", () => {
     const kept = (error: unknown) =>
-      log.error({ error: publicErrorText(error) }, "nothing has taken over");
+      log.error({ error: publicErrorText(error) }, "no process took over");
     gateway
       .hotRestart()
       .then((successor) => (since === undefined ? leave(successor) : undefined), kept);

@@ -18,18 +18,18 @@ const SERVICE_MANAGERS = ["systemd", "launchd"] as const;
 
 const PRINT_COMMAND: Subcommand = {
   usage: "service print <systemd|launchd> [options]",
-  summary: "print a unit with the paths of this installation",
+  summary: "Print a systemd unit or launchd property list",
   description:
-    "Prints a unit for systemd, or a list of properties for launchd, with the paths of this Node, this program, gateway.yaml and the state " +
-    "folder. It installs nothing.",
+    "Prints a systemd unit or a launchd property list with the paths of Node, this " +
+    "program, gateway.yaml, and the state directory. It installs nothing.",
   options: {
     ...CONFIG_OPTIONS,
     "state-dir": {
       placeholder: "directory",
-      description: "where keys and ledger are; systemd keeps them in /var/lib/tollgate by default",
+      description: "State directory for keys and ledger (default for systemd: /var/lib/tollgate)",
     },
     socket: {
-      description: "of systemd the socket, which holds the port while the gateway starts again",
+      description: "Print the systemd socket unit, which holds the port while the gateway restarts",
     },
   },
   positionals: { least: 1, most: 1 },
@@ -43,7 +43,7 @@ const PRINT_COMMAND: Subcommand = {
 
 export const command: CliCommand = createCommandGroup(
   "service",
-  "What a service manager of this machine needs to run the gateway.",
+  "Prints service manager files that run the gateway.",
   { print: PRINT_COMMAND },
 );
 
@@ -53,7 +53,9 @@ const readTemplate = (path: string) =>
 async function printUnit(given: CliInput): Promise<number> {
   const kind = SERVICE_MANAGERS.find((each) => each === given.positionals[0]);
   if (!kind)
-    return fail("invalid", `It is one of ${SERVICE_MANAGERS.join(", ")}.`, { code: "usage" });
+    return fail("invalid", `The service manager must be one of ${SERVICE_MANAGERS.join(", ")}.`, {
+      code: "usage",
+    });
   const paths = {
     node: process.execPath,
     program: realpathSync(process.argv[1]!),
@@ -71,8 +73,9 @@ async function printUnit(given: CliInput): Promise<number> {
   if (process.stdout.isTTY)
     printRemark(
       kind === "launchd"
-        ? "\nKeep it as ~/Library/LaunchAgents/io.tollgate.gateway.plist, then launchctl bootstrap gui/$UID that file"
-        : `\nKeep it as /etc/systemd/system/tollgate.${given.has("socket") ? "socket" : "service"}, then systemctl daemon-reload`,
+        ? "\nSave it as ~/Library/LaunchAgents/io.tollgate.gateway.plist, then run " +
+            "launchctl bootstrap gui/$UID with that file"
+        : `\nSave it as /etc/systemd/system/tollgate.${given.has("socket") ? "socket" : "service"}, then run systemctl daemon-reload`,
     );
   return EXIT_CODES.ok;
 }

@@ -8,8 +8,9 @@ import { alignColumns, formatTime, paint, print, printJson } from "../../format/
 export const command: CliCommand = {
   usage: "stats [options]",
   description:
-    "Says what is going on now in all processes of the running gateway: requests, connections to providers, the ledger,\n" +
-    "memory, and what was turned away before a frontend saw it. Exits with 1 when none runs.",
+    "Shows live stats of all processes of the running gateway: requests, provider " +
+    "connections, ledger, memory, and requests that were rejected before routing. " +
+    "Exits with 1 if no gateway is running.",
   options: GATEWAY_OPTIONS,
   examples: ["tollgate stats", "tollgate stats --json"],
   async run(given) {
@@ -24,7 +25,7 @@ export const command: CliCommand = {
 function formatStats(of: GatewayStats): string {
   const { processes, ledger, loopDelayMs: late, memory } = of;
   const rows = [
-    ["processes", `${processes.expected}, of which ${processes.responded} have answered`],
+    ["processes", `${processes.expected}, of which ${processes.responded} responded`],
     ["in flight", [of.inFlight, ...busyFrontends(of)].join(", ")],
     ["ledger", `${ledger.ok ? "takes rows" : paint("red", "takes no rows")}, ${ledger.queue} wait`],
     ["commits", formatCommits(ledger.commits)],
@@ -38,14 +39,14 @@ function formatStats(of: GatewayStats): string {
       `${running} running, ${free} free, ${queued} wait`,
     ]),
     ...of.cooldowns.map(({ provider, credential, model, ...rest }) => [
-      "resting",
+      "cooldown",
       `${provider} ${credential}${model ? ` ${model}` : ""}: ${formatCooldown(rest)}`,
     ]),
     ...of.unreachable.map(({ plugin, since, requests, processes }) => [
       "unreachable",
       `${plugin} since ${formatTime(since)}, in ${processes} process${processes === 1 ? "" : "es"}; requests are ${requests}`,
     ]),
-    ...Object.entries(of.rejections).map(([code, count]) => ["refused", `${count} times ${code}`]),
+    ...Object.entries(of.rejections).map(([code, count]) => ["rejected", `${count} times ${code}`]),
     ...Object.entries(of.droppedRecords).map(([observer, count]) => [
       observer,
       `${count} records dropped`,
@@ -62,4 +63,4 @@ const busyFrontends = ({ inFlightByFrontend }: GatewayStats): readonly string[] 
 const formatMegabytes = (bytes: number): string => `${(bytes / 1e6).toFixed(1)} MB`;
 
 const formatCommits = ({ count, sumMs }: GatewayStats["ledger"]["commits"]): string =>
-  count === 0 ? "none yet" : `${count}, ${(sumMs / count).toFixed(1)} ms each`;
+  count === 0 ? "none" : `${count}, ${(sumMs / count).toFixed(1)} ms each`;

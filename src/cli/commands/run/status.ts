@@ -15,9 +15,10 @@ import { alignColumns, formatTime, paint, print, printJson } from "../../format/
 export const command: CliCommand = {
   usage: "status [options]",
   description:
-    "Says how the running gateway is: where, since when, which config, what is in flight, how the last reload went.\n" +
-    "Exits with 1 when none runs; with --quiet also while none serves yet.",
-  options: { ...GATEWAY_OPTIONS, quiet: { description: "print nothing: for health checks" } },
+    "Shows the status of the running gateway: address, start time, config " +
+    "generation, open requests, and the last reload. Exits with 1 if no gateway is " +
+    "running. With --quiet, also exits with 1 until the gateway serves.",
+  options: { ...GATEWAY_OPTIONS, quiet: { description: "Print nothing, for health checks" } },
   examples: [
     "tollgate status",
     "tollgate status --quiet",
@@ -84,28 +85,28 @@ function formatStatus(of: GatewayStatus): string {
     ...(of.oldProcess
       ? [
           [
-            "before it",
-            `pid ${of.oldProcess.pid} ends when its ${of.oldProcess.inFlight} requests are over`,
+            "old process",
+            `pid ${of.oldProcess.pid} exits after ${of.oldProcess.inFlight} open requests`,
           ],
         ]
       : []),
     ...(of.lastHotRestart
       ? [
           [
-            "last upgrade",
+            "last hot restart",
             paint("red", `${of.lastHotRestart.reason} ${formatTime(of.lastHotRestart.at)}`),
           ],
         ]
       : []),
     ["last reload", formatLastReload(of)],
     ...(of.unmountedProviders.length > 0
-      ? [["left out", formatUnmounted(of.unmountedProviders)]]
+      ? [["not mounted", formatUnmounted(of.unmountedProviders)]]
       : []),
     ...of.modelLists.map(({ provider, modelCount, lastError, nextRefreshAt }) => [
       `models of ${provider}`,
       `${modelCount ?? "not known yet"}${
         lastError ? paint("yellow", `; ${formatTime(lastError.at)}: ${lastError.message}`) : ""
-      }${lastError && nextRefreshAt ? `; asked again ${formatTime(nextRefreshAt)}` : ""}`,
+      }${lastError && nextRefreshAt ? `; next refresh ${formatTime(nextRefreshAt)}` : ""}`,
     ]),
     ...(of.files.stored + of.files.files > 0 ? [["image files", fileCounts(of.files)]] : []),
     ...(of.workers ?? []).map(({ pid, startedAt, generations }, i) => [
@@ -114,17 +115,18 @@ function formatStatus(of: GatewayStatus): string {
     ]),
     ...(of.instances ?? []).map(({ instance, info, state, lastHeartbeatAt }) => [
       "instance",
-      `${instance.slice(0, 8)}${info ? `, ${info.version}, pid ${info.pid} on ${info.host}` : ""}, ${paint(state === "live" ? "green" : "yellow", state)}, heard of ${formatTime(lastHeartbeatAt)}`,
+      `${instance.slice(0, 8)}${info ? `, ${info.version}, pid ${info.pid} on ${info.host}` : ""}, ${paint(state === "live" ? "green" : "yellow", state)}, last heartbeat ${formatTime(lastHeartbeatAt)}`,
     ]),
     ...of.quarantinedHooks.map((one) => ["quarantined", paint("yellow", formatQuarantine(one))]),
     ...of.unreachablePlugins.map((one) => ["unreachable", paint("red", formatUnreachable(one))]),
     ...of.latencies.map(({ target, stream, averageMs, estimateMs, calledAt }) => [
       "speed",
-      `${target}: ${stream ? "a stream's" : "a whole answer's"} first content after ${averageMs} ms${
-        estimateMs === averageMs ? "" : `, taken for ${estimateMs} ms`
-      }, asked ${formatTime(calledAt)}`,
+      `${target}: first token of ${stream ? "streams" : "non-streaming responses"} after ${averageMs} ms${estimateMs === averageMs ? "" : `, estimated ${estimateMs} ms`}, last called ${formatTime(calledAt)}`,
     ]),
-    ...of.cooldowns.map(({ target, ...rest }) => ["resting", `${target}: ${formatCooldown(rest)}`]),
+    ...of.cooldowns.map(({ target, ...rest }) => [
+      "cooldown",
+      `${target}: ${formatCooldown(rest)}`,
+    ]),
   ];
   const problems =
     of.lastReload?.ok === false ? `\n\n${formatProblems(of.lastReload.problems, paint)}` : "";
@@ -132,19 +134,19 @@ function formatStatus(of: GatewayStatus): string {
 }
 
 const fileCounts = ({ files, bytes, served, rejected }: GatewayStatus["files"]): string =>
-  `${files} (${(bytes / 1e6).toFixed(1)} MB), ${served} times fetched, ${rejected} times rejected`;
+  `${files} (${(bytes / 1e6).toFixed(1)} MB), ${served} downloads, ${rejected} rejected`;
 
 function formatLastReload({ lastReload: last }: GatewayStatus): string {
   if (!last) return "none";
   const how = last.ok
     ? last.isUnchanged
-      ? "nothing had changed"
+      ? "nothing changed"
       : paint("green", `generation ${last.generation}`)
     : paint(
         "red",
         last.restartKeys
-          ? `refused: ${last.restartKeys.join(", ")} need a restart`
-          : "refused: the config has errors",
+          ? `rejected: ${last.restartKeys.join(", ")} need a restart`
+          : "rejected: the config has errors",
       );
   return `${how}, by ${last.trigger}, ${formatTime(last.at)}`;
 }

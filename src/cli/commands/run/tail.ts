@@ -25,21 +25,24 @@ const MAX_ITEMS = 100_000;
 export const command: CliCommand = {
   usage: "tail [options]",
   description:
-    "Shows requests as they end, refused ones too, from the last ten minutes on until Ctrl-C: when, id, status, how long it " +
-    "took, key, model, what it used and cost, why it failed. tollgate request <id> says all of one. With --json each is a line " +
-    "of JSON. A reader that is too slow is told how many it missed. --rows reads the ledger instead: a line for each call and " +
-    "for each correction, also while no gateway runs.",
+    "Shows requests as they finish, including rejected ones, until you press Ctrl-C. " +
+    "It starts with the last 10 minutes. Each line has the time, ID, status, " +
+    "duration, key, model, usage, cost, and error. For details of a request, use " +
+    "tollgate request <id>. With --json, each request is a line of JSON. If the " +
+    "reader falls behind, the output reports how many lines were dropped. With " +
+    "--rows, it shows the ledger instead, with a line for each call and each " +
+    "correction, also while no gateway is running.",
   options: {
     ...GATEWAY_OPTIONS,
     ...LEDGER_FILTER_OPTIONS,
-    failed: { description: "only those that were refused, failed or broke off" },
+    failed: { description: "Only requests that were rejected, failed, or were truncated" },
     model: {
       placeholder: "model",
       description:
-        'only of this model, as asked for or as served; one star stands for anything: "openai/*"',
+        'Only this model, as requested or as served, with one star as wildcard: "openai/*"',
     },
-    once: { description: "print what is there, and end" },
-    rows: { description: "rows of the ledger" },
+    once: { description: "Print existing requests and exit" },
+    rows: { description: "Show ledger rows" },
   },
   examples: [
     "tollgate tail --failed",
@@ -49,10 +52,10 @@ export const command: CliCommand = {
   async run(given) {
     using live = startLongRunning();
     if (given.has("rows")) {
-      rejectOptions(given, ["failed", "model"], "--rows reads the ledger, which does not know");
+      rejectOptions(given, ["failed", "model"], "--rows reads the ledger, which does not record");
       return await tailRows(given, live);
     }
-    rejectOptions(given, ["account", "until"], "Only tail --rows takes");
+    rejectOptions(given, ["account", "until"], "Only tail --rows supports");
     return await tailRequests(given, live);
   },
 };
@@ -86,7 +89,9 @@ async function tailRequests(given: CliInput, live: LongRunning): Promise<number>
     if (after === undefined && said !== undefined && said < rememberedSince)
       printReach(rememberedSince);
     if (after !== undefined && missed > 0)
-      printRemark(paintRemark("yellow", `${missed} requests were over too fast to be shown.`));
+      printRemark(
+        paintRemark("yellow", `${missed} requests were dropped because the output fell behind.`),
+      );
     for (const item of items) print(given.json ? JSON.stringify(item) : formatRequestLine(item));
     await live.waitForDrain();
     if (live.signal.aborted || (!follow && items.length < PAGE)) return EXIT_CODES.ok;
@@ -98,7 +103,7 @@ const printReach = (since: number): void =>
   printRemark(
     paintRemark(
       "gray",
-      `Requests are remembered since ${new Date(since).toISOString()}. tollgate tail --rows reads the ledger, which has no refusals.`,
+      `Request history starts at ${new Date(since).toISOString()}. For older calls, use tollgate tail --rows, which reads the ledger and omits rejected requests.`,
     ),
   );
 

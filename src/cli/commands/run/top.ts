@@ -21,17 +21,18 @@ const MIN_INTERVAL_MS = 200;
 export const command: CliCommand = {
   usage: "top [options]",
   description:
-    "Shows what goes on, again and again until Ctrl-C: spend, requests, first content, errors, what is in flight and what rests, " +
-    "by model and by key. On a terminal it is drawn in place; in a pipe one view follows the other, and with --json each is a " +
-    "line of JSON.",
+    "Shows live activity until you press Ctrl-C: spend, requests, time to first " +
+    "token, errors, open requests, and cooldowns, by model and by key. On a " +
+    "terminal, the view is redrawn in place. In a pipe, views are printed one after " +
+    "another. With --json, each view is a line of JSON.",
   options: {
     ...GATEWAY_OPTIONS,
     window: {
       placeholder: "time",
-      description: "what is counted: the last 1m by default, 1h at most",
+      description: "Time window of the counts, up to 1h (default: 1m)",
     },
-    interval: { placeholder: "time", description: "how often it is looked at; 2s by default" },
-    once: { description: "show it once, and end" },
+    interval: { placeholder: "time", description: "Refresh interval (default: 2s)" },
+    once: { description: "Show one view and exit" },
   },
   examples: ["tollgate top", "tollgate top --window 10m", "tollgate top --interval 10s --json"],
   async run(given) {
@@ -69,7 +70,7 @@ function parseDurationOption(
     ? ms
     : fail(
         "invalid",
-        `--${name} is a time from ${formatSpan(least)} to ${formatSpan(most)}, not "${text}".`,
+        `Invalid --${name} "${text}". It must be a duration from ${formatSpan(least)} to ${formatSpan(most)}.`,
         { code: "usage" },
       );
 }
@@ -79,9 +80,9 @@ const TITLES = [
   "requests",
   "/min",
   "errors",
-  "first p50",
+  "first token p50",
   "p95",
-  "all p50",
+  "total p50",
   "p95",
   "in",
   "out",
@@ -96,7 +97,7 @@ function renderView(now: RecentStats): string {
     paint("bold", formatTime(now.at)),
     `last ${formatSpan(windowMs)}`,
     `${inFlight} in flight`,
-    ledger.ok ? "ledger takes rows" : paint("red", "ledger takes no rows"),
+    ledger.ok ? "ledger accepts rows" : paint("red", "ledger does not accept rows"),
     `${formatUsd(spend)}, ${formatUsd(perMinute(spend, minutes))}/min`,
   ].join("   ");
   const rows = (of: readonly StatsRow[], name: (row: StatsRow) => string) =>
@@ -116,12 +117,12 @@ function renderView(now: RecentStats): string {
       sanitize((row as (typeof now.keys)[number]).keyName ?? row.name),
     ),
     ...block("frontend", now.frontends, ({ name }) => sanitize(name)),
-    ...(total ? [] : ["", "No request was over in that time."]),
+    ...(total ? [] : ["", "No requests finished in this window."]),
     ...cooldowns
       .slice(0, ROWS)
       .map(
         ({ provider, credential, model, until }) =>
-          `${paint("yellow", "cooling down")}  ${sanitize(provider)} ${credential}${model ? ` ${sanitize(model)}` : ""}, until ${formatTime(until)}`,
+          `${paint("yellow", "in cooldown")}  ${sanitize(provider)} ${credential}${model ? ` ${sanitize(model)}` : ""}, until ${formatTime(until)}`,
       ),
   ].join("\n");
 }
@@ -134,7 +135,7 @@ function rowCells(row: StatsRow, minutes: number): string[] {
   const { requests, failed, refused, canceled, ms, firstTokenMs } = row;
   const errors = [
     failed > 0 && paint("red", `${failed} failed`),
-    refused > 0 && paint("yellow", `${refused} refused`),
+    refused > 0 && paint("yellow", `${refused} rejected`),
     canceled > 0 && `${canceled} canceled`,
   ].filter(Boolean);
   return [

@@ -102,7 +102,7 @@ export const CHECKS: Readonly<Record<string, Check>> = {
     ];
   },
   Elsewhere: ({ gate }, { output }) =>
-    output.includes("as it was written")
+    output.includes("verified")
       ? []
       : [
           ...unless(existsSync(join(gate, "elsewhere/.tollgate")), "nothing is restored"),
