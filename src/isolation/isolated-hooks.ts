@@ -271,7 +271,7 @@ function parseEdit({ fields, without = [] }: Untrusted): Body | undefined {
 }
 
 function parseRoute(raw: unknown, list: Parameters<NonNullable<Hooks["route"]>>[0]): RouteResult {
-  if (!Array.isArray(raw)) throw new PluginFailure("route gave no list.");
+  if (!Array.isArray(raw)) throw new PluginFailure("route returned no list.");
   return (raw as readonly unknown[]).map((one) => {
     const { i, kind, code, message } = (isMapping(one) ? one : {}) as Record<string, unknown>;
     const candidate = list[typeof i === "number" ? i : -1];
@@ -289,5 +289,5 @@ function parseAttempt(raw: Untrusted, reply: UpstreamResponse | undefined): Atte
       body: Buffer.from(recorded["body"], "base64"),
     };
   if (raw["reply"] === true && reply) return reply;
-  throw new PluginFailure("attempt gave no answer.");
+  throw new PluginFailure("attempt returned no response.");
 }

@@ -320,7 +320,7 @@ describe("what is never passed over", () => {
       async (stream) => {
         const got = await served(() => () => {}, stream);
         expect(got.status).toBe(503);
-        expect(got.text).toContain("middleware.m0 took too long (event)");
+        expect(got.text).toContain("middleware.m0 exceeded its time limit (event)");
         expect(got.rows).toMatchObject([{ state: "estimated" }]);
         expect(got.rests).toEqual([]);
       },

@@ -102,11 +102,13 @@ it("a slip in an alias finds the alias, one behind which nothing is mounted says
     const res = await s.ask({ model, text: "x" });
     return `${res.status} ${JSON.stringify(await res.json())}`;
   };
-  expect(await said("fsat")).toMatch(/404 .*There is no model fsat\. Near it: fast\./);
+  expect(await said("fsat")).toMatch(/404 .*There is no model fsat\. Similar names: fast\./);
   expect(await said("dark")).toMatch(
-    /404 .*Nothing answers for dark here \(off\/m-large: off is not mounted\)\./,
+    /404 .*No provider serves dark \(off\/m-large: off is not configured\)\./,
   );
-  expect(await said("off/m-large")).toMatch(/404 .*off is not mounted\)\. Near it: up\/m-large\./);
+  expect(await said("off/m-large")).toMatch(
+    /404 .*off is not configured\)\. Similar names: up\/m-large\./,
+  );
   expect(await said("nobody/y")).toMatch(/To add the provider, in gateway\.yaml/);
 });
 

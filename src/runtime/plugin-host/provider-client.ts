@@ -256,7 +256,10 @@ function failUnreachable(
   if (signal.aborted) fail("canceled", "The request was given up.", { cause });
   const { code = "", message } = cause as Error & { code?: string };
   if (code === "UND_ERR_HEADERS_TIMEOUT" || code === "UND_ERR_BODY_TIMEOUT")
-    return fail("timeout", "The provider took too long.", { code: "upstream_timeout", cause });
+    return fail("timeout", "The provider exceeded the time limit.", {
+      code: "upstream_timeout",
+      cause,
+    });
   if (code.startsWith("address_"))
     return fail(
       "upstream",

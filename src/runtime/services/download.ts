@@ -47,7 +47,7 @@ export function createDownloader(through: EgressGuard = createEgressGuard()): Do
         };
         return await fetchFollowing(way, url, until, maxBytes, hops);
       } catch (error) {
-        if (signal?.aborted) fail("canceled", "The client went away.", { cause: error });
+        if (signal?.aborted) fail("canceled", "The client disconnected.", { cause: error });
         if (deadline.aborted)
           fail("timeout", `A file took longer than ${deadlineMs / 1000} s to arrive.`, {
             code: "download_timeout",

@@ -46,7 +46,7 @@ describe("the list follows its upstream", () => {
       status: 404,
       code: "model_not_found",
       param: "model",
-      message: expect.stringContaining("Near it: openai/gpt-image-3"),
+      message: expect.stringContaining("Similar names: openai/gpt-image-3"),
     });
     expect(s.gateway.log.filter(({ msg }) => /reload|listening/.test(msg))).toHaveLength(1);
   });

@@ -11,7 +11,7 @@ export const isEvents = (headers: HeadersIn): boolean =>
   bodyFormOf(headers["content-type"]) === "stream";
 
 export const failTruncated = (): never =>
-  fail("upstream", "The provider ended before its finish.", { code: "truncated" });
+  fail("upstream", "The provider's response ended before it was complete.", { code: "truncated" });
 
 /** Throws because the response contained no audio. */
 export const failNoAudio = (): never =>
