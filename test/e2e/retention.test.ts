@@ -48,7 +48,7 @@ it("prunes what is older, by itself and by hand, and refuses what cannot be kept
     ledgerState: { prunedRows: 6 },
   });
   await expect(at.ask("ledger.prune", { before: now })).rejects.toThrow(/at least a day ago/);
-  expect(at.log.some(({ msg }) => String(msg).includes("sums stand for old rows"))).toBe(true);
+  expect(at.log.some(({ msg }) => String(msg).includes("old ledger rows replaced"))).toBe(true);
 });
 
 it.each([

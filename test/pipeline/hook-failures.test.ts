@@ -374,7 +374,7 @@ describe("what is never passed over", () => {
 
   it("so an operator is told where on_error: continue would change nothing", async () => {
     await expect(asked({ prepare() {}, onError: "continue" })).rejects.toThrow(
-      /none of its hooks may be passed over.*rewrite, inspect, route, attempt, watch may/,
+      /none of its hooks can be skipped.*rewrite, inspect, route, attempt, watch/,
     );
   });
 });

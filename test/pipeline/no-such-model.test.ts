@@ -109,7 +109,7 @@ it("a slip in an alias finds the alias, one behind which nothing is mounted says
   expect(await said("off/m-large")).toMatch(
     /404 .*off is not configured\)\. Similar names: up\/m-large\./,
   );
-  expect(await said("nobody/y")).toMatch(/To add the provider, in gateway\.yaml/);
+  expect(await said("nobody/y")).toMatch(/To add the provider, add /);
 });
 
 it("only a provider's name with a slash and nothing after it names a provider and no model", async () => {

@@ -90,7 +90,7 @@ export class AdminApi {
     this.#options.log.error({ request, err }, "a command failed");
     return {
       kind: "internal",
-      message: `Something went wrong here. The log has it under ${request}.`,
+      message: `Internal error. The log has it under ${request}.`,
     };
   }
 

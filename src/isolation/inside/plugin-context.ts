@@ -42,9 +42,7 @@ export function createPluginContext(
     own: (thing) => scope.own(thing),
     onDispose: (undo) => scope.defer(undo),
     runEvery: (ms, tick) =>
-      scope.every(ms, tick, (error) =>
-        log.error({ err: String(error) }, "a background task failed"),
-      ),
+      scope.every(ms, tick, (error) => log.error({ err: String(error) }, "background task failed")),
     shared: (key, create, end) => shared.acquire(scope, key, create, end),
     async fetch(url, init = {}) {
       init.signal?.throwIfAborted();

@@ -73,7 +73,7 @@ function abortErrorOf(signal: AbortSignal | undefined): unknown {
   try {
     return signal?.aborted
       ? fail("canceled", "The client disconnected.")
-      : fail("unavailable", "The ledger could not be read in time. Ask for a shorter time.", {
+      : fail("unavailable", "The ledger could not be read in time. Request a shorter time range.", {
           code: "ledger_unavailable",
           retryAfterMs: 1_000,
         });

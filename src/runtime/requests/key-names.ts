@@ -39,7 +39,7 @@ export class KeyNames {
     if (names.has(said)) return said;
     const named = [...names].filter(([, name]) => name === said).map(([id]) => id);
     if (named.length > 1)
-      fail("invalid", `Several keys are named "${said}": say the id. ${named.join(", ")}`, {
+      fail("invalid", `Several keys are named "${said}". Use the ID: ${named.join(", ")}`, {
         param: "key",
       });
     if (named[0] !== undefined) return named[0];

@@ -148,7 +148,7 @@ export function spawnWorker(place: number, options: WorkerHandleOptions): Worker
         return await link.call<WorkerReply<N>>(name, ...args);
       } catch (error) {
         if (child.connected) throw error;
-        throw new Error(`A worker has ended (${await exited}).`, { cause: error });
+        throw new Error(`A worker exited (${await exited}).`, { cause: error });
       } finally {
         clearTimeout(timer);
       }

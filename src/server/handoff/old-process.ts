@@ -156,7 +156,7 @@ export class OldProcess {
     );
     for (const call of calls.values())
       ledgerQueue.settle(call).catch((error: unknown) => {
-        log.error({ err: error, attempt: call.attempt }, "a call could not be settled");
+        log.error({ err: error, attempt: call.attempt }, "settling a call failed");
       });
   }
 }

@@ -147,13 +147,13 @@ describe("an upstream that has no list to give takes nothing away", () => {
     }
     expect((await line()).failures).toBeGreaterThanOrEqual(BAD.length);
     expect(
-      s.gateway.log.filter(({ msg }) => /list cannot be had; the last good one stays/.test(msg)),
+      s.gateway.log.filter(({ msg }) => /model list unavailable, last good list kept/.test(msg)),
     ).toHaveLength(1);
     s.up.setRoutes({ [LISTED]: list("gpt-6", "gpt-image-2", "gpt-image-9") });
     await s.refresh("openai");
     expect(await line()).toMatchObject({ modelCount: 3, failures: 0 });
     expect((await line()).lastError).toBeUndefined();
-    await s.gateway.line(({ msg }) => /model list is back/.test(msg));
+    await s.gateway.line(({ msg }) => /model list available again/.test(msg));
     expect(await ids(s)).toContain("openai/gpt-image-9");
   });
 
