@@ -76,7 +76,8 @@ export function createResponseCollector(): { event(e: ModelEvent): void; answer(
       ...(items.size > 0 && { items: inIndexOrder(items) }),
       usage,
       finish:
-        finish ?? fail("upstream", "The answer ended before its finish.", { code: "truncated" }),
+        finish ??
+        fail("upstream", "The response ended before it was complete.", { code: "truncated" }),
     }),
   };
 }

@@ -124,8 +124,8 @@ describe("an upstream that has no list to give takes nothing away", () => {
       /20001 entries/,
     ],
     ["a web page", { body: "<!doctype html>" }, /\S/],
-    ["an error that is a success", jsonResponse({ error: "sorry" }), /not a list/],
-    ["a list of nothing we know", jsonResponse({ data: "gpt-image-9" }), /not a list/],
+    ["an error that is a success", jsonResponse({ error: "sorry" }), /not a model list/],
+    ["a list of nothing we know", jsonResponse({ data: "gpt-image-9" }), /not a model list/],
     ["a redirect", { status: 302, headers: { location: "/elsewhere" }, body: "" }, /302/],
   ];
 
