@@ -26,7 +26,8 @@ export function createResponseCollector(): { event(e: ModelEvent): void; answer(
   let usage: Usage = {};
   let finish: Finish | undefined;
   const at = (index: number): PartialBlock =>
-    blocks.get(index) ?? fail("upstream", `An event names block ${index}, which is not open.`);
+    blocks.get(index) ??
+    fail("upstream", `The provider sent an event for block ${index}, which is not open.`);
   return {
     event(e) {
       switch (e.type) {

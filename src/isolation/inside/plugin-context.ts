@@ -82,7 +82,7 @@ export function createPluginContext(
           }),
     readFile: async (path) =>
       Buffer.from((await gateway.call("read_file", path)) as string, "base64"),
-    stateDir: () => stateDir ?? fail("internal", "There is no folder for it."),
+    stateDir: () => stateDir ?? fail("internal", "This plugin has no data directory."),
   } satisfies Pick<Context, (typeof ISOLATED_CONTEXT_MEMBERS)[number]> as Partial<Context>;
   return new Proxy(context, {
     get(of, member) {
@@ -90,7 +90,7 @@ export function createPluginContext(
         return of[member as keyof Context];
       return fail(
         "internal",
-        `ctx.${member} is not lent outside the gateway: ${ISOLATED_CONTEXT_MEMBERS.join(", ")} are.`,
+        `ctx.${member} is not available in an isolated plugin. Available: ${ISOLATED_CONTEXT_MEMBERS.join(", ")}.`,
         { code: "not_outside" },
       );
     },

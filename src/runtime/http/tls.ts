@@ -56,7 +56,7 @@ export async function loadTlsContext(
     createSecureContext(options);
     return options;
   } catch (error) {
-    return fail("conflict", `Invalid ${configKey}: ${(error as Error).message}`, {
+    return fail("conflict", `${configKey} cannot be used: ${(error as Error).message}`, {
       code: "tls_unusable",
     });
   }

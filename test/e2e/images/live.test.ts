@@ -115,7 +115,11 @@ describe("an upstream that has no list to give takes nothing away", () => {
   const BAD: readonly (readonly [name: string, answer: ScriptedReply, says: RegExp])[] = [
     ["down", { status: 503, body: "no" }, /503/],
     ["gone", { truncation: { after: "nothing", how: "reset" } }, /cannot be reached/],
-    ["cut short", { ...list("gpt-image-9"), truncation: { after: 20, how: "reset" } }, /broke off/],
+    [
+      "cut short",
+      { ...list("gpt-image-9"), truncation: { after: 20, how: "reset" } },
+      /was truncated/,
+    ],
     ["slow", { delayMs: 5_000, ...list("gpt-image-9") }, /no answer within 1 s/],
     ["huge", { headers: { "content-type": "application/json" }, body: HUGE }, /larger than/],
     [

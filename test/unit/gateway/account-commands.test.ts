@@ -176,7 +176,7 @@ it("what cannot be is refused by name", async () => {
     }),
   ).toMatch(/bad_input/);
   expect(await said("accounts.update", { id: "b", name: "B", version: 7 })).toMatch(
-    /version_conflict.*it is at version 1/,
+    /version_conflict.*it is now at version 1/,
   );
   await account("close", { id: "a" });
   expect(await said("accounts.create", { id: "z", parent: "b" })).toMatch(/account_closed/);

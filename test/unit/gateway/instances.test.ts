@@ -111,7 +111,7 @@ it("of two that change a key at once one is told so, and what was revoked stays 
     secret: string;
   };
   const renamed = callControl(b.stateDir, "keys.update", { id: "x", name: "y" });
-  const told = expect(renamed).rejects.toThrow(/has changed since/);
+  const told = expect(renamed).rejects.toThrow(/was changed by someone else/);
   await until(() => asked);
   await callControl(a.stateDir, "keys.revoke", { id: "x" });
   held.resolve();
