@@ -50,7 +50,7 @@ export class KeyNames {
     );
     return fail(
       "not_found",
-      `There is no key "${said}".${near === undefined ? "" : ` Did you mean "${near}"?`} A key that stands in gateway.yaml is known here by its id, once it has asked for something.`,
+      `There is no key "${said}".${near === undefined ? "" : ` Did you mean "${near}"?`} Keys in gateway.yaml are listed here by their ID after their first request.`,
       { param: "key", code: "no_such_key" },
     );
   }

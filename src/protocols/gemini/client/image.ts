@@ -160,7 +160,7 @@ function failNoImage(filtered: boolean, reason: string | undefined, words: strin
   const explanation = words.trim().slice(0, 500);
   return fail(
     "upstream",
-    `The model answered without an image.${explanation && ` It said: ${explanation}`}`,
+    `The model returned no image.${explanation && ` It said: ${explanation}`}`,
     {
       code: "no_image",
     },
