@@ -231,7 +231,7 @@ export function rejectUnreviewedFields(
   fail(
     "unsupported",
     `${path} is not on the list of ZDR-allowed fields for ${call.provider}/${call.protocol ?? "native"}, so it cannot be sent with Service-ZDR. ` +
-      `Omit it, or have the operator allow it in gateway.yaml ` +
+      "Omit it, or have the operator allow it in gateway.yaml " +
       `under providers.${call.provider}: zdr_allowed_fields: [${JSON.stringify(pattern)}].`,
     { code: "zdr_unknown_field", param: path },
   );
