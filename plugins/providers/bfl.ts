@@ -88,7 +88,7 @@ async function* run(r: ImageRequest, call: Call, of: ServiceOptions): AsyncGener
     yield { type: "usage", usage: imageUsage(jobs, pictures), costNano: totalCost(jobs) };
     yield { type: "finish", reason: "stop" };
   } catch (error) {
-    if (call.signal.aborted) fail("canceled", "The request was given up.", { cause: error });
+    if (call.signal.aborted) fail("canceled", "The request was canceled.", { cause: error });
     if (deadline.aborted)
       fail("timeout", `The image was not done within ${of.deadlineMs / 1000} s.`, { cause: error });
     throw error;

@@ -191,6 +191,6 @@ class EventStream {
 
 const PLUGIN_LOST = {
   kind: "unavailable",
-  message: "A plugin that this answer passes by is gone.",
+  message: "An isolated plugin that processes this response has exited.",
   code: "plugin_failed",
 } satisfies Fault;

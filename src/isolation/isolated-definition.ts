@@ -65,7 +65,7 @@ export async function describePlugin(place: PluginLocation): Promise<unknown> {
     onClose: (how) => (why = how),
   });
   const timer = setTimeout(
-    () => link.close("it did not say in time what it is"),
+    () => link.close("it did not describe itself in time"),
     DESCRIBE_TIMEOUT_MS,
   );
   try {
@@ -79,7 +79,7 @@ export async function describePlugin(place: PluginLocation): Promise<unknown> {
     throw why === "" || more === undefined ? problem : new PluginFailure(more);
   } finally {
     clearTimeout(timer);
-    link.close("it was asked");
+    link.close("its description was read");
     reached.kill();
   }
 }
@@ -107,7 +107,7 @@ function connectorOf(
 
 /** Creates a definition like the default export of a module. */
 function toDefinition(place: PluginLocation, raw: unknown): object {
-  if (!isMapping(raw)) throw new PluginFailure("It does not say what it is.");
+  if (!isMapping(raw)) throw new PluginFailure("The plugin's description is invalid.");
   const definition: Record<string, unknown> = {
     "~tollgate": raw["kind"] ?? "middleware",
     "~isolated": true,
@@ -119,7 +119,7 @@ function toDefinition(place: PluginLocation, raw: unknown): object {
   for (const [need, value] of Object.entries(isMapping(needs) ? needs : {}))
     if (value === "function")
       throw new PluginFailure(
-        `Its needs.${need} are a function, which answers at once: outside the gateway they are a list. An option that its schema marks x-origin names an address.`,
+        `Its needs.${need} is a function, which an isolated plugin cannot have: use a list. To take a URL from an option, mark the option x-origin in the schema.`,
       );
   return {
     ...definition,
@@ -162,7 +162,7 @@ async function setUpPlugin(
       env,
       files: "entry" in place ? files.map((file) => resolve(place.configDir, file)) : [],
       ...(stateDir !== undefined && { folder: stateDir }),
-      said: (line) => ctx.log.info({ line }, "a plugin outside wrote a line"),
+      said: (line) => ctx.log.info({ line }, "isolated plugin output"),
     }),
     handlers: contextHandlers(ctx, subrequests),
     onNotify(name, given) {
@@ -178,7 +178,7 @@ async function setUpPlugin(
       // The next connection may already have received requests, which must be kept.
       for (const { exchange, connection } of requests.values())
         if (connection.isClosed) requests.remove(exchange.id);
-      ctx.log.warn({ why, again_ms: pauseMs }, "a plugin outside has ended, and is begun again");
+      ctx.log.warn({ why, again_ms: pauseMs }, "isolated plugin exited, restarting");
     },
   });
   ctx.onDispose(() => supervisor.close());
@@ -206,14 +206,14 @@ function toHooks(
   more: Omit<IsolatedPlugin, "connection">,
 ): object {
   if (!isMapping(raw) || !Array.isArray(raw["hooks"]))
-    return fail("invalid", "It does not say which hooks it has.");
+    return fail("invalid", "The plugin does not list its hooks.");
   const other = (raw["hooks"] as readonly unknown[]).find(
     (hook) => !ISOLATABLE_HOOKS.includes(hook as IsolatableHook),
   );
   if (other !== undefined)
     fail(
       "invalid",
-      `its ${String(other).slice(0, 40)} cannot stand outside the gateway: ${ISOLATABLE_HOOKS.join(", ")} and commands can`,
+      `its ${String(other).slice(0, 40)} is not supported in an isolated plugin: ${ISOLATABLE_HOOKS.join(", ")}, and commands are`,
       { code: "not_outside" },
     );
   const of = { connection: () => supervisor.connection(), ...more };
@@ -227,7 +227,7 @@ function toCommands(raw: unknown, supervisor: PluginSupervisor): Commands {
   const commands: Record<string, PluginCommand> = {};
   for (const [name, one] of Object.entries(raw)) {
     if (!isMapping(one) || typeof one["summary"] !== "string")
-      return fail("invalid", `its command ${name.slice(0, 40)} says nothing of itself`);
+      return fail("invalid", `its command ${name.slice(0, 40)} has no description`);
     const run = async (input: JsonObject): Promise<Json> => {
       const link = await supervisor.connection();
       return (await link.call("command", { name, input })) as Json;

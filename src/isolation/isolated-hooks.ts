@@ -54,9 +54,9 @@ const isMapping = (it: unknown): it is Untrusted =>
 function applyEffects(x: HookExchange, raw: Untrusted): void {
   const list = raw["effects"] ?? [];
   if (!Array.isArray(list) || list.length > 200)
-    throw new PluginFailure("What it did is no list, or too long.");
+    throw new PluginFailure("The plugin's list of actions is invalid or too long.");
   for (const one of list as readonly unknown[]) {
-    if (!Array.isArray(one)) throw new PluginFailure("What it did cannot be used.");
+    if (!Array.isArray(one)) throw new PluginFailure("The plugin's action is invalid.");
     const [what, a, b] = one as unknown[];
     const texts = typeof a === "string" && typeof b === "string";
     if (what === "addLabel" && texts) x.addLabel(a, b);
@@ -66,7 +66,7 @@ function applyEffects(x: HookExchange, raw: Untrusted): void {
       x.acquireSlot(a, b);
     else if (what === "identify" && isMapping(a) && typeof a["id"] === "string")
       x.identify(JSON.parse(JSON.stringify(a), frameReviver) as never);
-    else throw new PluginFailure("What it did is nothing that a hook can do.");
+    else throw new PluginFailure("The plugin's action is unknown.");
   }
 }
 
@@ -254,7 +254,7 @@ class HookCall implements CallOptions {
 
   parseReply(raw: unknown): unknown {
     if (!isMapping(raw))
-      throw new PluginFailure(`It answered ${this.#hook} with what is no object.`);
+      throw new PluginFailure(`${this.#hook} returned something that is not an object.`);
     if (raw["effects"] !== undefined) applyEffects(this.#exchange, raw);
     return this.#parse(raw);
   }
@@ -265,17 +265,17 @@ const parseNothing = (): undefined => undefined;
 function parseEdit({ fields, without = [] }: Untrusted): Body | undefined {
   if (fields === undefined) return undefined;
   if (!isMapping(fields) || !Array.isArray(without))
-    throw new PluginFailure("edit gave no fields.");
+    throw new PluginFailure("edit returned no fields.");
   const removed = (without as readonly unknown[]).map((field) => [String(field), undefined]);
   return { ...(fields as Body), ...Object.fromEntries(removed) };
 }
 
 function parseRoute(raw: unknown, list: Parameters<NonNullable<Hooks["route"]>>[0]): RouteResult {
-  if (!Array.isArray(raw)) throw new PluginFailure("route gave no list.");
+  if (!Array.isArray(raw)) throw new PluginFailure("route returned no list.");
   return (raw as readonly unknown[]).map((one) => {
     const { i, kind, code, message } = (isMapping(one) ? one : {}) as Record<string, unknown>;
     const candidate = list[typeof i === "number" ? i : -1];
-    if (!candidate) throw new PluginFailure("route gave a candidate that there is not.");
+    if (!candidate) throw new PluginFailure("route returned an unknown candidate.");
     return kind === undefined ? candidate : ({ candidate, kind, code, message } as Exclusion);
   });
 }
@@ -289,5 +289,5 @@ function parseAttempt(raw: Untrusted, reply: UpstreamResponse | undefined): Atte
       body: Buffer.from(recorded["body"], "base64"),
     };
   if (raw["reply"] === true && reply) return reply;
-  throw new PluginFailure("attempt gave no answer.");
+  throw new PluginFailure("attempt returned no response.");
 }

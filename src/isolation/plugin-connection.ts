@@ -98,8 +98,8 @@ export class PluginConnection {
     this.#writer = new LineWriter(stream);
     stream.on("data", (chunk: Buffer) => this.#read(chunk));
     stream.on("error", () => {});
-    stream.on("close", () => this.close("it has gone"));
-    stream.on("end", () => this.close("it has gone"));
+    stream.on("close", () => this.close("it disconnected"));
+    stream.on("end", () => this.close("it disconnected"));
     this.#timer = setInterval(() => this.#checkHealth(), TICK_MS);
     this.#timer.unref();
   }
@@ -110,7 +110,7 @@ export class PluginConnection {
 
   call(name: string, given: unknown, options?: CallOptions): Promise<unknown> {
     return new Promise((resolve, reject) => {
-      if (this.#closed) return reject(new PluginFailure("The plugin is gone."));
+      if (this.#closed) return reject(new PluginFailure("The plugin is not running."));
       const call = ++this.#lastCall;
       const text = serializeFrame({ call, method: name, params: given });
       if (this.#open.size === 0) this.#lastReceivedAt = performance.now();
@@ -130,7 +130,7 @@ export class PluginConnection {
     clearInterval(this.#timer);
     this.#options.stream.destroy();
     for (const { reject } of this.#open.values())
-      reject(new PluginFailure(`The plugin is gone: ${why}.`));
+      reject(new PluginFailure(`The plugin is not running: ${why}.`));
     this.#open = new ProbingMap();
     this.#options.onClose(why);
   }
@@ -142,7 +142,7 @@ export class PluginConnection {
 
   #write(text: string): void {
     this.#writer.write(text);
-    if (this.#writer.unreadBytes > MAX_UNREAD_BYTES) this.close("it does not read what it is told");
+    if (this.#writer.unreadBytes > MAX_UNREAD_BYTES) this.close("it does not read its messages");
   }
 
   #read(chunk: Buffer): void {
@@ -154,19 +154,20 @@ export class PluginConnection {
       this.#onLine(line);
       return !this.#closed;
     });
-    if (!well) this.close("it said more at once than it may");
+    if (!well) this.close("it sent a message that is too large");
   }
 
   #onLine(line: string): void {
     const frame = parseFrame(line);
-    if (!frame) return this.close("it said something that is no frame");
+    if (!frame) return this.close("it sent an invalid frame");
     if ("reply" in frame) return this.#handleReply(frame);
     const now = performance.now();
     if (now - this.#windowStartedAt > 1_000) {
       this.#windowStartedAt = now;
       this.#framesInWindow = 0;
     }
-    if (++this.#framesInWindow > MAX_FRAMES_PER_SECOND) return this.close("it says too much");
+    if (++this.#framesInWindow > MAX_FRAMES_PER_SECOND)
+      return this.close("it sent too many messages");
     if ("notify" in frame) return this.#handleNotify(frame);
     void this.#handleCall(frame);
   }
@@ -176,13 +177,13 @@ export class PluginConnection {
     try {
       this.#options.onNotify(notify, given);
     } catch {
-      this.close(`what it told cannot be used (${notify.slice(0, 40)})`);
+      this.close(`it sent an invalid notification (${notify.slice(0, 40)})`);
     }
   }
 
   #handleReply(frame: ReplyFrame): void {
     const open = this.#open.remove(frame.reply);
-    if (!open) return this.close("it answered what it was not asked, or twice");
+    if (!open) return this.close("it sent an unexpected or repeated response");
     this.#sentBytes -= open.bytes;
     if ("fault" in frame) return open.reject(toFault(frame.fault));
     if ("error" in frame)
@@ -196,13 +197,14 @@ export class PluginConnection {
   }
 
   async #handleCall({ call, method, params: given, parent }: CallFrame): Promise<void> {
-    if (++this.#openHostCalls > MAX_OPEN_CALLS) return this.close("it asks too much at one time");
+    if (++this.#openHostCalls > MAX_OPEN_CALLS)
+      return this.close("it sent too many concurrent requests");
     const answers =
       parent === undefined ? this.#options.handlers : this.#open.get(parent)?.options?.handlers;
     let reply: ReplyFrame;
     try {
       if (!answers || !Object.hasOwn(answers, method))
-        throw new Error(`${method.slice(0, 40)} cannot be asked here, or not any more.`);
+        throw new Error(`${method.slice(0, 40)} is not available, or no longer available.`);
       reply = { reply: call, value: await answers[method]!(given) };
     } catch (problem) {
       const fault = getFault(problem);
@@ -228,7 +230,7 @@ export class PluginConnection {
       this.#lastReceivedAt = now;
       this.#pingedAt = 0;
     } else if (this.#pingedAt > 0) {
-      if (now - this.#pingedAt > PONG_TIMEOUT_MS) this.close("it does not answer");
+      if (now - this.#pingedAt > PONG_TIMEOUT_MS) this.close("it does not respond");
     } else if (now - this.#lastReceivedAt > PING_AFTER_MS) {
       this.#pingedAt = now;
       this.notify("ping", undefined);
@@ -242,7 +244,7 @@ const ERROR_KINDS: ReadonlySet<string> = new Set(Object.keys(ERRORS));
 function toFault(raw: unknown): Error {
   const { kind, message, code, param, retryAfterMs } = (raw ?? {}) as Record<string, unknown>;
   if (typeof kind !== "string" || !ERROR_KINDS.has(kind) || typeof message !== "string")
-    return new PluginFailure("It refused with something that is no fault.");
+    return new PluginFailure("The plugin returned an invalid error.");
   return createFault(kind as Fault["kind"], message.slice(0, 4_000), {
     ...(typeof code === "string" && { code: code.slice(0, 100) }),
     ...(typeof param === "string" && { param: param.slice(0, 200) }),

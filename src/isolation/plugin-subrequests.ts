@@ -31,10 +31,7 @@ export class PluginSubrequests {
     const { exchange, n, path, body } = isMapping(raw) ? raw : {};
     const as = this.#requests.get(String(exchange))?.exchange;
     if (!as || typeof path !== "string" || !isMapping(body))
-      return fail(
-        "invalid",
-        "A model is asked by a path and a body, for a request that is under way.",
-      );
+      return fail("invalid", "A subrequest needs a path, a body, and an open request.");
     const aborter = new AbortController();
     if (typeof n === "number") this.#open.set(n, aborter);
     try {

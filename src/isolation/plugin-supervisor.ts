@@ -69,13 +69,15 @@ export class PluginSupervisor {
 
   connection(): PluginConnection | Promise<PluginConnection> {
     if (this.#connection && !this.#connection.isClosed) return this.#connection;
-    if (this.#closed) return Promise.reject(new PluginFailure("The plugin has ended."));
+    if (this.#closed) return Promise.reject(new PluginFailure("The plugin has exited."));
     if (!this.#connecting && this.#backoffUntil - performance.now() > MAX_WAIT_MS)
       return Promise.reject(
-        new PluginFailure("The plugin is gone, and rests before it is begun again."),
+        new PluginFailure("The plugin has exited and will be restarted after a delay."),
       );
     if (this.#waiting >= MAX_WAITING)
-      return Promise.reject(new PluginFailure("The plugin is gone, and too many wait for it."));
+      return Promise.reject(
+        new PluginFailure("The plugin has exited, and too many requests are waiting for it."),
+      );
     return this.#connect();
   }
 
@@ -88,7 +90,7 @@ export class PluginSupervisor {
     const reached = this.#endpoint;
     if (link && !link.isClosed) {
       await Promise.race([link.call("end", {}).catch(() => {}), delay(1_000)]);
-      link.close("the generation has ended");
+      link.close("its config generation ended");
     }
     reached?.kill();
     await reached?.exited;
@@ -107,7 +109,7 @@ export class PluginSupervisor {
     try {
       const pause = this.#backoffUntil - performance.now();
       if (pause > 0) await delay(pause);
-      if (this.#closed) throw new PluginFailure("The plugin has ended.");
+      if (this.#closed) throw new PluginFailure("The plugin has exited.");
       return await this.#startAndSetUp(() => {});
     } finally {
       this.#connecting = undefined;
@@ -139,7 +141,7 @@ export class PluginSupervisor {
     });
     try {
       made(await withSetupTimeout(setup(link), link));
-      if (this.#closed) throw new PluginFailure("The plugin has ended.");
+      if (this.#closed) throw new PluginFailure("The plugin has exited.");
       this.#outage = undefined;
       return (this.#connection = link);
     } catch (problem) {
@@ -175,7 +177,7 @@ async function withSetupTimeout(
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<never>((_, reject) => {
     timer = setTimeout(() => {
-      reject(new PluginFailure(`It was not set up within ${SETUP_TIMEOUT_MS / 1_000} s.`));
+      reject(new PluginFailure(`The plugin was not set up within ${SETUP_TIMEOUT_MS / 1_000} s.`));
       connection.close("its setup took too long");
     }, SETUP_TIMEOUT_MS);
   });
@@ -193,7 +195,7 @@ export const socketConnector =
     new Promise((resolve, reject) => {
       const stream = createConnection({ path });
       stream.once("error", (problem: NodeJS.ErrnoException) =>
-        reject(new PluginFailure(`Nothing answers at ${path}: ${problem.code}.`)),
+        reject(new PluginFailure(`Cannot connect to ${path}: ${problem.code}.`)),
       );
       stream.once("connect", () => {
         stream.unref();

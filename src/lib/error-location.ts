@@ -22,5 +22,5 @@ export function errorLocationOf(error: unknown): string | undefined {
 export function describeUnexpectedError(error: unknown): string {
   const what = error instanceof Error ? error.name : typeof error;
   const place = errorLocationOf(error);
-  return `it broke off (${place === undefined ? what : `${what} at ${place}`})`;
+  return `it failed (${place === undefined ? what : `${what} at ${place}`})`;
 }

@@ -78,7 +78,7 @@ export class LifetimeScope implements AsyncDisposable {
         errors.push(error);
       }
     }
-    if (errors.length > 0) throw new AggregateError(errors, "Some things did not end well.");
+    if (errors.length > 0) throw new AggregateError(errors, "Closing some resources failed.");
   }
 }
 

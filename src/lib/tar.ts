@@ -12,7 +12,7 @@ const padding = (size: number): Buffer => EMPTY.subarray(0, (BLOCK - (size % BLO
 /** Returns the header that precedes a file's bytes. */
 export function createTarHeader(name: string, size: number, at: number): Buffer {
   const head = Buffer.alloc(BLOCK);
-  if (Buffer.byteLength(name) > LONGEST_NAME) throw new RangeError(`${name} is too long a name.`);
+  if (Buffer.byteLength(name) > LONGEST_NAME) throw new RangeError(`The name ${name} is too long.`);
   const octal = (value: number, from: number, digits: number) =>
     head.write(value.toString(8).padStart(digits, "0"), from, "ascii");
   head.write(name, 0);
@@ -79,7 +79,7 @@ async function* filesOf(source: ByteReader): AsyncGenerator<TarFile, void> {
 }
 
 const failCorrupt = (): never => {
-  throw new Error("It is no backup, or it was changed on its way.");
+  throw new Error("The file is not a backup or is damaged.");
 };
 
 function parseHeader(head: Buffer): { name: string; size: number } {
@@ -114,7 +114,7 @@ class ByteReader {
   async some(most: number): Promise<Buffer> {
     while (this.#rest.length === 0) {
       const { value, done } = await this.#chunks.next();
-      if (done) throw new Error("It breaks off.");
+      if (done) throw new Error("The file is truncated.");
       this.#rest = Buffer.from(value.buffer, value.byteOffset, value.byteLength);
     }
     const some = this.#rest.subarray(0, most);

@@ -45,12 +45,12 @@ export function describeDifference(
   accepted: LockedDefinition | undefined,
   definition: DeclaredDefinition,
 ): string | undefined {
-  if (!accepted) return "it brings a plugin where it had none";
+  if (!accepted) return "it includes a plugin where it had none";
   const now = toLockedDefinition(definition);
   if (now.kind !== accepted.kind) return `it is a ${now.kind}`;
-  if (now.api !== accepted.api) return `it speaks api ${now.api}`;
+  if (now.api !== accepted.api) return `it uses api ${now.api}`;
   const more = now.needs.filter((need) => !accepted.needs.includes(need));
   if (more.length > 0) return `it needs ${more.join(", ")}`;
-  if (now.sends !== accepted.sends) return `it sends what people wrote elsewhere: ${now.sends}`;
+  if (now.sends !== accepted.sends) return `it sends user content to a third party: ${now.sends}`;
   return undefined;
 }

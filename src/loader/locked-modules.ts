@@ -66,7 +66,7 @@ const resolveHook: RegisterHooksOptions["resolve"] = (specifier, context, next) 
   const path = filePathOf(found.url);
   if (path === undefined || isOwnModule(path) || lockedHashesOf(path).length > 0) return found;
   throw lockError(
-    `plugins.lock.yaml does not cover ${path}, which ${parent ?? "a locked package"} loads. Declare the package that it belongs to under dependencies, then run tollgate plugin add again`,
+    `plugins.lock.yaml does not cover ${path}, which ${parent ?? "a locked package"} loads. Declare its package under dependencies, then run tollgate plugin add again`,
   );
 };
 

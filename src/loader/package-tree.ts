@@ -136,7 +136,7 @@ function hashFolder(folder: string, walked: WalkState): string {
     walked.count++;
     walked.bytes += size;
     if (walked.count > MAX_FILES || walked.bytes > MAX_BYTES)
-      throw new Error(`${folder} and what it depends on are more than can be looked through.`);
+      throw new Error(`${folder} and its dependencies are too large to check.`);
     const hash = integrityOf(readFileSync(real));
     walked.files.set(real, hash);
     lines.push(`${at}\0${hash}`);

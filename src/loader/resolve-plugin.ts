@@ -69,7 +69,7 @@ export async function resolvePlugin(
     return {
       problem: problem.badSpecifier(
         use,
-        "a short name is lower-case letters, digits and single dashes",
+        "a short name must be lowercase letters, digits, and single hyphens",
       ),
     };
   const name = conventionalName(kind, use);
@@ -85,20 +85,21 @@ export async function resolvePlugin(
 
 /** Returns why a specifier is invalid, regardless of whether it would resolve. */
 function rejectSpecifier(use: string): string | undefined {
-  if (/\p{Cc}/u.test(use)) return "it has control characters";
-  if (/^[a-z][a-z0-9+.-]*:/i.test(use)) return "plugins come from this disk, not from an address";
-  if (use.startsWith("//")) return "plugins come from this disk, not from an address";
-  if (/[?#%\\]/.test(use)) return "?, #, % and \\ have no place in it";
+  if (/\p{Cc}/u.test(use)) return "it contains control characters";
+  if (/^[a-z][a-z0-9+.-]*:/i.test(use))
+    return "plugins are loaded from local files, not from a URL";
+  if (use.startsWith("//")) return "plugins are loaded from local files, not from a URL";
+  if (/[?#%\\]/.test(use)) return "?, #, %, and \\ are not allowed in it";
   if (/^(\.{0,2})\//.test(use)) return undefined;
   const name = PACKAGE_NAME.exec(use)?.[0];
   const rest = name === undefined ? "" : use.slice(name.length);
-  if (rest.startsWith("@")) return "a version belongs in package.json";
+  if (rest.startsWith("@")) return "the version must be set in package.json";
   if (use.startsWith("@") && !name?.startsWith("@")) return "a scope needs a package: @scope/name";
   if (
     (use.includes("/") || use.startsWith("@")) &&
     (name === undefined || !PACKAGE_SUBPATH.test(rest))
   )
-    return "that is no package's name";
+    return "it is not a valid package name";
   return undefined;
 }
 

@@ -59,7 +59,7 @@ function findFlaw(
   if (!isShortName(name))
     return problem.badDefinition(
       from,
-      `its name ${JSON.stringify(name)} is not lower-case letters, digits and single dashes`,
+      `its name ${JSON.stringify(name)} must be lowercase letters, digits, and single hyphens`,
     );
   const stranger = findUnknownMember(definition, DEFINITION_MEMBERS[kind]);
   if (stranger) return problem.unknownMember(from, "member", stranger.name, stranger.suggestion);
@@ -69,7 +69,7 @@ function findFlaw(
   if ((kind === "middleware" || kind === "observer") && definition["sends"] === undefined)
     return problem.badDefinition(
       from,
-      'it does not say where it sends what people wrote (sends: "nowhere")',
+      'it does not declare where it sends user content (sends: "nowhere")',
     );
   for (const [what, schema] of Object.entries({ options, credential })) {
     if (schema === undefined) continue;
@@ -83,7 +83,7 @@ function findFlaw(
     ? undefined
     : problem.badDefinition(
         from,
-        `${JSON.stringify(both)} is an option and a field of its credential`,
+        `${JSON.stringify(both)} is both an option and a credential field`,
       );
 }
 
@@ -91,7 +91,7 @@ function findFlaw(
 function findSinceFlaw(since: unknown, from: string): ProblemText | undefined {
   if (since === undefined) return undefined;
   if (typeof since !== "string" || !/^\d{1,5}\.\d{1,5}(\.\d{1,5})?$/.test(since))
-    return problem.badDefinition(from, "its `since` is not a version such as 1.3");
+    return problem.badDefinition(from, "its `since` must be a version such as 1.3");
   const { version } = JSON.parse(readFileSync(join(findPackageRoot(), "package.json"), "utf8")) as {
     version: string;
   };
@@ -111,18 +111,18 @@ const ENV_NAME = /^[A-Za-z_][A-Za-z0-9_]*$/;
 /** Unknown needs are rejected, because declaring them would have no effect. */
 function findNeedsFlaw(needs: unknown, from: string): ProblemText | undefined {
   if (needs === undefined) return undefined;
-  if (!isMapping(needs)) return problem.badDefinition(from, "its needs are no object");
+  if (!isMapping(needs)) return problem.badDefinition(from, "its needs must be an object");
   const stranger = findUnknownMember(needs, NEEDS_MEMBERS, true);
   if (stranger) return problem.unknownMember(from, "need", stranger.name, stranger.suggestion);
   const { metadata, env, origins, files } = needs;
   if (metadata !== undefined && metadata !== true)
-    return problem.badDefinition(from, "its needs.metadata is neither true nor absent");
+    return problem.badDefinition(from, "its needs.metadata must be true or omitted");
   const names = (env ?? []) as unknown;
   if (!Array.isArray(names) || !names.every((name) => ENV_NAME.test(String(name))))
-    return problem.badDefinition(from, "its needs.env are no names of variables");
+    return problem.badDefinition(from, "its needs.env must be a list of variable names");
   for (const [what, list] of Object.entries({ origins, files }))
     if (list !== undefined && typeof list !== "function" && !Array.isArray(list))
-      return problem.badDefinition(from, `its needs.${what} is neither a list nor a function`);
+      return problem.badDefinition(from, `its needs.${what} must be a list or a function`);
   return undefined;
 }
 
@@ -131,11 +131,11 @@ function findNeedsFlaw(needs: unknown, from: string): ProblemText | undefined {
  * takes longer than all other checks.
  */
 function findSchemaProblem(schema: unknown, builtIn: boolean): string | undefined {
-  if (!isMapping(schema) || schema["type"] !== "object") return "it is not of type object";
+  if (!isMapping(schema) || schema["type"] !== "object") return "its type must be object";
   if (schema["additionalProperties"] !== false)
-    return "it is open: additionalProperties must be false, or a misspelt option goes unnoticed";
+    return "it must set additionalProperties: false, so that misspelled options are reported";
   const dialect = schema["$schema"];
   if (dialect !== undefined && !/draft-07/.test(String(dialect)))
-    return `it is not draft-07 but ${String(dialect)}`;
+    return `it must be draft-07, not ${String(dialect)}`;
   return builtIn ? undefined : findSchemaFlaw(schema);
 }

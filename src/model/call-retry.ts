@@ -39,28 +39,28 @@ interface FailurePointRule {
  */
 export const FAILURE_POINTS = {
   unsent: {
-    description: "nothing was sent: no address, no connection, no TLS",
+    description: "nothing was sent: DNS, connection, or TLS failed",
     allowsFailover: true,
     retries: { upstream: "backoff", timeout: "backoff" },
     isFree: false,
     ledgerResult: "void",
   },
   send_interrupted: {
-    description: "the connection was closed before all of the request was sent",
+    description: "the connection was closed before the whole request was sent",
     allowsFailover: true,
     retries: { upstream: "immediate" },
     isFree: true,
     ledgerResult: "void",
   },
   no_response: {
-    description: "all was sent, and nothing came back",
+    description: "the request was sent, and no response was received",
     allowsFailover: true,
     retries: { upstream: "immediate" },
     isFree: false,
     ledgerResult: "estimated",
   },
   rejected: {
-    description: "the provider refused it",
+    description: "the provider rejected the request",
     allowsFailover: true,
     retries: {
       upstream: "backoff",
@@ -72,14 +72,14 @@ export const FAILURE_POINTS = {
     ledgerResult: "void",
   },
   response_started: {
-    description: "an answer began and failed before its first content",
+    description: "the response failed before its first token",
     allowsFailover: true,
     retries: { upstream: "backoff", overloaded: "backoff" },
     isFree: false,
     ledgerResult: "estimated",
   },
   content_sent: {
-    description: "content has left for the client",
+    description: "content was already sent to the client",
     allowsFailover: false,
     retries: {},
     isFree: false,

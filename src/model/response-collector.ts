@@ -26,7 +26,8 @@ export function createResponseCollector(): { event(e: ModelEvent): void; answer(
   let usage: Usage = {};
   let finish: Finish | undefined;
   const at = (index: number): PartialBlock =>
-    blocks.get(index) ?? fail("upstream", `An event names block ${index}, which is not open.`);
+    blocks.get(index) ??
+    fail("upstream", `The provider sent an event for block ${index}, which is not open.`);
   return {
     event(e) {
       switch (e.type) {
@@ -76,7 +77,8 @@ export function createResponseCollector(): { event(e: ModelEvent): void; answer(
       ...(items.size > 0 && { items: inIndexOrder(items) }),
       usage,
       finish:
-        finish ?? fail("upstream", "The answer ended before its finish.", { code: "truncated" }),
+        finish ??
+        fail("upstream", "The response ended before it was complete.", { code: "truncated" }),
     }),
   };
 }

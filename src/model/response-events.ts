@@ -38,7 +38,7 @@ function toOpenBlock(block: Block): OpenBlock {
     case "audio":
       return { type: block.type };
     default:
-      return fail("internal", `An answer has no block of the type ${block.type}.`);
+      return fail("internal", `A response cannot contain a block of type ${block.type}.`);
   }
 }
 

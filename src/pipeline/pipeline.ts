@@ -96,15 +96,16 @@ export async function runSubrequest(
   { parentRequest, signal }: SubrequestOptions,
 ): Promise<SubrequestResult> {
   const parent =
-    parentRequest instanceof HostExchange ? parentRequest : fail("invalid", "`as` is no request.");
+    parentRequest instanceof HostExchange
+      ? parentRequest
+      : fail("invalid", "`as` must be a request.");
   if (subrequestDepth(parent) >= MAX_SUBREQUEST_DEPTH)
-    fail("internal", `Plugins ask for one another at most ${MAX_SUBREQUEST_DEPTH} deep.`, {
+    fail("internal", `Subrequests can be nested at most ${MAX_SUBREQUEST_DEPTH} levels deep.`, {
       code: "subrequest_too_deep",
     });
-  if (body["stream"] === true) fail("invalid", "What a plugin asks is not streamed.");
+  if (body["stream"] === true) fail("invalid", "A subrequest cannot be streamed.");
   const { gen, subrequestOrigin: parentOrigin } = parent["~"];
-  const targetRoute =
-    gen.findRoute(path) ?? fail("not_found", `No frontend here answers at ${path}.`);
+  const targetRoute = gen.findRoute(path) ?? fail("not_found", `No frontend serves ${path}.`);
   const origin: SubrequestOrigin<HostExchange> = {
     parentRequest: parent,
     pluginIds: [...new Set([...(parentOrigin?.pluginIds ?? []), pluginId])],

@@ -137,7 +137,7 @@ export function inheritFromParent(
 ): void {
   const { identity, privacy } = parentRequest;
   if (!identity)
-    return fail("internal", "A request is made for a client, and this one is not identified yet.");
+    return fail("internal", "A subrequest needs a client, and this request is not identified yet.");
   x.identify(identity);
   if (privacy !== "off") x.requirePrivacy(privacy);
   assertFrontendAllowed(x.identity!, x.frontend);
@@ -159,7 +159,7 @@ export async function readSubrequestResult(
   if (requestFault || !bytes) {
     const { kind, message, code } = requestFault ?? {
       kind: "canceled",
-      message: "It was given up.",
+      message: "The subrequest was canceled.",
     };
     throw markAsHookFailure(createFault(kind, message, { code, details: { subrequest: x.id } }));
   }

@@ -6,6 +6,6 @@ import { parseObject } from "./json-values.ts";
 
 export const parseEventObject = (data: string): JsonObject =>
   parseObject(data) ??
-  fail("upstream", "An event of the provider's stream is not a JSON object.", {
+  fail("upstream", "The provider's stream contains an event that is not a JSON object.", {
     code: "bad_stream",
   });

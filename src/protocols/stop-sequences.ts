@@ -10,7 +10,7 @@ export function delegateStopSequences(
   if (texts.length === 0) return;
   if (of.emulateStopSequences) of.emulateStopSequences(texts);
   else
-    fail("unsupported", "This model's protocol does not support so many stop sequences.", {
+    fail("unsupported", "This model's protocol does not support this many stop sequences.", {
       param: "stop",
       code: "unsupported_parameter",
     });

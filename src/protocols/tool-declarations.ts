@@ -17,8 +17,8 @@ export function rejectTool(tool: Tool): never {
   return fail(
     "unsupported",
     isTypedClientTool(type)
-      ? `The tool ${name} is described by its own protocol alone. Declare it as a function, with a schema of what it takes.`
-      : `The tool ${name} runs at its own provider, or is known to it alone.`,
+      ? `The tool ${name} is specific to another protocol. Declare it as a function with a schema of its input.`
+      : `The tool ${name} can be used only with the provider that hosts or defines it.`,
     { param: "tools", code: "unsupported_tool" },
   );
 }
@@ -34,7 +34,7 @@ export function declareTool(
 ): void {
   const before = declared.get(name);
   if (before && JSON.stringify(before) !== JSON.stringify(tool))
-    fail("unsupported", `Two tools are named ${name}. Give each its own name.`, {
+    fail("unsupported", `Two tools are named ${name}. Give each tool its own name.`, {
       param: "tools",
       code: "duplicate_tool",
     });

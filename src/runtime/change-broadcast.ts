@@ -61,10 +61,7 @@ export class ChangeBroadcast {
     if (type !== "keys_changed" && type !== "accounts_changed") return;
     const done = type === "keys_changed" ? this.invalidateKeys() : this.reloadAccounts();
     done.catch((error: unknown) =>
-      this.#services.log.error(
-        { err: error },
-        `not every worker has heard that ${type} have changed`,
-      ),
+      this.#services.log.error({ err: error }, `change of ${type} not delivered to all workers`),
     );
   }
 }

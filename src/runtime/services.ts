@@ -270,7 +270,7 @@ async function openSharedFileStore(
   scope.every(
     FILE_SWEEP_MS,
     () => files.sweep(),
-    (error) => services.log.error({ err: error }, "old files could not be removed"),
+    (error) => services.log.error({ err: error }, "removing old files failed"),
   );
 }
 
@@ -291,8 +291,7 @@ function reportLedgerAvailability({
   ledgerAvailability.onChange((trouble) => {
     if (down === (trouble !== undefined)) return;
     down = trouble !== undefined;
-    if (trouble)
-      log.error({ trouble: trouble.reason }, "ledger unavailable; new calls are refused");
+    if (trouble) log.error({ trouble: trouble.reason }, "ledger unavailable, new calls rejected");
     else log.info({}, "ledger recovered");
     observerSink.reportEvent({ type: "ledger", at: wallClock(), ok: !down });
   });
@@ -338,7 +337,7 @@ export async function openServices(
     outputHistory: createOutputHistory(),
     timerWheel: scope.own(new TimerWheel()),
     admissionQueue: new AdmissionQueue(config.overload, scope.own(new LoadMonitor()), (load) =>
-      log.warn({ ...load }, "requests were refused: there is more to do than can be done"),
+      log.warn({ ...load }, "requests rejected: gateway overloaded"),
     ),
     memoryBudget: new MemoryBudget(config.bounds.inFlightBytes),
     concurrencyCounter: new ConcurrencyCounter(),

@@ -26,15 +26,15 @@ export function isAccountChange(
     fail(
       "invalid",
       before
-        ? `The account ${record.id} has changed since: it is at version ${before.version}.`
-        : `There is no account ${record.id} that could have changed.`,
+        ? `The account ${record.id} was changed by someone else: it is now at version ${before.version}.`
+        : `The account ${record.id} does not exist, so it cannot be changed.`,
       { code: "version_conflict" },
     );
   const path = [record.id];
   for (let up = record.parent; up !== undefined; up = get(up)?.parent) {
     path.push(up);
     if (up === record.id)
-      fail("invalid", `These accounts would stand in one another: ${path.join(" → ")}.`, {
+      fail("invalid", `Accounts cannot be nested in a cycle: ${path.join(" → ")}.`, {
         code: "account_cycle",
         param: "/parent",
       });
@@ -50,8 +50,12 @@ export function isKeyChange(record: KeyRecord, before: KeyRecord): boolean {
   if (toJson(before) === toJson(record)) return false;
   const at = before.version ?? 1;
   if (record.version === undefined ? before.version !== undefined : record.version !== at + 1)
-    fail("invalid", `The key ${record.id} has changed since: it is at version ${at}.`, {
-      code: "version_conflict",
-    });
+    fail(
+      "invalid",
+      `The key ${record.id} was changed by someone else: it is now at version ${at}.`,
+      {
+        code: "version_conflict",
+      },
+    );
   return true;
 }

@@ -18,7 +18,7 @@ export function checkCommand(c: StoreCommand): void {
       for (const { max, take, scope } of c.claims) {
         if (take < 0n) rejectField("take", `of ${scope} is negative`);
         if (typeof max === "number" && !(Number.isSafeInteger(max) && max >= 0))
-          rejectField("max", `of ${scope} is ${max}, not a whole number`);
+          rejectField("max", `of ${scope} is ${max}, which is not a whole number`);
         if (max < 0) rejectField("max", `of ${scope} is negative`);
       }
       return;
@@ -53,23 +53,24 @@ function checkTimestamp(at: number): void {
 
 function checkAccount({ id, created, version, limits = [] }: AccountRecord): void {
   // Rows join account ids with a slash.
-  if (!id || id.includes("/")) rejectField("id", `is ${JSON.stringify(id)}, which is no account's`);
+  if (!id || id.includes("/"))
+    rejectField("id", `is ${JSON.stringify(id)}, which is not a valid account ID`);
   checkTimestamp(created);
   if (!(Number.isSafeInteger(version) && version > 0)) rejectField("version", `is ${version}`);
   for (const { max, scope } of limits)
     if (max < 0 || (typeof max === "number" && !Number.isSafeInteger(max)))
-      rejectField("max", `of ${scope} is ${max}, not a whole number`);
+      rejectField("max", `of ${scope} is ${max}, which is not a whole number`);
 }
 
 function checkAttemptId(attempt: string): void {
   if (!attempt) rejectField("attempt", "is empty");
   // The id is a lookup key and must be the same text in every store.
-  if (attempt.includes("\0") || !attempt.isWellFormed()) rejectField("attempt", "is no text");
+  if (attempt.includes("\0") || !attempt.isWellFormed()) rejectField("attempt", "is not a string");
 }
 
 function checkAmount(field: string, amount: bigint | null | undefined): void {
   if (typeof amount === "bigint" && (amount > MAX_NANO || amount < -MAX_NANO))
-    rejectField(field, `is ${amount}, more than a ledger holds`);
+    rejectField(field, `is ${amount}, which exceeds the ledger's maximum`);
 }
 
 const rejectField = (field: string, how: string): never =>

@@ -287,7 +287,9 @@ class JournaledLedgerRules<
   #settleClosed(c: S): CommandResult {
     const past = this.#journal.closedCall(c.attempt);
     if (!past?.settle)
-      return fail("invalid", `There is no reserve for ${c.attempt}.`, { code: "unknown_attempt" });
+      return fail("invalid", `Reservation for ${c.attempt} not found.`, {
+        code: "unknown_attempt",
+      });
     if (past.settle.outcome !== RECOVERED || c.outcome === RECOVERED) return ALLOWED;
     const costNano = (c.costNano ?? past.settle.costNano ?? 0n) - (past.settle.costNano ?? 0n);
     const { attempt, at, usage } = c;
@@ -300,7 +302,7 @@ class JournaledLedgerRules<
   #adjust(c: CommandOf<"adjust">): CommandResult {
     const past = this.#journal.closedCall(c.attempt);
     if (!past?.settle)
-      return fail("invalid", `${c.attempt} is not settled, so there is nothing to adjust.`, {
+      return fail("invalid", `${c.attempt} is not settled and cannot be adjusted.`, {
         code: past ? "still_open" : "unknown_attempt",
       });
     return this.#correct(c, past);
@@ -327,7 +329,8 @@ class JournaledLedgerRules<
 
   #putAccount({ account }: CommandOf<"account">): CommandResult {
     const { accounts } = this.#journal;
-    if (!accounts) return fail("invalid", "This store keeps no accounts.", { code: "no_accounts" });
+    if (!accounts)
+      return fail("invalid", "This store does not support accounts.", { code: "no_accounts" });
     if (isAccountChange(account, accounts)) accounts.put(account);
     return ALLOWED;
   }

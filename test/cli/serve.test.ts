@@ -119,7 +119,7 @@ test("a state folder that cannot be one: in words, by every command that needs i
     "gateway.yaml": `state_dir: state\n${MINIMAL_CONFIG.replace("memory", "sqlite")}`,
     state: "a file",
   });
-  const words = `The state folder ${here.path}/state cannot be used: it is a file. Mend that, or choose another folder with state_dir.`;
+  const words = `The state directory ${here.path}/state cannot be used: it is a file. Fix this, or choose another directory with state_dir.`;
   for (const args of [
     ["keys", "list"],
     ["plugin", "store", "head"],
@@ -158,7 +158,7 @@ test("commands reach it: status, explain, keys; and reloads by file and by signa
   expect(explained.out).toContain("demo/echo");
 
   await here.write("gateway.yaml", MINIMAL_CONFIG.replace("demo }", "dmo }"));
-  const { problems } = (await line(/^reload refused/)) as unknown as { problems: string[] };
+  const { problems } = (await line(/^reload rejected/)) as unknown as { problems: string[] };
   expect(problems).toEqual([expect.stringMatching(/gateway\.yaml:6:16 {2}providers\.demo/)]);
   const refused = await here.tollgate(["status"]);
   expect(refused.out).toMatch(

@@ -158,7 +158,7 @@ it("an account that ends refuses its keys in every worker, and those of all in i
   expect(await everywhere(secret)).toEqual(new Set([403]));
   const { text } = await draw(secret);
   expect(text).toContain("account_closed");
-  expect(text).toContain("stands in the account closing, which is closed");
+  expect(text).toContain("is nested under the account closing, which is closed");
 });
 
 it("a changed key is another one for the next request in every worker, with the secret that it has", async () => {

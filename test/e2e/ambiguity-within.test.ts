@@ -133,7 +133,7 @@ describe.each(SPOKEN)("%s", (spoken) => {
         }
       }
       const twice = `${good.slice(0, from)}${place}null,${good.slice(from)}`;
-      expect((await send(spoken, twice)).text).toContain("stands twice");
+      expect((await send(spoken, twice)).text).toContain("occurs twice");
     });
 
     it("what is the client's own is free", async () => {

@@ -57,7 +57,10 @@ describe("with zero plugins", () => {
       expect(res.status).toBe(404);
       expect(res.headers.get("x-request-id")).toBeTruthy();
       expect(await res.json()).toMatchObject({
-        error: { code: "unknown_path", message: expect.stringContaining("No frontend is mounted") },
+        error: {
+          code: "unknown_path",
+          message: expect.stringContaining("No frontend is configured"),
+        },
       });
     } finally {
       await gateway.stop();

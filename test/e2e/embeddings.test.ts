@@ -247,7 +247,7 @@ models:
     const { code, out, err } = await check(models);
     expect(code).not.toBe(0);
     expect(out + err).toMatch(/gateway\.yaml:\d+:\d+\s+error/);
-    expect(out + err).toMatch(/an embedding model cannot stand in for another/);
+    expect(out + err).toMatch(/an embedding model cannot replace another/);
   });
 
   it.each([
@@ -257,7 +257,7 @@ models:
     ['"embed-*": ["openai/text-embedding-3-*", "azure/text-embedding-3-*"]'],
   ])("%s is none", async (models) => {
     const { code, out, err } = await check(models);
-    expect(out + err).not.toMatch(/cannot stand in/);
+    expect(out + err).not.toMatch(/cannot replace another/);
     expect(code).toBe(0);
   });
 });

@@ -55,7 +55,7 @@ async function alive(ask: ReturnType<typeof asking>): Promise<string | null> {
 }
 
 const endedIn = ({ log }: InProcessGateway) =>
-  log.filter(({ msg }) => msg === "a generation has ended").length;
+  log.filter(({ msg }) => msg === "config generation ended").length;
 
 it.each([
   ["no observer", "[]"],
@@ -117,9 +117,7 @@ providers:
     await until(() => at.log.filter(({ msg }) => msg === "reloaded").length === n);
   }
   await until(() => endedIn(at) === 3);
-  expect(at.log.filter(({ msg }) => String(msg).startsWith("an observer does not end"))).toEqual(
-    [],
-  );
+  expect(at.log.filter(({ msg }) => String(msg).startsWith("observer did not stop"))).toEqual([]);
   for (const name of ["otlp", "otlp-2", "otlp-3"]) {
     const { traces, logs } = (await at.ask(`observers.${name}/state`)) as unknown as OtlpState;
     expect([name, traces, logs.sent]).toEqual([name, { sent: 0, dropped: 2 * asked }, 0]);

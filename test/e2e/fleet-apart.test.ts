@@ -224,9 +224,7 @@ describe.skipIf(!hasPostgres())("gateways and a database that is away", () => {
     expect(tries() - before).toBeLessThan(AWAY / 2);
     expect(up.requests.length).toBe(sent);
     await postgres.start();
-    await Promise.all(
-      fleet.nodes.map(({ daemon }) => daemon!.line(/reached again, and knows all/)),
-    );
+    await Promise.all(fleet.nodes.map(({ daemon }) => daemon!.line(/store reachable again/)));
     await until(async () => (await draw(0, fleet.key)).status === 200);
     // Then it is worth no more than it was.
     let turn = 0;
@@ -280,7 +278,7 @@ describe.skipIf(!hasPostgres())("gateways and a database that is away", () => {
       { outcome: "ok", usage: { output: 1 } },
     ]);
     expect(items).toHaveLength(4);
-    expect(next.log.map(({ msg }) => msg).join("\n")).toMatch(/had left on this disk was told/);
+    expect(next.log.map(({ msg }) => msg).join("\n")).toMatch(/rows spooled by an earlier process/);
     expect((await ask()).status).toBe(200);
     expect(await next.ask("ledger.verify")).toMatchObject({ problems: [] });
   });
@@ -314,7 +312,7 @@ describe.skipIf(!hasPostgres())("gateways and a database that is away", () => {
     await until(async () => (await status("/readyz")) === 200);
     const said = gateway.log.filter(({ level }) => level === "error");
     expect(said.map(({ msg }) => msg)).toEqual([
-      expect.stringMatching(/cannot be opened yet; it is tried again until it can/),
+      expect.stringMatching(/store unavailable at startup, will retry/),
     ]);
     await gateway[Symbol.asyncDispose]();
     await rm(dir, { recursive: true, force: true });

@@ -92,7 +92,7 @@ describe.skipIf(!hasPostgres())("a key that is revoked while a gateway is cut of
       expect([200, 503]).toContain(await draw(1));
       return node!
         .daemon!.log.slice(said)
-        .some(({ msg }) => /what is set aside of budgets is spent/.test(String(msg)));
+        .some(({ msg }) => /serving from budget leases/.test(String(msg)));
     });
     await revoke(fleet);
     await until(async () => (await draw(0)) === 401);

@@ -77,7 +77,7 @@ describe.skipIf(!hasPostgres())("three gateways on one PostgreSQL", () => {
       expect(syncLagMs).toBe(0);
     }
     // Each file names its own road to the database.
-    expect(warnings).toEqual(["3 configs run side by side"]);
+    expect(warnings).toEqual(["3 configs are in use at the same time"]);
   });
 
   it("a revoked key is refused everywhere within 1.5 s", async () => {

@@ -293,7 +293,7 @@ describe("the catalog", () => {
         const said: any = await answer.json();
         expect([answer.status, said.error.message], path).toEqual([
           400,
-          `${model} is an image model: ask for it at /v1/images/generations.`,
+          `${model} is an image model. Send requests for it to /v1/images/generations.`,
         ]);
       }
     expect(up.requests.length).toBe(asked);

@@ -272,7 +272,7 @@ describe("budgets", () => {
     expect(refused.status).toBe(429);
     const { error } = (await refused.json()) as any;
     expect(error.message).toMatch(/has \$0\.00165 left; this request would reserve \$0\.003\d+/);
-    const fits = Number(/max_tokens of (\d+) it would fit/.exec(error.message)![1]);
+    const fits = Number(/max_tokens: (\d+) the request would fit/.exec(error.message)![1]);
     expect((await ask(key, { max_tokens: fits + 1 })).status).toBe(429);
     expect((await ask(key, { max_tokens: fits })).status).toBe(200);
   });

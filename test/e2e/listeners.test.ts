@@ -157,7 +157,7 @@ describe("one process", () => {
 
   it("a key that does not fit is not taken, and the certificate before goes on", async () => {
     writeFileSync(join(gateway.dir, "tls/key.pem"), strange.issue({ name: HOST }).key);
-    await gateway.line(/^a certificate was not taken/);
+    await gateway.line(/^certificate rejected/);
     expect((await post(secure, over(gateway), gateway.key)).status).toBe(200);
   });
 

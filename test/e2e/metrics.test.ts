@@ -120,7 +120,7 @@ it("after a worker was killed among its calls they still are, and after a reload
   await settled((all) => under(all) === 12);
   const { workers } = (await at.ask("status")) as unknown as { workers: { pid: number }[] };
   process.kill(workers[0]!.pid, "SIGKILL");
-  await at.line(({ msg }) => msg === "a worker has been replaced");
+  await at.line(({ msg }) => msg === "worker replaced");
   release.resolve();
   await Promise.all(asking);
   await at.write(yaml(up.url, "log: { level: debug }\n"));

@@ -78,7 +78,7 @@ describe("with two processes", () => {
     for (const name of ["HIDDEN", "PATH", "region", "__proto__", ""]) {
       const { got, error } = await read("env", name);
       expect(got).toBeUndefined();
-      expect(error).toBe(`This plugin does not declare the variable ${name} in its needs.env.`);
+      expect(error).toBe(`This plugin does not declare the variable ${name} in needs.env.`);
     }
   });
 
@@ -96,7 +96,7 @@ describe("with two processes", () => {
       ".",
     ])
       expect((await read("file", path)).error).toMatch(
-        /does not declare the file .* in its needs\.files/,
+        /does not declare the file .* in needs\.files/,
       );
     expect((await read("file", "keys/none")).error).toMatch(/ENOENT/);
   });
@@ -111,8 +111,8 @@ describe("with two processes", () => {
     expect((await read("file", "keys/within")).got).toBe("a certificate");
     for (const path of ["keys/out", "keys/up/other.txt"])
       expect((await read("file", path)).error).toMatch(/leads to .*other\.txt, which/);
-    expect((await read("file", "keys/pipe")).error).toMatch(/is no file/);
-    expect((await read("file", "keys/a")).error).toMatch(/is no file/);
+    expect((await read("file", "keys/pipe")).error).toMatch(/is not a file/);
+    expect((await read("file", "keys/a")).error).toMatch(/is not a file/);
     expect((await read("file", "keys/large")).error).toMatch(/larger than/);
     // A declared file may itself be a link: that is how secrets are mounted.
     rmSync(join(at.dir, "one.txt"));
@@ -154,20 +154,20 @@ describe("the metadata service", () => {
       "metadata.google.internal",
     ]) {
       const { error } = await read("fetch", `http://${address}/latest`, bare);
-      expect(error).toMatch(/is the cloud's metadata service, and the plugin does not declare it/);
+      expect(error).toMatch(/is the cloud metadata service, which the plugin does not declare/);
     }
     expect((await read("env", "REGION", bare)).error).toMatch(/does not declare/);
     expect((await read("file", "one.txt", bare)).error).toMatch(/does not declare/);
     // Declared, it would be dialled: the plugin gives up before, so that no machine is asked by a test.
     for (const address of ["169.254.169.254", "metadata.google.internal"]) {
       const { error } = await read("fetch", `http://${address}/latest`);
-      expect(error).toBe("The request was given up.");
+      expect(error).toBe("The request was canceled.");
     }
   });
 
   it("is no provider's base either", async () => {
     const yaml = `providers: { up: { use: openai-compatible, with: { base_url: "http://169.254.169.254/v1", api_key: k } } }\n`;
-    await expect(startDaemon({ yaml })).rejects.toThrow(/is the cloud's metadata service/);
+    await expect(startDaemon({ yaml })).rejects.toThrow(/is the cloud metadata service/);
   });
 });
 

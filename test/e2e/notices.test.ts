@@ -144,7 +144,7 @@ it("a worker that is gone, and a reload, refused or not", async () => {
   expect(await told("worker_exited", 1)).toMatchObject([
     { pid: workers[0]!.pid, exitReason: "SIGKILL" },
   ]);
-  await at.line(({ msg }) => msg === "a worker has been replaced");
+  await at.line(({ msg }) => msg === "worker replaced");
   await at.write("providers: {");
   expect(await told("reloaded", 1)).toMatchObject([{ ok: false, trigger: "file", generation: 1 }]);
 });

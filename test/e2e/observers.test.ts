@@ -121,7 +121,7 @@ describe.each([1, 2])("with %i processes, an observer", (workers) => {
     ]);
     // One that fails is told of in the log, and of nothing else.
     await gateway.line(
-      ({ msg, plugin }) => msg === "an observer failed" && plugin === "observers.broken",
+      ({ msg, plugin }) => msg === "observer failed" && plugin === "observers.broken",
     );
 
     await gateway.write("providers: {");
@@ -142,7 +142,7 @@ it("hears that a worker is gone, and goes on counting for its successor", async 
   });
   const { workers } = (await gateway.ask("status")) as unknown as { workers: { pid: number }[] };
   process.kill(workers[0]!.pid, "SIGKILL");
-  await gateway.line(({ msg }) => msg === "a worker has been replaced");
+  await gateway.line(({ msg }) => msg === "worker replaced");
   const statuses = await Promise.all(
     Array.from({ length: 20 }, () => askOnNewConnection(gateway, "demo/echo")),
   );

@@ -136,7 +136,7 @@ describe.each(Object.entries(OPERATIONS))("%s", (name, operation) => {
     );
     expect([chat.status, chat.body.error.message]).toEqual([
       400,
-      expect.stringContaining(`is ${operation.noun}: ask for it at ${operation.path}`),
+      expect.stringContaining(`is ${operation.noun}. Send requests for it to ${operation.path}`),
     ]);
     const wrong = await ask("demo/echo");
     expect([wrong.status, wrong.body.error.message]).toEqual([

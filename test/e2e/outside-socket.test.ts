@@ -136,19 +136,19 @@ export default defineMiddleware({ api: 1, name: "mine", summary: "One", sends: "
       "charge",
       "{ use: ./mine.ts, isolate: child }",
       "setup: () => ({ charge() { return undefined; } })",
-      /4:\d+ .*its charge cannot stand outside.*inspect/s,
+      /4:\d+ .*its charge is not supported in an isolated plugin.*inspect/s,
     ],
     [
       "prepare",
       "{ use: ./mine.ts, isolate: child }",
       "setup: () => ({ prepare() {} })",
-      /4:\d+ .*its prepare cannot stand outside/s,
+      /4:\d+ .*its prepare is not supported in an isolated plugin/s,
     ],
     [
       "needs that are functions",
       "{ use: ./mine.ts, isolate: child }",
       "needs: { origins: () => [] }, setup: () => ({})",
-      /4:\d+ .*needs\.origins are a function/s,
+      /4:\d+ .*needs\.origins is a function/s,
     ],
     [
       "an import that throws",

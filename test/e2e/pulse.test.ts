@@ -47,7 +47,7 @@ const ask = (at: Daemon, hang = "") =>
   );
 /** Waits until the middleware has come so far. */
 const noted = ({ dir }: Daemon, what: string) => until(() => existsSync(join(dir, what)));
-const STOOD = /the process stood for 10 s/;
+const STOOD = /the event loop was blocked for 10 s/;
 
 /** Started one after the other; they stand all at once. */
 const starting = ["", "workers: 2", "shutdown: 1s", "shutdown: 1s", "shutdown: 1s"];
@@ -75,7 +75,7 @@ describe.concurrent("a process whose loop stands", () => {
     const at = ready[1]!;
     for (let i = 0; i < 3; i++) void ask(at, "loop").catch(() => {});
     await at.line(({ msg }) => STOOD.test(msg));
-    await at.line(({ msg }) => msg.includes("a worker has been replaced"));
+    await at.line(({ msg }) => msg.includes("worker replaced"));
     await until(async () => (await ask(at)) === 200);
   });
 
@@ -99,7 +99,7 @@ describe.concurrent("a process whose loop stands", () => {
     // The thread that would have ended it has looked since then, for it ends what hangs.
     at.kill("SIGTERM");
     await at.exit;
-    expect(at.log.some(({ msg }) => /did not end in the time it had/.test(msg))).toBe(true);
+    expect(at.log.some(({ msg }) => /did not exit in time/.test(msg))).toBe(true);
     expect(at.log.some(({ msg }) => STOOD.test(msg))).toBe(false);
   });
 });
@@ -110,5 +110,5 @@ it.concurrent("an end that hangs is over within the drain time and a little more
   await noted(at, "settles");
   at.kill("SIGTERM");
   await at.exit;
-  expect(at.log.some(({ msg }) => /did not end in the time it had/.test(msg))).toBe(true);
+  expect(at.log.some(({ msg }) => /did not exit in time/.test(msg))).toBe(true);
 });

@@ -147,7 +147,7 @@ providers:
     expect(late.rejections).toEqual(before.rejections);
     expect(late.memory.rss).toBeGreaterThan(there * 20e6);
     process.kill(pid, "SIGKILL");
-    await at.line(({ msg }) => msg === "a worker has been replaced");
+    await at.line(({ msg }) => msg === "worker replaced");
     const after = await read();
     expect(after.processes).toEqual({ expected: there, responded: there });
     expect(after.rejections).toEqual(before.rejections);

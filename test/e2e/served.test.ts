@@ -186,7 +186,7 @@ describe("the body of a served route", () => {
   it("is not there where the route has none, and a hook that reads it is told so", async () => {
     const res = await post("/reads", '{"model":"m"}', JSON_TYPE);
     expect(res.status).toBe(500);
-    expect(at.logs.some(({ fields }) => String(fields["err"]).includes("it reads no body"))).toBe(
+    expect(at.logs.some(({ fields }) => String(fields["err"]).includes("reads no body"))).toBe(
       true,
     );
   });

@@ -498,7 +498,7 @@ describe("several protocols at one address", () => {
     // Of another kind than what is spoken.
     const other = await sent("/any/ear", "application/json", body);
     expect(JSON.parse(other.body.toString()).error.message).toMatch(
-      /passing\/ear is a transcription model: ask for it at \/v1\/audio\/transcriptions/,
+      /passing\/ear is a transcription model\. Send requests for it to \/v1\/audio\/transcriptions/,
     );
     expect(asked).toHaveLength(2);
   });

@@ -99,12 +99,12 @@ providers:
     expect(await ask("/v1/fingerprints", { model: "demo/echo", input: "x" })).toMatchObject({
       status: 400,
       body: {
-        error: { message: "demo/echo is a chat model: ask for it at /v1/chat/completions." },
+        error: { message: "demo/echo is a chat model. Send requests for it to /v1/chat/completions." },
       },
     });
     const chat = { messages: [{ role: "user", content: "hi" }], model: "passing/small" };
     expect((await ask("/v1/chat/completions", chat)).body.error.message).toBe(
-      "passing/small is a fingerprint model: ask for it at /v1/fingerprints.",
+      "passing/small is a fingerprint model. Send requests for it to /v1/fingerprints.",
     );
     // A frontend may speak another protocol at one of its routes, errors and all.
     const asked = { model: "turned/small", input: "x", messages: chat.messages };

@@ -126,7 +126,7 @@ describe.each(CASES)("$door, $model, stream: $stream", ({ door, model, stream })
     expect(response.status).toBe(502);
     expect(response.headers.get("x-should-retry")).toBe("false");
     expect(response.headers.get("x-tollgate-provider")).toBe(provider);
-    expect(errorIn(text).message).toBe(`The gateway's credential for ${provider} was refused.`);
+    expect(errorIn(text).message).toBe(`The gateway's credential for ${provider} was rejected.`);
     expect(codeIn(door, text)).toBe("upstream_auth");
   });
 

@@ -257,7 +257,7 @@ describe("workers: 2", () => {
     const told = gateway.ask("status");
     process.kill(before[0]!, "SIGKILL");
     expect(served(await Promise.all(all))).toBe(6);
-    await gateway.line((l) => l.msg === "a worker has been replaced");
+    await gateway.line((l) => l.msg === "worker replaced");
     await told;
     const after = await pidsOf(gateway);
     expect([after.length, after.includes(before[1]!)]).toEqual([2, true]);
@@ -300,9 +300,9 @@ describe("workers: 2", () => {
 
     // A bad file, what only a restart can change, and what only a worker cannot do: nothing changes anywhere.
     await gateway.write(yaml(up.base, "modles: {}\n"));
-    await gateway.line((l) => l.msg.startsWith("reload refused: the config has errors"));
+    await gateway.line((l) => l.msg.startsWith("reload rejected: the config has errors"));
     await gateway.write(yaml(up.base).replace("workers: 2", "workers: 3"));
-    const line = await gateway.line((l) => l.msg.startsWith("reload refused: workers"));
+    const line = await gateway.line((l) => l.msg.startsWith("reload rejected: workers"));
     expect(line["refused"]).toEqual(["workers"]);
     await writeFile(`${gateway.dir}/choosy.ts`, CHOOSY);
     await gateway.write(yaml(up.base).replace("auth,", "auth, { use: ./choosy.ts },"));
@@ -317,7 +317,7 @@ describe("workers: 2", () => {
     // A worker that comes later has the config that answers, not the one in the file.
     const [first] = await pidsOf(gateway);
     process.kill(first!, "SIGKILL");
-    await gateway.line((l) => l.msg === "a worker has been replaced");
+    await gateway.line((l) => l.msg === "worker replaced");
     const late = await many(20, gateway);
     expect([served(late), processes(late)]).toEqual([20, 2]);
     expect(new Set(late.map(({ generation }) => generation))).toEqual(new Set([6]));
@@ -364,7 +364,7 @@ describe("workers: 2", () => {
     const before = await pidsOf(gateway);
     await writeFile(`${gateway.dir}/throw`, "");
     await ask(gateway);
-    await gateway.line((l) => l.msg === "a worker has been replaced");
+    await gateway.line((l) => l.msg === "worker replaced");
     up.letGo();
     for (const { text } of streams) expect((await text).trimEnd()).toMatch(/data: \[DONE\]$/);
     const after = await pidsOf(gateway);
@@ -422,7 +422,7 @@ describe("workers: 2", () => {
     await using next = await start(up.base, { dir: gateway.dir });
     const rows = (await entries(next)).filter(({ kind }) => kind === "settle");
     expect(rows.map(({ state }) => state)).toEqual(Array(6).fill("estimated"));
-    expect(next.log.filter((l) => l.msg.startsWith("calls that a crash"))).toEqual([]);
+    expect(next.log.filter((l) => l.msg.startsWith("calls left open by a crash"))).toEqual([]);
   });
 
   it("the primary dies: so do the workers, and the next start settles all", async () => {
@@ -436,7 +436,7 @@ describe("workers: 2", () => {
     const gone = async () => pids.filter(isAlive).length;
     await once(gone, (n) => n === 0);
     await using next = await start(up.base, { dir: gateway.dir });
-    const line = await next.line((l) => l.msg.startsWith("calls that a crash left open"));
+    const line = await next.line((l) => l.msg.startsWith("calls left open by a crash"));
     expect(line["recovered"]).toBe(6);
     expect(served(await many(4, next, { key: gateway.key }))).toBe(4);
   });
@@ -462,13 +462,13 @@ describe("workers: 2", () => {
     await using up = await upstream();
     const sick = yaml(up.base).replace("auth,", "auth, { use: ./sick.ts },");
     const started = startDaemon({ yaml: sick, files: { "sick.ts": SICK, ill: "" } });
-    await expect(started).rejects.toThrow(/A worker has ended \(exit code 3\)/);
+    await expect(started).rejects.toThrow(/A worker exited \(exit code 3\)/);
 
     await using gateway = await startDaemon({ yaml: sick, files: { "sick.ts": SICK } });
     await writeFile(`${gateway.dir}/ill`, "");
     for (const pid of await pidsOf(gateway)) process.kill(pid, "SIGKILL");
     expect((await gateway.exit).code).toBe(1);
-    expect(gateway.output()).toContain("No worker stays up");
+    expect(gateway.output()).toContain("Workers do not stay up");
   });
 });
 

@@ -212,7 +212,7 @@ it("a protocol that the route does not name is the plugin's fault, and the log s
 });
 
 it.each([
-  ["several protocols and no read", { protocols: [transcripts()] }, /no `read` chooses/],
+  ["several protocols and no read", { protocols: [transcripts()] }, /no `read` to choose/],
   [
     "a protocol without a server half",
     { protocols: [{ ...speech(), server: undefined }], read: () => ({ model: "m" }) },

@@ -209,7 +209,7 @@ describe("nobody is kept away from a target", () => {
       const answer = await s.ask({ model: "any", text: "hi" });
       expect(answer.headers.get("x-tollgate-provider")).toBeNull();
       expect(await answer.json()).toMatchObject({
-        error: expect.stringMatching(/^The gateway holds/),
+        error: expect.stringMatching(/^The gateway's buffer memory/),
         code: "gateway_busy",
       });
       expect(s.house.targetHealth.describeCooldowns()).toEqual([]);

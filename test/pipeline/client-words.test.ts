@@ -60,7 +60,7 @@ describe("a body's model", () => {
         async (model, models) => {
           const got = await asked([], model, {}, models);
           expect(got.status).toBe(400);
-          expect(got.text).toContain("model is required and must be a string");
+          expect(got.text).toContain("Missing model: it must be a string");
           expect(got.asked).toEqual([]);
         },
       ),

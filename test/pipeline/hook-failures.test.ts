@@ -320,7 +320,7 @@ describe("what is never passed over", () => {
       async (stream) => {
         const got = await served(() => () => {}, stream);
         expect(got.status).toBe(503);
-        expect(got.text).toContain("middleware.m0 took too long (event)");
+        expect(got.text).toContain("middleware.m0 exceeded its time limit (event)");
         expect(got.rows).toMatchObject([{ state: "estimated" }]);
         expect(got.rests).toEqual([]);
       },
@@ -374,7 +374,7 @@ describe("what is never passed over", () => {
 
   it("so an operator is told where on_error: continue would change nothing", async () => {
     await expect(asked({ prepare() {}, onError: "continue" })).rejects.toThrow(
-      /none of its hooks may be passed over.*rewrite, inspect, route, attempt, watch may/,
+      /none of its hooks can be skipped.*rewrite, inspect, route, attempt, watch/,
     );
   });
 });

@@ -117,7 +117,7 @@ it("is narrowed by models, and cannot be by providers, which are not chosen yet"
   await s.ask({ model: "p/a", text: "hi" });
   expect(runs).toBe(1);
   await expect(startTestServices(of({ providers: ["p"] }))).rejects.toThrow(
-    /for.providers cannot narrow it/,
+    /for.providers cannot limit it/,
   );
 });
 

@@ -38,7 +38,7 @@ describe("a route's name", () => {
       const { status, text, reached } = await asked(name, [undefined]);
       expect(reached).toEqual([]);
       expect(status).toBe(400);
-      expect(text).toContain(`its endpoint has no ${name}`);
+      expect(text).toContain(`its endpoint does not support ${name}`);
     }
   });
   it("leaves the endpoints that have a path for it", async () => {

@@ -67,7 +67,7 @@ it("names only what answers, never what was asked for, nothing of the operator's
           refused++;
           const said = `${model}: ${fault.message}`;
           expect(said).not.toMatch(/\$\{|ACME|when:|acct-7731/);
-          const offered = /(?:Near it|Known names): ([^ ]+(?:, [^ ]+)*)\./.exec(fault.message)?.[1];
+          const offered = /(?:Similar names|Known names): ([^ ]+(?:, [^ ]+)*)\./.exec(fault.message)?.[1];
           for (const name of offered?.split(", ") ?? []) {
             expect(name, said).not.toBe(model);
             expect(allowed(name), said).toBe(true);
@@ -102,12 +102,14 @@ it("a slip in an alias finds the alias, one behind which nothing is mounted says
     const res = await s.ask({ model, text: "x" });
     return `${res.status} ${JSON.stringify(await res.json())}`;
   };
-  expect(await said("fsat")).toMatch(/404 .*There is no model fsat\. Near it: fast\./);
+  expect(await said("fsat")).toMatch(/404 .*There is no model fsat\. Similar names: fast\./);
   expect(await said("dark")).toMatch(
-    /404 .*Nothing answers for dark here \(off\/m-large: off is not mounted\)\./,
+    /404 .*No provider serves dark \(off\/m-large: off is not configured\)\./,
   );
-  expect(await said("off/m-large")).toMatch(/404 .*off is not mounted\)\. Near it: up\/m-large\./);
-  expect(await said("nobody/y")).toMatch(/To add the provider, in gateway\.yaml/);
+  expect(await said("off/m-large")).toMatch(
+    /404 .*off is not configured\)\. Similar names: up\/m-large\./,
+  );
+  expect(await said("nobody/y")).toMatch(/To add the provider, add /);
 });
 
 it("only a provider's name with a slash and nothing after it names a provider and no model", async () => {

@@ -149,14 +149,14 @@ describe("a pick", () => {
     expect(await told({ pick: "sticky", weights })).toEqual(calls("of the conversations"));
     expect(await told({ pick: "fastest" }, { a: 90, b: 20 })).toEqual([
       "c: not measured yet",
-      "b: first content after 20 ms",
-      "a: first content after 90 ms",
+      "b: first token after 20 ms",
+      "a: first token after 90 ms",
     ]);
     const plain = "for 10,000 tokens in, 1,000 out";
     expect(await told({ pick: "cheapest", prices: { a: "3", c: "1" } })).toEqual([
       `c: $0.011 ${plain}`,
       `a: $0.033 ${plain}`,
-      "b: its price is not known",
+      "b: price unknown",
     ]);
   });
 });

@@ -87,7 +87,7 @@ describe.each(asking)("%s", (_, models) => {
         const error = await caught(models(answering(text)));
         if (error === undefined) return;
         expect(getFault(error)?.message ?? `engine: ${String(error)}`).toMatch(
-          /^The answer is not a list of models: .* was expected, and .* came\.$/,
+          /^The response is not a model list: expected .*, received .*\.$/,
         );
       }),
       { numRuns: 60 },

@@ -201,7 +201,7 @@ describe("lists of models", () => {
       { models: [{ name: "a/b" }] },
     ])
       expect(parseModelList(body as Json, {})).toMatchObject(want);
-    expect(() => parseModelList({ error: "no" }, {})).toThrow(/not a list/);
+    expect(() => parseModelList({ error: "no" }, {})).toThrow(/not a model list/);
   });
 
   test("what neither chats nor draws is left out, and pictures are told apart", () => {

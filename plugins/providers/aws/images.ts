@@ -118,5 +118,5 @@ function failNoImage(why: string | undefined): never {
     ? fail("content_policy", `The provider withheld the image.${words}`, {
         code: "moderation_blocked",
       })
-    : fail("upstream", `The provider answered without an image.${words}`, { code: "no_image" });
+    : fail("upstream", `The provider returned no image.${words}`, { code: "no_image" });
 }

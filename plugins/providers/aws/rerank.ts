@@ -81,7 +81,7 @@ function inlineOf(document: RerankRequest["documents"][number]) {
 function whole(body: Buffer, emit: (event: ModelEvent) => void): void {
   const results = parsed(body)?.["results"];
   if (!Array.isArray(results))
-    return fail("upstream", "The provider answered without a ranking.", { code: "bad_answer" });
+    return fail("upstream", "The provider returned no ranking.", { code: "bad_answer" });
   emit({ type: "start" });
   for (const [place, raw] of listOf(results).entries()) {
     const { index, relevanceScore: score } = objectOf(raw) ?? {};

@@ -64,7 +64,7 @@ function inputImageFields({ inputImages, mask }: ImageRequest, call: Call): Reco
 function encodeMedia(media: Media): string {
   if ("url" in media) return media.url;
   if ("fileId" in media)
-    return fail("unsupported", "A file id of another provider cannot be drawn from.", {
+    return fail("unsupported", "A file ID of another provider cannot be used as an input image.", {
       param: "image",
       code: "foreign_file_id",
     });

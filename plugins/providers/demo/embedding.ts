@@ -33,7 +33,7 @@ export async function* embedding(r: EmbeddingRequest, call: Call): AsyncGenerato
   let input = 0;
   for (const [index, said] of r.inputs.entries()) {
     if (index % INPUTS_PER_TURN === INPUTS_PER_TURN - 1) await turn();
-    if (call.signal.aborted) fail("canceled", "The request was given up.");
+    if (call.signal.aborted) fail("canceled", "The request was canceled.");
     const read = typeof said === "string" ? countTokens(said) : said.length;
     if (read > MAX_INPUT_TOKENS)
       fail(

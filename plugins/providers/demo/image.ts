@@ -35,7 +35,7 @@ export async function* image(r: ImageRequest, call: Call): AsyncGenerator<ModelE
   for (let index = 0; index < r.n; index++) {
     const of = createScene(size.width / size.height, r.seed ?? null, r.prompt, index, ...seen);
     const drawn = async (cell: number) => {
-      if (call.signal.aborted) fail("canceled", "The request was given up.");
+      if (call.signal.aborted) fail("canceled", "The request was canceled.");
       return { bytes: await png(of, { ...size, cell, transparent }), mime: "image/png" };
     };
     yield { type: "open", index, block: { type: "image" } };

@@ -41,7 +41,7 @@ export async function* speech(r: SpeechRequest, call: Call): AsyncGenerator<Mode
   else
     for (const [i, letter] of letters.entries()) {
       if (i % 50 === 49) await turn();
-      if (call.signal.aborted) fail("canceled", "The request was given up.");
+      if (call.signal.aborted) fail("canceled", "The request was canceled.");
       yield piece(tone(letter));
     }
   yield { type: "usage", usage: { characters: letters.length } };

@@ -36,7 +36,7 @@ export async function* transcript(r: TranscriptRequest, call: Call): AsyncGenera
   yield { type: "open", index: 0, block: { type: "text" } };
   for (const [i, text] of spokenWords.entries()) {
     if (i % 100 === 99) await turn();
-    if (call.signal.aborted) fail("canceled", "The request was given up.");
+    if (call.signal.aborted) fail("canceled", "The request was canceled.");
     yield { type: "delta", index: 0, text };
   }
   yield { type: "close", index: 0 };

@@ -76,7 +76,7 @@ function some(fields: { readonly [name: string]: Opt<Json> }): JsonObject | unde
 function whole(body: Buffer, emit: (event: ModelEvent) => void): void {
   const predictions = within(parsed(body), "predictions");
   if (!Array.isArray(predictions))
-    return fail("upstream", "The provider answered without vectors.", { code: "bad_answer" });
+    return fail("upstream", "The provider returned no embeddings.", { code: "bad_answer" });
   const made = predictions.map((one: unknown) => within(one, "embeddings"));
   const counts = made.map((one) => within(within(one, "statistics"), "token_count"));
   emitEmbeddings(emit, {

@@ -15,6 +15,6 @@ export function commandNameIn(path: string): string {
   try {
     return decodeURIComponent(path.slice(API_PATH.length + 1));
   } catch {
-    return fail("invalid", "Invalid encoding of the path.", { code: "bad_path" });
+    return fail("invalid", "Invalid percent-encoding in the path.", { code: "bad_path" });
   }
 }

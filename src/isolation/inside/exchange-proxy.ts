@@ -44,7 +44,7 @@ export class ExchangeProxy {
   #ended = false;
   /** Effects of the hook that currently runs. */
   effects: HookEffects = [];
-  readBody: () => Promise<unknown> = () => fail("internal", "The body is not read here.");
+  readBody: () => Promise<unknown> = () => fail("internal", "This route does not read the body.");
 
   update({ exchange, request }: ExchangeParams): this {
     this.#fields = exchange;
@@ -64,12 +64,12 @@ export class ExchangeProxy {
     return new URLSearchParams(this.#fields["query"] as string);
   }
   get request(): unknown {
-    return this.#request ?? fail("internal", "x.request is not there before the body is read.");
+    return this.#request ?? fail("internal", "x.request is not available before the body is read.");
   }
   get body(): unknown {
     return (
       this.#body ??
-      fail("internal", "x.body reaches a plugin outside the gateway in edit alone: read x.request.")
+      fail("internal", "In an isolated plugin, x.body is available only in edit. Use x.request.")
     );
   }
   set body(fields: unknown) {

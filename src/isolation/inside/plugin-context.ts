@@ -42,9 +42,7 @@ export function createPluginContext(
     own: (thing) => scope.own(thing),
     onDispose: (undo) => scope.defer(undo),
     runEvery: (ms, tick) =>
-      scope.every(ms, tick, (error) =>
-        log.error({ err: String(error) }, "a background task failed"),
-      ),
+      scope.every(ms, tick, (error) => log.error({ err: String(error) }, "background task failed")),
     shared: (key, create, end) => shared.acquire(scope, key, create, end),
     async fetch(url, init = {}) {
       init.signal?.throwIfAborted();
@@ -84,7 +82,7 @@ export function createPluginContext(
           }),
     readFile: async (path) =>
       Buffer.from((await gateway.call("read_file", path)) as string, "base64"),
-    stateDir: () => stateDir ?? fail("internal", "There is no folder for it."),
+    stateDir: () => stateDir ?? fail("internal", "This plugin has no data directory."),
   } satisfies Pick<Context, (typeof ISOLATED_CONTEXT_MEMBERS)[number]> as Partial<Context>;
   return new Proxy(context, {
     get(of, member) {
@@ -92,7 +90,7 @@ export function createPluginContext(
         return of[member as keyof Context];
       return fail(
         "internal",
-        `ctx.${member} is not lent outside the gateway: ${ISOLATED_CONTEXT_MEMBERS.join(", ")} are.`,
+        `ctx.${member} is not available in an isolated plugin. Available: ${ISOLATED_CONTEXT_MEMBERS.join(", ")}.`,
         { code: "not_outside" },
       );
     },

@@ -139,7 +139,10 @@ export class PluginProcess implements GatewayConnection {
     try {
       text = serializeFrame(value);
     } catch {
-      text = serializeFrame({ reply: value.reply, error: "What it gave cannot be written down." });
+      text = serializeFrame({
+        reply: value.reply,
+        error: "The plugin returned a value that cannot be serialized.",
+      });
     }
     this.#writer.write(text);
   }
@@ -155,7 +158,7 @@ export class PluginProcess implements GatewayConnection {
     if (name === "setup") return this.#setup(given as SetupParams & Untrusted);
     if (name === "command") return this.#plugin["commands"][given["name"]].run(given["input"]);
     if (name === "end") return this.#scope[Symbol.asyncDispose]();
-    const hook = this.#hooks.get(name) ?? fail("internal", `There is no ${name}.`);
+    const hook = this.#hooks.get(name) ?? fail("internal", `Unknown ${name}.`);
     const x = this.#exchanges.of(given as ExchangeParams & Untrusted);
     x.effects = [];
     x.readBody = async () => x.update((await this.call("read_body", {}, ask)) as ExchangeParams);

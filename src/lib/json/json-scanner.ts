@@ -181,10 +181,13 @@ export class Scanner {
           const escaped = (found & HAS_ESCAPES) !== 0;
           odd ||= found !== 0;
           if (escaped && SUSPICIOUS_ESCAPE.test(b.toString("latin1", i + 1, end)))
-            return flaw("escaped_key", `The key ${key(b, i, end)} hides letters behind escapes.`);
+            return flaw(
+              "escaped_key",
+              `The key ${key(b, i, end)} contains escaped letters. Write it without escapes.`,
+            );
           const name = escaped || depth === 1 ? nameOf(b, i, end, escaped) : undefined;
           if (addKey(b, here!, i + 1, end, escaped, name))
-            return flaw("duplicate_key", `The key ${key(b, i, end)} stands twice in one object.`);
+            return flaw("duplicate_key", `The key ${key(b, i, end)} occurs twice in one object.`);
           if (depth === 1) spans.set(name!, (member = { key: i, from: -1, to: -1 }));
         } else if (depth === 1 && member && member.from < 0) member.from = i;
         i = end + 1;

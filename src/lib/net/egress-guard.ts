@@ -99,7 +99,10 @@ const createAddressError = (code: AddressError["code"], message: string): Addres
   Object.assign(new Error(message), { code });
 
 const notPublicError = (host: string): AddressError =>
-  createAddressError("address_not_public", `The address ${host} is not on the public internet.`);
+  createAddressError(
+    "address_not_public",
+    `The address ${host} is not on the public internet, so connections to it are not allowed.`,
+  );
 
 const withoutBrackets = (host: string): string => host.replace(/^\[|\]$/g, "");
 
@@ -123,7 +126,7 @@ export function createEgressGuard(
       if (bad) return done(refusal(`${hostname} (${bad.address})`), "");
       if (options.all) return done(null, addresses);
       const [first] = addresses;
-      if (!first) return done(new Error(`${hostname} has no address.`), "");
+      if (!first) return done(new Error(`${hostname} cannot be resolved.`), "");
       return done(null, first.address, first.family);
     });
   };
@@ -148,19 +151,16 @@ export function createEgressGuard(
     check(url) {
       const target = URL.parse(String(url));
       if (!target)
-        throw createAddressError(
-          "address_malformed",
-          `${String(url).slice(0, 200)} is not an address.`,
-        );
+        throw createAddressError("address_malformed", `Invalid URL ${String(url).slice(0, 200)}.`);
       if (target.protocol !== "https:" && target.protocol !== "http:")
         throw createAddressError(
           "address_scheme",
-          `Only http and https addresses are fetched, not ${target.protocol}`,
+          `Only http and https URLs are allowed, not ${target.protocol}`,
         );
       if (target.username || target.password)
         throw createAddressError(
           "address_credentials",
-          "An address with a user name or password is not fetched.",
+          "A URL with a user name or password is not allowed.",
         );
       const host = withoutBrackets(target.hostname);
       if (isIP(host) && !open(host)) throw refusal(host);
@@ -178,8 +178,5 @@ export const createMetadataGuard = (timeoutMs?: number): EgressGuard =>
     (address) => !isMetadataAddress(address),
     timeoutMs,
     (host) =>
-      createAddressError(
-        "address_metadata",
-        `The address ${host} is the cloud's metadata service.`,
-      ),
+      createAddressError("address_metadata", `The address ${host} is the cloud metadata service.`),
   );

@@ -66,7 +66,7 @@ function openTunnel(
   // A proxy that refuses to tunnel sends an ordinary HTTP response.
   asked.once("response", (answer) => {
     answer.destroy();
-    done(createProxyError(`The proxy answered ${answer.statusCode}.`));
+    done(createProxyError(`The proxy returned status ${answer.statusCode}.`));
   });
   asked.once("error", (error: NodeJS.ErrnoException) =>
     done(createProxyError(`The proxy cannot be reached: ${error.code ?? error.name}.`, error)),

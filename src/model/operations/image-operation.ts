@@ -68,7 +68,10 @@ export const imageOperation: OperationSpec<"image"> = {
     { description: "one image", usage: { images: 1 } },
     { description: "one image of 1024x1024", usage: { images: 1, megapixels: 1.048576 } },
     // About the number of tokens of a square image in medium quality.
-    { description: "100 tokens in, 1,000 of image out", usage: { input: 100, image_out: 1_000 } },
+    {
+      description: "100 tokens in, 1,000 image tokens out",
+      usage: { input: 100, image_out: 1_000 },
+    },
     { description: "100 tokens in, 1,000 out", usage: { input: 100, output: 1_000 } },
   ],
   sampleRequest: (model) => ({

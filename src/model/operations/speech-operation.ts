@@ -13,7 +13,8 @@ const LEAST_TOKENS_A_SECOND = 10;
 const SOUND = {
   param: "input",
   advice:
-    "This API has no field that bounds the sound. The operator can set limits: { output: … } for this model, or a price per character.",
+    "This API has no field that limits the audio. The operator can set limits: { " +
+    "output: … } for this model, or a price per character.",
 } as const;
 /** Characters per token of the body, for an estimate from its bytes. */
 const CHARACTERS_A_TOKEN = 3;
@@ -67,7 +68,7 @@ export const speechOperation: OperationSpec<"speech"> = {
   priceExamples: [
     { description: "1,000 characters", usage: { characters: 1_000 } },
     {
-      description: "1,000 tokens in, 10,000 of sound out",
+      description: "1,000 tokens in, 10,000 audio tokens out",
       usage: { input: 1_000, audio_out: 10_000 },
     },
   ],

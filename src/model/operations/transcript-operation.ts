@@ -49,8 +49,8 @@ export const transcriptOperation: OperationSpec<"transcript"> = {
     "dollars each, or { audio_in: …, output: … } per million tokens",
   ],
   priceExamples: [
-    { description: "a minute of sound", usage: { seconds: 60 } },
-    { description: "1,000 tokens of sound in, 200 out", usage: { audio_in: 1_000, output: 200 } },
+    { description: "one minute of audio", usage: { seconds: 60 } },
+    { description: "1,000 audio tokens in, 200 out", usage: { audio_in: 1_000, output: 200 } },
   ],
   sampleRequest: (model) => ({
     operation: "transcript",

@@ -97,12 +97,12 @@ export class Accounts {
     for (let at: string | undefined = id; at !== undefined;) {
       const account: AccountDefinition | undefined =
         this.#configured.get(at) ?? this.#stored.get(at);
-      if (!account) return rejectAccount("unknown_account", id, at, "is not there");
+      if (!account) return rejectAccount("unknown_account", id, at, "does not exist");
       if (account.closedAt !== undefined)
         return rejectAccount("account_closed", id, at, "is closed");
       // A cycle can appear when two gateways move two accounts under each other at the same time.
       if (chain.includes(account))
-        return rejectAccount("account_cycle", id, at, "stands in itself");
+        return rejectAccount("account_cycle", id, at, "is nested under itself");
       chain.unshift(account);
       at = account.parent;
     }
@@ -145,7 +145,7 @@ export const clientVisibleLimits = (
 
 function rejectAccount(code: string, id: string, at: string, reason: string): never {
   const own = `This key belongs to the account ${id}, which ${reason}`;
-  const outer = `This key belongs to the account ${id}, which stands in the account ${at}, which ${reason}`;
+  const outer = `This key belongs to the account ${id}, which is nested under the account ${at}, which ${reason}`;
   return fail("forbidden", `${id === at ? own : outer}.`, { code });
 }
 

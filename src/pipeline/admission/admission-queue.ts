@@ -294,7 +294,7 @@ const loadOf = ({ running, waiting }: KeyQueue): number => running + waiting.len
  */
 function createOverloadError(): Error {
   const retryAfterMs = Math.round(RETRY_AFTER_MS.least + Math.random() * RETRY_AFTER_MS.more);
-  const words = "The gateway has more to do than it can.";
+  const words = "The gateway is overloaded.";
   return attributeFault(
     createFault("overloaded", words, { code: OVERLOADED_CODE, retryAfterMs }),
     "gateway",

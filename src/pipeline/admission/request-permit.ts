@@ -69,7 +69,9 @@ export class RequestPermit {
       throw attributeFault(
         createFault(
           "rate_limited",
-          isHidden ? `${HIDDEN_LIMIT_MESSAGE}.` : `More than ${most} requests at once (${scope}).`,
+          isHidden
+            ? `${HIDDEN_LIMIT_MESSAGE}.`
+            : `More than ${most} concurrent requests (${scope}).`,
           {
             code: "rate_limit_exceeded",
             ...RETRY_SOON,

@@ -78,18 +78,18 @@ export function parseMultipartBody(raw: Buffer, boundary: string): MultipartBody
     if (part.filename !== undefined && (nested.length > 1 || nested[0]))
       return createFlaw(
         "invalid_form",
-        `The file ${quoteName(part.name)} stands deeper than in a list.`,
+        `The file ${quoteName(part.name)} is nested too deeply. Files can be nested in at most one list.`,
       );
     const value = decodePart(raw, part);
     if (value === undefined)
       return createFlaw(
         "invalid_utf8",
-        `The part ${quoteName(part.name)} of the form is not UTF-8 text.`,
+        `The form part ${quoteName(part.name)} is not valid UTF-8 text.`,
       );
     if (!insertAt(body, [top!, ...nested], 0, value))
       return createFlaw(
         "duplicate_key",
-        `The name ${quoteName(part.name)} stands twice in the form.`,
+        `The form contains the name ${quoteName(part.name)} twice.`,
       );
     const parts = fields.get(top!);
     if (parts) parts.push(part);

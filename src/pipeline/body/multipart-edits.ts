@@ -67,7 +67,7 @@ const isScalar = (value: Opt<Field>): boolean =>
 function assertNoBoundary({ headers, content }: EncodedPart, boundary: string): void {
   const mark = `--${boundary}`;
   if (headers.includes(mark) || content.includes(mark))
-    fail("invalid", "The boundary of the form stands in what would be written into it.", {
+    fail("invalid", "The form boundary occurs in the content to be written to the form.", {
       code: "invalid_form",
     });
 }

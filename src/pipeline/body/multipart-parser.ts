@@ -42,8 +42,8 @@ const createBoundFlaw = (bound: "formParts" | "formHead"): { readonly flaw: Mult
   flaw: { code: BOUNDS[bound].error[1], message: boundMessage(bound), bound },
 });
 
-const TRUNCATED = "The form ends before its last boundary.";
-const BOUNDARY_IN_PART = "The boundary of the form stands inside of one of its parts.";
+const TRUNCATED = "The form ends before its final boundary.";
+const BOUNDARY_IN_PART = "The form boundary occurs inside one of the form's parts.";
 
 export function parseMultipart(raw: Buffer, boundary: string): MultipartParts {
   const mark = Buffer.from(`--${boundary}`, "latin1");
@@ -51,7 +51,9 @@ export function parseMultipart(raw: Buffer, boundary: string): MultipartParts {
   // Some clients send a line break before the first boundary.
   let start = startsWithAt(raw, 0, CRLF) ? CRLF.length : 0;
   if (!startsWithAt(raw, start, mark))
-    return createFlaw(raw.indexOf(mark) < 0 ? TRUNCATED : "The form begins with something else.");
+    return createFlaw(
+      raw.indexOf(mark) < 0 ? TRUNCATED : "The form does not start with its boundary.",
+    );
   for (;;) {
     const at = start + mark.length;
     if (startsWithAt(raw, at, CLOSE)) {
@@ -60,7 +62,7 @@ export function parseMultipart(raw: Buffer, boundary: string): MultipartParts {
         raw.length === rest || (raw.length === rest + 2 && startsWithAt(raw, rest, CRLF));
       return over
         ? { parts, end: start }
-        : createFlaw("Something stands behind the end of the form.");
+        : createFlaw("The form has data after its final boundary.");
     }
     if (!startsWithAt(raw, at, CRLF))
       return createFlaw(raw.length - at < 2 ? TRUNCATED : BOUNDARY_IN_PART);
@@ -99,7 +101,7 @@ function parsePart(
   const headers = isUtf8(lines) ? parsePartHeaders(lines.toString()) : undefined;
   return headers
     ? { ...headers, start, end: next, contentStart: from, contentEnd: to }
-    : createFlaw("A part of the form has a head that could be read in two ways.");
+    : createFlaw("A part of the form has ambiguous headers.");
 }
 
 type PartHeaders = Pick<MultipartPart, "name" | "filename" | "mime">;

@@ -53,7 +53,7 @@ export function encodeField(name: string, value: Opt<Field>, into: EncodedPart[]
 function encodeList(name: string, list: readonly (Json | FilePart)[], into: EncodedPart[]): void {
   for (const one of list) {
     if (Array.isArray(one))
-      fail("unsupported", `${name} has a list in a list, which cannot be written in a form.`, {
+      fail("unsupported", `${name} contains a nested list, which a form cannot represent.`, {
         param: name,
         code: "unsupported_parameter",
       });

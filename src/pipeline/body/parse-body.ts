@@ -94,10 +94,7 @@ function parseJsonBody(text: string, seen: Scan): ParsedBody {
 function parseMultipartForm(raw: Buffer, type: string): ParsedBody {
   const boundary =
     boundaryOf(type) ??
-    rejectBody(
-      "The Content-Type of a form needs one boundary that a form can have.",
-      "invalid_form",
-    );
+    rejectBody("The Content-Type of a form must have exactly one valid boundary.", "invalid_form");
   const seen = parseMultipartBody(raw, boundary);
   if (!seen.flaw)
     return {

@@ -32,7 +32,7 @@ export function prepareToReadBody(x: HostExchange, form: BodyForm | "bytes" | "n
   const { isDisconnected, req, res } = x["~"];
   if (form !== "bytes" && form !== "none") assertContentType(req, form);
   // If a client disconnected while its request was admitted, no more events follow.
-  if (isDisconnected || req.destroyed) fail("canceled", "The client went away.");
+  if (isDisconnected || req.destroyed) fail("canceled", "The client disconnected.");
   if (form !== "none") reserveBodyMemory(x);
   if (req.headers.expect !== undefined) res.writeContinue();
 }
@@ -103,7 +103,7 @@ export function readBody(x: HostExchange): Promise<Buffer> {
       // This also fires after a complete body, and creating an error is expensive.
       if (req.complete && req.readableEnded) return;
       chunks.length = 0;
-      reject(createFault("canceled", "The request ended before its body did."));
+      reject(createFault("canceled", "The request ended before its body was complete."));
     };
     req.on("end", () =>
       resolve(block ?? (chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks))),

@@ -200,7 +200,7 @@ export class HostCall implements Call {
     if (this.exchange.isStrict)
       fail(
         "unsupported",
-        `${field} cannot reach ${this.id} without loss (${code}), and this request is strict.`,
+        `${field} cannot be translated for ${this.id} without loss (${code}), and this request requires strict translation.`,
         {
           param: field,
           code: "lossy_translation",

@@ -44,9 +44,9 @@ function addLabel(
 ): Record<string, string> {
   const all = labels ?? (Object.create(null) as Record<string, string>);
   if (name.length > MAX_LABEL_LENGTH || value.length > MAX_LABEL_LENGTH)
-    fail("internal", `A label may have ${MAX_LABEL_LENGTH} characters.`);
+    fail("internal", `A label must have at most ${MAX_LABEL_LENGTH} characters.`);
   if (!Object.hasOwn(all, name) && Object.keys(all).length >= MAX_LABELS)
-    fail("internal", `A request may have ${MAX_LABELS} labels.`);
+    fail("internal", `A request can have at most ${MAX_LABELS} labels.`);
   all[name] = value;
   return all;
 }
@@ -60,8 +60,8 @@ function addHeader(
   name: string,
   value: string,
 ): Map<string, string> {
-  if (!HEADER_NAME.test(name)) fail("internal", "A header has a name that cannot be sent.");
-  if (!HEADER_VALUE.test(value)) fail("internal", `A value for ${name} cannot stand in a header.`);
+  if (!HEADER_NAME.test(name)) fail("internal", "Invalid header name.");
+  if (!HEADER_VALUE.test(value)) fail("internal", `Invalid header value for ${name}.`);
   return (headers ?? new Map<string, string>()).set(name.toLowerCase(), value);
 }
 
@@ -209,7 +209,7 @@ export class HostExchange implements Exchange {
         } catch (err) {
           state.gen.log.error(
             { request: this.id, err },
-            "the end of a call failed when its client left",
+            "settling a call failed after its client disconnected",
           );
         }
       }
@@ -270,7 +270,7 @@ export class HostExchange implements Exchange {
   }
 
   identify(identity: Identity): void {
-    if (this.#identity) fail("internal", "A request is identified once.");
+    if (this.#identity) fail("internal", "A request can be identified only once.");
     const { gen, permit } = this["~"];
     const branch =
       identity.account === undefined ? undefined : gen.accounts.resolve(identity.account);

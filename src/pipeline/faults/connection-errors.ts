@@ -24,24 +24,32 @@ const PROTOCOL_ERRORS = new Set([
 function classifyError(cause: Error): [ErrorKind, string, string] {
   const { code = "", name } = cause as { code?: string; name: string };
   if (code === "UND_ERR_CONNECT_TIMEOUT" || code === "ETIMEDOUT")
-    return ["timeout", "The provider could not be reached in time.", "connect_timeout"];
+    return [
+      "timeout",
+      "Cannot connect to the provider: the connection timed out.",
+      "connect_timeout",
+    ];
   if (CONNECT_ERRORS.has(code))
-    return ["upstream", `The provider cannot be reached (${code}).`, "connect_failed"];
+    return ["upstream", `Cannot connect to the provider (${code}).`, "connect_failed"];
   // The proxy's own message contains no address. The operator runs the proxy, and the provider was
   // not called.
   if (code === "proxy_refused")
-    return ["upstream", `The provider was not reached. ${cause.message}`, "proxy_refused"];
+    return ["upstream", `Cannot connect to the provider. ${cause.message}`, "proxy_refused"];
   if (code.startsWith("address_"))
-    return ["upstream", "The provider's address is one that is not dialled.", "address_refused"];
+    return [
+      "upstream",
+      "Connections to the provider's address are not allowed.",
+      "address_refused",
+    ];
   if (code.includes("CERT"))
-    return ["upstream", `The provider's TLS certificate was refused (${code}).`, "tls_failed"];
+    return ["upstream", `The provider's TLS certificate was rejected (${code}).`, "tls_failed"];
   if (code.startsWith("ERR_TLS") || code.startsWith("ERR_SSL"))
-    return ["upstream", `No TLS was agreed on with the provider (${code}).`, "tls_failed"];
+    return ["upstream", `The TLS handshake with the provider failed (${code}).`, "tls_failed"];
   if (name === "HTTPParserError" || PROTOCOL_ERRORS.has(code) || isUnexpectedResponse(cause))
-    return ["upstream", "The provider's answer is not HTTP that can be understood.", "bad_http"];
+    return ["upstream", "The provider's response is not valid HTTP.", "bad_http"];
   return [
     "upstream",
-    "The provider closed the connection before its answer was complete.",
+    "The provider closed the connection before its response was complete.",
     "upstream_disconnected",
   ];
 }

@@ -82,7 +82,7 @@ class AttemptHookRun {
       Promise.resolve(said).then(
         (answer) => {
           if (!isAttemptResult(answer))
-            return this.#handleFailure(invalidResult("attempt gave no answer"));
+            return this.#handleFailure(invalidResult("attempt returned no response"));
           this.#finish(() => {
             recordHookSuccess(this.#policy, "attempt");
             resolve(answer);
@@ -98,7 +98,7 @@ class AttemptHookRun {
     // rejection.
     if (this.#isDone)
       return ignoreRejection(
-        Promise.reject(createFault("internal", "next() after the hook was given up.")),
+        Promise.reject(createFault("internal", "next() was called after the hook was canceled.")),
       );
     const asked = this.#next();
     if (this.#reply) return ignoreRejection(asked);

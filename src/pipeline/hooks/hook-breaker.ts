@@ -109,7 +109,7 @@ export class HookBreaker {
     const { plugin, hook } = this;
     return createFault(
       "unavailable",
-      `${plugin} has failed again and again (${hook}). It is not asked for now, and without it nothing passes here.`,
+      `${plugin} has failed repeatedly (${hook}) and is temporarily disabled. Requests that require it are rejected.`,
       {
         code: "plugin_quarantined",
         retryAfterMs: Math.max(1_000, this.#openUntil - this.#now()),

@@ -153,11 +153,15 @@ export function toHookFault(
 ) {
   if (getFault(problem)) return problem;
   log.error({ plugin: id, hook, err: problem }, "hook failed");
-  return createFault("internal", `${id} failed (${hook}). The request id names it in the log.`, {
-    code: "plugin_failed",
-    details: { plugin: id, hook },
-    cause: problem,
-  });
+  return createFault(
+    "internal",
+    `${id} failed (${hook}). See the gateway log for this request ID.`,
+    {
+      code: "plugin_failed",
+      details: { plugin: id, hook },
+      cause: problem,
+    },
+  );
 }
 
 /** Rethrows a deliberate rejection. Any other failure is skipped and logged for the operator. */
@@ -217,7 +221,7 @@ export class HookDeadline implements TimerEntry {
 /** Creates the timeout error. It names the hook, and the timeout is logged for the operator. */
 export function createHookTimeout({ id, timeoutMs, log }: HookFailurePolicy, hook: string): Error {
   log.warn({ plugin: id, hook, timeout_ms: timeoutMs }, "hook timed out");
-  const problem = createFault("unavailable", `${id} took too long (${hook}).`, {
+  const problem = createFault("unavailable", `${id} exceeded its time limit (${hook}).`, {
     code: "hook_timeout",
     details: { plugin: id, hook },
   });
@@ -232,7 +236,9 @@ export function createHookTimeout({ id, timeoutMs, log }: HookFailurePolicy, hoo
 export function requireSyncResult<T>(said: T): T {
   if (said === undefined || !isPromise(said)) return said;
   ignoreRejection(said as Promise<unknown>);
-  throw new TypeError("A hook that is not waited for gave a promise. It must do its work at once.");
+  throw new TypeError(
+    "A synchronous hook returned a promise. It must finish its work before it returns.",
+  );
 }
 
 function awaitWithDeadline<T>(

@@ -20,18 +20,18 @@ const isObject = (it: unknown): it is Readonly<Record<string, unknown>> =>
  */
 export function checkRewriteResult(after: ModelRequest, before: ModelRequest): void {
   if (after === before) return;
-  if (!isObject(after)) throw invalidResult("rewrite gave no request");
+  if (!isObject(after)) throw invalidResult("rewrite returned no request");
   const afterFields: Readonly<Record<string, unknown>> = after;
   for (const [field, was] of Object.entries(before)) {
     const is = afterFields[field];
     if (is === was || was === undefined) continue;
     if (typeof is !== typeof was || Array.isArray(is) !== Array.isArray(was) || is === null)
-      throw invalidResult(`rewrite gave a request whose ${field} cannot be used`);
+      throw invalidResult(`rewrite returned a request with an invalid ${field}`);
     if (Array.isArray(is) && !is.every((one) => isObject(one) || typeof one === "string"))
-      throw invalidResult(`rewrite gave a request with something else among its ${field}`);
+      throw invalidResult(`rewrite returned a request with an invalid entry in ${field}`);
   }
   if (after.operation !== before.operation)
-    throw invalidResult(`rewrite made a ${before.operation} something else`);
+    throw invalidResult(`rewrite changed the operation from ${before.operation}`);
 }
 
 /**
@@ -52,23 +52,23 @@ type ValidatableExchange = Exchange & {
 export function checkEditResult(edits: Body | undefined, x: Exchange): void {
   if (edits === undefined) return;
   if (!isObject(edits) || Array.isArray(edits))
-    throw invalidResult("edit gave something that is no body");
+    throw invalidResult("edit returned an invalid body");
   for (const field of FIXED_FIELDS)
-    if (Object.hasOwn(edits, field)) throw invalidResult(`edit gave another ${field}`);
+    if (Object.hasOwn(edits, field)) throw invalidResult(`edit changed ${field}`);
   for (const field of Object.keys(edits))
     if (typeof edits[field] === "function" || typeof edits[field] === "symbol")
-      throw invalidResult("edit gave what cannot be sent");
+      throw invalidResult("edit returned values that cannot be sent");
   const wrong = (x as ValidatableExchange)["~"].frontend.validate({ ...x.body, ...edits });
-  if (wrong) throw invalidResult(`edit gave a body whose ${wrong.pointer} ${wrong.message}`);
+  if (wrong) throw invalidResult(`edit returned a body whose ${wrong.pointer} ${wrong.message}`);
 }
 
 export function checkRouteResult(result: RouteResult): void {
-  if (!Array.isArray(result)) throw invalidResult("route gave no list");
+  if (!Array.isArray(result)) throw invalidResult("route returned no list");
   for (const one of result as readonly unknown[]) {
-    if (!isObject(one)) throw invalidResult("route gave something that is no candidate");
+    if (!isObject(one)) throw invalidResult("route returned an unknown candidate");
     if ("candidate" in one && !isExclusion(one as unknown as Exclusion))
       throw invalidResult(
-        "route left something out without a candidate, a kind, a code or a message",
+        "route excluded a candidate without naming the candidate, a kind, a code, and a message",
       );
   }
 }
@@ -85,14 +85,14 @@ const BUDGET_MODES: ReadonlySet<unknown> = new Set<Charge["hold"]>(["hard", "exp
 
 export function checkChargeResult(charge: Charge | undefined): void {
   if (charge === undefined) return;
-  if (!isObject(charge)) throw invalidResult("charge gave something that is no charge");
+  if (!isObject(charge)) throw invalidResult("charge returned an invalid charge");
   const { limits = [], labels = {}, hold } = charge as Charge;
   if (!Array.isArray(limits) || !limits.every(isLimit))
-    throw invalidResult("charge gave limits that cannot be counted");
+    throw invalidResult("charge returned invalid limits");
   if (!isObject(labels) || !Object.values(labels).every(isLabel))
-    throw invalidResult("charge gave labels that are no text");
+    throw invalidResult("charge returned labels that are not strings");
   if (hold !== undefined && !BUDGET_MODES.has(hold))
-    throw invalidResult("charge gave a hold that there is not");
+    throw invalidResult("charge returned an unknown hold");
 }
 
 const isLabel = (value: unknown): boolean => value === undefined || typeof value === "string";
@@ -133,7 +133,7 @@ const isIndex = (index: unknown): boolean => Number.isSafeInteger(index) && (ind
 export function checkEvent(event: ModelEvent): void {
   const type: unknown = isObject(event) ? event.type : undefined;
   if (typeof type !== "string" || !Object.hasOwn(EVENT_CHECKS, type))
-    throw invalidResult("something came that is no event");
+    throw invalidResult("the plugin emitted an invalid event");
   if (!EVENT_CHECKS[type as ModelEvent["type"]](event as never))
-    throw invalidResult(`a ${type} came that cannot be used`);
+    throw invalidResult(`the plugin emitted an invalid ${type} event`);
 }

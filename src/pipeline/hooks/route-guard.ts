@@ -48,16 +48,16 @@ const isObject = (it: unknown): it is Readonly<Record<string, unknown>> =>
  */
 function checkReadResult(said: unknown): void {
   if (said === undefined) return;
-  if (!isObject(said)) throw invalidResult("read gave something that is no reading");
+  if (!isObject(said)) throw invalidResult("read returned an invalid result");
   const { stream, name } = said;
   if (stream !== undefined && typeof stream !== "boolean")
-    throw invalidResult("read gave a stream that is neither true nor false");
+    throw invalidResult("read returned a stream that is not a boolean");
   if (name !== undefined && typeof name !== "string")
-    throw invalidResult("read gave a name that is no text");
+    throw invalidResult("read returned a name that is not a string");
 }
 
 function checkServedResponse(said: unknown): void {
   const status: unknown = isObject(said) ? (said as unknown as RouteResponse).status : undefined;
   if (!Number.isInteger(status) || (status as number) < 200 || (status as number) > 599)
-    throw invalidResult("serve gave no answer with a status");
+    throw invalidResult("serve returned no response with a status");
 }

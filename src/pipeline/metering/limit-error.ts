@@ -21,9 +21,9 @@ export function throwLimitError(
   const { per, unit, scope } = denied;
   const resets = new Date(denied.resetsAt).toISOString();
   const isBudget = unit === "nano_usd";
-  const resetText = per === "total" ? "never reset" : `back at ${resets}`;
+  const resetText = per === "total" ? "is never reset" : `resets at ${resets}`;
   if (branch?.hiddenScopes.has(scope)) {
-    const when = !isBudget || per === "total" || per === "open" ? "" : `; it is ${resetText}`;
+    const when = !isBudget || per === "total" || per === "open" ? "" : `; it ${resetText}`;
     return rejectWith(isBudget, `${HIDDEN_LIMIT_MESSAGE}${when}.`, retryAfterMs);
   }
   return rejectWith(
@@ -60,7 +60,7 @@ const detailsOf = (
  * window it is earlier than the end of the window.
  */
 function rateLimitMessage({ unit, per, max, remaining, scope }: LimitState): string {
-  if (unit === "concurrent") return `More than ${max} requests at once (${scope}).`;
+  if (unit === "concurrent") return `More than ${max} concurrent requests (${scope}).`;
   const span = per === "total" ? "in total" : `a ${per}`;
   return `The limit of ${max} ${unit} ${span} (${scope}) is reached: ${remaining} left.`;
 }
@@ -76,6 +76,6 @@ function budgetMessage(
   const fits = ask ? maxOutputForBudget(BigInt(remaining), ask) : 0;
   return (
     `The budget of ${formatUsd(BigInt(max))} ${span} (${scope}) has ${formatUsd(BigInt(remaining))} left; ` +
-    `this request would reserve ${formatUsd(wanted)}.${fits > 0 ? ` With max_tokens of ${fits} it would fit.` : ""} It is ${resetText}.`
+    `this request would reserve ${formatUsd(wanted)}.${fits > 0 ? ` With max_tokens: ${fits} the request would fit.` : ""} It ${resetText}.`
   );
 }

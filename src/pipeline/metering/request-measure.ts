@@ -88,12 +88,12 @@ export function measureRequest(
 const rejectUnreadable = (param: string): never =>
   fail(
     "invalid",
-    `${param} cannot be read, and a hard budget needs to know it. Write a plain number such as 8, or leave the field out.`,
+    `Invalid ${param}: a hard budget requires a value that the gateway can read. Write a plain number such as 8, or omit the field.`,
     { param, code: "unreadable_amount" },
   );
 
 const rejectUncappable = (call: HostCall): never =>
-  fail("unsupported", `${call.id} cannot be capped, which a hard budget needs.`, {
+  fail("unsupported", `The cost of ${call.id} cannot be capped, which a hard budget requires.`, {
     code: "uncappable",
   });
 

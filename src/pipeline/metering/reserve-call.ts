@@ -100,7 +100,7 @@ export function reserveCall(
   if (hasBudget && unpricedModels.length > 0)
     fail(
       "quota",
-      `${unpricedModels[0]}, which this request names, has no known price, and ${owner} has a budget.`,
+      `${unpricedModels[0]}, which this request also uses, has no known price, and ${owner} has a budget.`,
       {
         code: "unpriced_model",
         param: "model",
@@ -130,7 +130,7 @@ function rejectUnboundedCost(call: HostCall, ask: HoldRequest): void {
   if (unbounded)
     fail(
       "invalid",
-      `A hard budget needs to know what this request can cost at most, and nothing in it bounds that for ${call.id}. ${unbounded.advice}`,
+      `Cannot determine the maximum cost of this request for ${call.id}, which a hard budget requires. ${unbounded.advice}`,
       { param: unbounded.param, code: "unbounded_cost" },
     );
 }
@@ -165,8 +165,8 @@ function rejectUnpricedUnit(
 function priceConfigHint(call: HostCall): string {
   const [price, what] = call.exchange.operationSpec.pricingHint;
   return (
-    `In gateway.yaml, under providers.${call.provider}: ` +
-    `models: { ${JSON.stringify(call.model)}: { price: ${price} } } (${what}; price: free if it costs nothing).`
+    `Add models: { ${JSON.stringify(call.model)}: { price: ${price} } } under ` +
+    `providers.${call.provider} in gateway.yaml (${what}; price: free if it costs nothing).`
   );
 }
 

@@ -96,7 +96,7 @@ export function writeSettleRow(
   return gen.ledger
     .settle(command, prices)
     .catch((err: unknown) =>
-      gen.log.error({ request: call.exchange.id, err }, "the ledger did not take a settle row"),
+      gen.log.error({ request: call.exchange.id, err }, "settle row rejected by the ledger"),
     );
 }
 

@@ -29,13 +29,13 @@ import { effectivePolicyOf } from "./candidate-policy.ts";
 export function assertPrivacySupported(x: HostExchange): void {
   const state = x["~"];
   if (!state.isPrivacyDecided && state.req.headers["service-zdr"] !== undefined)
-    fail("invalid", "Service-ZDR cannot be honoured here: the zdr middleware is not mounted.", {
+    fail("invalid", "Service-ZDR is not supported here: the zdr middleware is not enabled.", {
       code: "invalid_service_zdr",
       param: "Service-ZDR",
     });
   if (x.privacy === "off") return;
   if (!state.isPrivacyDecided)
-    fail("privacy", "This key asks for a data policy, and the zdr middleware is not mounted.", {
+    fail("privacy", "This key requires a data policy, but the zdr middleware is not enabled.", {
       code: "zdr_unavailable",
       param: "Service-ZDR",
     });
@@ -48,15 +48,19 @@ export function assertPrivacySupported(x: HostExchange): void {
       now: wallClock(),
     });
     if (!satisfies(x.privacy, policy))
-      fail("privacy", `${id} sends content to a place whose data policy is not known to be zero.`, {
-        code: "zdr_unavailable",
-        param: "Service-ZDR",
-        details: {
-          requested: x.privacy,
-          considered: [{ plugin: id, reason: "route_plugin", ...policyDetails(policy) }],
-          alternatives: [],
+      fail(
+        "privacy",
+        `${id} sends content to a destination that is not known to have zero data retention.`,
+        {
+          code: "zdr_unavailable",
+          param: "Service-ZDR",
+          details: {
+            requested: x.privacy,
+            considered: [{ plugin: id, reason: "route_plugin", ...policyDetails(policy) }],
+            alternatives: [],
+          },
         },
-      });
+      );
   }
 }
 
@@ -68,7 +72,7 @@ export function rejectRetention(
   { features, references = [] }: RequestFacts,
 ): void {
   if (x.actionType === "relay")
-    throwZdrConflict(x.path, "What was kept cannot be asked for under Service-ZDR.");
+    throwZdrConflict(x.path, "Stored objects cannot be requested with Service-ZDR.");
   rejectStateReferences(references);
   for (const feature of features) {
     if (feature.startsWith("state.")) throwZdrConflict(paramOfFeature(feature, references));
@@ -86,7 +90,8 @@ function rejectStateReferences(named: References): void {
 const rejectPromptCache = (field: string): never =>
   throwZdrConflict(
     field,
-    "A prompt cache keeps what is sent, which Service-ZDR: strict rules out. Leave it out.",
+    "A prompt cache stores request content, which Service-ZDR: strict does not " +
+      "allow. Omit it.",
   );
 
 /**
@@ -101,7 +106,8 @@ export function paramOfFeature(feature: Feature, named: References): string {
   return kind === "hosted" ? "tools" : kind === "cache" ? "cache_control" : name;
 }
 
-const RETAINS_DATA = " keeps what Service-ZDR says must not be kept, or names it. Leave it out.";
+const RETAINS_DATA =
+  " stores data or refers to stored data, which Service-ZDR does not allow. Omit it.";
 
 const throwZdrConflict = (param: string, message = `${param}${RETAINS_DATA}`): never =>
   fail("invalid", message, { code: "zdr_feature_conflict", param });
@@ -224,8 +230,8 @@ export function rejectUnreviewedFields(
   const { path, pattern } = found;
   fail(
     "unsupported",
-    `${path} has not been reviewed for ${call.provider}/${call.protocol ?? "native"}: what becomes of it there is not known, ` +
-      `and under Service-ZDR nothing leaves of which that is so. Leave it out; or the operator allows it, in gateway.yaml ` +
+    `${path} is not on the list of ZDR-allowed fields for ${call.provider}/${call.protocol ?? "native"}, so it cannot be sent with Service-ZDR. ` +
+      "Omit it, or have the operator allow it in gateway.yaml " +
       `under providers.${call.provider}: zdr_allowed_fields: [${JSON.stringify(pattern)}].`,
     { code: "zdr_unknown_field", param: path },
   );
@@ -242,10 +248,14 @@ const leafPaths = (of: JsonObject, place = ""): string[] =>
 
 function assertControlSent({ set, add, headers }: PolicyControl, out: OutgoingRequest): void {
   const missing = (what: string) =>
-    fail("privacy", `${what} is not sent as Service-ZDR needs it: another middleware changed it.`, {
-      code: "zdr_unavailable",
-      param: "Service-ZDR",
-    });
+    fail(
+      "privacy",
+      `${what} cannot be sent as Service-ZDR requires: another middleware changed it.`,
+      {
+        code: "zdr_unavailable",
+        param: "Service-ZDR",
+      },
+    );
   for (const [field, value] of Object.entries(set ?? {}))
     if (!containsValue(out.get(field) as Json, value as Json)) missing(field);
   for (const [field, more] of Object.entries(add ?? {})) {

@@ -115,7 +115,7 @@ export class ClientResponse implements TimerEntry {
   setContentType(mime: string): void {
     if (mime === this.#contentType) return;
     if (this.hasSentHeaders || !CONTENT_TYPE.test(mime))
-      fail("upstream", `The provider's answer is of a type that cannot be passed on.`, {
+      fail("upstream", "The provider's response has a content type that cannot be forwarded.", {
         code: "bad_content_type",
       });
     // A relay takes the content type from the provider's headers.

@@ -183,8 +183,7 @@ function createHandler(as: FilterContext, make: () => EventHandler): EventHandle
   try {
     assertNotQuarantined(as.policy, as.hook);
     const stage = requireSyncResult(make());
-    if (typeof stage !== "function")
-      throw invalidResult(`${as.hook} gave nothing to show events to`);
+    if (typeof stage !== "function") throw invalidResult(`${as.hook} returned no event handler`);
     return stage;
   } catch (problem) {
     recordFilterFailure(as, problem);

@@ -18,7 +18,8 @@ export function rejectImageUrlUnderZdr(x: Exchange): void {
   if (x.privacy !== "off" && requestedForm(x) === "url")
     fail(
       "invalid",
-      "An address would keep the picture, which Service-ZDR rules out. Ask for response_format b64_json.",
+      "An image URL would store the image, which Service-ZDR does not allow. Use " +
+        'response_format "b64_json".',
       { code: "zdr_feature_conflict", param: "response_format" },
     );
 }
@@ -79,7 +80,7 @@ async function convertMedia(call: HostCall, media: Media): Promise<Media> {
       const [, type, base64] = /^data:([^;,]+);base64,(.*)$/s.exec(media.url) ?? [];
       return {
         mime: type,
-        base64: base64 ?? fail("upstream", "The provider's picture cannot be read."),
+        base64: base64 ?? fail("upstream", "The provider's image cannot be decoded."),
       };
     }
     const { base } = call.candidate["~"].endpoint.definition;

@@ -102,7 +102,7 @@ function handleUndecodable(
   const { gen } = call.exchange["~"];
   gen.log.warn(
     { request: call.exchange.id, provider: call.provider, err: problem },
-    "an answer could not be read by its watchers, and passed",
+    "response not readable by observing hooks, forwarded unchanged",
   );
 }
 

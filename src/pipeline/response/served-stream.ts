@@ -39,7 +39,7 @@ export class ServedStream {
     try {
       while (this.#x.method !== "HEAD") {
         const next = await this.#next();
-        if (!next) fail("canceled", "The client went away.");
+        if (!next) fail("canceled", "The client disconnected.");
         else if ((this.#isDone = next.done === true)) break;
         else await this.#write(next.value, open);
       }
@@ -84,7 +84,7 @@ export class ServedStream {
     if (this.#isDone) return;
     const { gen } = this.#x["~"];
     const failed = (err: unknown) =>
-      gen.log.error({ request: this.#x.id, err }, "a served answer did not end well");
+      gen.log.error({ request: this.#x.id, err }, "ending a served response failed");
     try {
       this.#chunks.return?.()?.then(undefined, failed);
     } catch (err) {

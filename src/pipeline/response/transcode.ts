@@ -322,17 +322,19 @@ function collectWhole(
  * wait forever.
  */
 export const createTruncatedError = (): Error =>
-  createFault("upstream", "The provider ended before its finish.", { code: "truncated" });
+  createFault("upstream", "The provider's response ended before it was complete.", {
+    code: "truncated",
+  });
 
 /** Logs an error that is no fault, and returns a fault with a fixed message for the client. */
 export function logInternalError(call: HostCall, problem: unknown): Fault {
   const x = call.exchange;
   x["~"].gen.log.error(
     { request: x.id, provider: call.provider, err: problem },
-    "an unexpected error",
+    "unexpected error",
   );
   return {
     kind: "internal",
-    message: "Something went wrong here. The request id names it in the log.",
+    message: "Internal error. See the gateway log for this request ID.",
   };
 }

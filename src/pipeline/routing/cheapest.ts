@@ -17,7 +17,7 @@ export const cheapest: RoutingRule = {
   explain(candidate, candidates, of) {
     const cost = estimateCosts(candidates, of).find(([one]) => one === candidate)?.[1];
     return cost === null || cost === undefined
-      ? "its price is not known"
+      ? "price unknown"
       : `${formatDollars(cost)} for ${of.operationSpec.priceExamples[0].description}`;
   },
 };

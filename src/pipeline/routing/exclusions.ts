@@ -44,7 +44,9 @@ export function throwNoCandidates(
     excluded.find((e) => e.kind === "privacy") ??
     excluded[0];
   if (!worst)
-    return fail("unavailable", `No candidate is left for ${x.model}.`, { code: "no_candidates" });
+    return fail("unavailable", `No candidate is available for ${x.model}.`, {
+      code: "no_candidates",
+    });
   const considered = excluded.filter(
     (e) => worst.kind !== "privacy" || e.code !== "model_not_allowed",
   );
@@ -52,26 +54,30 @@ export function throwNoCandidates(
   // Each reason is listed once, so that a client does not learn how many credentials there are.
   const reasons = [...new Set(considered.map((e) => e.message))].join("; ");
   const retainedFeature = findRetainedFeature(worst.candidate as HostCandidate, x.features);
-  const alternativesText = others?.length ? ` Would do: ${others.join(", ")}.` : "";
-  return fail(worst.kind, `No candidate may serve ${x.model}: ${reasons}.${alternativesText}`, {
-    code: worst.code,
-    ...(worst.kind === "privacy" && { param: "Service-ZDR" }),
-    ...(worst.code === "zdr_feature_conflict" &&
-      retainedFeature && { param: paramOfFeature(retainedFeature, facts.references ?? []) }),
-    details: {
-      ...(x.privacy !== "off" && { requested: x.privacy }),
-      considered: considered.map((e) => ({
-        model: e.candidate.id,
-        code: e.code,
-        reason: e.message,
-        ...(e.kind === "privacy" && {
-          credential: e.candidate.credential,
-          ...policyDetails(e.candidate.policy),
-        }),
-      })) satisfies JsonObject[],
-      ...(others && { alternatives: others }),
+  const alternativesText = others?.length ? ` Alternatives: ${others.join(", ")}.` : "";
+  return fail(
+    worst.kind,
+    `No candidate for ${x.model} can serve this request: ${reasons}.${alternativesText}`,
+    {
+      code: worst.code,
+      ...(worst.kind === "privacy" && { param: "Service-ZDR" }),
+      ...(worst.code === "zdr_feature_conflict" &&
+        retainedFeature && { param: paramOfFeature(retainedFeature, facts.references ?? []) }),
+      details: {
+        ...(x.privacy !== "off" && { requested: x.privacy }),
+        considered: considered.map((e) => ({
+          model: e.candidate.id,
+          code: e.code,
+          reason: e.message,
+          ...(e.kind === "privacy" && {
+            credential: e.candidate.credential,
+            ...policyDetails(e.candidate.policy),
+          }),
+        })) satisfies JsonObject[],
+        ...(others && { alternatives: others }),
+      },
     },
-  });
+  );
 }
 
 /**

@@ -25,20 +25,22 @@ export function throwModelNotFound(of: FailedLookup): never {
   if (other !== undefined) {
     const right = inputs.pathsByOperation.get(other.operation);
     const noun =
-      inputs.catalog.operations.get(other.operation)?.noun ??
-      `a model of the kind ${other.operation}`;
-    return fail("invalid", `${other.id} is ${noun}${right ? `: ask for it at ${right}` : ""}.`, {
-      param: "model",
-      code: "wrong_endpoint",
-    });
+      inputs.catalog.operations.get(other.operation)?.noun ?? `a model of type ${other.operation}`;
+    return fail(
+      "invalid",
+      `${other.id} is ${noun}${right ? `. Send requests for it to ${right}` : ""}.`,
+      {
+        param: "model",
+        code: "wrong_endpoint",
+      },
+    );
   }
   const reasons = [
-    ...of.unmounted.map(({ id, provider }) => `${id}: ${provider} is not mounted`),
+    ...of.unmounted.map(({ id, provider }) => `${id}: ${provider} is not configured`),
     ...of.unserved,
   ];
   const because = named && reasons.length > 0 ? ` (${reasons.join("; ")})` : "";
-  const what =
-    of.route && named ? `Nothing answers for ${model} here` : `There is no model ${model}`;
+  const what = of.route && named ? `No provider serves ${model}` : `There is no model ${model}`;
   const line =
     !operationSpec.requiresCatalogEntry && !of.route && of.ids.length === 0
       ? configLineFor(model)
@@ -62,7 +64,7 @@ function similarNamesHint({
     ...inputs.catalog.suggest(model, operationSpec.name, isAllowed),
   ]);
   const nearest = [...likely].filter(hasCandidates);
-  if (nearest.length > 0) return ` Near it: ${nearest.slice(0, MAX_SUGGESTIONS).join(", ")}.`;
+  if (nearest.length > 0) return ` Similar names: ${nearest.slice(0, MAX_SUGGESTIONS).join(", ")}.`;
   const known = names.slice(0, 2 * MAX_KNOWN_NAMES).filter(hasCandidates);
   return known.length > 0 ? ` Known names: ${known.slice(0, MAX_KNOWN_NAMES).join(", ")}.` : "";
 }
@@ -72,6 +74,6 @@ function configLineFor(model: string): string {
   const slash = model.indexOf("/");
   const provider = model.slice(0, slash);
   return slash > 0
-    ? ` To add the provider, in gateway.yaml under providers: "${provider}: { use: ${provider}, with: { api_key: … } }".`
-    : ` To add the name, in gateway.yaml under models: "${model}: [<provider>/<model>]".`;
+    ? ` To add the provider, add "${provider}: { use: ${provider}, with: { api_key: … } }" under providers in gateway.yaml.`
+    : ` To add the name, add "${model}: [<provider>/<model>]" under models in gateway.yaml.`;
 }

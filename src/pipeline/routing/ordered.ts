@@ -18,6 +18,6 @@ export const ordered: RoutingRule = {
   },
   explain(candidate, candidates) {
     const own = candidates.filter(({ id }) => id === candidate.id);
-    return own.length > 1 ? `${formatShare(candidate, own)} of its model's calls` : undefined;
+    return own.length > 1 ? `${formatShare(candidate, own)} of the model's calls` : undefined;
   },
 };

@@ -20,7 +20,7 @@ export function pinToAccount(all: HostCandidate[], excluded: ExcludedCandidate[]
         "state",
         "not_found",
         "account_bound",
-        "what the request names is kept by another account",
+        "the request refers to an object that belongs to another account",
       ),
   );
 }

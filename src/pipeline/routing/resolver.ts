@@ -144,7 +144,7 @@ export class CandidateResolver {
     return ids.flatMap((id) => {
       const provider = id.slice(0, id.indexOf("/"));
       if (this.#inputs.providers.has(provider)) return [];
-      const why = this.#inputs.unmounted.get(provider) ?? "no such provider";
+      const why = this.#inputs.unmounted.get(provider) ?? "unknown provider";
       return [{ id, provider, reason: why }];
     });
   }
@@ -241,9 +241,9 @@ export class CandidateResolver {
     const credentials = credentialsFor(provider, model);
     const all = weightOf(credentials);
     if (fitting.length === 0)
-      into.unserved.push(`${id}: no endpoint of ${provider.name} serves it`);
+      into.unserved.push(`${id}: no endpoint of ${provider.name} serves this model`);
     if (credentials.length === 0)
-      into.unserved.push(`${id}: no credential of ${provider.name} may use it`);
+      into.unserved.push(`${id}: no credential of ${provider.name} may use this model`);
     for (const credential of credentials)
       for (const endpoint of ordered) {
         const why = findTranslationReason(frontend, endpoint, asked, provider.name, stream);

@@ -23,7 +23,7 @@ const fastest: RoutingRule = {
   },
   explain(candidate, _seats, of) {
     const ms = of.estimateLatency(candidate);
-    return ms > 0 ? `first content after ${Math.round(ms)} ms` : "not measured yet";
+    return ms > 0 ? `first token after ${Math.round(ms)} ms` : "not measured yet";
   },
 };
 

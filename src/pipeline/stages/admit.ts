@@ -33,7 +33,7 @@ async function continueAdmission(
 function checkIdentity(x: HostExchange): void {
   const who = x.identity;
   if (!who)
-    return fail("unauthenticated", "No key was accepted. Send a valid key.", {
+    return fail("unauthenticated", "Missing or invalid API key. Send a valid key.", {
       code: "invalid_api_key",
     });
   assertFrontendAllowed(who, x.frontend);

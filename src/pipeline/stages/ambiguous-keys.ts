@@ -73,7 +73,7 @@ function checkKey(key: string, words: ReadonlyMap<string, string>, at: string): 
   if (words.get(key) === key) return;
   const name = words.get(foldCase(key));
   if (name !== undefined && name !== key)
-    fail("invalid", `${at} could be read as ${name} by some parsers. Write ${name}.`, {
+    fail("invalid", `Some parsers could read ${at} as ${name}. Write ${name}.`, {
       param: at,
       code: "ambiguous_key",
     });

@@ -90,7 +90,8 @@ export class AttemptExecution {
       const got = await this.#runHooksFrom(0);
       const reply = isReply(got) ? got : await this.#toReply(got, 0);
       if (reply instanceof HookProvidedResponse) return await this.#sendHookResult(reply.result);
-      const source = this.#source ?? fail("internal", "A hook gave a reply that next() did not.");
+      const source =
+        this.#source ?? fail("internal", "A hook returned a response that next() did not return.");
       const upstream = "response" in source ? source.response : undefined;
       this.#response.begin(upstream, createResponseHeaders(call, reply.headers));
       await present(call, source, this.#response, this.#tally);
@@ -142,7 +143,7 @@ export class AttemptExecution {
   ): UpstreamResponse | Promise<UpstreamResponse> {
     const call = this.#call;
     if (typeof got !== "object" || got === null || !("response" in got || "body" in got))
-      return fail("internal", "An attempt gave no answer.");
+      return fail("internal", "The attempt returned no response.");
     if ("response" in got || canReplay(got, call)) {
       const { id } = call.exchange["~"].frontend.hookChain.attempt[this.#nextApplicable(from)]!;
       recordHookActivity(call.exchange, id, "attempt", "responded");
@@ -150,7 +151,7 @@ export class AttemptExecution {
     }
     call.exchange["~"].gen.log.warn(
       { request: call.exchange.id, recorded: [got.operation, got.protocol, got.stream] },
-      "a recorded answer does not fit the request that it was given to, and was not replayed",
+      "recorded response does not fit the request, not replayed",
     );
     return this.#providerReply ?? this.#callProviderOnce();
   }
@@ -179,7 +180,7 @@ export class AttemptExecution {
     await reserveCall(call, out, this.#tally);
     state.gen.admissionQueue.recordOverhead(performance.now() - began);
     this.#onReserved();
-    if (state.isDisconnected) fail("canceled", "The client went away.");
+    if (state.isDisconnected) fail("canceled", "The client disconnected.");
     if (call.cancelReason) throw call.cancelReason;
     this.#tally.sentAt = performance.now();
     recordSentCall(call);
@@ -218,7 +219,7 @@ export class AttemptExecution {
       .catch((err: unknown) =>
         gen.log.error(
           { request: call.exchange.id, err },
-          "a frontend could not take a recorded answer",
+          "recorded response rejected by the frontend",
         ),
       );
   }
@@ -228,7 +229,8 @@ export class AttemptExecution {
     const x = call.exchange;
     const { endpoint, credential } = call.candidate["~"];
     const native = endpoint.definition;
-    if (!("run" in native)) return fail("internal", "An endpoint without a wire must run.");
+    if (!("run" in native))
+      return fail("internal", "An endpoint without a protocol must implement run.");
     const said = x["~"].rewrittenRequest ?? x.request;
     const request = (
       call.outputCap === undefined ? said : x.operationSpec.withOutputCap!(said, call.outputCap)
@@ -310,7 +312,7 @@ export class AttemptExecution {
   }
 }
 
-const ANSWERED_BY_HOOK: Fault = { kind: "canceled", message: "A hook answered." };
+const ANSWERED_BY_HOOK: Fault = { kind: "canceled", message: "A hook returned the response." };
 /** Usage that a client sees for a call that used nothing. */
 const ZERO_USAGE: Usage = { input: 0, output: 0 };
 
@@ -339,7 +341,11 @@ export function hasSameTerms(call: HostCall, head: StatedTerms): boolean {
  */
 function assertSameTerms(call: HostCall, head: StatedTerms): void {
   if (!hasSameTerms(call, head))
-    fail("unsupported", "Another provider would answer on other terms than those already told.", {
-      code: "terms_already_sent",
-    });
+    fail(
+      "unsupported",
+      "Another provider would respond with headers that differ from those already sent.",
+      {
+        code: "terms_already_sent",
+      },
+    );
 }

@@ -20,7 +20,8 @@ import { BoundedByteCounter, readResponseBody } from "../upstream/upstream-http-
 export async function countTokens(x: HostExchange, plan: RoutePlan): Promise<void> {
   const state = x["~"];
   const server = state.frontend.server;
-  if (!server?.encodeCount) return fail("unsupported", `${x.frontend} does not count tokens.`);
+  if (!server?.encodeCount)
+    return fail("unsupported", `${x.frontend} does not support token counting.`);
   const call = new HostCall(x, plan.candidates[0]!, 1);
   state.lastCall = call;
   recordSentCall(call);

@@ -40,7 +40,7 @@ export function createAccountLimitedError(
   const { id, provider } = first!;
   const problem = createFault(
     "rate_limited",
-    `${provider} answered 429 for the whole account and asked for a pause. No request for ${id} is sent until then.`,
+    `${provider} rate-limited the whole account (429). Requests for ${id} are paused until the limit resets.`,
     { code: "rate_limit_exceeded", retryAfterMs: ms },
   );
   return attributeFault(problem, "gateway", provider);

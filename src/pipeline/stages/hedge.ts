@@ -124,7 +124,7 @@ export class Hedge implements ResponseRace {
     state.lastCall = won.call;
     state.zdrReceipt = won.call.zdrReceipt ?? state.zdrReceipt;
     if (state.sentCalls) state.sentCalls = { ...state.sentCalls, lastProvider: won.call.provider };
-    cancelAttempt(lost, "Another call answered first.");
+    cancelAttempt(lost, "Another call responded first.");
   }
 
   onOpening(): void {
@@ -136,7 +136,7 @@ export class Hedge implements ResponseRace {
     // A call that is not sent yet may still turn out to have other terms.
     if (execution.isAwaitingContent && alike) return;
     first.response.setRace(undefined);
-    cancelAttempt(this.#second!, "The head that has left states other terms.");
+    cancelAttempt(this.#second!, "The response headers that were already sent differ.");
   }
 }
 

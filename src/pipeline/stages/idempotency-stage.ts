@@ -20,7 +20,7 @@ export function claimIdempotencyKey(x: HostExchange): Promise<void> | undefined 
 async function claimKey(x: HostExchange, name: string): Promise<void> {
   const state = x["~"];
   if (name === "" || name.length > MAX_KEY_LENGTH)
-    fail("invalid", `An Idempotency-Key has 1 to ${MAX_KEY_LENGTH} characters.`, {
+    fail("invalid", `Idempotency-Key must have 1 to ${MAX_KEY_LENGTH} characters.`, {
       code: "idempotency_key_invalid",
     });
   const who = x.identity!.id;
@@ -32,12 +32,12 @@ async function claimKey(x: HostExchange, name: string): Promise<void> {
       state.idempotencyClaim = named;
       return;
     case "running":
-      return fail("conflict", "A request with this Idempotency-Key is under way.", {
+      return fail("conflict", "A request with this Idempotency-Key is still in progress.", {
         code: "idempotency_in_flight",
         retryAfterMs: RETRY_AFTER_MS,
       });
     case "mismatch":
-      return fail("mismatch", "This Idempotency-Key was sent with another request before.", {
+      return fail("mismatch", "This Idempotency-Key was already used for a different request.", {
         code: "idempotency_mismatch",
       });
     case "completed":
@@ -52,7 +52,7 @@ function throwAlreadyDone(outcome: IdempotencyOutcome): never {
   ) as JsonObject;
   return fail(
     "conflict",
-    `A request with this Idempotency-Key was answered with ${status} as ${requestId} and billed once. Its answer was not kept.`,
+    `A request with this Idempotency-Key was completed with status ${status} as ${requestId} and billed once. Its response was not stored.`,
     {
       code: "idempotency_done",
       details: { request: requestId, status, usage: counts, cost_nano_usd: costNano },
@@ -109,6 +109,6 @@ async function reportCompletion(
   try {
     await idempotency.complete(named, outcome);
   } catch (err) {
-    log.error({ request: x.id, err }, "the end of a request with an Idempotency-Key was not heard");
+    log.error({ request: x.id, err }, "end of a request with an idempotency key not received");
   }
 }

@@ -57,7 +57,7 @@ const PROGRESS_MS = 1_000;
  * bills the rest anyway.
  */
 const DRAIN_MS = 60_000;
-const CLIENT_DISCONNECTED = "The client went away.";
+const CLIENT_DISCONNECTED = "The client disconnected.";
 
 /**
  * Delivers the response of one call, from the provider's first byte to the client's last. Resolves
@@ -137,11 +137,15 @@ class Presentation implements ResponseSink, TimerEntry, TranscoderSink {
     const mime = String(response.headers["content-type"] ?? "");
     const form = bodyFormOf(mime);
     if (response.headers["content-encoding"] && response.headers["content-encoding"] !== "identity")
-      fail("upstream", "The provider compressed its answer although asked not to.", {
-        code: "bad_encoding",
-      });
+      fail(
+        "upstream",
+        "The provider sent a compressed response, although the gateway did not accept one.",
+        {
+          code: "bad_encoding",
+        },
+      );
     if (/^text\/html/i.test(mime))
-      fail("upstream", "The provider answered with a web page: is its base_url right?", {
+      fail("upstream", "The provider returned a web page. Check its base_url.", {
         code: "bad_content_type",
       });
     const stream = form === undefined ? call.stream : form === "stream";
@@ -189,7 +193,7 @@ class Presentation implements ResponseSink, TimerEntry, TranscoderSink {
 
   onStoppedEarly(): void {
     this.tally.wasStoppedEarly = this.#isUpstreamDone = true;
-    this.#response?.abort(createFault("canceled", "stopped at a sequence"));
+    this.#response?.abort(createFault("canceled", "stop sequence reached"));
     this.#awaitFilters();
   }
 
@@ -272,7 +276,7 @@ class Presentation implements ResponseSink, TimerEntry, TranscoderSink {
         ? undefined
         : this.onError(createHookTimeout(this.#holdingFilter, "event"));
     this.#failFrom(
-      createFault("timeout", "The provider took too long.", { code: "upstream_timeout" }),
+      createFault("timeout", "The provider exceeded the time limit.", { code: "upstream_timeout" }),
       "target",
     );
   }

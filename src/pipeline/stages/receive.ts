@@ -24,7 +24,7 @@ export async function receive(x: HostExchange): Promise<HostExchange> {
   const state = x["~"];
   const { gen, req } = state;
   const { route } = state;
-  if (!route) throw new Error(`${x.path} is answered by its frontend: it reads no body.`);
+  if (!route) throw new Error(`${x.path} is served by its frontend and reads no body.`);
   const bodiless = isBodiless(x.method);
   prepareToReadBody(x, bodiless ? "none" : (route.body ?? "json"));
   const waitStart = performance.now();
@@ -50,7 +50,7 @@ export async function receive(x: HostExchange): Promise<HostExchange> {
   const pinned = typeof read?.model === "object" ? read.model : undefined;
   const model = read?.model ?? body["model"];
   if (!pinned && typeof model !== "string")
-    fail("invalid", "model is required and must be a string.", {
+    fail("invalid", "Missing model: it must be a string.", {
       param: "model",
       code: "invalid_request",
     });

@@ -86,7 +86,7 @@ function renderError(x: HostExchange, problem: unknown, fault: Fault): RenderedE
   } catch (error) {
     state.gen.log.error(
       { request: x.id, err: error },
-      `${state.frontend.name} could not write an error`,
+      `${state.frontend.name} could not encode an error`,
     );
   }
   return {
@@ -201,6 +201,6 @@ const isJsonObject = (value: unknown): value is JsonObject =>
   typeof value === "object" && value !== null && !Array.isArray(value);
 
 function toInternalFault(x: HostExchange, problem: unknown): Fault {
-  x["~"].gen.log.error({ request: x.id, err: problem }, "an unexpected error");
-  return { kind: "internal", message: `Something went wrong here. The log has it under ${x.id}.` };
+  x["~"].gen.log.error({ request: x.id, err: problem }, "unexpected error");
+  return { kind: "internal", message: `Internal error. See the gateway log for request ${x.id}.` };
 }

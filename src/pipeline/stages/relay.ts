@@ -11,7 +11,7 @@ import { pinPolicy } from "../privacy/zero-retention.ts";
 import type { RoutePlan } from "./route.ts";
 import { readResponseBody, type UpstreamHttpResponse } from "../upstream/upstream-http-response.ts";
 
-const CLIENT_DISCONNECTED = "The client went away.";
+const CLIENT_DISCONNECTED = "The client disconnected.";
 
 /**
  * Relays a by-ID operation of a protocol to the provider that holds the ID, with the client's
@@ -23,7 +23,7 @@ export async function relay(x: HostExchange, plan: RoutePlan): Promise<void> {
     (s) => s.mode === "passthrough" && s["~"].provider.stateMode === "relay",
   );
   if (!candidate)
-    return fail("not_found", "There is nothing here by that id.", { code: "not_found" });
+    return fail("not_found", "No object with this ID was found.", { code: "not_found" });
   const call = new HostCall(x, candidate, 1);
   x["~"].lastCall = call;
   pinPolicy(call);

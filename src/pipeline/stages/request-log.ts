@@ -44,7 +44,7 @@ function levelAndMessage(
   { fault, status }: Outcome,
 ): ["info" | "warn" | "error", string] {
   if (ended === "canceled")
-    return ["info", fault?.kind === "timeout" ? "client waits no longer" : "client disconnected"];
+    return ["info", fault?.kind === "timeout" ? "client timeout reached" : "client disconnected"];
   const ours = ended === "upstream_error" || ended === "error";
   // The headers, which were already sent, reported success.
   if (status < 400) return [ours ? "error" : "warn", "response aborted"];

@@ -117,7 +117,7 @@ function filterCandidates(
         "state",
         "not_found",
         "not_found",
-        "it was made elsewhere",
+        "the object was created by another provider",
       );
     if (!supportsOperation(candidate, x))
       return exclude(
@@ -126,7 +126,7 @@ function filterCandidates(
         "endpoint",
         "unsupported",
         "no_such_operation",
-        `its endpoint has no ${x.action}`,
+        `its endpoint does not support ${x.action}`,
       );
     const missingFeature = findMissingFeature(candidate, facts.features);
     if (missingFeature)
@@ -136,7 +136,7 @@ function filterCandidates(
         "catalog",
         "unsupported",
         "capability",
-        `it does not do ${missingFeature}`,
+        `it does not support ${missingFeature}`,
       );
     if (!facts.features.includes("n") || !operationSpec.singleWhenTranslated) return true;
     if (candidate.mode === "translated")
@@ -146,7 +146,7 @@ function filterCandidates(
         "mode",
         "unsupported",
         "n_not_translated",
-        "n above 1 only travels verbatim",
+        "n above 1 is only supported without translation",
       );
     // A watch hook sees the events of one choice only. The other choices would pass unseen.
     const watcher = findWatchHook(frontend.hookChain, x.model, candidate.provider);
@@ -157,7 +157,7 @@ function filterCandidates(
         watcher,
         "unsupported",
         "n_not_watched",
-        "n above 1 cannot be watched, and here answers are",
+        "n above 1 is not supported while hooks read responses",
       );
     return true;
   });
@@ -270,7 +270,7 @@ function createPlan(
               "privacy",
               "privacy",
               "zdr_unavailable",
-              c.policy.reasons.join(", ") || "its provider did not attest zero retention lately",
+              c.policy.reasons.join(", ") || "no recent attestation of zero data retention",
             ),
         );
   const chosen = chooseEndpoints(list, of);

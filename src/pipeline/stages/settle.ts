@@ -27,7 +27,7 @@ function runSettleHooks(x: HostExchange, outcome: Outcome, from: number): void |
     if (!hook.appliesTo(x.model || undefined, undefined)) continue;
     const failed = (err: unknown) => {
       if (!isQuarantineError(err))
-        state.gen.log.error({ request: x.id, plugin: hook.id, err }, "a settle hook failed");
+        state.gen.log.error({ request: x.id, plugin: hook.id, err }, "settle hook failed");
     };
     try {
       const waiting = hook.run(x, outcome);
@@ -57,7 +57,7 @@ export function rejectSafely(
   try {
     reject(x, problem);
   } catch (err) {
-    x["~"].gen.log.error({ request: x.id, err }, "an error could not be written");
+    x["~"].gen.log.error({ request: x.id, err }, "encoding an error failed");
     x["~"].res.destroy();
   }
 }

@@ -141,7 +141,7 @@ export class ConcurrencyLimit {
 function createUnhealthyError(name: string): Error {
   const problem = createFault(
     "unavailable",
-    `Every recent request to ${name} failed, and the requests that may be tried at once are under way.`,
+    `All recent requests to ${name} failed, and the maximum number of probe requests is in progress.`,
     {
       code: "no_healthy_upstream",
       retryAfterMs: Math.round(RETRY_AFTER_MS.least + RETRY_AFTER_MS.more * Math.random()),

@@ -114,6 +114,8 @@ async function renewWithTimeout(
   } catch (problem) {
     if (problem !== signal.reason) throw problem;
     asked.catch(() => {});
-    return fail("upstream_auth", "Another token did not come in time.", { code: "token_timeout" });
+    return fail("upstream_auth", "The provider's access token could not be refreshed in time.", {
+      code: "token_timeout",
+    });
   }
 }

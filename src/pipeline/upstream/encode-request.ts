@@ -36,7 +36,9 @@ export function encodeRequest(
   const bodiless = x.method === "GET" || x.method === "DELETE";
   const path = resolvePath(
     findOperationPath(call.action, endpoint, protocol) ??
-      fail("unsupported", `${call.id} has no ${call.action}.`, { code: "no_such_operation" }),
+      fail("unsupported", `${call.id} does not support ${call.action}.`, {
+        code: "no_such_operation",
+      }),
     call,
   );
   const out = new OutgoingRequest({
@@ -149,8 +151,7 @@ function translateBody(call: HostCall, protocol: Protocol): Body {
   const request = x["~"].rewrittenRequest ?? x.request;
   const encoded: unknown = protocol.client!.encodeRequest(request, call);
   // Spreading any other value would produce a body without members, which would be sent and billed.
-  if (!isBody(encoded))
-    throw new TypeError(`${protocol.id}: request gave something that is no body`);
+  if (!isBody(encoded)) throw new TypeError(`${protocol.id}: request returned an invalid body`);
   const body: Record<string, Body[string]> = { ...encoded };
   for (const [field, value] of Object.entries(request.rest)) {
     if (Object.hasOwn(body, field) || ROUTING_FIELDS.includes(field)) continue;

@@ -44,10 +44,14 @@ export function checkBeforeEncoding(call: HostCall): void {
 function rejectProviderOnlyTools(named: References): void {
   for (const { type, path } of named)
     if (type === "hosted" && (path === "mcp_servers" || path === "mcpServers"))
-      fail("unsupported", `${path} run at their own provider, or are known to it alone.`, {
-        param: path,
-        code: "unsupported_tool",
-      });
+      fail(
+        "unsupported",
+        `${path} can be used only with the provider that hosts or defines them.`,
+        {
+          param: path,
+          code: "unsupported_tool",
+        },
+      );
 }
 
 /** Runs the last checks. Nothing changes the request after them. */
@@ -58,7 +62,7 @@ export function checkBeforeSending(call: HostCall, out: OutgoingRequest): void {
       if (one.type === "account")
         fail(
           "unsupported",
-          `${one.path} names an account, which is the gateway's own. Leave it out.`,
+          `${one.path} names a provider account, which only the gateway may choose. Omit it.`,
           {
             param: one.path,
             code: "unsupported_parameter",
@@ -97,7 +101,7 @@ function checkReferencedModels(call: HostCall, named: References): void {
     if (!call.model.endsWith(info.model) && !isModelAllowed(x, id, info.model))
       fail(
         "forbidden",
-        `This key may not use ${id}, which this request names beside its own model.`,
+        `This key may not use ${id}, which this request names in addition to its model.`,
         {
           param: named.find((one) => one.type === "model" && one.model === info.model)!.path,
           code: "model_not_allowed",

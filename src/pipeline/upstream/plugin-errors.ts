@@ -20,11 +20,11 @@ export function toProviderFault(call: HostCall, problem: unknown): unknown {
   const { exchange: x, provider } = call;
   x["~"].gen.log.error(
     { request: x.id, plugin: `providers.${provider}`, err: problem },
-    "a provider's own code failed",
+    "provider plugin failed",
   );
   const failed = createFault(
     "upstream",
-    "Its own code failed. The request id names it in the log.",
+    "The provider plugin failed. See the gateway log for this request ID.",
     {
       code: "plugin_failed",
       cause: problem,

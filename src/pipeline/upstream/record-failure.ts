@@ -13,7 +13,7 @@ import {
 import { rateLimitScope } from "../faults/rate-limit-scope.ts";
 
 const ACCOUNT_MESSAGES = {
-  upstream_auth: (provider: string) => `The gateway's credential for ${provider} was refused.`,
+  upstream_auth: (provider: string) => `The gateway's credential for ${provider} was rejected.`,
   upstream_quota: (provider: string) =>
     `The gateway's account with ${provider} has no credit or quota left.`,
 } as const;

@@ -132,9 +132,13 @@ async function signWithTimeout(signing: Promise<HeadersOut>): Promise<HeadersOut
         late = setTimeout(
           () =>
             reject(
-              createFault("upstream_auth", "Its token did not come in time.", {
-                code: "token_timeout",
-              }),
+              createFault(
+                "upstream_auth",
+                "The provider's access token was not available in time.",
+                {
+                  code: "token_timeout",
+                },
+              ),
             ),
           SIGN_TIMEOUT_MS,
         );
@@ -152,11 +156,11 @@ function dispatchSigned(
   own: HeadersOut,
 ): Promise<UpstreamHttpResponse> {
   const x = call.exchange;
-  if (x["~"].isDisconnected) fail("canceled", "The client went away.");
+  if (x["~"].isDisconnected) fail("canceled", "The client disconnected.");
   const response = new UpstreamHttpResponse(x["~"].gen.timerWheel, timeoutsFor(call));
   call.onCancel((reason) => response.abort(reason));
   x["~"].disconnectListeners.push(() => {
-    if (response.status === 0) response.abort(createFault("canceled", "The client went away."));
+    if (response.status === 0) response.abort(createFault("canceled", "The client disconnected."));
   });
   return response.dispatch(call, wire, {
     method: out.method,
@@ -173,9 +177,13 @@ function throwUpstreamError(
   protocol: Protocol,
 ): never {
   if (status >= 300 && status < 400)
-    fail("upstream", `The provider redirected (${status}); redirects are not followed.`, {
-      code: "upstream_redirect",
-    });
+    fail(
+      "upstream",
+      `The provider returned a redirect (${status}), and redirects are not followed.`,
+      {
+        code: "upstream_redirect",
+      },
+    );
   const { kind, message, ...more } = protocol.client!.decodeFault(status, headers, errorBody);
   const problem = createFault(kind, message, more);
   markAccountLimit(getFault(problem)!, headers);

@@ -171,7 +171,7 @@ export class UpstreamHttpResponse implements Dispatcher.DispatchHandler, TimerEn
     const { totalMs, isClientLimit } = this.#timeouts;
     if (now > this.#started + totalMs) {
       if (!isClientLimit) return this.#timeOut("took longer than", totalMs);
-      const late = "The provider took longer than this client waits.";
+      const late = "The provider did not respond within this client's time limit.";
       this.abort(
         attributeFault(createFault("timeout", late, { code: "client_timeout" }), "caller"),
       );
@@ -180,8 +180,8 @@ export class UpstreamHttpResponse implements Dispatcher.DispatchHandler, TimerEn
     const { firstByteMs, idleMs } = this.#timeouts;
     const began = this.status > 0 && !this.#leadingComments;
     if (!began && !this.#paused && now > this.#started + firstByteMs)
-      return this.#timeOut("sent nothing for", firstByteMs);
-    if (now > this.#idleDeadline) this.#timeOut("fell silent for", idleMs);
+      return this.#timeOut("did not respond within", firstByteMs);
+    if (now > this.#idleDeadline) this.#timeOut("sent no data for", idleMs);
   }
 
   #timeOut(what: string, ms: number): void {
@@ -280,7 +280,7 @@ export function readErrorBody(response: UpstreamHttpResponse, max: number): Prom
         chunks.push(chunk);
         if ((size += chunk.length) < max) return;
         enough();
-        response.abort(createFault("canceled", "enough of it"));
+        response.abort(createFault("canceled", "response no longer needed"));
       },
       onEnd: enough,
     });

@@ -34,7 +34,7 @@ export function parseFinishReason(word: string): Finish {
   if (FAILURES.has(known))
     fail(
       known === "insufficient_system_resource" ? "overloaded" : "upstream",
-      `The provider gave up in the middle of its answer (${word}).`,
+      `The provider stopped in the middle of its response (${word}).`,
       { code: "upstream_failed" },
     );
   const reason = Object.hasOwn(FINISH_REASONS, known) ? FINISH_REASONS[known] : undefined;

@@ -71,10 +71,10 @@ const NAMED: AllowedFields = {
 
 export const ZDR_ALLOWED_FIELDS: FieldAllowlist = [
   ["which model", valueFields("model")],
-  ["the conversation itself", { messages: MESSAGE }],
+  ["conversation content", { messages: MESSAGE }],
   ["the client's own tools", { tools: TOOL, functions: FUNCTION }],
   [
-    "steers one answer and is gone with it",
+    "parameters of a single response",
     {
       ...valueFields(
         "max_tokens max_completion_tokens n stop temperature top_p seed presence_penalty frequency_penalty " +
@@ -93,19 +93,19 @@ export const ZDR_ALLOWED_FIELDS: FieldAllowlist = [
       prediction: { ...valueFields("type"), content: PART },
     },
   ],
-  ["asks that nothing be kept; the opposite is refused by itself", valueFields("store")],
+  ["requests that nothing is stored; other values are rejected separately", valueFields("store")],
   [
-    "a prompt cache is memory, which `strict` rules out by itself",
+    "a prompt cache stores content; `strict` rejects it separately",
     {
       ...valueFields("prompt_cache_key prompt_cache_retention"),
       prompt_cache_options: valueFields("mode ttl prewarm"),
     },
   ],
-  ["the user: told hashed", valueFields("user safety_identifier")],
-  ["labels of what would be kept, and nothing is", freeTextFields("metadata")],
-  ["how it is ranked, which keeps nothing", valueFields("service_tier")],
+  ["the user identifier, sent as a hash", valueFields("user safety_identifier")],
+  ["labels of stored responses; nothing is stored", freeTextFields("metadata")],
+  ["processing priority, which stores nothing", valueFields("service_tier")],
   [
-    "imitators: how much to think, and how thoughts are shown",
+    "compatible servers: amount and format of reasoning",
     {
       ...valueFields(
         "enable_thinking thinking_budget include_reasoning reasoning_format reasoning_split preserve_thinking",
@@ -123,7 +123,7 @@ export const ZDR_ALLOWED_FIELDS: FieldAllowlist = [
     ),
   ],
   [
-    "imitators: the form of the answer",
+    "compatible servers: response format",
     {
       ...valueFields(
         "guided_regex guided_choice guided_grammar tool_stream safe_prompt prompt_mode",
@@ -132,7 +132,7 @@ export const ZDR_ALLOWED_FIELDS: FieldAllowlist = [
     },
   ],
   [
-    "routers: which of those behind them, all of whom the same promise binds",
+    "routers: choice among providers that are bound by the same data policy",
     {
       provider: {
         ...valueFields(

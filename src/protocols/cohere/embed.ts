@@ -62,7 +62,7 @@ export function decodeResponse(body: Buffer, emit: (event: ModelEvent) => void):
     ? (embeddings as readonly Json[])
     : asObject(embeddings)?.[dtype];
   if (!answer || !Array.isArray(vectors))
-    return fail("upstream", "The provider answered without vectors.", { code: "bad_answer" });
+    return fail("upstream", "The provider returned no embeddings.", { code: "bad_answer" });
   emitEmbeddings(emit, {
     id: asText(answer["id"]),
     vectors: asList(vectors).map((one) => {

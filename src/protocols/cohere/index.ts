@@ -20,9 +20,9 @@ export const cohereEmbeddings = (): Protocol<"embedding"> => ({
   operationSpec: embeddingOperation,
   zdrAllowedFields: [
     ["which model", valueFields("model")],
-    ["what is to be embedded, and what for", valueFields("texts input_type")],
-    ["the form of the vectors", valueFields("embedding_types output_dimension")],
-    ["what becomes of a text that is too long", valueFields("truncate")],
+    ["texts to embed and their purpose", valueFields("texts input_type")],
+    ["format of the embeddings", valueFields("embedding_types output_dimension")],
+    ["handling of texts that are too long", valueFields("truncate")],
   ],
   server: {
     schema: schema as unknown as JSONSchema,

@@ -62,7 +62,8 @@ function textsIn(body: Body): readonly string[] {
   return inputs.map(({ content }, i) =>
     asObjects(content)
       .map(
-        (part) => asText(part["text"]) ?? unsupported(`inputs[${i}].content`, "Parts without text"),
+        (part) =>
+          asText(part["text"]) ?? unsupported(`inputs[${i}].content`, "Content without text"),
       )
       .join("\n"),
   );

@@ -60,7 +60,7 @@ export const optionalKey = {
       type: "string",
       minLength: 1,
       "x-secret": true,
-      description: "API key; none for servers that ask for none",
+      description: "API key. If unset, requests are sent without a key.",
     },
   },
 } as const;
@@ -92,7 +92,7 @@ export function fromRow(row: ProviderRow): CompatibleProvider {
 }
 
 function optionsOf(row: ProviderRow): ObjectSchema {
-  const description = "Where the API is, up to but without the protocol's own path";
+  const description = "Base URL of the API, without the protocol's own path";
   const base_url = { type: "string", minLength: 1, description } as const;
   const closed = { type: "object", additionalProperties: false } as const;
   return row.base === undefined

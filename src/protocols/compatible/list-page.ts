@@ -36,7 +36,7 @@ export async function fetchListPage(
   of: ListLocation,
 ): Promise<ListPage> {
   const answer = await line.fetch(path, of.headers && { headers: of.headers });
-  if (!answer.ok) unavailable(`The list of models was answered with status ${answer.status}.`);
+  if (!answer.ok) unavailable(`The request for the model list returned status ${answer.status}.`);
   const text = await answer.text();
   let body: unknown;
   try {
@@ -59,14 +59,14 @@ export function parseListPage(body: unknown, of: ListLocation): ListPage {
 function failUnexpectedShape({ fields, mayBeTopLevel }: ListLocation, came: string): never {
   const expected = [...fields.map((name) => `{"${name}": […]}`), ...(mayBeTopLevel ? ["[…]"] : [])];
   return unavailable(
-    `The answer is not a list of models: ${expected.join(" or ")} was expected, and ${came} came.`,
+    `The response is not a model list: expected ${expected.join(" or ")}, received ${came}.`,
   );
 }
 
 /** Describes a response by its field names, without values: `{"error", "status"}`. */
 function describeShape(value: unknown): string {
   if (value === null) return "null";
-  if (Array.isArray(value)) return "a bare list";
+  if (Array.isArray(value)) return "a plain list";
   if (typeof value !== "object") return `a ${typeof value === "string" ? "text" : typeof value}`;
   const names = Object.keys(value);
   const shown = names.slice(0, 4).map((name) => JSON.stringify(name.slice(0, 30)));

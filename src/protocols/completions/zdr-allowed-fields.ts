@@ -5,9 +5,9 @@ import { freeTextFields, valueFields } from "../references/index.ts";
 
 export const ZDR_ALLOWED_FIELDS: FieldAllowlist = [
   ["which model", valueFields("model")],
-  ["what goes on, and what it shall lead to", valueFields("prompt suffix")],
+  ["text to continue and its suffix", valueFields("prompt suffix")],
   [
-    "steers one answer and is gone with it",
+    "parameters of a single response",
     {
       ...valueFields(
         "max_tokens min_tokens temperature top_p top_k n best_of echo logprobs stop seed random_seed presence_penalty " +
@@ -17,5 +17,5 @@ export const ZDR_ALLOWED_FIELDS: FieldAllowlist = [
       stream_options: valueFields("include_usage"),
     },
   ],
-  ["the user: told hashed", valueFields("user")],
+  ["the user identifier, sent as a hash", valueFields("user")],
 ];

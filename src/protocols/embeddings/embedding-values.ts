@@ -83,15 +83,18 @@ export function validateEmbeddings(
   wish: EmbeddingExpectation,
 ): readonly Embedding[] {
   if (vectors.length !== wish.count)
-    failInvalidEmbedding(`${vectors.length} vectors for ${wish.count} inputs`, "vectors_missing");
+    failInvalidEmbedding(
+      `${vectors.length} embeddings for ${wish.count} inputs`,
+      "vectors_missing",
+    );
   let width = wish.dimensions;
   for (const vector of vectors) {
-    if (!vector) return failInvalidEmbedding("something that is no vector", "bad_vector");
+    if (!vector) return failInvalidEmbedding("an invalid embedding", "bad_vector");
     const own = dimensionsOf(vector, vector.dtype ?? wish.dtype);
-    if (!Number.isInteger(own)) failInvalidEmbedding("something that is no vector", "bad_vector");
+    if (!Number.isInteger(own)) failInvalidEmbedding("an invalid embedding", "bad_vector");
     if (own !== (width ??= own))
       failInvalidEmbedding(
-        `a vector of ${own} numbers where ${wish.dimensions === undefined ? "others have" : "the request wants"} ${width}`,
+        `an embedding with ${own} numbers where ${wish.dimensions === undefined ? "others have" : "the request wants"} ${width}`,
         "wrong_dimensions",
       );
   }
@@ -99,7 +102,7 @@ export function validateEmbeddings(
 }
 
 const failInvalidEmbedding = (what: string, code: string): never =>
-  fail("upstream", `The provider answered with ${what}.`, { code });
+  fail("upstream", `The provider returned ${what}.`, { code });
 
 /** Encodes a vector in the form that the client requested. */
 export function encodeEmbedding(
@@ -127,7 +130,7 @@ function decodeBase64Numbers(base64: string, dtype: EmbeddingDataType): readonly
   const numbers: number[] = [];
   for (let at = 0; at < bytes.length; at += each) {
     const one = read(bytes, at);
-    if (!Number.isFinite(one)) failInvalidEmbedding("something that is no vector", "bad_vector");
+    if (!Number.isFinite(one)) failInvalidEmbedding("an invalid embedding", "bad_vector");
     numbers.push(one);
   }
   return numbers;
@@ -153,7 +156,7 @@ function encodeBase64Numbers(numbers: readonly number[], dtype: EmbeddingDataTyp
     const one = numbers[i]!;
     if (each === 4) bytes.writeFloatLE(one, i * 4);
     else if (Number.isInteger(one) && one >= -128 && one <= 255) bytes[i] = one & 255;
-    else failInvalidEmbedding(`numbers that are no ${dtype}`, "bad_vector");
+    else failInvalidEmbedding(`numbers that are not ${dtype}`, "bad_vector");
   }
   return bytes.toString("base64");
 }

@@ -12,7 +12,7 @@ export const requireTextInputs = (
   inputs.map((input) =>
     typeof input === "string"
       ? input
-      : fail("unsupported", `${model} reads text, not ids of tokens.`, {
+      : fail("unsupported", `${model} supports text, not token IDs.`, {
           param: "input",
           code: "unsupported_input",
         }),

@@ -5,12 +5,12 @@ import { valueFields } from "../references/index.ts";
 
 export const ZDR_ALLOWED_FIELDS: FieldAllowlist = [
   ["which model", valueFields("model")],
-  ["what is to be embedded", valueFields("input")],
+  ["inputs to embed", valueFields("input")],
   [
-    "the form of the vectors",
+    "format of the embeddings",
     valueFields("encoding_format dimensions output_dimension output_dtype normalized"),
   ],
-  ["what they are for, which models read", valueFields("input_type task_type task")],
-  ["what becomes of a text that is too long", valueFields("truncate truncation")],
-  ["the user: told hashed", valueFields("user")],
+  ["purpose of the embeddings, which models use", valueFields("input_type task_type task")],
+  ["handling of texts that are too long", valueFields("truncate truncation")],
+  ["the user identifier, sent as a hash", valueFields("user")],
 ];

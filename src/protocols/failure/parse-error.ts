@@ -31,7 +31,7 @@ interface ErrorFields {
 /** Parses a response with an error status. */
 export function parseError(status: number, headers: HeadersIn, body: Buffer): Fault {
   const error = readErrorFields(body, status);
-  const fault = toFault(error, status, `The provider answered with status ${status} and no words.`);
+  const fault = toFault(error, status, `The provider returned status ${status} without a message.`);
   const again = status === 429 || status === 408 || status === 498 || status >= 500;
   // The client also reads the delay in the message. The longest of the stated delays is used.
   const waits = [
@@ -45,11 +45,7 @@ export function parseError(status: number, headers: HeadersIn, body: Buffer): Fa
 /** Parses an error in place of a response, in a stream or with status 200. */
 export function parseErrorBody(body: Json | undefined): Fault {
   const error = readErrorObject(asObject(body) ?? asObject(asList(body)[0]) ?? {}, 200);
-  const fault = toFault(
-    error,
-    error.status ?? 0,
-    "The provider broke off its answer with an error.",
-  );
+  const fault = toFault(error, error.status ?? 0, "The provider ended its response with an error.");
   return error.status === undefined ? fault : { code: String(error.status), ...fault };
 }
 

@@ -23,7 +23,9 @@ const SCHEMAS = {
   content: { role: "plain", parts: valueFields("text") },
 } as const;
 const allowlistFor = (fields: FieldAllowlist[number][1]): FieldAllowlist =>
-  allowBothSpellings([["what is to be embedded, what for, and the form of the vectors", fields]]);
+  allowBothSpellings([
+    ["inputs to embed, their purpose, and the format of the embeddings", fields],
+  ]);
 
 /** The protocol of `batchEmbedContents`, for one text or several. */
 export const geminiEmbedding = (): Protocol<"embedding"> => ({

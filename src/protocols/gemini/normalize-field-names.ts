@@ -140,7 +140,7 @@ function normalizeObject(of: JsonObject, known: NameTree, at: string): JsonObjec
     const name = rawValue === undefined ? key : nameOf(key, known);
     const path = at === "" ? name : `${at}.${name}`;
     if (name !== key && of[name] !== undefined)
-      failMalformed(path, `stands there twice, as ${name} and as ${key}`);
+      failMalformed(path, `occurs twice, as ${name} and as ${key}`);
     const shape = Object.hasOwn(known, name) ? known[name]! : null;
     const value =
       rawValue === undefined ? rawValue : normalizeValue(rawValue, shape, LISTS.has(name), path);

@@ -21,13 +21,10 @@ const PART: AllowedFields = {
 const CONTENT: AllowedFields = { role: "plain", parts: PART };
 
 const BODY: FieldAllowlist = [
+  ["model and response mode, from the URL path", valueFields(ADDRESS_FIELDS.join(" "))],
+  ["conversation content", { contents: CONTENT, systemInstruction: CONTENT }],
   [
-    "which model, and how its answer comes: the words of the path",
-    valueFields(ADDRESS_FIELDS.join(" ")),
-  ],
-  ["the conversation itself", { contents: CONTENT, systemInstruction: CONTENT }],
-  [
-    "the client's own tools; hosted ones keep what they look for",
+    "the client's own tools; hosted tools store their queries",
     {
       tools: {
         functionDeclarations: {
@@ -42,7 +39,7 @@ const BODY: FieldAllowlist = [
     },
   ],
   [
-    "steers one answer and is gone with it",
+    "parameters of a single response",
     {
       generationConfig: {
         ...valueFields(
@@ -56,14 +53,14 @@ const BODY: FieldAllowlist = [
       safetySettings: valueFields("category threshold"),
     },
   ],
-  ["asks that nothing be kept; the opposite is refused by itself", valueFields("store")],
-  ["how it is ranked, which keeps nothing", valueFields("serviceTier")],
+  ["requests that nothing is stored; other values are rejected separately", valueFields("store")],
+  ["processing priority, which stores nothing", valueFields("serviceTier")],
 ];
 
 export const ZDR_ALLOWED_FIELDS: FieldAllowlist = allowBothSpellings([
   ...BODY,
   [
-    "the same, to be counted",
+    "the same request, for token counting",
     {
       generateContentRequest: Object.assign(
         {},

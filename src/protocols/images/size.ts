@@ -77,4 +77,4 @@ const isWithinSides = (
 
 /** Throws `unsupported`, because another model behind the same name may support the parameter. */
 const failUnsupportedParameter = (param: string, can: string, info: ModelInfo): never =>
-  fail("unsupported", `${info.model} takes ${can}.`, { param, code: `unsupported_${param}` });
+  fail("unsupported", `${info.model} supports ${can}.`, { param, code: `unsupported_${param}` });

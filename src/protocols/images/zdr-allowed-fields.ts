@@ -5,20 +5,20 @@ import { valueFields } from "../references/index.ts";
 
 export const ZDR_ALLOWED_FIELDS: FieldAllowlist = [
   ["which model", valueFields("model")],
-  ["what is to be drawn", valueFields("prompt negative_prompt style")],
+  ["description of the image", valueFields("prompt negative_prompt style")],
   [
-    "the form of the picture",
+    "format of the image",
     valueFields(
       "n size width height aspect_ratio resolution quality background response_format output_format output_compression " +
         "complexity frame_count frame_duration_ms stream partial_images",
     ),
   ],
   [
-    "steers one picture and is gone with it",
+    "parameters of a single image",
     valueFields("seed steps num_inference_steps guidance guidance_scale"),
   ],
   [
-    "the pictures to be changed, with their mask, and how near to them it stays",
+    "input images, their mask, and how closely the result follows them",
     {
       ...valueFields("input_fidelity"),
       image: valueFields("image_url url type"),
@@ -26,6 +26,6 @@ export const ZDR_ALLOWED_FIELDS: FieldAllowlist = [
       mask: valueFields("image_url"),
     },
   ],
-  ["how strictly it is filtered, which keeps nothing", valueFields("moderation")],
-  ["the user: told hashed", valueFields("user safety_identifier")],
+  ["strictness of the content filter, which stores nothing", valueFields("moderation")],
+  ["the user identifier, sent as a hash", valueFields("user safety_identifier")],
 ];

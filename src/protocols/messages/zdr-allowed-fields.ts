@@ -114,13 +114,13 @@ const EDIT: AllowedFields = {
 export const ZDR_ALLOWED_FIELDS: FieldAllowlist = [
   ["which model", valueFields("model")],
   [
-    "which others: each that is named is asked for its own policy",
+    "additional models, each checked against its own data policy",
     { fallbacks: valueFields("model") },
   ],
-  ["the conversation itself", { system: BLOCK, messages: { role: "plain", content: BLOCK } }],
-  ["the client's own tools, and hosted ones whose policy is known", { tools: TOOL }],
+  ["conversation content", { system: BLOCK, messages: { role: "plain", content: BLOCK } }],
+  ["the client's own tools, and hosted tools with a known data policy", { tools: TOOL }],
   [
-    "steers one answer and is gone with it",
+    "parameters of a single response",
     {
       ...valueFields("max_tokens stop_sequences stream temperature top_p top_k"),
       thinking: valueFields("type budget_tokens display"),
@@ -134,20 +134,17 @@ export const ZDR_ALLOWED_FIELDS: FieldAllowlist = [
     },
   ],
   [
-    "how it is ranked and where it is worked on, which keeps nothing",
+    "processing priority and region, which store nothing",
     valueFields("service_tier speed inference_geo"),
   ],
-  ["a prompt cache is memory, which `strict` rules out by itself", CACHED],
-  ["the user: told hashed", { metadata: valueFields("user_id") }],
+  ["a prompt cache stores content; `strict` rejects it separately", CACHED],
+  ["the user identifier, sent as a hash", { metadata: valueFields("user_id") }],
   [
-    "what is left out of the conversation before the model reads it",
+    "parts of the conversation removed before the model reads it",
     { context_management: { edits: EDIT } },
   ],
-  [
-    "what Claude Code tells its vendor of the safety measures that it wants",
-    freeTextFields("safeguards"),
-  ],
-  ["names of the wire's own versions", valueFields("anthropic_beta anthropic_version betas")],
+  ["safety settings that Claude Code sends to its vendor", freeTextFields("safeguards")],
+  ["API version names", valueFields("anthropic_beta anthropic_version betas")],
 ];
 
 /**

@@ -5,10 +5,10 @@ import { valueFields } from "../references/index.ts";
 export const ZDR_ALLOWED_FIELDS: FieldAllowlist = [
   ["which model", valueFields("model")],
   [
-    "what is judged",
+    "content to moderate",
     {
       input: [null, { text: valueFields("text"), image_url: { image_url: valueFields("url") } }],
     },
   ],
-  ["the user: told hashed", valueFields("user")],
+  ["the user identifier, sent as a hash", valueFields("user")],
 ];

@@ -20,7 +20,7 @@ export const knowsField = (field: string): boolean => KNOWN.has(field);
 export function encodeRequest(r: EmbeddingRequest, of: CallContext): Body {
   reportForeignFields(r, of);
   if (r.dtype !== undefined && r.dtype !== "float")
-    fail("unsupported", `${of.model} makes vectors of floats.`, { param: "output_dtype" });
+    fail("unsupported", `${of.model} supports only float embeddings.`, { param: "output_dtype" });
   if (r.task !== undefined) of.reportLoss("input_type", "dropped");
   if (r.user !== undefined) of.reportLoss("user", "dropped");
   if (r.truncate === "start") of.reportLoss("truncate", "approximated", "truncated_at_the_end");
@@ -37,7 +37,7 @@ export function decodeResponse(body: Buffer, emit: (event: ModelEvent) => void):
   if (answer?.["error"]) throwParsedError(answer);
   const vectors = answer?.["embeddings"];
   if (!answer || !Array.isArray(vectors))
-    return fail("upstream", "The provider answered without vectors.", { code: "bad_answer" });
+    return fail("upstream", "The provider returned no embeddings.", { code: "bad_answer" });
   const input = asCount(answer["prompt_eval_count"]);
   emitEmbeddings(emit, {
     vectors: asList(vectors).map((one) => parseEmbedding(one)),

@@ -91,7 +91,8 @@ export function createGenerateDecoder(emit: (event: ModelEvent) => void): Decode
     push: (chunk) => decoder.push(chunk),
     end() {
       decoder.end();
-      if (!over) fail("upstream", "The answer ended before its finish.", { code: "truncated" });
+      if (!over)
+        fail("upstream", "The response ended before it was complete.", { code: "truncated" });
     },
   };
 }
@@ -104,7 +105,7 @@ export function decodeGenerateResponse(body: Buffer, emit: (event: ModelEvent) =
   if (words) emit({ type: "delta", index: 0, text: words });
   emit({ type: "close", index: 0 });
   if (response["done"] !== true)
-    fail("upstream", "The answer ended before its finish.", { code: "truncated" });
+    fail("upstream", "The response ended before it was complete.", { code: "truncated" });
   emitEnd(response, emit);
 }
 
@@ -113,7 +114,7 @@ function parseResponseObject(json: string): JsonObject {
   if (parsedJson?.["error"]) throwParsedError(parsedJson);
   return (
     parsedJson ??
-    fail("upstream", "The provider's answer is not a JSON object.", { code: "bad_answer" })
+    fail("upstream", "The provider's response is not a JSON object.", { code: "bad_answer" })
   );
 }
 

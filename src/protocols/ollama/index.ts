@@ -23,9 +23,9 @@ export const ollamaEmbeddings = (): Protocol<"embedding"> => ({
   operationSpec: embeddingOperation,
   zdrAllowedFields: [
     ["which model", valueFields("model")],
-    ["what is to be embedded", valueFields("input")],
-    ["the form of the vectors", valueFields("dimensions")],
-    ["what becomes of a text that is too long", valueFields("truncate")],
+    ["inputs to embed", valueFields("input")],
+    ["format of the embeddings", valueFields("dimensions")],
+    ["handling of texts that are too long", valueFields("truncate")],
   ],
   client: {
     paths: { generate: "/api/embed" },
@@ -46,9 +46,9 @@ export const ollamaCompletions = (): Protocol<"completion"> => ({
   operationSpec: completionOperation,
   zdrAllowedFields: [
     ["which model", valueFields("model")],
-    ["what goes on, and what it shall lead to", valueFields("prompt suffix stream")],
+    ["text to continue and its suffix", valueFields("prompt suffix stream")],
     [
-      "steers one answer and is gone with it",
+      "parameters of a single response",
       { options: valueFields("num_predict stop temperature top_p seed") },
     ],
   ],

@@ -208,7 +208,7 @@ class ReferenceWalk {
     if (this.#references.length > MAX_REFERENCES)
       fail(
         "invalid",
-        `More than ${MAX_REFERENCES} tools, models and stored things are named here.`,
+        `The request refers to more than ${MAX_REFERENCES} tools, models, and stored objects.`,
         {
           param: field,
           code: "too_many_named",

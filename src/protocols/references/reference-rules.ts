@@ -15,7 +15,7 @@ const typeOf = (of: JsonObject): string =>
  */
 const isRecord = (of: JsonObject): boolean => typeOf(of).endsWith("_call");
 
-const SEND_FILE = "Send the file's bytes or its address.";
+const SEND_FILE = "Send the file's bytes or its URL.";
 const SEND_HISTORY = "Send the whole conversation.";
 
 const file: StateReferenceRule = {
@@ -28,7 +28,7 @@ const address: StateReferenceRule = {
   ...file,
   matches: (value) => typeof value === "string" && isStoredFile(value),
 };
-const asksContainer = 'Use container: { "type": "auto" }, or leave the id out.';
+const asksContainer = 'Use container: { "type": "auto" }, or omit the ID.';
 const conversation: StateReferenceRule = {
   feature: "state.conversation",
   effect: "refers",
@@ -42,7 +42,7 @@ const thread: StateReferenceRule = {
   alternative: SEND_HISTORY,
   // This code makes the SDK's tool runner send its whole history.
   code: "thread_unsupported_request",
-  message: () => "Message threads are not kept here. Send the whole history.",
+  message: () => "Message threads are not stored here. Send the whole history.",
 };
 const cached: StateReferenceRule = {
   feature: "state.cached_content",
@@ -74,7 +74,7 @@ export const STATE_RULES: { readonly [word: string]: StateReferenceRule } = {
     feature: "state.previous_response_id",
     effect: "refers",
     relayPolicy: "passthrough",
-    alternative: "Leave it out.",
+    alternative: "Omit it.",
   },
   // With this member, the provider reports how a prompt differs from an earlier one, which may
   // belong to another key.
@@ -82,7 +82,7 @@ export const STATE_RULES: { readonly [word: string]: StateReferenceRule } = {
     feature: "state.previous_message_id",
     effect: "refers",
     relayPolicy: "passthrough",
-    alternative: "Leave it out.",
+    alternative: "Omit it.",
   },
   conversation,
   conversation_id: conversation,
@@ -92,21 +92,21 @@ export const STATE_RULES: { readonly [word: string]: StateReferenceRule } = {
     feature: "state.background",
     effect: "refers",
     relayPolicy: "never",
-    alternative: "Ask with stream: true and wait for the answer.",
+    alternative: "Use stream: true and wait for the response.",
     matches: isTruthyFlag,
   },
   deferred: {
     feature: "state.deferred",
     effect: "stores",
     relayPolicy: "passthrough",
-    alternative: "Wait for the answer.",
+    alternative: "Wait for the response.",
     matches: isTruthyFlag,
   },
   store: {
     feature: "state.store",
     effect: "stores",
     relayPolicy: "passthrough",
-    alternative: "Leave it out.",
+    alternative: "Omit it.",
     matches: isTruthyFlag,
   },
   prompt: {
@@ -139,7 +139,7 @@ export const STATE_RULES: { readonly [word: string]: StateReferenceRule } = {
     feature: "state.skill",
     effect: "refers",
     relayPolicy: "passthrough",
-    alternative: "Send what the skill says as instructions.",
+    alternative: "Send the skill's text as instructions.",
     // The vendor's own skills are available to all clients.
     matches: (_value, holder) => typeOf(holder) !== "anthropic",
   },
@@ -159,7 +159,7 @@ export const STATE_RULES: { readonly [word: string]: StateReferenceRule } = {
     feature: "state.audio",
     effect: "refers",
     relayPolicy: "passthrough",
-    alternative: "Send what was said as text.",
+    alternative: "Send the transcript as text.",
     matches: (value) => asObject(value)?.["id"] != null,
     member: "id",
   },

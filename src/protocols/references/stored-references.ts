@@ -51,7 +51,7 @@ export function rejectReference(
   return fail(
     "unsupported",
     rule.message?.(value) ??
-      `${path} is not served here: it names what is kept elsewhere. ${rule.alternative}`,
+      `${path} is not supported: it refers to an object that is stored elsewhere. ${rule.alternative}`,
     { param: path, code: rule.code ?? code ?? "unsupported_parameter" },
   );
 }

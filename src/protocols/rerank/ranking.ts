@@ -46,13 +46,17 @@ export function validateRanking(
   const seen = new Set<number>();
   for (const { index } of rankings) {
     if (!Number.isInteger(index) || index < 0 || index >= wish.documents.length || seen.has(index))
-      fail("upstream", `The provider ranked a document ${index} that is not there, or twice.`, {
-        code: "bad_ranking",
-      });
+      fail(
+        "upstream",
+        `The provider ranked document ${index}, which does not exist or was already ranked.`,
+        {
+          code: "bad_ranking",
+        },
+      );
     seen.add(index);
   }
   if (rankings.length < wish.topN)
-    fail("upstream", `The provider ranked ${rankings.length} documents of ${wish.topN}.`, {
+    fail("upstream", `The provider ranked ${rankings.length} of ${wish.topN} documents.`, {
       code: "bad_ranking",
     });
   return rankings.toSorted((a, b) => b.score - a.score || a.index - b.index).slice(0, wish.topN);

@@ -164,22 +164,26 @@ export function inputPart(block: Block, of: PartContext): JsonObject | undefined
       return { type: "input_audio", input_audio: { data, format } };
     }
     case "video":
-      return fail("unsupported", "This model's protocol takes no video.", {
+      return fail("unsupported", "This model's protocol does not support video.", {
         code: "unsupported_video",
       });
     case "opaque":
       if (block.origin === ORIGIN && asObject(block.raw)) return block.raw as JsonObject;
       if (!block.text)
-        return fail("unsupported", `Content that only ${block.origin} knows cannot be sent here.`, {
-          code: "unknown_content",
-        });
+        return fail(
+          "unsupported",
+          `Content that is specific to ${block.origin} cannot be sent to this model.`,
+          {
+            code: "unknown_content",
+          },
+        );
       of.reportLoss(`${block.origin} content`, "approximated", "shown_as_text");
       return { type: "input_text", text: block.text };
     case "reasoning":
       return undefined;
     case "call":
     case "result":
-      return fail("invalid", `A ${block.type} cannot stand inside a message's content.`);
+      return fail("invalid", `${block.type} is not allowed in the content of a message.`);
   }
 }
 
@@ -203,7 +207,7 @@ const OWN_FILES = new Set([ORIGIN, "chat-completions", "openai"]);
  */
 function requireOwnFile(media: Media, what: string): string {
   if ("fileId" in media && OWN_FILES.has(media.origin)) return media.fileId;
-  return fail("unsupported", `An ${what} of another provider's file store cannot be reached.`, {
+  return fail("unsupported", `An ${what} in another provider's file store cannot be used.`, {
     code: "foreign_file",
   });
 }

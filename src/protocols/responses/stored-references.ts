@@ -27,7 +27,7 @@ export const failResponse = (id: string): never =>
 export const failItem = (id: string, at: string): never =>
   fail(
     "invalid",
-    `Item with id '${id}' not found. Set store: false, so that your client sends whole items in place of references.`,
+    `Item with id '${id}' not found. Set store: false, so that your client sends whole items instead of references.`,
     { code: "item_not_found", param: at },
   );
 

@@ -186,7 +186,7 @@ export function choiceOf(raw: Opt<Json>): { choice: Choice; kept?: Json } {
   if (type === "mcp") return { choice: undefined, kept: raw };
   const name = named(c);
   return name === undefined
-    ? fail("invalid", "tool_choice.name is missing.", { param: "tool_choice.name" })
+    ? fail("invalid", "Missing tool_choice.name.", { param: "tool_choice.name" })
     : { choice: rememberSource({ names: [name], must: true }, raw) };
 }
 

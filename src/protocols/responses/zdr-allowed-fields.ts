@@ -105,10 +105,10 @@ const CHOICE: AllowedFields = valueFields("type name namespace");
 
 export const ZDR_ALLOWED_FIELDS: FieldAllowlist = [
   ["which model", valueFields("model")],
-  ["the conversation itself", { ...valueFields("instructions"), input: INPUT }],
-  ["the client's own tools, and hosted ones whose policy is known", { tools: TOOL }],
+  ["conversation content", { ...valueFields("instructions"), input: INPUT }],
+  ["the client's own tools, and hosted tools with a known data policy", { tools: TOOL }],
   [
-    "steers one answer and is gone with it",
+    "parameters of a single response",
     {
       ...valueFields(
         "max_output_tokens max_tool_calls parallel_tool_calls stream temperature top_p top_k top_logprobs " +
@@ -124,23 +124,23 @@ export const ZDR_ALLOWED_FIELDS: FieldAllowlist = [
       thinking: valueFields("type"),
     },
   ],
-  ["asks that nothing be kept; the opposite is refused by itself", valueFields("store")],
+  ["requests that nothing is stored; other values are rejected separately", valueFields("store")],
   [
-    "a prompt cache is memory, which `strict` rules out by itself",
+    "a prompt cache stores content; `strict` rejects it separately",
     {
       ...valueFields("prompt_cache_key prompt_cache_retention"),
       prompt_cache_options: valueFields("mode ttl prewarm"),
     },
   ],
-  ["the user: told hashed", valueFields("user safety_identifier")],
-  ["labels of what would be kept, and nothing is", freeTextFields("metadata client_metadata")],
-  ["how it is ranked, which keeps nothing", valueFields("service_tier")],
+  ["the user identifier, sent as a hash", valueFields("user safety_identifier")],
+  ["labels of stored responses; nothing is stored", freeTextFields("metadata client_metadata")],
+  ["processing priority, which stores nothing", valueFields("service_tier")],
   [
-    "what is left out of the conversation before the model reads it",
+    "parts of the conversation removed before the model reads it",
     { context_management: valueFields("type compact_threshold") },
   ],
   [
-    "routers: which of those behind them, all of whom the same promise binds",
+    "routers: choice among providers that are bound by the same data policy",
     {
       provider: valueFields(
         "order only ignore allow_fallbacks require_parameters sort quantizations data_collection zdr",

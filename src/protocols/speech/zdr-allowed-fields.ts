@@ -5,7 +5,7 @@ import { valueFields } from "../references/index.ts";
 
 export const ZDR_ALLOWED_FIELDS: FieldAllowlist = [
   ["which model", valueFields("model")],
-  ["what is to be spoken", valueFields("input")],
-  ["how it is spoken", valueFields("voice instructions speed")],
-  ["the form of the sound", valueFields("response_format stream_format stream")],
+  ["text to speak", valueFields("input")],
+  ["voice and style", valueFields("voice instructions speed")],
+  ["format of the audio", valueFields("response_format stream_format stream")],
 ];

@@ -25,7 +25,7 @@ export function createLineDecoder(
   const take = (b: Buffer) => {
     const text = b.toString().trim();
     if (text.includes("\ufffd") && !isUtf8(b))
-      fail("upstream", "The upstream's stream is not valid UTF-8.", { code: "invalid_utf8" });
+      fail("upstream", "The provider's stream is not valid UTF-8.", { code: "invalid_utf8" });
     if (text !== "") on(text);
   };
   return {

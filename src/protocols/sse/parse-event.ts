@@ -18,7 +18,7 @@ export function parseEvent(
   // The replacement character appears if bytes were invalid, or if the provider sent that
   // character.
   if (text.includes("\ufffd") && !isUtf8(b.subarray(from, to)))
-    fail("upstream", "The upstream's stream is not valid UTF-8.", { code: "invalid_utf8" });
+    fail("upstream", "The provider's stream is not valid UTF-8.", { code: "invalid_utf8" });
   if (text.includes("\r")) text = text.replace(/\r\n?/g, "\n");
   let event = "";
   let data: string | undefined;

@@ -5,18 +5,18 @@ import { valueFields } from "../references/index.ts";
 
 export const ZDR_ALLOWED_FIELDS: FieldAllowlist = [
   ["which model", valueFields("model")],
-  ["what is to be written down", valueFields("file")],
-  ["what may be heard in it", valueFields("language languages prompt keywords")],
-  ["whose voices may be heard in it", valueFields("known_speaker_names known_speaker_references")],
+  ["audio to transcribe", valueFields("file")],
+  ["hints about its content", valueFields("language languages prompt keywords")],
+  ["speakers whose voices may occur", valueFields("known_speaker_names known_speaker_references")],
   [
-    "how it is heard",
+    "transcription settings",
     {
       ...valueFields("temperature"),
       chunking_strategy: valueFields("type prefix_padding_ms silence_duration_ms threshold"),
     },
   ],
   [
-    "the form of the transcript",
+    "format of the transcript",
     valueFields("response_format timestamp_granularities include stream"),
   ],
 ];

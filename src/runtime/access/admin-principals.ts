@@ -65,7 +65,7 @@ export class AdminPrincipals {
     const principal = this.sessions.redeem(code ?? "");
     if (principal) return principal;
     this.#throttle.recordFailure(this.clientAddressOf(req), code ?? "");
-    return fail("unauthenticated", "This link was used already, or its minute is over.", {
+    return fail("unauthenticated", "This login link was already used or has expired.", {
       code: "invalid_code",
     });
   }
@@ -115,7 +115,7 @@ export class AdminPrincipals {
         "unauthenticated",
         token === undefined
           ? "Send an admin token as Authorization: Bearer <token>."
-          : "This session is over. Sign in again.",
+          : "Your session has expired. Sign in again.",
         { code: token === undefined ? "invalid_admin_token" : "session_over" },
       );
     assertSameOrigin(req, secure);
@@ -128,7 +128,7 @@ export class AdminPrincipals {
     const found = secret.length > MAX_TOKEN_LENGTH ? undefined : await this.#findByToken(secret);
     if (found) return found;
     this.#throttle.recordFailure(address, secret);
-    return fail("unauthenticated", "This is no admin token, or it has ended.", {
+    return fail("unauthenticated", "Invalid or expired admin token.", {
       code: "invalid_admin_token",
     });
   }

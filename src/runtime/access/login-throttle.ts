@@ -27,7 +27,7 @@ export class LoginThrottle {
   assertAllowed(address: string): void {
     const found = this.#recentFailures(address);
     if (found && found.words.size >= MAX_FAILURES)
-      fail("rate_limited", "Too many wrong tries from this address.", {
+      fail("rate_limited", "Too many failed sign-in attempts from this address.", {
         code: "too_many_tries",
         retryAfterMs: found.until - this.#now(),
       });

@@ -62,7 +62,7 @@ export const hasRole = (role: Role, least: Role): boolean => rankOf(role) >= ran
 
 export function assertRole({ name, role }: CommandPrincipal, least: Role): void {
   if (!hasRole(role, least))
-    fail("forbidden", `This needs the role ${least}, and ${name} is ${role}.`, {
+    fail("forbidden", `This requires the role ${least}, and ${name} has the role ${role}.`, {
       code: "role_too_low",
     });
 }

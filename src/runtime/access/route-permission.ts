@@ -13,13 +13,13 @@ export const requireAdminRole =
     { least, accounts }: { least: Role; accounts: boolean },
   ) =>
   async (x: HostExchange): Promise<void> => {
-    if (!adminPrincipals) return fail("unavailable", "There is no admin listener in this process.");
+    if (!adminPrincipals) return fail("unavailable", "This process has no admin listener.");
     const principal = await adminPrincipals.identify(x["~"].req);
     assertRole(principal, least);
     if (principal.account !== undefined && !accounts)
       fail(
         "forbidden",
-        `${principal.name} is limited to the account ${principal.account}, and this is about the whole gateway.`,
+        `${principal.name} is limited to the account ${principal.account} and cannot use commands for the whole gateway.`,
         {
           code: "account_only",
         },

@@ -45,8 +45,14 @@ export function assertSameOrigin(req: IncomingMessage, secure: boolean): void {
   const own = `${secure ? "https" : "http"}://${host}`;
   if (origin === undefined || origin.toLowerCase() !== own.toLowerCase()) rejectCrossOrigin();
   if (req.headers[PAGE_HEADER] !== "1")
-    fail("forbidden", `With a session, send ${PAGE_HEADER}: 1 too.`, { code: "page_header" });
+    fail(
+      "forbidden",
+      `Missing header ${PAGE_HEADER}: 1, which requests with a session cookie require.`,
+      { code: "page_header" },
+    );
 }
 
 const rejectCrossOrigin = (): never =>
-  fail("forbidden", "Calls from other web pages are refused.", { code: "origin_not_allowed" });
+  fail("forbidden", "Requests from other web pages are not allowed.", {
+    code: "origin_not_allowed",
+  });

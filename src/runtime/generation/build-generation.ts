@@ -99,7 +99,7 @@ export async function buildGeneration(
   if (!problems.some((p) => p.severity === "error") && probesProviders)
     problems.push(...(await checkReadiness(config, providers, services, scope, options.locate)));
   if (problems.some((p) => p.severity === "error")) {
-    await disposeScope(scope, services, "a generation that was not used did not end well");
+    await disposeScope(scope, services, "closing an unused config generation failed");
     return { problems };
   }
 
@@ -122,13 +122,13 @@ export async function buildGeneration(
     signalLeave: leave,
     async closeObservers() {
       await services.observerSink.detach(observers);
-      await disposeScope(watching, services, "an observer did not end well");
+      await disposeScope(watching, services, "closing an observer failed");
     },
     async retire() {
       leave();
       await inFlight.whenIdle();
       await services.observerSink.detach(observers);
-      await disposeScope(scope, services, "a generation did not end well", {
+      await disposeScope(scope, services, "closing a config generation failed", {
         generation: options.number,
       });
     },

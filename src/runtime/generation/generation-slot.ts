@@ -196,7 +196,10 @@ export class GenerationSlot {
   ): void {
     const { id, address, method } = who;
     this.#recordRejection(listener, { id, status, code, method });
-    this.#services.log.debug({ code, status, address, listener }, "a request was turned away");
+    this.#services.log.debug(
+      { code, status, address, listener },
+      "request rejected before routing",
+    );
   }
 
   #recordRejection(
@@ -281,7 +284,7 @@ export class GenerationSlot {
     this.#retired.add(old);
     void old.retire().then(() => {
       this.#retired.delete(old);
-      this.#services.log.debug({ generation: old.gen.number }, "a generation has ended");
+      this.#services.log.debug({ generation: old.gen.number }, "config generation ended");
     });
   }
 

@@ -26,8 +26,8 @@ export function checkInterchangeableModels(
       setup.addProblem(
         childPointer("/models", name),
         problem.badValue(
-          `${noun} cannot stand in for another: ${meant} leads to ${first} and to ${other}`,
-          "give each model a name of its own; if they are one model under two names, say so with priced_as",
+          `${noun} cannot replace another: ${meant} resolves to ${first} and to ${other}`,
+          "give each model its own name; if two names are the same model, set priced_as",
         ),
       );
       break;

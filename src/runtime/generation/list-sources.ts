@@ -18,7 +18,7 @@ export const createGatewayListRefresher = ({ modelLists, log }: Services): ListR
     onStatusChange: (line, error) => {
       const { provider, credential, modelCount, lastError } = line;
       if (!lastError)
-        return log.info({ provider, count: modelCount }, "a provider's model list is back");
+        return log.info({ provider, count: modelCount }, "provider model list available again");
       const { failures, nextRefreshAt, lastError: last } = withIsoDates(line);
       log.warn(
         {
@@ -29,7 +29,7 @@ export const createGatewayListRefresher = ({ modelLists, log }: Services): ListR
           lastError: last,
           ...(getFault(error) || error === undefined ? {} : { err: error }),
         },
-        `a provider's model list cannot be had; the last good one stays: ${lastError.message}`,
+        `provider model list unavailable, last good list kept: ${lastError.message}`,
       );
     },
   });

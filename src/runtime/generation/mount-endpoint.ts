@@ -22,9 +22,11 @@ export function mountEndpoint(
 ): MountedEndpoint | { why: string } {
   const base = endpoint.base === undefined ? undefined : URL.parse(endpoint.base);
   if (base === null || (base && !/^https?:$/.test(base.protocol)))
-    return { why: `${endpoint.base} is not an http address` };
+    return { why: `${endpoint.base} is not an HTTP URL` };
   if (base && !metadata && isMetadataUrl(base))
-    return { why: `${endpoint.base} is the cloud's metadata service, and its needs do not say so` };
+    return {
+      why: `${endpoint.base} is the cloud metadata service, which the plugin does not declare in needs.metadata`,
+    };
   const line = base && acquirePool(base.origin, connectMs, services, scope);
   const pool = line?.pool;
   if (!("protocol" in endpoint))
@@ -36,7 +38,7 @@ export function mountEndpoint(
       nativePool: pool,
     };
   if (!endpoint.protocol.client)
-    return { why: `its endpoint speaks ${endpoint.protocol.id}, which has no client half` };
+    return { why: `its endpoint uses ${endpoint.protocol.id}, which has no client half` };
   return {
     definition: endpoint,
     operation: endpoint.protocol.operationSpec.name,

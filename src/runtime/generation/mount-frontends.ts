@@ -102,14 +102,11 @@ function checkProtocols(mounted: MountConfig<any>, frontend: Frontend, setup: Pl
       "actionType" in route &&
       !protocolsOfRoute(route, frontend).every((protocol) => protocol?.server)
     )
-      setup.addMountProblem(
-        mounted,
-        "it has a route to models, and its protocol has no server half",
-      );
+      setup.addMountProblem(mounted, "it has a model route, but its protocol has no server half");
     if ("actionType" in route && route.protocols?.length && !route.readInput)
       setup.addMountProblem(
         mounted,
-        "one of its routes speaks several protocols, and no `read` chooses one",
+        "one of its routes has several protocols, but no `read` to choose one",
       );
   }
 }

@@ -80,12 +80,12 @@ function checkScope(
   if (early && mounted.scope?.providers)
     setup.addMountProblem(
       mounted,
-      `its ${early} hook runs before a provider is chosen, so for.providers cannot narrow it`,
+      `its ${early} hook runs before a provider is chosen, so for.providers cannot limit it`,
     );
   if (hooks.admit && mounted.scope?.models)
     setup.addMountProblem(
       mounted,
-      "its admit hook runs before the model is known, so for.models cannot narrow it",
+      "its admit hook runs before the model is known, so for.models cannot limit it",
     );
 }
 
@@ -101,7 +101,7 @@ function checkOnError(
   if (mounted.onError === "continue" && !SKIPPABLE_HOOKS.some((hook) => hooks[hook]))
     setup.addMountProblem(
       mounted,
-      `none of its hooks may be passed over, so on_error: continue changes nothing (${SKIPPABLE_HOOKS.join(", ")} may)`,
+      `none of its hooks can be skipped, so on_error: continue has no effect (hooks that can be skipped: ${SKIPPABLE_HOOKS.join(", ")})`,
     );
 }
 
@@ -114,7 +114,7 @@ export async function mountObservers(
   const observers: MountedObserver[] = [];
   const only = {
     listener: "admin",
-    why: "an observer's routes are on the admin listener",
+    why: "routes of observers are on the admin listener",
   } as const;
   for (const mounted of config.observers) {
     const observer = await setup.setUp<Observer>(mounted, scope);
@@ -149,11 +149,11 @@ function checkClientAddresses(
   if (detail !== "none" && detail !== "prefix" && detail !== "full")
     setup.addMountProblem(
       mounted,
-      `it asks for ${JSON.stringify(detail)} of clients: none, prefix or full`,
+      `its level of client detail ${JSON.stringify(detail)} must be none, prefix, or full`,
     );
   else if (detail === "full" && mounted.definition.sends !== "nowhere")
     setup.addMountProblem(
       mounted,
-      "it sends what it is told elsewhere, and asks for clients' whole addresses",
+      "it sends data to a third party and requests full client addresses",
     );
 }

@@ -36,7 +36,7 @@ function warnOfExpiry({ name, definition }: ProviderConfig, { services }: Plugin
   if (expires !== undefined && Date.parse(expires) < wallClock() + EXPIRY_WARNING_MS)
     services.log.warn(
       { provider: name, expires },
-      "what is known of a provider's data policy ends, and is then unknown: Service-ZDR will refuse it",
+      "provider data policy about to expire, Service-ZDR requests will be rejected",
     );
 }
 

@@ -131,7 +131,7 @@ export class PluginRouteTable {
       const key = `${route.method} ${path}`;
       const other = taken.get(key);
       if (other !== undefined) {
-        this.#setup.addMountProblem(mounted, `${key} is served by ${other} already`);
+        this.#setup.addMountProblem(mounted, `${key} is already served by ${other}`);
         free = false;
       }
       taken.set(key, mounted.id.replace(/^frontends\./, ""));
@@ -162,18 +162,18 @@ function findRouteFlaw(
   } = route as { listener?: unknown; role?: unknown; allowUnauthenticated?: unknown };
   if ("actionType" in route)
     return said === "admin" || role !== undefined
-      ? "leads to models, and that is for the public port and its keys"
+      ? "is a model route, which is allowed only on the public listener"
       : undefined;
-  if (typeof route.handle !== "function") return "has no handle";
+  if (typeof route.handle !== "function") return "has no handler";
   if (on !== "public" && on !== "admin")
-    return `is on ${JSON.stringify(on)}; there are public and admin`;
-  if (on === "admin" && [route.path].flat().some(isApiPath)) return "is where commands are given";
+    return `is on ${JSON.stringify(on)}, which must be public or admin`;
+  if (on === "admin" && [route.path].flat().some(isApiPath)) return "is reserved for commands";
   if (only && on !== only.listener) return `is on ${on}: ${only.why}`;
   if (on === "public" && role !== undefined)
-    return "has a role, and roles are the admin listener's";
+    return "has a role, which is allowed only on the admin listener";
   if (on === "admin" && allowUnauthenticated !== undefined && role !== undefined)
     return "is open and has a role: remove one of them";
   if (role !== undefined && !(ROLES as readonly unknown[]).includes(role))
-    return `has the role ${JSON.stringify(role)}; there are ${ROLES.join(", ")}`;
+    return `has the role ${JSON.stringify(role)}, which must be one of ${ROLES.join(", ")}`;
   return undefined;
 }

@@ -9,7 +9,7 @@ import type { Services } from "../services.ts";
 import { createCredentialClient } from "./mount-endpoint.ts";
 
 const READY_TIMEOUT_MS = 5_000;
-const TIMEOUT_REASON = "it did not say so within its time";
+const TIMEOUT_REASON = "its readiness check timed out";
 
 /**
  * Calls `ready` of each provider that has it, with a deadline. A failure is a warning, or a problem
@@ -38,7 +38,7 @@ export async function checkReadiness(
         const why = services.mask.maskText(publicErrorText(error));
         if (mounted.requireReady)
           found.push(locate(mounted.id, problem.setupFailed(mounted.use, `not ready: ${why}`)));
-        else services.log.warn({ plugin: mounted.id, err: error }, "a provider is not ready");
+        else services.log.warn({ plugin: mounted.id, err: error }, "provider not ready");
       }
     }),
   );

@@ -11,7 +11,7 @@ import {
   sumStats,
 } from "./sum-stats.ts";
 
-/** Another process. `readStats` returns undefined if it does not answer in time. */
+/** Another process. `readStats` returns undefined if it does not respond in time. */
 export interface StatsSource {
   readStats(): Promise<LocalStats | undefined>;
 }

@@ -37,7 +37,7 @@ setInterval(() => {
   lastTickAt = now;
   const left = Atomics.load(cells, SHARED_CELLS.secondsLeft);
   if (left > 0 && Atomics.sub(cells, SHARED_CELLS.secondsLeft, 1) === 1)
-    return endProcess("it did not end in the time it had");
+    return endProcess("the process did not exit in time");
   const beat = Atomics.load(cells, SHARED_CELLS.heartbeats);
   const moved =
     beat !== lastHeartbeats || late || Atomics.load(cells, SHARED_CELLS.isDebugged) === 1;
@@ -45,7 +45,8 @@ setInterval(() => {
   const waited = readStarvedMs() - lastStarvedMs;
   lastStarvedMs += waited;
   blockedMs = moved ? 0 : Math.max(0, blockedMs + intervalMs - waited);
-  if (blockedMs >= maxBlockedMs) endProcess(`the process stood for ${maxBlockedMs / 1000} s`);
+  if (blockedMs >= maxBlockedMs)
+    endProcess(`the event loop was blocked for ${maxBlockedMs / 1000} s`);
 }, intervalMs);
 
 function readStarvedMs(): number {
@@ -60,7 +61,7 @@ function endProcess(why: string): void {
   isEnding = true;
   const session = new Session();
   const last = (at: readonly string[], requests: readonly string[]) => {
-    writeLogLine({ at, requests }, `${why}: it is ended, and this is where it was`);
+    writeLogLine({ at, requests }, `${why}, process ended, stack in \`at\``);
     process.kill(process.pid, "SIGKILL");
   };
   // During a system call, the main thread cannot report its stack.

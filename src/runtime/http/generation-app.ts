@@ -78,7 +78,7 @@ export function createApp(options: AppOptions): H3 {
         ? {
             kind: "invalid",
             code: "method_not_allowed",
-            message: `${req.method} is not answered at ${path}. Use ${[...methods].join(" or ")}.`,
+            message: `${req.method} is not allowed for ${path}. Use ${[...methods].join(" or ")}.`,
           }
         : createUnknownPathFault(frontends, { method: req.method ?? "", path, admin }),
       options.onRejected,
@@ -92,9 +92,9 @@ export function createApp(options: AppOptions): H3 {
 const BAD_PATH_FAULT: Fault = {
   kind: "invalid",
   code: "bad_path",
-  message: "Invalid encoding of the path.",
+  message: "Invalid percent-encoding in the path.",
 };
-const INTERNAL_FAULT: Fault = { kind: "internal", message: "Something went wrong here." };
+const INTERNAL_FAULT: Fault = { kind: "internal", message: "Internal error." };
 
 /**
  * Answers requests that h3 rejects before they reach a route. Uses the protocol of the frontend
@@ -194,7 +194,7 @@ async function readBody(req: IncomingMessage, most: number): Promise<Buffer | un
 }
 
 function nodeRequestOf(event: H3Event): { req: IncomingMessage; res: ServerResponse } {
-  const node = event.runtime?.node ?? fail("internal", "Tollgate runs on Node.");
+  const node = event.runtime?.node ?? fail("internal", "Tollgate requires Node.js.");
   return node as { req: IncomingMessage; res: ServerResponse };
 }
 

@@ -290,24 +290,28 @@ const TOO_MANY_IN_FLIGHT: Rejection = {
 const UPGRADE_REJECTED: Rejection = {
   status: 426,
   code: "upgrade",
-  message: "Only HTTP/1.1 is spoken here.",
+  message: "Only HTTP/1.1 is supported.",
   headers: { upgrade: "HTTP/1.1" },
 };
 const CONNECT_REJECTED: Rejection = {
   status: 405,
   code: "method",
-  message: "CONNECT is not answered here.",
+  message: "CONNECT is not allowed.",
 };
 /** First byte of a TLS handshake. */
 const TLS_HANDSHAKE = 0x16;
 const TLS_ON_PLAIN_HTTP: Rejection = {
   status: 400,
   code: "tls",
-  message: "Only http is spoken here, not https.",
+  message: "Only HTTP is supported here, not HTTPS.",
 };
 const BAD_REQUEST: Rejection = { status: 400, code: "http_malformed", message: "Malformed HTTP." };
 const PARSER_REJECTIONS: Readonly<Record<string, Rejection>> = {
-  HPE_HEADER_OVERFLOW: { status: 431, code: "head_too_large", message: "The head is too large." },
+  HPE_HEADER_OVERFLOW: {
+    status: 431,
+    code: "head_too_large",
+    message: "The request headers are too large.",
+  },
   HPE_CHUNK_EXTENSIONS_OVERFLOW: {
     status: 413,
     code: "chunk_extensions",
@@ -316,7 +320,7 @@ const PARSER_REJECTIONS: Readonly<Record<string, Rejection>> = {
   ERR_HTTP_REQUEST_TIMEOUT: {
     status: 408,
     code: "head_timeout",
-    message: "The request did not arrive in time.",
+    message: "The request was not received in time.",
   },
 };
 

@@ -61,7 +61,7 @@ async function openListhen(host: string, port: number, handler: RequestListener)
     const bound = server.address() as AddressInfo;
     if (bound.port !== port || !isSameAddress(bound.address, host)) {
       server.close();
-      fail("conflict", `${host}:${port} cannot be used here. Choose another host or port.`, {
+      fail("conflict", `Cannot listen on ${host}:${port}. Choose another host or port.`, {
         code: "listen_refused",
       });
     }

@@ -20,12 +20,14 @@ export function findLocalEndpoint(
   urls: readonly string[],
   listen: readonly Pick<ListenConfig, "socket" | "tls">[],
 ): LocalEndpoint {
-  if (urls.length === 0) fail("unavailable", "The gateway does not serve yet.");
+  if (urls.length === 0) fail("unavailable", "The gateway does not serve requests yet.");
   const at = urls.findIndex((_, i) => !listen[i]?.tls?.clientCertificates?.required);
   if (at < 0)
     fail(
       "unsupported",
-      "Every listener requires a client certificate, and the gateway has none for itself. Add a listener without it, for example a unix socket, under `listen`.",
+      "Every listener requires a client certificate, and the gateway has none for " +
+        "itself. Add a listener that requires none, for example a Unix socket, under " +
+        "`listen`.",
       { code: "own_port_closed" },
     );
   const [url, { socket, tls } = { socket: undefined, tls: undefined }] = [urls[at]!, listen[at]];

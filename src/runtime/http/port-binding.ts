@@ -43,7 +43,7 @@ export const listenInherited = (server: Server, fd: number): Promise<Server> =>
   new Promise((resolve, reject) => {
     server.once("error", (error: NodeJS.ErrnoException) => {
       try {
-        fail("conflict", `The socket that was handed over (${fd}) cannot be used: ${error.code}.`, {
+        fail("conflict", `The inherited socket (${fd}) cannot be used: ${error.code}.`, {
           code: "listen_failed",
           cause: error,
         });
@@ -85,10 +85,10 @@ export const probePort = (host: string, port: number): Promise<number> =>
 export function toBindError(host: string, port: number, error: unknown, key = "--port"): Error {
   const { code, message } = error as NodeJS.ErrnoException;
   const why: Readonly<Record<string, string>> = {
-    EADDRINUSE: `Port ${port} on ${host} is taken. Stop what listens there, or choose another with ${key}.`,
-    EACCES: `Port ${port} needs privileges that this process does not have. Choose one above 1023.`,
-    EADDRNOTAVAIL: `This machine has no address ${host}. Use 127.0.0.1, or an address of one of its interfaces.`,
-    ENOTFOUND: `The host name ${host} has no address. Use 127.0.0.1, or an address of this machine.`,
+    EADDRINUSE: `Port ${port} on ${host} is already in use. Stop the process that listens there, or choose another port with ${key}.`,
+    EACCES: `Port ${port} requires privileges that this process does not have. Choose a port above 1023.`,
+    EADDRNOTAVAIL: `This machine has no address ${host}. Use 127.0.0.1 or an address of one of its interfaces.`,
+    ENOTFOUND: `The host name ${host} cannot be resolved. Use 127.0.0.1 or an address of this machine.`,
   };
   try {
     return fail("conflict", why[code ?? ""] ?? `Cannot listen on ${host}:${port}: ${message}`, {

@@ -74,13 +74,13 @@ export function createRequestGuard(options: RequestGuardOptions): RequestGuard {
     if (host !== undefined && host === known) return undefined;
     const name = AUTHORITY.exec(host ?? "")?.[1];
     if (name === undefined)
-      return badRequest("host_invalid", "A request needs one valid Host header.");
+      return badRequest("host_invalid", "Missing or invalid Host header: send exactly one.");
     const numeric = options.isAdmin && !here && isIP(bare(name)) !== 0;
     if (names && !numeric && !names.has(bare(name)))
       return {
         status: 421,
         code: "host_unknown",
-        message: `This gateway does not answer for "${name}". Use localhost, or add the name to ${section}.hosts.`,
+        message: `The host "${name}" is not allowed. Use localhost, or add the name to ${section}.hosts.`,
       };
     known = host;
     return undefined;
@@ -100,7 +100,9 @@ export function createRequestGuard(options: RequestGuardOptions): RequestGuard {
     return {
       status: 403,
       code: "origin_not_allowed",
-      message: "Calls from web pages are refused. To allow this origin, add it to listen.origins.",
+      message:
+        "Requests from web pages are not allowed. To allow this origin, add it to " +
+        "listen.origins.",
     };
   }
 
@@ -117,7 +119,7 @@ export function createRequestGuard(options: RequestGuardOptions): RequestGuard {
         };
       const twice = findRepeatedHeader(rawHeaders);
       if (twice !== undefined)
-        return badRequest("header_repeated", `The header "${twice}" is there twice.`);
+        return badRequest("header_repeated", `The header "${twice}" occurs twice. Send it once.`);
       return (
         checkFraming(req) ??
         refuseHost(headers.host) ??
@@ -131,7 +133,7 @@ export function createRequestGuard(options: RequestGuardOptions): RequestGuard {
 const ORIGIN_REJECTED: Rejection = {
   status: 403,
   code: "origin_not_allowed",
-  message: "Calls from other web pages are refused.",
+  message: "Requests from other web pages are not allowed.",
 };
 
 const badRequest = (code: string, message: string): Rejection => ({ status: 400, code, message });
@@ -153,7 +155,10 @@ function checkFraming(req: IncomingMessage): Rejection | undefined {
   const coding = headers["transfer-encoding"];
   if (coding !== undefined) {
     if (coding.toLowerCase() !== "chunked" || req.httpVersion !== "1.1")
-      return badRequest("transfer_encoding", "The only Transfer-Encoding here is chunked.");
+      return badRequest(
+        "transfer_encoding",
+        "Invalid Transfer-Encoding: only chunked is supported.",
+      );
     if (headers["content-length"] !== undefined)
       return badRequest("framing_conflict", "Send Content-Length or Transfer-Encoding, not both.");
   }
@@ -161,23 +166,27 @@ function checkFraming(req: IncomingMessage): Rejection | undefined {
     return {
       status: 415,
       code: "content_encoding",
-      message: "Send the body as it is, without Content-Encoding.",
+      message: "Content-Encoding is not supported. Send the body uncompressed.",
     };
   if (headers.expect !== undefined && headers.expect.toLowerCase() !== "100-continue")
-    return { status: 417, code: "expectation", message: "The only Expect here is 100-continue." };
+    return {
+      status: 417,
+      code: "expectation",
+      message: "Invalid Expect header: only 100-continue is supported.",
+    };
   return undefined;
 }
 
 function checkTarget(req: IncomingMessage): Rejection | undefined {
   if (req.method === "TRACE" || req.method === "CONNECT")
-    return { status: 405, code: "method", message: `${req.method} is not answered here.` };
+    return { status: 405, code: "method", message: `${req.method} is not allowed.` };
   const target = req.url ?? "";
   if (target.startsWith("/") || (target === "*" && req.method === "OPTIONS")) return undefined;
   const [, authority, path] = /^https?:\/\/([^/?#]*)(.*)$/i.exec(target) ?? [];
   if (authority === undefined || authority.toLowerCase() !== req.headers.host?.toLowerCase())
     return badRequest(
       "target",
-      "The request target must be a path, or name the same host as Host does.",
+      "The request target must be a path or contain the same host as the Host header.",
     );
   req.url = path!.startsWith("/") ? path! : `/${path!}`;
   return undefined;

@@ -18,17 +18,17 @@ import type { SocketLimits } from "./socket-limits.ts";
 const HEAD_TIMEOUT: Rejection = {
   status: 408,
   code: "head_timeout",
-  message: "The head of the request did not arrive in time.",
+  message: "The request headers were not received in time.",
 };
 const BODY_TIMEOUT: Rejection = {
   status: 408,
   code: "body_timeout",
-  message: "The body of the request did not arrive in time.",
+  message: "The request body was not received in time.",
 };
 const BODY_TOO_SLOW: Rejection = {
   status: 408,
   code: "body_slow",
-  message: "The body of the request comes too slowly.",
+  message: "The request body is received too slowly.",
 };
 
 /**

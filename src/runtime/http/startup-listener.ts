@@ -79,7 +79,7 @@ const respondNotReady: RequestListener = (req, res) => {
           error: {
             type: "server_error",
             code: "starting",
-            message: appendRetryHint("The gateway waits for its store.", RETRY_DELAY_MS),
+            message: appendRetryHint("The gateway is waiting for its store.", RETRY_DELAY_MS),
             param: null,
           },
         };

@@ -41,7 +41,7 @@ export async function loadTlsContext(
 ): Promise<SecureContextOptions> {
   const read = (path: string) =>
     readFile(path).catch((error: NodeJS.ErrnoException) =>
-      fail("conflict", `${path} cannot be read: ${error.code}. It stands under ${configKey}.`, {
+      fail("conflict", `Cannot read ${path}: ${error.code}. It is set in ${configKey}.`, {
         code: "tls_unreadable",
       }),
     );
@@ -106,15 +106,12 @@ export function watchCertificate(
         (
           server as unknown as { setSecureContext(of: SecureContextOptions): void }
         ).setSecureContext(context);
-        log.info({ files }, "another certificate is used from now on");
+        log.info({ files }, "certificate reloaded");
         return;
       } catch (error) {
         if (closed.signal.aborted) return;
         if (tries <= 1) {
-          log.error(
-            { error: publicErrorText(error) },
-            "a certificate was not taken; the one before goes on",
-          );
+          log.error({ error: publicErrorText(error) }, "certificate rejected, previous one kept");
           return;
         }
         await sleep(RETRY_DELAY_MS, undefined, { ref: false });
@@ -125,7 +122,7 @@ export function watchCertificate(
     listFiles: () => files,
     hashOf: (file) => hashContent(read.get(file) as Buffer),
     onChange: changed,
-    onError: (err) => log.error({ err }, "the files of a certificate cannot be watched"),
+    onError: (err) => log.error({ err }, "watching certificate files failed"),
   });
   server.once("close", () => {
     closed.abort();

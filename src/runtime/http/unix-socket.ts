@@ -14,9 +14,13 @@ import { fail } from "../../model/error.ts";
 export async function removeStaleSocket(path: string, key: string): Promise<void> {
   const there = await lstat(path).catch(() => undefined);
   if (there && (!there.isSocket() || (await isAnswering(path))))
-    fail("conflict", `${path} is in use. Stop what listens there, or choose another ${key}.`, {
-      code: "port_taken",
-    });
+    fail(
+      "conflict",
+      `${path} is in use. Stop the process that listens there, or choose another ${key}.`,
+      {
+        code: "port_taken",
+      },
+    );
   await rm(temporaryPathOf(path), { force: true });
   if (there) await rm(path, { force: true });
 }
@@ -35,7 +39,7 @@ export async function listenOnSocket(
   await new Promise<void>((resolve, reject) => {
     server.once("error", (cause: NodeJS.ErrnoException) =>
       reject(
-        new Error(`The socket ${path} cannot be opened: ${cause.code}. It is ${key}.`, { cause }),
+        new Error(`Cannot open the socket ${path}: ${cause.code}. It is set in ${key}.`, { cause }),
       ),
     );
     const before = process.umask(0o177);

@@ -101,7 +101,7 @@ export function createUnknownPathFault(
     : admin
       ? ""
       : frontends.length === 0
-        ? " No frontend is mounted."
+        ? " No frontend is configured."
         : " Check the base URL of your client.";
   return {
     kind: "not_found",

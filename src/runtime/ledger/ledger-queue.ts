@@ -162,7 +162,7 @@ class BatchingLedgerQueue implements LedgerQueue {
     if ((await Promise.race([flushed, timedOut])) === "late") {
       this.#isEnded = true;
       const lost = this.#queue.rejectAll();
-      fail("internal", `The ledger was left with ${lost} commands that it could not write.`);
+      fail("internal", `The ledger was closed with ${lost} unwritten commands.`);
     }
     stop.abort();
   }
@@ -319,7 +319,7 @@ class BatchingLedgerQueue implements LedgerQueue {
   /** Called when the store has not answered in time. */
   #onStall(): void {
     const ms = this.#storeTimeoutMs;
-    this.#health.markFailing(`The store has not answered for ${ms} ms.`, ms);
+    this.#health.markFailing(`The store has not responded for ${ms} ms.`, ms);
     markAbandoned(this.#batchInFlight);
     this.#queue.rejectOverdue(this.#maxRecoveryWaitMs);
   }

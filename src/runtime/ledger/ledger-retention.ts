@@ -36,15 +36,12 @@ export function startRetention(
     if (keep === undefined) return;
     const done = await store.maintenance?.prune?.(wallClock() - keep);
     if (done && done.rows > 0)
-      log.info({ rows: done.rows, bytes: done.bytes }, "sums stand for old rows of the ledger now");
+      log.info({ rows: done.rows, bytes: done.bytes }, "old ledger rows replaced by rollups");
   };
   const failed = (error: unknown): void => {
     // An operator is pruning manually.
     if (getFault(error)?.code === "prune_under_way" || scope.signal.aborted) return;
-    log.error(
-      { err: error },
-      "old rows of the ledger could not be pruned; they are kept, and it is tried again",
-    );
+    log.error({ err: error }, "pruning old ledger rows failed, will retry");
   };
   const first = setTimeout(() => void look().catch(failed), FIRST_RUN_DELAY_MS).unref();
   scope.defer(() => clearTimeout(first));

@@ -22,7 +22,7 @@ export async function setUpStore(
   contextServices: ContextServices,
   scope: LifetimeScope,
 ): Promise<Store> {
-  const catalog = () => fail("internal", "A store has no catalog.");
+  const catalog = () => fail("internal", "A store has no model catalog.");
   const needs = resolveNeeds(store.definition, store.options, {
     configFile: file,
     env: contextServices.env,
@@ -75,19 +75,14 @@ export async function openStore(
       logStoreEvent(log, news);
       onEvent?.(news);
     } catch (error) {
-      log.error({ err: error }, "news of the store could not be used");
+      log.error({ err: error }, "invalid message from the store");
     }
   };
   const { recovered } = await retryUntilOpen(store, () => store.open(owner, onStoreEvent), log);
-  if (recovered > 0)
-    log.warn({ recovered }, "calls that a crash left open were settled as estimated");
-  if (!store.audit)
-    log.warn({}, "this store keeps no audit log: what operators change is not written down");
+  if (recovered > 0) log.warn({ recovered }, "calls left open by a crash settled as estimated");
+  if (!store.audit) log.warn({}, "store has no audit log, operator changes not recorded");
   return reopenWhenFenced(store, async () => {
-    log.warn(
-      { instance: owner.instance },
-      "the store took this gateway for dead; it is opened again",
-    );
+    log.warn({ instance: owner.instance }, "gateway lease expired, reopening the store");
     await store.open(owner, onStoreEvent);
   });
 }
@@ -113,7 +108,7 @@ async function retryUntilOpen<T>(
       // The same error is logged only once.
       const what = getFault(error)?.code ?? publicErrorText(error);
       if (what !== lastLogged)
-        log.error({ err: error }, "the store cannot be opened yet; it is tried again until it can");
+        log.error({ err: error }, "store unavailable at startup, will retry");
       lastLogged = what;
       await sleep(pause);
     }
@@ -169,21 +164,15 @@ function reopenWhenFenced(store: Store & Commands, open: () => Promise<void>): S
 function logStoreEvent(log: Logger, news: StoreEvent): void {
   const { type, ...fields } = news;
   if (type === "calls_recovered")
-    log.warn(fields, "calls that another instance left open were settled as estimated");
+    log.warn(fields, "calls left open by another instance settled as estimated");
   if (type === "offline_started")
-    log.error(
-      fields,
-      "the store cannot be reached; what is set aside of budgets is spent, and told later",
-    );
-  if (type === "offline_ended")
-    log.warn(fields, "the store is reached again, and knows all that happened meanwhile");
+    log.error(fields, "store unreachable, serving from budget leases, rows spooled");
+  if (type === "offline_ended") log.warn(fields, "store reachable again, spooled rows written");
   if (type === "spool_replayed")
-    log.warn(fields, "what an earlier process had left on this disk was told to the store");
-  if (type === "spool_failed")
-    log.error(fields, "what is told to the store is not kept on this disk any more");
-  if (type === "unavailable")
-    log.error(fields, "the store cannot be reached; new calls are refused");
-  if (type === "rows_lost") log.error(fields, "the store has lost rows of the ledger");
+    log.warn(fields, "rows spooled by an earlier process written to the store");
+  if (type === "spool_failed") log.error(fields, "spooling to disk stopped");
+  if (type === "unavailable") log.error(fields, "store unreachable, new calls rejected");
+  if (type === "rows_lost") log.error(fields, "ledger rows lost by the store");
 }
 
 const SIZE_TIMEOUT_MS = 1_000;
@@ -211,9 +200,9 @@ export async function assertLedgerAnswers(
 ): Promise<void> {
   // A shared store runs elsewhere, so restarting this gateway would not help.
   if (store.lease) return;
-  if (!ledgerQueue.isHealthy) fail("unavailable", "The ledger takes no rows.");
+  if (!ledgerQueue.isHealthy) fail("unavailable", "The ledger is closed.");
   const silent = sleep(withinMs, undefined, { ref: false }).then(() =>
-    fail("unavailable", "The ledger does not answer."),
+    fail("unavailable", "The ledger does not respond."),
   );
   await Promise.race([store.listEntries({}, { limit: 1 }), silent]);
 }

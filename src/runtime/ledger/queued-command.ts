@@ -58,7 +58,7 @@ const RETRY_LATER = { code: "ledger_unavailable", retryAfterMs: 2_000 } as const
 export const createUnavailableFault = (): Error =>
   createFault(
     "unavailable",
-    "The ledger cannot be written now; nothing is sent without it.",
+    "The ledger cannot be written now, so the request was not sent.",
     RETRY_LATER,
   );
 
@@ -72,7 +72,7 @@ export const toCallerError = (error: unknown): unknown =>
 /** Limits the time of a store query that a client waits for. */
 export async function withTimeout<T>(ms: number, answer: Promise<T>): Promise<T> {
   const { promise, reject } = Promise.withResolvers<never>();
-  const silent = "The store does not answer; nothing is sent without it.";
+  const silent = "The store does not respond, so the request was not sent.";
   const timer = setTimeout(() => reject(createFault("unavailable", silent, RETRY_LATER)), ms);
   try {
     return await Promise.race([answer, promise]);

@@ -72,8 +72,8 @@ export function createQueryLimiter(ms: number): RunQuery {
 function abortErrorOf(signal: AbortSignal | undefined): unknown {
   try {
     return signal?.aborted
-      ? fail("canceled", "The client went away.")
-      : fail("unavailable", "The ledger could not be read in time. Ask for a shorter time.", {
+      ? fail("canceled", "The client disconnected.")
+      : fail("unavailable", "The ledger could not be read in time. Request a shorter time range.", {
           code: "ledger_unavailable",
           retryAfterMs: 1_000,
         });

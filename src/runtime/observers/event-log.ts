@@ -39,10 +39,7 @@ export class EventLog {
       this.#cooldownsSince.delete(this.#cooldownsSince.keys().next().value!);
     this.#cooldownsSince.set(key, at);
     const fields = { provider, credential, model: model ?? undefined, kind: reason };
-    this.#logger.warn(
-      { ...fields, until: new Date(until).toISOString() },
-      "a provider has failed; until it answers again it is tried last",
-    );
+    this.#logger.warn({ ...fields, until: new Date(until).toISOString() }, "provider unavailable");
   }
 
   /** Logs the quarantine of a hook. With several processes, each of them reports it. */
@@ -54,7 +51,7 @@ export class EventLog {
     this.#quarantinedSince.set(key, at);
     this.#logger.error(
       { plugin, hook, why: reason, failures, until: new Date(until).toISOString() },
-      "a plugin has failed again and again; it is not asked for a while",
+      "plugin hook disabled after repeated failures",
     );
   }
 
@@ -64,7 +61,7 @@ export class EventLog {
     if (since === undefined) return;
     this.#quarantinedSince.delete(key);
     const seconds = Math.round((at - since) / 1_000);
-    this.#logger.info({ plugin, hook, seconds }, "a plugin does its work again");
+    this.#logger.info({ plugin, hook, seconds }, "plugin hook recovered");
   }
 
   #cooldownEnded({ provider, credential, model, at }: CooldownEnded): void {
@@ -74,7 +71,7 @@ export class EventLog {
     this.#cooldownsSince.delete(key);
     const seconds = Math.round((at - since) / 1_000);
     const fields = { provider, credential, model: model ?? undefined };
-    this.#logger.info({ ...fields, seconds }, "a provider answers again");
+    this.#logger.info({ ...fields, seconds }, "provider recovered");
   }
 }
 

@@ -124,7 +124,7 @@ export class ObserverSubscriber {
     if ((await Promise.race([this.#flush(), over])) === "late")
       this.#log.warn(
         { plugin: this.#mounted.id, records: this.#records.length },
-        "an observer does not end; what is left for it is given up",
+        "observer did not stop, remaining records dropped",
       );
     clearTimeout(late);
   }
@@ -200,10 +200,7 @@ export class ObserverSubscriber {
     const records = this.#dropped;
     if (records === 0) return;
     this.#dropped = 0;
-    this.#log.warn(
-      { plugin: this.#mounted.id, records },
-      "an observer is too slow: records were not kept for it",
-    );
+    this.#log.warn({ plugin: this.#mounted.id, records }, "observer too slow, records dropped");
     if (this.#mounted.observer.onEvent) {
       const notice = { type: "records_dropped", records, at: wallClock() } as const;
       this.#events.push({ notice });
@@ -234,7 +231,7 @@ export class ObserverSubscriber {
     });
     try {
       if ((await Promise.race([answer, over])) === "late") {
-        this.#log.error({ plugin: this.#mounted.id, hook }, "an observer took too long");
+        this.#log.error({ plugin: this.#mounted.id, hook }, "observer timed out");
         conduct?.recordFailure("timeout", {});
       } else if (conduct && !conduct.isHealthy) conduct.recordSuccess();
     } catch (err) {
@@ -245,7 +242,7 @@ export class ObserverSubscriber {
   }
 
   #onFailure(hook: ObserverHook | "flush", conduct: HookBreaker | undefined, err: unknown): void {
-    this.#log.error({ plugin: this.#mounted.id, hook, err }, "an observer failed");
+    this.#log.error({ plugin: this.#mounted.id, hook, err }, "observer failed");
     conduct?.recordFailure("threw", {});
   }
 }

@@ -53,7 +53,7 @@ export class ThresholdDelivery {
   #logFailure(error: unknown): void {
     this.#log.warn(
       { err: error },
-      "the store does not know yet that a crossed budget was told; it is told again after the next start",
+      "threshold delivery not recorded in the store, will notify again after restart",
     );
   }
 }

@@ -19,20 +19,24 @@ export async function readDeclaredFile(
   const wanted = resolve(baseDir, path);
   const declared = files.find((one) => isInFolder(wanted, one));
   if (declared === undefined)
-    return fail("internal", `This plugin does not declare the file ${wanted} in its needs.files.`, {
+    return fail("internal", `This plugin does not declare the file ${wanted} in needs.files.`, {
       code: "not_declared",
     });
   const [real, root] = await Promise.all([realpath(wanted), realpath(declared)]);
   if (!isInFolder(real, root))
-    fail("internal", `${wanted} leads to ${real}, which the plugin's needs.files do not name.`, {
-      code: "not_declared",
-    });
+    fail(
+      "internal",
+      `${wanted} resolves to ${real}, which the plugin does not declare in needs.files.`,
+      {
+        code: "not_declared",
+      },
+    );
   // Opening a pipe would block, and a link that was placed here in the meantime must not be
   // followed.
   const file = await open(real, constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOFOLLOW);
   try {
     const stat = await file.stat();
-    if (!stat.isFile()) fail("invalid", `${wanted} is no file.`);
+    if (!stat.isFile()) fail("invalid", `${wanted} is not a file.`);
     if (stat.size > MAX_BYTES) fail("too_large", `${wanted} is larger than ${MAX_BYTES} bytes.`);
     return await file.readFile();
   } finally {

@@ -62,7 +62,7 @@ export function createPluginContext({
     own: (thing) => scope.own(thing),
     onDispose: (undo) => scope.defer(undo),
     runEvery: (ms, tick) =>
-      scope.every(ms, tick, (error) => log.error({ err: error }, "a background task failed")),
+      scope.every(ms, tick, (error) => log.error({ err: error }, "background task failed")),
     shared: (key, create, end) => services.shared.acquire(scope, `${id}\n${key}`, create, end),
     createPeerQuery<Q, A>(answer: (question: Q) => A | undefined) {
       services.pluginPeers.register(scope, id, answer);
@@ -104,7 +104,7 @@ export function createPluginContext({
     env: (name) =>
       needs.env.includes(name)
         ? services.env[name]
-        : fail("internal", `This plugin does not declare the variable ${name} in its needs.env.`, {
+        : fail("internal", `This plugin does not declare the variable ${name} in needs.env.`, {
             code: "not_declared",
           }),
     readFile: (path) => readDeclaredFile(needs, path),

@@ -86,7 +86,7 @@ export class PluginSetup {
       if (plugin.commands) this.commands.set(id, plugin.commands);
       return plugin;
     } catch (error) {
-      this.services.log.error({ plugin: id, err: error }, "the setup of a plugin failed");
+      this.services.log.error({ plugin: id, err: error }, "plugin setup failed");
       this.addProblem(
         id,
         problem.setupFailed(use, this.services.mask.maskText(publicErrorText(error))),

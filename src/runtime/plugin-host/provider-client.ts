@@ -129,7 +129,7 @@ function dispatcherFor(url: URL, options: ProviderClientOptions): Dispatcher {
 const failMetadataAddress = (host: string): never =>
   fail(
     "upstream",
-    `${host} is the cloud's metadata service, and the plugin does not declare it: needs.metadata.`,
+    `${host} is the cloud metadata service, which the plugin does not declare in needs.metadata.`,
     {
       code: "address_metadata",
     },
@@ -253,19 +253,22 @@ function failUnreachable(
   cause: unknown,
 ): never {
   if (getFault(cause)) throw cause;
-  if (signal.aborted) fail("canceled", "The request was given up.", { cause });
+  if (signal.aborted) fail("canceled", "The request was canceled.", { cause });
   const { code = "", message } = cause as Error & { code?: string };
   if (code === "UND_ERR_HEADERS_TIMEOUT" || code === "UND_ERR_BODY_TIMEOUT")
-    return fail("timeout", "The provider took too long.", { code: "upstream_timeout", cause });
+    return fail("timeout", "The provider exceeded the time limit.", {
+      code: "upstream_timeout",
+      cause,
+    });
   if (code.startsWith("address_"))
     return fail(
       "upstream",
       code === "address_metadata"
-        ? `${message} Only a plugin that declares it reaches it: needs.metadata.`
-        : `${message} An option that its plugin marks x-origin can name it.`,
+        ? `${message} Only a plugin that declares needs.metadata can connect to it.`
+        : `${message} To allow it, name the address in an option that its plugin marks x-origin.`,
       { code, cause },
     );
-  const who = reach ? baseLabel : `What ${url.origin} stands for`;
+  const who = reach ? baseLabel : `The server at ${url.origin}`;
   // Node's messages contain addresses.
   return fail("upstream", `${who} cannot be reached: ${code || "the connection broke"}.`, {
     code: "connect_failed",
@@ -282,7 +285,7 @@ function failTruncatedBody(
   const { code } = cause as { code?: string };
   if (getFault(cause) || unsigned.signal.aborted || code === "UND_ERR_BODY_TIMEOUT")
     return failUnreachable(options, unsigned, cause);
-  return fail("upstream", "The provider's answer broke off.", { code: "truncated", cause });
+  return fail("upstream", "The provider's response was truncated.", { code: "truncated", cause });
 }
 
 /**

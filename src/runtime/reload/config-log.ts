@@ -32,8 +32,8 @@ export function logRejection(
   log.error(
     { why, generation, problems: errors, ...(refused && { refused }) },
     refused
-      ? `reload refused: ${refused.join(", ")} cannot change while running; restart to apply`
-      : "reload refused: the config has errors; the one before goes on",
+      ? `reload rejected: ${refused.join(", ")} cannot change without a restart`
+      : "reload rejected: the config has errors, previous config kept",
   );
   return { ok: false, generation, problems, ...(refused && { restartKeys: refused }) };
 }

@@ -32,7 +32,7 @@ export interface LiveRequest {
   readonly provider: string | undefined;
 }
 
-/** Another process. `readLiveRequests` returns undefined if it does not answer in time. */
+/** Another process. `readLiveRequests` returns undefined if it does not respond in time. */
 export interface LiveSource {
   readLiveRequests(): Promise<readonly LiveRequest[] | undefined>;
 }

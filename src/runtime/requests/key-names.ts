@@ -39,7 +39,7 @@ export class KeyNames {
     if (names.has(said)) return said;
     const named = [...names].filter(([, name]) => name === said).map(([id]) => id);
     if (named.length > 1)
-      fail("invalid", `Several keys are named "${said}": say the id. ${named.join(", ")}`, {
+      fail("invalid", `Several keys are named "${said}". Use the ID: ${named.join(", ")}`, {
         param: "key",
       });
     if (named[0] !== undefined) return named[0];
@@ -50,7 +50,7 @@ export class KeyNames {
     );
     return fail(
       "not_found",
-      `There is no key "${said}".${near === undefined ? "" : ` Did you mean "${near}"?`} A key that stands in gateway.yaml is known here by its id, once it has asked for something.`,
+      `There is no key "${said}".${near === undefined ? "" : ` Did you mean "${near}"?`} Keys in gateway.yaml are listed here by their ID after their first request.`,
       { param: "key", code: "no_such_key" },
     );
   }

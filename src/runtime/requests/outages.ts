@@ -75,7 +75,8 @@ export class Outages {
   /** Restores serialized outages. Throws if the bytes are invalid. */
   restore(bytes: Buffer): void {
     const all = JSON.parse(bytes.toString()) as unknown;
-    if (!Array.isArray(all) || !all.every(isOutage)) throw new TypeError("Not a list of outages.");
+    if (!Array.isArray(all) || !all.every(isOutage))
+      throw new TypeError("Invalid list of outages.");
     this.#all = all.slice(-MAX_OUTAGES);
   }
 

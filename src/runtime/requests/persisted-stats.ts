@@ -30,11 +30,11 @@ export const writeOutages = (stateDir: string, outages: Outages): Promise<void> 
 async function readFileInto(path: string, into: Persistable, log: Log): Promise<void> {
   try {
     const bytes = await readFile(path);
-    if (bytes.length > MAX_FILE_BYTES) throw new RangeError("It is too large.");
+    if (bytes.length > MAX_FILE_BYTES) throw new RangeError("The file is too large.");
     into.restore(bytes);
   } catch (err) {
     if ((err as NodeJS.ErrnoException).code === "ENOENT") return;
-    log.warn({ path, err }, "the counts of earlier requests cannot be read; counting begins anew");
+    log.warn({ path, err }, "saved request counts not readable, counting restarted");
   }
 }
 

@@ -50,8 +50,7 @@ export async function createRequestHistory(of: {
     saved = ring.count;
     await writeStats(stateDir, stats);
   };
-  const failed = (err: unknown) =>
-    log.error({ err }, "counts of requests could not be written down");
+  const failed = (err: unknown) => log.error({ err }, "saving request counts failed");
   scope.every(SAVE_INTERVAL_MS, save, failed);
   scope.defer(() => save().catch(failed));
   return {

@@ -218,7 +218,7 @@ export class RequestStats {
   /** Restores the stats that an earlier process serialized. Throws if the bytes are invalid. */
   restore(bytes: Buffer): void {
     if (!bytes.subarray(0, FILE_HEADER.length).equals(Buffer.from(FILE_HEADER)))
-      throw new RangeError("It is in another format.");
+      throw new RangeError("The file has an unknown format.");
     const from = new CellReader(bytes.subarray(FILE_HEADER.length));
     const since = from.readInteger();
     for (const step of ["minute", "hour"] as const)

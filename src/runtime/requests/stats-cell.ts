@@ -155,7 +155,7 @@ export class CellReader {
     let value = 0;
     for (let factor = 1; ; factor *= 128) {
       const byte = this.#bytes[this.#at++];
-      if (byte === undefined || factor > 2 ** 56) throw new RangeError("It is cut off.");
+      if (byte === undefined || factor > 2 ** 56) throw new RangeError("The file is truncated.");
       value += (byte % 128) * factor;
       if (byte < 128) return value;
     }
@@ -167,7 +167,7 @@ export class CellReader {
 
   readBytes(): Uint8Array {
     const length = this.readInteger();
-    if (this.#at + length > this.#bytes.length) throw new RangeError("It is cut off.");
+    if (this.#at + length > this.#bytes.length) throw new RangeError("The file is truncated.");
     return this.#bytes.subarray(this.#at, (this.#at += length));
   }
 

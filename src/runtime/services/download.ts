@@ -47,16 +47,16 @@ export function createDownloader(through: EgressGuard = createEgressGuard()): Do
         };
         return await fetchFollowing(way, url, until, maxBytes, hops);
       } catch (error) {
-        if (signal?.aborted) fail("canceled", "The client went away.", { cause: error });
+        if (signal?.aborted) fail("canceled", "The client disconnected.", { cause: error });
         if (deadline.aborted)
-          fail("timeout", `A file took longer than ${deadlineMs / 1000} s to arrive.`, {
+          fail("timeout", `Downloading a file took longer than ${deadlineMs / 1000} s.`, {
             code: "download_timeout",
           });
         if (getFault(error)) throw error;
         const { code = "", message } = error as Error & { code?: string };
         if (code.startsWith("address_")) return fail("upstream", message, { code, cause: error });
         // Node's messages contain addresses.
-        return fail("upstream", `A file could not be fetched: ${code || "the connection broke"}.`, {
+        return fail("upstream", `Cannot download a file: ${code || "the connection broke"}.`, {
           code: "download_failed",
           cause: error,
         });
@@ -103,11 +103,11 @@ async function fetchFollowing(
     body.destroy();
     const next = headers["location"];
     if (status < 300 || status > 399 || typeof next !== "string")
-      fail("upstream", `${url.origin} answered ${status} to the download of a file.`, {
+      fail("upstream", `${url.origin} returned status ${status} for the download of a file.`, {
         code: "download_failed",
       });
     if (hop >= hops)
-      fail("upstream", `${url.origin} redirects more than ${hops} times.`, {
+      fail("upstream", `${url.origin} redirected more than ${hops} times.`, {
         code: "download_failed",
       });
     to = resolveTarget(URL.parse(String(next), url.href) ?? String(next));

@@ -100,7 +100,7 @@ export async function readFleet(
     nodes,
     commandPrograms: all.filter((each) => isCommandProgram(each) && each.state === "live"),
     warnings: [
-      ...(silent ? ["the store does not answer, so other gateways are not listed"] : []),
+      ...(silent ? ["the store does not respond, so other gateways are not listed"] : []),
       ...fleetWarnings(nodes, all),
     ],
   };
@@ -141,7 +141,7 @@ function fleetWarnings(nodes: readonly FleetNode[], all: readonly FleetNode[]): 
   const live = nodes.filter(({ state }) => state === "live");
   const differ = (what: string, of: (about: InstanceInfo) => string | undefined): string[] => {
     const kinds = new Set(live.flatMap(({ info }) => (info && of(info)) || []));
-    return kinds.size > 1 ? [`${kinds.size} ${what} run side by side`] : [];
+    return kinds.size > 1 ? [`${kinds.size} ${what} are in use at the same time`] : [];
   };
   return [
     ...differ("versions", ({ version }) => version),
@@ -153,12 +153,12 @@ function fleetWarnings(nodes: readonly FleetNode[], all: readonly FleetNode[]): 
           ]
         : []),
       ...(syncLagMs > MAX_SYNC_LAG_MS
-        ? [`${instance} has not known the last change of keys or accounts for ${syncLagMs} ms`]
+        ? [`${instance} has not synchronized changes to keys or accounts for ${syncLagMs} ms`]
         : []),
     ]),
     ...all.flatMap(({ instance, state, openCalls = 0 }) =>
       state !== "live" && openCalls > 0
-        ? [`${openCalls} calls of ${instance}, which is ${state}, are open`]
+        ? [`${instance}, which is ${state}, has ${openCalls} open calls`]
         : [],
     ),
   ];

@@ -163,9 +163,13 @@ class DiskFileStore implements FileStore {
     const { maxFileBytes, maxKeyBytes } = this.#limits;
     const owner = this.#ownerHashOf(who);
     if (bytes.length > maxFileBytes)
-      fail("too_large", `An image of ${bytes.length} bytes is larger than ${maxFileBytes}.`, {
-        code: "file_too_large",
-      });
+      fail(
+        "too_large",
+        `An image of ${bytes.length} bytes is larger than the limit of ${maxFileBytes} bytes.`,
+        {
+          code: "file_too_large",
+        },
+      );
     const share = () =>
       (this.#bytesByOwner.get(owner) ?? 0) +
         (this.#pendingByOwner.get(owner) ?? 0) +
@@ -175,15 +179,14 @@ class DiskFileStore implements FileStore {
     if (!share())
       fail(
         "rate_limited",
-        `This key keeps as many image files as it may (${maxKeyBytes} bytes). Ask with response_format "b64_json".`,
+        `This key has reached its limit for stored image files (${maxKeyBytes} bytes). Use response_format "b64_json".`,
         { code: "files_share_full", retryAfterMs: ttlMs },
       );
     if (!this.#hasSpace(bytes.length))
-      fail(
-        "unavailable",
-        'There is no room for more image files. Ask with response_format "b64_json".',
-        { code: "files_full", retryAfterMs: ttlMs },
-      );
+      fail("unavailable", 'The storage for image files is full. Use response_format "b64_json".', {
+        code: "files_full",
+        retryAfterMs: ttlMs,
+      });
     const seconds = Math.ceil((this.#now() + Math.min(ttlMs, MAX_TTL_MS)) / 1000);
     const id = `${randomBytes(18).toString("base64url")}${owner}`;
     const ext = IMAGE_TYPES.find(([, type]) => type === mime)?.[0] ?? "bin";
@@ -335,8 +338,8 @@ function addBytes(of: Map<string, number>, owner: string, bytes: number): void {
 }
 
 const failUnknownFile = (): never =>
-  fail("not_found", "There is no such file.", { code: "file_not_found" });
+  fail("not_found", "File not found.", { code: "file_not_found" });
 const failExpired = (): never =>
-  fail("not_found", "This address has expired: image files are temporary.", {
+  fail("not_found", "This URL has expired: image files are temporary.", {
     code: "file_expired",
   });

@@ -108,7 +108,7 @@ export class PeerGateways {
       throw new Error(`${url} says ${answer.status}`);
     }
     const value = decryptMessage(this.#secret, await readBytes(answer))?.value;
-    return value ?? Promise.reject(new Error(`${url} does not know`));
+    return value ?? Promise.reject(new Error(`${url} has no answer`));
   }
 
   #peerUrls(): Promise<readonly string[]> {
@@ -131,7 +131,7 @@ async function readBytes(answer: Response): Promise<Buffer> {
   let bytes = 0;
   for await (const part of answer.body ?? []) {
     bytes += part.length;
-    if (bytes > MAX_RESPONSE_BYTES) throw new Error("the answer is too long");
+    if (bytes > MAX_RESPONSE_BYTES) throw new Error("the response is too large");
     parts.push(part);
   }
   return Buffer.concat(parts);

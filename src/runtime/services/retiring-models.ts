@@ -28,7 +28,7 @@ export class RetiringModels {
     const days = Math.ceil(remainingMs / DAY_MS);
     this.#log.warn(
       { model, retires, days },
-      days > 0 ? "a model in use retires soon" : "a model in use should be gone by now",
+      days > 0 ? "model in use retires soon" : "model in use past its retirement date",
     );
   }
 }

@@ -25,7 +25,10 @@ export async function readOrCreateSigningKey(dir: string): Promise<Buffer> {
   await rm(half, { force: true });
   const key = await readFile(path);
   if (key.length !== 32)
-    fail("internal", `${path} is damaged. Remove it: addresses given out before it end with it.`);
+    fail(
+      "internal",
+      `${path} is damaged. Remove it to create a new key; URLs signed with the old key become invalid.`,
+    );
   return key;
 }
 

@@ -13,15 +13,15 @@ export async function createStateDir(path: string): Promise<void> {
     const why = ERRNO_TEXTS[code] ?? message;
     fail(
       "conflict",
-      `The state folder ${path} cannot be used: ${why}. Mend that, or choose another folder with state_dir.`,
+      `The state directory ${path} cannot be used: ${why}. Fix this, or choose another directory with state_dir.`,
       { code: "state_dir", cause: error },
     );
   }
 }
 
 const ERRNO_TEXTS: Readonly<Record<string, string>> = {
-  EACCES: "this user may not write there",
-  EPERM: "this user may not write there",
+  EACCES: "this user has no write permission",
+  EPERM: "this user has no write permission",
   EROFS: "the file system is read-only",
   EEXIST: "it is a file",
   ENOTDIR: "a part of the path is a file",

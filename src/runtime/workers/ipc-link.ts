@@ -32,7 +32,7 @@ export function createIpcLink(channel: IpcChannel, answers: IpcHandlers): IpcLin
   const work = (name: string, args: readonly unknown[]): unknown =>
     Object.hasOwn(answers, name)
       ? answers[name]!(...(args as never[]))
-      : fail("internal", `A process was asked for "${name}", which it does not know.`);
+      : fail("internal", `A process received the unknown request "${name}".`);
 
   // A message that can no longer be sent needs no response, because "disconnect" ends every
   // request.
@@ -88,7 +88,7 @@ export function createIpcLink(channel: IpcChannel, answers: IpcHandlers): IpcLin
   };
 }
 
-const createDisconnectedError = (): Error => new Error("The other process is gone.");
+const createDisconnectedError = (): Error => new Error("The other process has exited.");
 
 /** Restores an error that was sent by another process. Faults keep their kind. */
 function toError(message: string, name: string, value: Fault | undefined): Error {

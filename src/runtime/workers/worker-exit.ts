@@ -9,7 +9,7 @@ export function reportWorkerExit(
   how: string,
 ): void {
   const of = { worker: slot, pid, exitReason: how, openCalls: reservations.size };
-  log.error(of, "a worker has ended; what it had open is settled as estimated");
+  log.error(of, "worker exited, its open calls settled as estimated");
   observerSink.reportEvent({ type: "worker_exited", at: wallClock(), ...of });
 }
 
@@ -20,6 +20,6 @@ export async function settleOpenReservations(
 ): Promise<void> {
   for (const call of await reservations.settleAll(wallClock()))
     ledgerQueue.settle(call).catch((error: unknown) => {
-      log.error({ err: error, attempt: call.attempt }, "a call could not be settled");
+      log.error({ err: error, attempt: call.attempt }, "settling a call failed");
     });
 }

@@ -32,7 +32,7 @@ export interface WorkerHandle {
   readonly startedAt: number;
   readonly reservations: OpenReservations;
   /**
-   * Calls the worker, and kills it if it does not answer in time, because it could continue with an
+   * Calls the worker, and kills it if it does not respond in time, because it could continue with an
    * outdated state.
    */
   call<N extends keyof WorkerCommands>(
@@ -40,7 +40,7 @@ export interface WorkerHandle {
     withinMs: number,
     ...args: Parameters<WorkerCommands[N]>
   ): Promise<WorkerReply<N>>;
-  /** Calls the worker. Resolves with undefined if it does not answer in time or ends. */
+  /** Calls the worker. Resolves with undefined if it does not respond in time or ends. */
   tryCall<N extends keyof WorkerCommands>(
     name: N,
     withinMs: number,
@@ -148,7 +148,7 @@ export function spawnWorker(place: number, options: WorkerHandleOptions): Worker
         return await link.call<WorkerReply<N>>(name, ...args);
       } catch (error) {
         if (child.connected) throw error;
-        throw new Error(`A worker has ended (${await exited}).`, { cause: error });
+        throw new Error(`A worker exited (${await exited}).`, { cause: error });
       } finally {
         clearTimeout(timer);
       }

@@ -187,7 +187,7 @@ export class WorkerPool {
     const others = [...this.#serving].filter((member) => member !== asking);
     const known = others.map(async (member) => {
       const answer = await member.tryCall("askPlugin", REPLY_TIMEOUT_MS, id, question);
-      return answer ?? Promise.reject(new Error("It does not know."));
+      return answer ?? Promise.reject(new Error("The worker has no answer."));
     });
     return Promise.any(known).catch(() => undefined);
   }
@@ -266,10 +266,7 @@ export class WorkerPool {
       onUnhealthy: () => this.#retireWorker(member),
       onStoreFailure: (why) => services.ledgerQueue.suspectFailure(why),
       onTimeout: (asked, withinMs) =>
-        services.log.error(
-          { worker: place, asked, withinMs },
-          "a worker does not answer; it is ended",
-        ),
+        services.log.error({ worker: place, asked, withinMs }, "worker not responding, terminated"),
       pluginPeers: async (id, of, near) =>
         (await this.askPlugins(id, of, member)) ?? services.peerGateways.askFirst(id, of, near),
       hasOtherWorkers: () => [...this.#serving].some((each) => each !== member),
@@ -312,7 +309,7 @@ export class WorkerPool {
       await member.call("commitGeneration", REPLY_TIMEOUT_MS, this.addresses);
     // A worker that ends while the ports are opened is not replaced.
     const exited = workers.find((member) => !this.#workers.has(member));
-    if (exited) throw new Error(`A worker has ended (${await exited.exited}).`);
+    if (exited) throw new Error(`A worker exited (${await exited.exited}).`);
     for (const member of workers) this.#serving.add(member);
     this.#opened = true;
   }
@@ -340,20 +337,22 @@ export class WorkerPool {
     this.#retired.add(worker);
     this.#options.services.log.warn(
       { worker: worker.slot, pid: worker.pid },
-      "a worker is not well: it finishes what it has, and another one takes its place",
+      "worker unhealthy, draining and replacing it",
     );
     const { shutdownTimeoutMs } = this.#options;
     worker
       .call("stop", shutdownTimeoutMs() + EXIT_TIMEOUT_MS, shutdownTimeoutMs(), false)
       .catch(() => worker.kill());
-    void this.#replaceWorker(worker, "an error that was not caught");
+    void this.#replaceWorker(worker, "an uncaught error");
   }
 
   async #replaceWorker({ slot, startedAt }: WorkerHandle, how: string): Promise<void> {
     this.#failures = performance.now() - startedAt > HEALTHY_AFTER_MS ? 0 : this.#failures + 1;
     if (this.#failures >= MAX_FAILURES && this.#serving.size === 0) {
       const times = `${this.#failures} times in a row`;
-      return this.#options.onFailed(new Error(`No worker stays up: ${times} one ended (${how}).`));
+      return this.#options.onFailed(
+        new Error(`Workers do not stay up: ${times} a worker exited (${how}).`),
+      );
     }
     if (this.#failures > 1)
       await sleep(Math.min(BACKOFF_MS.last, BACKOFF_MS.first * 2 ** this.#failures));
@@ -363,15 +362,12 @@ export class WorkerPool {
       await this.#bringUpToDate(member);
     } catch (error) {
       // The worker is useless even if it is still alive. Its end triggers the next attempt.
-      this.#options.services.log.error({ worker: slot, err: error }, "a worker did not start");
+      this.#options.services.log.error({ worker: slot, err: error }, "starting a worker failed");
       member.kill();
       return;
     }
     this.#serving.add(member);
-    this.#options.services.log.info(
-      { worker: slot, pid: member.pid },
-      "a worker has been replaced",
-    );
+    this.#options.services.log.info({ worker: slot, pid: member.pid }, "worker replaced");
   }
 
   /** Brings a new worker to the current generation, which may change while the worker builds it. */

@@ -99,7 +99,7 @@ async function stopsOnAbort(
   );
   const asked = await Promise.race([up.waitForRequest(1, CALLS_MS).catch(() => undefined), over]);
   if (!asked) return;
-  stop.abort(new DOMException("The client went away.", "AbortError"));
+  stop.abort(new DOMException("The client disconnected.", "AbortError"));
   assert.equal(
     await settlesWithin(working, CONTINUES_MS),
     "settled",

@@ -286,7 +286,7 @@ describe.each(EDITORS.map((editor) => [editor.model, editor] as const))("%s", (m
       expect(await raised(edit)).toMatchObject({
         status: 400,
         param: "mask",
-        message: expect.stringContaining("takes no mask"),
+        message: expect.stringContaining("does not support masks"),
       });
       expect(posted()).toEqual([]);
     }

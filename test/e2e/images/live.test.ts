@@ -46,7 +46,7 @@ describe("the list follows its upstream", () => {
       status: 404,
       code: "model_not_found",
       param: "model",
-      message: expect.stringContaining("Near it: openai/gpt-image-3"),
+      message: expect.stringContaining("Similar names: openai/gpt-image-3"),
     });
     expect(s.gateway.log.filter(({ msg }) => /reload|listening/.test(msg))).toHaveLength(1);
   });
@@ -115,7 +115,11 @@ describe("an upstream that has no list to give takes nothing away", () => {
   const BAD: readonly (readonly [name: string, answer: ScriptedReply, says: RegExp])[] = [
     ["down", { status: 503, body: "no" }, /503/],
     ["gone", { truncation: { after: "nothing", how: "reset" } }, /cannot be reached/],
-    ["cut short", { ...list("gpt-image-9"), truncation: { after: 20, how: "reset" } }, /broke off/],
+    [
+      "cut short",
+      { ...list("gpt-image-9"), truncation: { after: 20, how: "reset" } },
+      /was truncated/,
+    ],
     ["slow", { delayMs: 5_000, ...list("gpt-image-9") }, /no answer within 1 s/],
     ["huge", { headers: { "content-type": "application/json" }, body: HUGE }, /larger than/],
     [
@@ -124,8 +128,8 @@ describe("an upstream that has no list to give takes nothing away", () => {
       /20001 entries/,
     ],
     ["a web page", { body: "<!doctype html>" }, /\S/],
-    ["an error that is a success", jsonResponse({ error: "sorry" }), /not a list/],
-    ["a list of nothing we know", jsonResponse({ data: "gpt-image-9" }), /not a list/],
+    ["an error that is a success", jsonResponse({ error: "sorry" }), /not a model list/],
+    ["a list of nothing we know", jsonResponse({ data: "gpt-image-9" }), /not a model list/],
     ["a redirect", { status: 302, headers: { location: "/elsewhere" }, body: "" }, /302/],
   ];
 
@@ -147,13 +151,13 @@ describe("an upstream that has no list to give takes nothing away", () => {
     }
     expect((await line()).failures).toBeGreaterThanOrEqual(BAD.length);
     expect(
-      s.gateway.log.filter(({ msg }) => /list cannot be had; the last good one stays/.test(msg)),
+      s.gateway.log.filter(({ msg }) => /model list unavailable, last good list kept/.test(msg)),
     ).toHaveLength(1);
     s.up.setRoutes({ [LISTED]: list("gpt-6", "gpt-image-2", "gpt-image-9") });
     await s.refresh("openai");
     expect(await line()).toMatchObject({ modelCount: 3, failures: 0 });
     expect((await line()).lastError).toBeUndefined();
-    await s.gateway.line(({ msg }) => /model list is back/.test(msg));
+    await s.gateway.line(({ msg }) => /model list available again/.test(msg));
     expect(await ids(s)).toContain("openai/gpt-image-9");
   });
 

@@ -215,7 +215,7 @@ describe("the gate", () => {
       { ...EASY, isOverloaded: true },
     );
     void gate.acquire("a");
-    expect(() => gate.assertNotOverloaded()).toThrow("more to do");
+    expect(() => gate.assertNotOverloaded()).toThrow("overloaded");
   });
 
   it("takes what comes when it has nothing else to do, however late it was just now", () => {

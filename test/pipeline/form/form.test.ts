@@ -140,7 +140,7 @@ describe("what is written", () => {
       d: "1.5",
       f: ["false", "2"],
     });
-    expect(() => encodeMultipart({ a: [[1]] }, "b")).toThrow(/list in a list/);
+    expect(() => encodeMultipart({ a: [[1]] }, "b")).toThrow(/nested list/);
     const odd = { file: { filename: 'a"\r\n\\', mime: "x/y\r\nX-Evil: 1", data: Buffer.alloc(1) } };
     expect(read(encodeMultipart(odd, "b"), "b").body).toMatchObject({
       file: { filename: 'a"\r\n%5C', mime: "application/octet-stream" },

@@ -357,7 +357,7 @@ describe("a limit on calls where nothing succeeds", () => {
     ];
     pass(1);
     await one;
-    const refused = expect(other).rejects.toThrow(/Every recent request to p\/m failed/);
+    const refused = expect(other).rejects.toThrow(/All recent requests to p\/m failed/);
     pass(300);
     (await other.catch(() => undefined))?.release(true);
     await refused.catch(() => {});

@@ -108,7 +108,7 @@ describe("a package", () => {
       join(folder, "dist/index.js"),
       'export default { "~tollgate": "provider", api: 1, name: "acme", summary: "Acme", ' +
         'options: { type: "object", additionalProperties: false, properties: { base_url: { type: "string", minLength: 1, ' +
-        'description: "Where the API is, up to but without the protocol\'s own path", default: "https://api.acme.example/v1" } } }, ' +
+        'description: "Base URL of the API, without the protocol\'s own path", default: "https://api.acme.example/v1" } } }, ' +
         'credential: { type: "object", additionalProperties: false, required: ["api_key"], properties: { api_key: { type: "string", ' +
         'minLength: 1, "x-secret": true, description: "API key" } } }, setup: () => ({ endpoints: [] }) };',
     );

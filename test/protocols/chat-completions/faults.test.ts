@@ -174,7 +174,7 @@ describe("errors", () => {
   test("a page of words is cut, and a page is not repeated", () => {
     expect(fault(500, "x".repeat(9000)).message.length).toBe(2000);
     expect(fault(502, "<html>x</html>").message).toBe(
-      "The provider answered with status 502 and no words.",
+      "The provider returned status 502 without a message.",
     );
     expect(
       fault(422, { detail: [{ loc: ["body", "messages", 0], msg: "Field required" }] }).message,

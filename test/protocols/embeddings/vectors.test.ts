@@ -252,7 +252,7 @@ describe("one request, in every vendor's words", () => {
   it("ids of tokens go to those alone that read them", () => {
     const ids = { ...request, inputs: [[1, 2], [3]] };
     for (const protocol of [cohereEmbeddings(), geminiEmbedding(), ollamaEmbeddings()])
-      expect(() => sent(protocol, ids)).toThrow(/reads text, not ids/);
+      expect(() => sent(protocol, ids)).toThrow(/supports text, not token IDs/);
     expect(sent(embeddings(), ids).sent["input"]).toEqual([[1, 2], [3]]);
   });
 
@@ -349,7 +349,7 @@ describe("a host's dialect, on the client's own bytes", () => {
   );
 
   it("refuses what it cannot do before a byte leaves", () => {
-    expect(() => prepared(voyage, { input: [1, 2, 3] })).toThrow(/not ids of tokens/);
+    expect(() => prepared(voyage, { input: [1, 2, 3] })).toThrow(/not token IDs/);
     expect(() => prepared({ dimensions: false }, { dimensions: 4 })).toThrow(/one width/);
   });
 });

@@ -91,15 +91,15 @@ describe("what a model cannot do is refused with what it can", () => {
     expect(refusal({ n: 3 }, model)).toMatchObject({
       kind: "unsupported",
       param: "n",
-      message: "m takes at most 2 images at a time.",
+      message: "m supports at most 2 images at a time.",
     });
     expect(refusal({ size: "512x512" }, model)).toMatchObject({
       param: "size",
-      message: "m takes the sizes 1024x1024, auto.",
+      message: "m supports the sizes 1024x1024, auto.",
     });
     expect(refusal({ quality: "hd" }, model)).toMatchObject({
       param: "quality",
-      message: "m takes the qualities low, high.",
+      message: "m supports the qualities low, high.",
     });
     expect(refusal({ format: "webp" }, model)).toMatchObject({ param: "output_format" });
   });
@@ -111,7 +111,7 @@ describe("what a model cannot do is refused with what it can", () => {
       expect(refusal({ size }, model)).toBeUndefined();
     for (const size of ["63x64", "2064x64", "1024x1001"])
       expect(refusal({ size }, model)).toMatchObject({
-        message: "m takes the sizes 1000x1000, or sides of 64 to 2048 pixels, multiples of 16.",
+        message: "m supports the sizes 1000x1000, or sides of 64 to 2048 pixels, multiples of 16.",
       });
   });
 });

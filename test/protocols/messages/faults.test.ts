@@ -80,7 +80,7 @@ test.each([
   ['{"message":"plain"}', /^plain$/],
   ['{"error":"text"}', /^text$/],
   ['{"base_resp":{"status_code":1004,"status_msg":"login fail"}}', /^login fail$/],
-  ["<html>secret stack</html>", /status 400 and no words/],
+  ["<html>secret stack</html>", /status 400 without a message/],
   ["", /status 400/],
   ["[1]", /^\[1\]$/],
 ])("an upstream's own words are kept: %s", (body, words) => {

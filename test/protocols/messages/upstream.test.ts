@@ -160,7 +160,7 @@ test.each([
   // Where the answer has no end yet, its name alone makes none.
   const early = before.subarray(0, before.indexOf("event: message_delta"));
   const cut = Buffer.concat([early, Buffer.from(`event: message_stop\n${data}`)]);
-  expect(() => runRelay(client, [cut], to)).toThrow(/ended before its answer did/);
+  expect(() => runRelay(client, [cut], to)).toThrow(/ended before its response was complete/);
 });
 
 test("nothing follows the end", () => {

@@ -130,7 +130,7 @@ ${PROVIDERS}`,
   const gone = before.filter(({ pid }) => !isAlive(pid));
   if (gone.length > 0) wrong.push(`${gone.length} of ${before.length} processes have ended`);
   if (await answers(DEBUGGER)) wrong.push(`a debugger listens on ${DEBUGGER}`);
-  if (at.log.some(({ msg }) => /reload|worker has been replaced|takes over/.test(String(msg))))
+  if (at.log.some(({ msg }) => /reload|worker replaced|takes over/.test(String(msg))))
     wrong.push("a signal of a child was obeyed");
   return wrong;
 }

@@ -166,13 +166,13 @@ const said = (gate: Holder): string =>
     .join("\n");
 
 async function anotherCertificate(gate: Holder, next: { cert: string; key: string }) {
-  const lines = () => gate.output().split("another certificate is used").length;
+  const lines = () => gate.output().split("certificate reloaded").length;
   const before = lines();
   await writeFile(join(gate.dir, "cert.pem"), next.cert);
   await writeFile(join(gate.dir, "key.pem"), next.key);
   await until(
     () => lines() > before,
-    () => `another certificate is used; it said ${said(gate)}`,
+    () => `certificate reloaded; it said ${said(gate)}`,
   );
 }
 

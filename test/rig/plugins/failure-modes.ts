@@ -58,7 +58,7 @@ const STOOD = {
   client: "cut",
   worker: /^SIGKILL$/,
   alone: /^SIGKILL$/,
-  line: /the process stood for 10 s/,
+  line: /the event loop was blocked for 10 s/,
 } as const;
 
 /** The process ends of them: a worker is made anew, and a client that asks again is served. */

@@ -29,12 +29,12 @@ export async function ofTwo(
   const from = at.log.length;
   const asked = askBroken(at, `${how}/m`, false);
   const replaced = await comes(patienceMs, async () => {
-    if (!at.log.slice(from).some(({ msg }) => msg === "a worker has been replaced")) return false;
+    if (!at.log.slice(from).some(({ msg }) => msg === "worker replaced")) return false;
     const now = await statusOf(at);
     return now.workers!.length === before.workers!.length && pidsOf(now) !== pidsOf(before);
   });
   if (!replaced) return void wrong.push(`${how}: no other worker has taken its place`);
-  const ended = () => at.log.slice(from).find(({ msg }) => msg.startsWith("a worker has ended"));
+  const ended = () => at.log.slice(from).find(({ msg }) => msg.startsWith("worker exited"));
   await comes(patienceMs, () => ended() !== undefined);
   if (!ending.worker.test(String(ended()?.["how"])))
     wrong.push(`${how}: the worker has ended by ${String(ended()?.["how"])}`);

@@ -27,8 +27,8 @@ const FIRST_BYTE_MS = 2_000;
 /** What a client may wait for its first content: the time that a slow provider is given, and a little. */
 const MOST_P99_MS = 2 * FIRST_BYTE_MS;
 const DRAWN_CHANCE = join(import.meta.dirname, "../mutants/drawn-chance.mjs");
-const LOST = "a provider has failed; until it answers again it is tried last";
-const REGAINED = "a provider answers again";
+const LOST = "provider unavailable";
+const REGAINED = "provider recovered";
 
 /** What is wrong with the gateway, and must be found. */
 const MUTANTS = {

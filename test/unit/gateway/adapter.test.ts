@@ -77,8 +77,8 @@ test("a handler that fails is the gateway's own error, and a bad path the client
     throw new Error("planted");
   };
   for (const [path, status, code] of [
-    ["/x", 500, "Something went wrong here."],
-    ["/%ff", 400, "Invalid encoding of the path."],
+    ["/x", 500, "Internal error."],
+    ["/%ff", 400, "Invalid percent-encoding in the path."],
   ] as const) {
     const response = await ask(failing, path, createUnroutedResponder([]));
     expect([response.status, await response.text()]).toEqual([

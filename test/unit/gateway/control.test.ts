@@ -89,7 +89,7 @@ describe("asking", () => {
     });
     expect(await faultIn(callControl(folder, "loop"))).toMatchObject({ kind: "internal" });
     expect((await faultIn(callControl(folder, "thrown")))!.message).toMatch(
-      /^it broke off \(TypeError/,
+      /^it failed \(TypeError/,
     );
   });
 

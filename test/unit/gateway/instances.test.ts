@@ -111,7 +111,7 @@ it("of two that change a key at once one is told so, and what was revoked stays 
     secret: string;
   };
   const renamed = callControl(b.stateDir, "keys.update", { id: "x", name: "y" });
-  const told = expect(renamed).rejects.toThrow(/has changed since/);
+  const told = expect(renamed).rejects.toThrow(/was changed by someone else/);
   await until(() => asked);
   await callControl(a.stateDir, "keys.revoke", { id: "x" });
   held.resolve();
@@ -167,7 +167,7 @@ it("signs of life come as often as the store asks for them", async () => {
 it("a store without an audit log is told of when it is opened", async () => {
   const lines: string[] = [];
   await started(sharedLedger(), lines, YAML.replace("level: error", "level: warn"));
-  expect(lines.join("")).toContain("keeps no audit log");
+  expect(lines.join("")).toContain("has no audit log");
 });
 
 it("the fleet: each with what it runs and how its clock is, the asked one marked, and what differs", async () => {
@@ -185,7 +185,7 @@ it("the fleet: each with what it runs and how its clock is, the asked one marked
   const own = nodes.find(({ isSelf }) => isSelf)!;
   expect(own.info).toMatchObject({ url: a.url, config: (await a.status()).configHash });
   expect(Math.abs(own.clockAheadMs!)).toBeLessThan(1_000);
-  expect(warnings).toEqual(["2 configs run side by side"]);
+  expect(warnings).toEqual(["2 configs are in use at the same time"]);
 });
 
 it("a store of one process is a fleet of one", async () => {
@@ -243,7 +243,7 @@ it("a store that comes up later than the gateway is waited for; one that says no
   const a = await started({ ...ledger, store: () => late }, lines);
   expect(await ask(a, a.firstKey!)).toBe(200);
   // The same again is no news.
-  expect(lines.join("").match(/cannot be opened yet/g)).toHaveLength(1);
+  expect(lines.join("").match(/store unavailable at startup/g)).toHaveLength(1);
   const no = async () => createFault("invalid", "Its form is newer than this gateway.");
   const refused = { ...store, open: () => no().then((error) => Promise.reject(error)) };
   await expect(started({ ...ledger, store: () => refused })).rejects.toThrow(/newer/);

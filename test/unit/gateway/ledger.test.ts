@@ -259,7 +259,7 @@ describe("the end", () => {
     });
     const settled = h.ledger.settle(settleCommand("a")).catch(() => "lost");
     await turnEventLoop();
-    await expect(h.ledger.close(50)).rejects.toThrow(/commands that it could not write/);
+    await expect(h.ledger.close(50)).rejects.toThrow(/unwritten commands/);
     expect(await settled).toBe("lost");
   });
 });

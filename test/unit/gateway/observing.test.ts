@@ -116,7 +116,7 @@ describe("an observer", () => {
     await audience.detach([one]);
     expect(batches).toBe(3);
     expect(logs.map(({ message }) => message)).toEqual(
-      Array.from({ length: 4 }, () => "an observer failed"),
+      Array.from({ length: 4 }, () => "observer failed"),
     );
   });
 
@@ -161,7 +161,7 @@ describe("an observer", () => {
     await ended;
     expect(heard.filter((what) => what === "end")).toHaveLength(1);
     expect([heard.length, heard.at(-1)]).toEqual([602, "end"]);
-    expect(logs.map(({ message }) => message)).toEqual(["an observer failed"]);
+    expect(logs.map(({ message }) => message)).toEqual(["observer failed"]);
   });
 
   it("hears of the door's refusals beside what was seen, in batches, to a bound of their own", async () => {

@@ -104,7 +104,7 @@ describe("an address on a private network", () => {
 
   it("of the cloud's metadata is not, and the words say what declares it", async () => {
     expect(await fetched(own, "http://169.254.169.254/latest")).toMatch(
-      /^169\.254\.169\.254 is the cloud's metadata service, .*: needs\.metadata\.$/,
+      /^169\.254\.169\.254 is the cloud metadata service, .* in needs\.metadata\.$/,
     );
   });
 
@@ -154,7 +154,7 @@ it("what does not answer is told without the engine's words", async () => {
   const at = `http://127.0.0.1:${(closed.address() as AddressInfo).port}`;
   await new Promise((r) => closed.close(r));
   await using here = await mounted({ judge: at });
-  expect(await fetched(here, at)).toBe(`What ${at} stands for cannot be reached: ECONNREFUSED.`);
+  expect(await fetched(here, at)).toBe(`The server at ${at} cannot be reached: ECONNREFUSED.`);
 });
 
 it("every kind of plugin has the same rule, and a provider's own bound origins are its own", async () => {

@@ -8,7 +8,7 @@ const never = () => new Promise<void>(() => {});
 
 it.each([
   [false, []],
-  [true, [expect.stringContaining("not ready: it did not say so within")]],
+  [true, [expect.stringContaining("not ready: its readiness check timed out")]],
 ])(
   "required: %s",
   async (requireReady, told) => {
@@ -36,7 +36,7 @@ it.each([
       50,
     );
     expect(found.map(({ message }) => message)).toEqual(told);
-    expect(warned).toEqual(requireReady ? [] : ["a provider is not ready"]);
+    expect(warned).toEqual(requireReady ? [] : ["provider not ready"]);
   },
   2_000,
 );

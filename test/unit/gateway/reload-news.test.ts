@@ -21,7 +21,7 @@ const REFUSED: ReloadResult = { ok: false, generation: 1, problems: [problem("un
 const OTHERWISE: ReloadResult = {
   ok: false,
   generation: 1,
-  problems: [problem("no such provider")],
+  problems: [problem("unknown provider")],
 };
 const STATIC: ReloadResult = {
   ok: false,

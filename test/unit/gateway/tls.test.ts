@@ -43,6 +43,6 @@ test("a certificate that was replaced after it was read, and before its files we
   const other = await follow("other", issue);
   await until(() => said.length > 0);
   same.emit("close");
-  expect(said).toEqual(["another certificate is used from now on"]);
+  expect(said).toEqual(["certificate reloaded"]);
   other.emit("close");
 });

@@ -22,7 +22,7 @@ describe.each(KINDS.map((kind) => [kind.name, kind] as const))("a %s", (name, Ki
   };
   const told = (text: string) => {
     expect(text).not.toContain(ENGINE);
-    expect(text).toContain(`it broke off (${name}`);
+    expect(text).toContain(`it failed (${name}`);
   };
 
   it("of a command", async () => {

@@ -153,7 +153,7 @@ describe("a link", () => {
       there.write(piece);
       await turn();
     }
-    expect(ended).toEqual([expect.stringContaining("more at once")]);
+    expect(ended).toEqual([expect.stringContaining("a message that is too large")]);
     expect(await asked).toBeInstanceOf(PluginFailure);
   });
 
@@ -176,7 +176,7 @@ describe("a link", () => {
     time.skip(3_000);
     expect(await hung).toBeInstanceOf(PluginFailure);
     expect(asked.at(-1)).toEqual({ notify: "ping" });
-    expect(ended).toEqual(["it does not answer"]);
+    expect(ended).toEqual(["it does not respond"]);
   });
 
   it("waits for one that says it is there", async () => {
@@ -214,9 +214,9 @@ describe("a link", () => {
     expect(answers).toEqual({
       1: "head",
       2: "there",
-      3: expect.stringContaining("cannot be asked"),
-      4: expect.stringContaining("cannot be asked"),
-      5: expect.stringContaining("cannot be asked"),
+      3: expect.stringContaining("is not available"),
+      4: expect.stringContaining("is not available"),
+      5: expect.stringContaining("is not available"),
     });
     link.close("done");
   });

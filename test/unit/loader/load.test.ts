@@ -238,7 +238,7 @@ describe("what is in it", () => {
         "options: { type: 'object', additionalProperties: false, properties: { key: {} } }, credential: { type: 'object', additionalProperties: false, properties: { key: {} } }",
       ),
       "plugin/bad-definition",
-      /"key" is an option and a field/,
+      /"key" is both an option and a credential field/,
       /^$/,
     ],
     [

@@ -185,5 +185,5 @@ function opaqueTo(
     of.reportLoss(`${at}.${block.origin}`, "dropped", "hosted_history");
     return undefined;
   }
-  return failUnsupported("A content part that only its own protocol knows", at);
+  return failUnsupported("A content part that is specific to another protocol", at);
 }

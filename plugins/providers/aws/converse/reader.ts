@@ -141,7 +141,7 @@ export class ConverseReader {
     if (this.#finished) return;
     const stop =
       this.#stop ??
-      fail("upstream", "The provider's answer ended before it was finished.", {
+      fail("upstream", "The provider's response ended before it was complete.", {
         code: "truncated",
       });
     for (const at of this.#open.keys()) this.close(at);

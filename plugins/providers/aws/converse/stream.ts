@@ -50,4 +50,6 @@ export function nameIn({ headers, payload }: EventFrame): string | undefined {
 
 const jsonIn = (payload: Buffer): JsonObject =>
   parsed(payload) ??
-  fail("upstream", "An event of the provider's stream is not JSON.", { code: "bad_stream" });
+  fail("upstream", "The provider's stream contains an event that is not valid JSON.", {
+    code: "bad_stream",
+  });

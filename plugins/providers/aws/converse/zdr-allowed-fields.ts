@@ -31,9 +31,9 @@ const CONVERSATION: AllowedFields = {
 };
 
 export const ZDR_ALLOWED_FIELDS: FieldAllowlist = [
-  ["the conversation itself, and the client's own tools", CONVERSATION],
+  ["conversation content, and the client's own tools", CONVERSATION],
   [
-    "steers one answer and is gone with it",
+    "parameters of a single response",
     {
       inferenceConfig: valueFields("maxTokens temperature topP stopSequences"),
       outputConfig: {
@@ -45,6 +45,6 @@ export const ZDR_ALLOWED_FIELDS: FieldAllowlist = [
       },
     },
   ],
-  ["how it is ranked, which keeps nothing", { serviceTier: valueFields("type") }],
-  ["the same, to be counted", { input: { converse: CONVERSATION } }],
+  ["processing priority, which stores nothing", { serviceTier: valueFields("type") }],
+  ["the same request, for token counting", { input: { converse: CONVERSATION } }],
 ];

@@ -50,7 +50,7 @@ export function assistantMessage(
       case "document":
         fail(
           "unsupported",
-          `This model's protocol has no ${block.type} in what the assistant said.`,
+          `This model's protocol does not support ${block.type} in assistant messages.`,
           {
             code: "unsupported_content",
             param: at,
@@ -58,7 +58,9 @@ export function assistantMessage(
         );
         break;
       case "result":
-        fail("invalid", `${at}: a result cannot be said by the assistant.`, { param: at });
+        fail("invalid", `${at}: a tool result is not allowed in an assistant message.`, {
+          param: at,
+        });
     }
   }
   if (late) to.lose("messages", "approximated", "text_before_calls");

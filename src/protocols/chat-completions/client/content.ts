@@ -66,7 +66,7 @@ function partWithoutMark(block: Block, at: string, to: ContentContext): JsonObje
     case "image": {
       const url =
         toUrl(block.media, "image/png") ??
-        unsupported("A file of another provider's store cannot be shown to this model.", at);
+        unsupported("A file in another provider's file store cannot be sent to this model.", at);
       return { type: "image_url", image_url: omitUndefined({ url, detail: block.detail }) };
     }
     case "audio": {
@@ -81,7 +81,7 @@ function partWithoutMark(block: Block, at: string, to: ContentContext): JsonObje
     case "video": {
       const url = toUrl(block.media, "video/mp4");
       if (!to.traits.mediaUrls || url === undefined)
-        return unsupported("This model's protocol takes no video.", at);
+        return unsupported("This model's protocol does not support video.", at);
       return { type: "video_url", video_url: { url } };
     }
     case "document":
@@ -91,7 +91,7 @@ function partWithoutMark(block: Block, at: string, to: ContentContext): JsonObje
       if (block.origin === ID && raw && typeof raw["type"] === "string") return raw;
       if (block.text === undefined)
         return unsupported(
-          `Content of type ${asText(raw?.["type"]) ?? block.origin} cannot be said to this model.`,
+          `Content of type ${asText(raw?.["type"]) ?? block.origin} cannot be sent to this model.`,
           at,
         );
       to.lose(`${asText(raw?.["type"]) ?? block.origin}`, "approximated", "content_as_text");
@@ -100,7 +100,7 @@ function partWithoutMark(block: Block, at: string, to: ContentContext): JsonObje
     case "reasoning":
     case "call":
     case "result":
-      return fail("invalid", `${at}: a ${block.type} cannot stand here.`, { param: at });
+      return fail("invalid", `${at}: ${block.type} is not allowed here.`, { param: at });
   }
 }
 
@@ -112,11 +112,14 @@ function documentOf(block: MediaBlock, at: string, to: ContentContext): JsonObje
   if (block.cite) to.lose("document.citations", "dropped");
   if ("fileId" in media) {
     if (media.origin !== ID && media.origin !== "responses")
-      return unsupported("A file of another provider's store cannot be shown to this model.", at);
+      return unsupported(
+        "A file in another provider's file store cannot be sent to this model.",
+        at,
+      );
     return { type: "file", file: omitUndefined({ file_id: media.fileId, filename: title }) };
   }
   if ("url" in media)
-    return unsupported("This model takes documents as bytes, not by address.", at);
+    return unsupported("This model accepts documents as bytes, not as a URL.", at);
   const data = toBase64(media)!;
   if (media.mime?.startsWith("text/") === true) {
     to.lose("document", "approximated", "document_as_text");

@@ -51,7 +51,7 @@ export function parsed(text: string): JsonObject {
   const chunk = asObject(value) ?? asObject(asList(value)[0]);
   return (
     chunk ??
-    fail("upstream", "The provider's answer contains something that is not JSON.", {
+    fail("upstream", "The provider's response contains invalid JSON.", {
       code: "malformed_answer",
     })
   );

@@ -54,7 +54,7 @@ function instructionsOf(blocks: readonly Block[], to: ContentContext): Json[] {
 
 function textOnly(blocks: readonly Block[]): readonly Block[] {
   if (blocks.some((b) => b.type !== "text"))
-    fail("unsupported", "Instructions can only be text for this model.", {
+    fail("unsupported", "Instructions must be text for this model.", {
       code: "unsupported_content",
       param: "messages",
     });

@@ -63,7 +63,7 @@ function finishReasonOf(answer: JsonObject): FinishReason {
   const choice = asObject(asList(answer["choices"])[0]);
   const word = asText(choice?.["finish_reason"]);
   if (!choice || !word)
-    return fail("upstream", "The provider's answer ended before it was finished.", {
+    return fail("upstream", "The provider's response ended before it was complete.", {
       code: "truncated",
     });
   const { reason } = parseFinishReason(word);

@@ -138,7 +138,7 @@ class StreamPassthrough implements PassthroughStream {
     this.#begun = true;
     if (first === BRACE || first === BRACKET) this.#nonStream = [];
     if (first === 60)
-      fail("upstream", "The provider answered with a page instead of a stream.", {
+      fail("upstream", "The provider returned a web page instead of a stream.", {
         code: "malformed_answer",
       });
     return true;
@@ -258,7 +258,7 @@ class StreamPassthrough implements PassthroughStream {
 
   #finish(): void {
     if (this.#reason === undefined)
-      fail("upstream", "The provider's answer ended before it was finished.", {
+      fail("upstream", "The provider's response ended before it was complete.", {
         code: "truncated",
       });
     this.#over = true;

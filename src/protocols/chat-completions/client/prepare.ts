@@ -94,7 +94,7 @@ function adaptTools(out: Outgoing, of: CallContext, traits: ChatTraits): void {
   if (all.length === 0) return;
   // Passthrough mode cannot extract a freeform input from a function's arguments.
   if (traits.customTools === false && all.some((tool) => asObject(tool)?.["type"] === "custom"))
-    fail("unsupported", `${of.model} knows no freeform tools. Declare functions instead.`, {
+    fail("unsupported", `${of.model} does not support freeform tools. Declare functions instead.`, {
       code: "unsupported_tool",
       param: "tools",
     });
@@ -125,10 +125,14 @@ function adaptToolChoice(out: Outgoing, of: CallContext, { toolChoice }: ChatTra
   out.remove("tool_choice");
   if (clientToolChoice === null) return;
   if (clientToolChoice !== "none")
-    fail("unsupported", `${of.model} chooses its tools itself. Use tool_choice: auto.`, {
-      code: "unsupported_parameter",
-      param: "tool_choice",
-    });
+    fail(
+      "unsupported",
+      `${of.model} does not support a forced tool choice. Use tool_choice: auto.`,
+      {
+        code: "unsupported_parameter",
+        param: "tool_choice",
+      },
+    );
   out.remove("tools");
   out.remove("parallel_tool_calls");
   of.reportLoss("tools", "approximated", "tools_left_out");

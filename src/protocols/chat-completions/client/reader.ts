@@ -87,7 +87,7 @@ export class ChunkReader {
     if (this.isDone) return;
     const finish =
       this.#finish ??
-      fail("upstream", "The provider's answer ended before it was finished.", {
+      fail("upstream", "The provider's response ended before it was complete.", {
         code: "truncated",
       });
     this.isDone = true;

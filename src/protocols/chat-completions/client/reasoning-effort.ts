@@ -53,7 +53,7 @@ export function adaptReasoning(out: Outgoing, of: CallContext, traits: ChatTrait
   const wish = parseReasoningRequest(asText(thinking?.["type"]), effort);
   if (wish === undefined) return;
   if (wish === "off" && reasoning.canDisable === false)
-    fail("unsupported", `${of.model} always thinks: it cannot be switched off.`, {
+    fail("unsupported", `Reasoning cannot be disabled for ${of.model}.`, {
       code: "thinking_always_on",
       param: thinking ? "thinking" : "reasoning_effort",
     });

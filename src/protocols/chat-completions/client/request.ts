@@ -82,21 +82,22 @@ function stopTo({ output: { stop } }: ChatRequest, of: CallContext): Opt<Json> {
 function rejectUnsupported(r: ChatRequest, of: CallContext): void {
   const no = (message: string, param: string) =>
     fail("unsupported", message, { code: "unsupported_parameter", param });
-  if (of.actionType !== "generate") no("This model's protocol cannot count tokens.", "model");
+  if (of.actionType !== "generate")
+    no("This model's protocol does not support token counting.", "model");
   if ((r.sampling.n ?? 1) > 1)
-    no("Several choices in one answer cannot be translated. Ask for n: 1.", "n");
+    no("Multiple choices in one response cannot be translated. Use n: 1.", "n");
   if (r.state.previousId !== undefined)
     no(
-      "This model's provider keeps no answers. Send the whole history instead.",
+      "This model's provider does not store responses. Send the whole history instead.",
       "previous_response_id",
     );
   if (r.state.conversation !== undefined)
     no(
-      "This model's provider keeps no conversations. Send the whole history instead.",
+      "This model's provider does not store conversations. Send the whole history instead.",
       "conversation",
     );
   if (r.state.background === true)
-    no("This model's provider does not work in the background.", "background");
+    no("This model's provider does not support background responses.", "background");
 }
 
 /** Fields of other protocols that do not affect the response. */

@@ -50,6 +50,6 @@ export function createDecoder(
 }
 
 const failNotAStream = (): never =>
-  fail("upstream", "The provider answered with a page instead of a stream.", {
+  fail("upstream", "The provider returned a web page instead of a stream.", {
     code: "malformed_answer",
   });

@@ -82,7 +82,7 @@ export class ToolCallReader {
   end(): void {
     for (const call of this.#calls) {
       if (call.block === undefined)
-        fail("upstream", "The provider called a tool without naming it.", {
+        fail("upstream", "The provider returned a tool call without a name.", {
           code: "malformed_answer",
         });
       this.#close(call);
@@ -130,7 +130,7 @@ export class ToolCallReader {
 
   #add(call: PartialCall, name: string | undefined, args: string): void {
     if (args !== "" && call.closed && args.trim() !== "")
-      fail("upstream", "The provider went on with a tool call that was complete.", {
+      fail("upstream", "The provider continued a tool call that was already complete.", {
         code: "malformed_answer",
       });
     call.args += args;

@@ -28,13 +28,13 @@ export function encodeFimRequest(r: CompletionRequest, of: CallContext): Body {
 export function singlePrompt(r: CompletionRequest, of: CallContext): string {
   const [prompt] = r.prompts;
   if (r.prompts.length !== 1 || typeof prompt !== "string")
-    return fail("unsupported", `${of.model} takes one text as its prompt.`, {
+    return fail("unsupported", `${of.model} supports only one text as its prompt.`, {
       param: "prompt",
       code: "unsupported_input",
     });
   const own = asObject(r.ext[ID]) ?? {};
   if (own["echo"] === true || own["logprobs"] !== undefined)
-    fail("unsupported", `${of.model} gives back neither the prompt nor probabilities.`, {
+    fail("unsupported", `${of.model} supports neither echo nor log probabilities.`, {
       param: own["echo"] === true ? "echo" : "logprobs",
     });
   for (const field of ["best_of", "logit_bias"])

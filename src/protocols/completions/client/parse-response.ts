@@ -9,7 +9,9 @@ import { asObject, asObjects, parseObject, asText } from "../../json-values.ts";
 export function parseResponseObject(json: string): JsonObject {
   const parsedJson = parseObject(json);
   if (!parsedJson)
-    return fail("upstream", "The provider's answer is not a JSON object.", { code: "bad_answer" });
+    return fail("upstream", "The provider's response is not a JSON object.", {
+      code: "bad_answer",
+    });
   if (parsedJson["error"] !== undefined && parsedJson["error"] !== null && !parsedJson["choices"])
     throwParsedError(parsedJson);
   return parsedJson;
@@ -37,4 +39,4 @@ const REASONS: ReadonlyMap<string, FinishReason> = new Map([
 ]);
 
 export const failTruncated = (): never =>
-  fail("upstream", "The answer ended before its finish.", { code: "truncated" });
+  fail("upstream", "The response ended before it was complete.", { code: "truncated" });

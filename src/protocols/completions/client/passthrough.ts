@@ -32,7 +32,7 @@ function whole(sink: PassthroughSink, to: ResponseContext): PassthroughStream {
     push(body) {
       const answer = parseResponseObject(body.toString("utf8"));
       if (asList(answer["choices"]).length === 0)
-        return fail("upstream", "The provider answered without a choice.", { code: "bad_answer" });
+        return fail("upstream", "The provider returned no choice.", { code: "bad_answer" });
       const { text: words, reason } = parseChoices(answer);
       const usageReport = asObject(answer["usage"]);
       const id = asText(answer["id"]);

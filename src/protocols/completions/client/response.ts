@@ -8,7 +8,7 @@ import { parseResponseObject, parseChoices } from "./parse-response.ts";
 export function decodeResponse(body: Buffer, emit: (event: ModelEvent) => void): void {
   const answer = parseResponseObject(body.toString("utf8"));
   if (asList(answer["choices"]).length === 0)
-    return fail("upstream", "The provider answered without a choice.", { code: "bad_answer" });
+    return fail("upstream", "The provider returned no choice.", { code: "bad_answer" });
   const { text: words, reason = "stop" } = parseChoices(answer);
   emit(omitUndefined({ type: "start" as const, id: asText(answer["id"]) }));
   emit({ type: "open", index: 0, block: { type: "text" } });

@@ -14,7 +14,7 @@ export function prepare(out: Outgoing, of: CallContext, dialect: EmbeddingDialec
     dialect.tokenIds === false &&
     inputsIn(out.get("input")).some((one) => typeof one !== "string")
   )
-    fail("unsupported", `${of.model} reads text, not ids of tokens.`, {
+    fail("unsupported", `${of.model} supports text, not token IDs.`, {
       param: "input",
       code: "unsupported_input",
     });
@@ -48,7 +48,7 @@ function adaptDimensions(
   const width = asNumber(out.get("dimensions")) ?? asNumber(out.get("output_dimension"));
   if (width === undefined) return;
   if (own === false)
-    fail("unsupported", `${of.model} makes vectors of one width.`, {
+    fail("unsupported", `${of.model} supports only one embedding size.`, {
       param: "dimensions",
       code: "unsupported_dimensions",
     });

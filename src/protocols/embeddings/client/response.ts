@@ -40,7 +40,9 @@ export function emitEmbeddings(
 export function parseResponseObject(body: Buffer): JsonObject {
   const answer = parseObject(body.toString("utf8"));
   if (!answer)
-    return fail("upstream", "The provider's answer is not a JSON object.", { code: "bad_answer" });
+    return fail("upstream", "The provider's response is not a JSON object.", {
+      code: "bad_answer",
+    });
   if (answer["error"] !== undefined && answer["error"] !== null && !answer["data"])
     throwParsedError(answer);
   return answer;
@@ -52,13 +54,15 @@ export function parseResponseObject(body: Buffer): JsonObject {
  */
 export function parseEmbeddings({ data }: JsonObject): readonly (Embedding | undefined)[] {
   if (!Array.isArray(data))
-    return fail("upstream", "The provider answered without vectors.", { code: "bad_answer" });
+    return fail("upstream", "The provider returned no embeddings.", { code: "bad_answer" });
   const found = Array.from<Embedding | undefined>({ length: data.length });
   (data as readonly Json[]).forEach((row, place) => {
     const item = asObject(row);
     const index = asNumber(item?.["index"]) ?? place;
     if (!Number.isInteger(index) || index < 0 || index >= data.length || found[index])
-      fail("upstream", "The provider's vectors are out of order.", { code: "bad_answer" });
+      fail("upstream", "The provider returned embeddings in the wrong order.", {
+        code: "bad_answer",
+      });
     found[index] = parseEmbedding(item?.["embedding"]);
   });
   return found;

@@ -2,4 +2,4 @@
 import { fail } from "../../../model/error.ts";
 
 export const failNotStreamed = (): never =>
-  fail("upstream", "The provider answered with a stream of events.", { code: "bad_answer" });
+  fail("upstream", "The provider returned an event stream.", { code: "bad_answer" });

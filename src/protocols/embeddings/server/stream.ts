@@ -2,4 +2,4 @@
 import { fail } from "../../../model/error.ts";
 
 export const failStreamed = (): never =>
-  fail("unsupported", "Embeddings are not streamed.", { param: "stream" });
+  fail("unsupported", "Embeddings cannot be streamed.", { param: "stream" });

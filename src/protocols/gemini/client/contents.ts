@@ -72,7 +72,7 @@ export function contentsTo(r: ChatRequest, e: GeminiEncoding): Json[] {
     say(role, parts, sourceOf<ContentSource>(turn)?.more);
   }
   if (contents.length === 0 || empty)
-    fail("unsupported", "The last message has nothing in it that a Gemini model can be asked.", {
+    fail("unsupported", "The last message has no content that can be sent to a Gemini model.", {
       param: "messages",
       code: "empty_message",
     });

@@ -9,5 +9,5 @@ export function decodeCount(body: Buffer): number {
   if (tokens === undefined && asObject(parsed(body))) return 0;
   return typeof tokens === "number"
     ? tokens
-    : fail("upstream", "The provider's count of tokens is not a number.", { code: "bad_answer" });
+    : fail("upstream", "The provider's token count is not a number.", { code: "bad_answer" });
 }

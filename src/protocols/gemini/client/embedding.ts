@@ -32,13 +32,13 @@ export const encodeRequests = (r: EmbeddingRequest, of: CallContext): Body => ({
 export function encodeRequest(r: EmbeddingRequest, of: CallContext): Body {
   const [one, ...others] = each(r, of);
   if (!one || others.length > 0)
-    fail("unsupported", `${of.model} is asked for one text at a time here.`, { param: "input" });
+    fail("unsupported", `${of.model} supports only one text per request here.`, { param: "input" });
   return one!;
 }
 
 function each(r: EmbeddingRequest, of: CallContext): readonly JsonObject[] {
   if (r.dtype !== undefined && r.dtype !== "float")
-    fail("unsupported", `${of.model} makes vectors of floats.`, { param: "output_dtype" });
+    fail("unsupported", `${of.model} supports only float embeddings.`, { param: "output_dtype" });
   if (r.truncate !== undefined) of.reportLoss("truncate", "dropped");
   if (r.user !== undefined) of.reportLoss("user", "dropped");
   const taskType = embeddingTaskName(r, of);
@@ -68,7 +68,7 @@ export const parseSingleEmbedding: Read = ({ embedding }) => [
 ];
 
 const failNoEmbedding = (): never =>
-  fail("upstream", "The provider answered without vectors.", { code: "bad_answer" });
+  fail("upstream", "The provider returned no embeddings.", { code: "bad_answer" });
 
 export const createResponseDecoder =
   (read: Read) =>

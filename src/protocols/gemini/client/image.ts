@@ -28,14 +28,18 @@ export function request(r: ImageRequest, of: CallContext): Body {
     of.info,
   );
   if (r.n > 1)
-    fail("unsupported", `${of.model} makes one image at a time. Ask for n: 1.`, { param: "n" });
+    fail("unsupported", `${of.model} generates one image at a time. Use n: 1.`, { param: "n" });
   if (r.background === "transparent")
-    fail("unsupported", `${of.model} draws no transparent background. Ask for auto or opaque.`, {
-      param: "background",
-      code: "unsupported_value",
-    });
+    fail(
+      "unsupported",
+      `${of.model} does not support transparent backgrounds. Use auto or opaque.`,
+      {
+        param: "background",
+        code: "unsupported_value",
+      },
+    );
   if (r.mask)
-    fail("unsupported", `${of.model} takes no mask: say in words what is to change.`, {
+    fail("unsupported", `${of.model} does not support masks. Describe the change in the prompt.`, {
       param: "mask",
     });
   const { config, kept } = restOf(r, of);
@@ -62,7 +66,7 @@ function toImageConfig(r: ImageRequest, of: CallContext): { [field: string]: Jso
   const size = sizeOf(r.size);
   if (!size) {
     if (r.size !== undefined && r.size !== "auto")
-      fail("unsupported", `${r.size} is no size of the form 1024x1024.`, { param: "size" });
+      fail("unsupported", `Invalid size ${r.size}: use the form 1024x1024.`, { param: "size" });
     return {};
   }
   of.reportLoss("size", "approximated", "size_approximated");
@@ -78,7 +82,7 @@ function imagePart(media: Media, of: CallContext): Json {
     return { fileData: { ...(media.mime && { mimeType: media.mime }), fileUri } };
   }
   if ("fileId" in media)
-    return fail("unsupported", "A file id of another provider cannot be drawn from.", {
+    return fail("unsupported", "A file ID of another provider cannot be used as an input image.", {
       param: "image",
       code: "foreign_file_id",
     });
@@ -156,7 +160,7 @@ function failNoImage(filtered: boolean, reason: string | undefined, words: strin
   const explanation = words.trim().slice(0, 500);
   return fail(
     "upstream",
-    `The model answered without an image.${explanation && ` It said: ${explanation}`}`,
+    `The model returned no image.${explanation && ` It said: ${explanation}`}`,
     {
       code: "no_image",
     },

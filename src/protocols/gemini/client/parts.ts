@@ -79,10 +79,10 @@ function thoughtParts(
 }
 
 function mediaTo(media: Media, usual: string, at: string, e: GeminiEncoding): JsonObject {
-  if ("fileId" in media) return failUnsupported("A file id", at, "foreign_file_id");
+  if ("fileId" in media) return failUnsupported("A file ID", at, "foreign_file_id");
   if ("url" in media) {
     if (!e.traits.fetchesUrls && !isVideoPage(media.url))
-      return failUnsupported("A file by its address", at, "unsupported_media_source");
+      return failUnsupported("A file URL", at, "unsupported_media_source");
     const mimeType = media.mime ?? typeOf(media.url);
     return {
       fileData: { ...(mimeType && { mimeType }), fileUri: requirePublicUrl(media.url, at, e.of) },
@@ -185,5 +185,5 @@ function opaqueTo(
     e.of.reportLoss(`${at}.${block.origin}`, "dropped", "hosted_history");
     return [];
   }
-  return failUnsupported("A content part that only its own protocol knows", at);
+  return failUnsupported("A content part that is specific to another protocol", at);
 }

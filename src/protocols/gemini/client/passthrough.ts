@@ -192,7 +192,7 @@ function jsonOf(data: string): Json {
   try {
     return parseExactJson(data);
   } catch {
-    return fail("upstream", "An event of the provider's stream is not JSON.", {
+    return fail("upstream", "The provider's stream contains an event that is not valid JSON.", {
       code: "bad_stream",
     });
   }

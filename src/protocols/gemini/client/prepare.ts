@@ -42,7 +42,7 @@ function spell(out: Outgoing, field: string): void {
   const first = out.get(field);
   const second = other === field ? undefined : out.get(other);
   if (first !== undefined && second !== undefined)
-    failMalformed(field, `stands there twice, as ${field} and as ${other}`);
+    failMalformed(field, `occurs twice, as ${field} and as ${other}`);
   const value = first ?? second;
   if (value === undefined) return;
   const spelt = normalizeField(field, value as Json);

@@ -14,6 +14,6 @@ export function requirePublicUrl(
   of: Pick<CallContext, "stateMode">,
 ): string {
   if (of.stateMode !== "relay" && isStoredFile(url))
-    failUnsupported("A file that Google keeps for an account", param, "state_unsupported");
+    failUnsupported("A file that Google stores for an account", param, "state_unsupported");
   return url;
 }

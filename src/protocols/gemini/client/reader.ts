@@ -72,7 +72,7 @@ export class GeminiReader {
     if (findErrorBody(raw)) throwParsedError(raw);
     const chunk =
       asObject(raw) ??
-      fail("upstream", "A piece of the provider's answer is not a JSON object.", {
+      fail("upstream", "The provider's response contains a chunk that is not a JSON object.", {
         code: "bad_stream",
       });
     const candidates = asList(chunk["candidates"]);
@@ -93,7 +93,7 @@ export class GeminiReader {
     if (this.#finished) return;
     const end =
       this.#end ??
-      fail("upstream", "The provider's answer ended before it was finished.", {
+      fail("upstream", "The provider's response ended before it was complete.", {
         code: "truncated",
       });
     this.#close();
@@ -180,7 +180,7 @@ export class GeminiReader {
   #call(call: JsonObject, signature: string | undefined): void {
     const name =
       asText(call["name"]) ||
-      fail("upstream", "The provider sent a tool call without a name.", { code: "bad_stream" });
+      fail("upstream", "The provider returned a tool call without a name.", { code: "bad_stream" });
     const own = asText(call["id"]) || undefined;
     // Some models repeat their calls.
     if (own !== undefined && this.#calls.has(own)) return;
@@ -272,7 +272,7 @@ const keyOf = (cited: Citation): string => `${cited.start_index}:${cited.end_ind
 /** Throws an error for a blocked prompt. Google reports it with status 200 and no content. */
 function failBlockedPrompt(reason: string, chunk: JsonObject): never {
   const message = asText(asObject(chunk["promptFeedback"])?.["blockReasonMessage"]);
-  return fail("content_policy", message || `The provider refused the prompt: ${reason}.`, {
+  return fail("content_policy", message || `The provider rejected the prompt: ${reason}.`, {
     code: "content_policy_violation",
     details: { reason },
   });

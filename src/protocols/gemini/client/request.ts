@@ -212,7 +212,7 @@ function formatTo(
   const own = sourceOf<JsonObject>(format);
   if (own) return own;
   if (tools && !e.traits.combinesTools)
-    fail("unsupported", `${e.of.model} cannot use tools and be held to JSON in one request.`, {
+    fail("unsupported", `${e.of.model} does not support tools and JSON output in one request.`, {
       param: "response_format",
       code: "unsupported_parameter",
     });

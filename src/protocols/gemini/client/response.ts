@@ -15,6 +15,6 @@ export function parsed(body: Buffer): Json {
   try {
     return parseExactJson(body.toString());
   } catch {
-    return fail("upstream", "The provider's answer is not JSON.", { code: "bad_answer" });
+    return fail("upstream", "The provider's response is not JSON.", { code: "bad_answer" });
   }
 }

@@ -47,7 +47,7 @@ function switchedOff(e: GeminiEncoding): JsonObject {
     return { thinkingLevel: "MINIMAL" };
   }
   // Reasoning would be billed to a client that disabled it, so the request is rejected.
-  return fail("unsupported", `${e.of.model} cannot answer without thinking.`, {
+  return fail("unsupported", `Reasoning cannot be disabled for ${e.of.model}.`, {
     param: "reasoning",
     code: "thinking_required",
   });

@@ -42,7 +42,7 @@ export class UsageTap {
     if (findErrorBody(raw)) throwParsedError(raw);
     const chunk =
       asObject(raw) ??
-      fail("upstream", "A piece of the provider's answer is not a JSON object.", {
+      fail("upstream", "The provider's response contains a chunk that is not a JSON object.", {
         code: "bad_stream",
       });
     this.#model ??= asText(chunk["modelVersion"]);
@@ -77,7 +77,7 @@ export class UsageTap {
   finish(): Usage | undefined {
     const reason =
       this.#reason ??
-      fail("upstream", "The provider's answer ended before it was finished.", {
+      fail("upstream", "The provider's response ended before it was complete.", {
         code: "truncated",
       });
     if (this.#textBytes > 0) this.#sink.reportContent(this.#textBytes);

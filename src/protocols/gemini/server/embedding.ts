@@ -56,7 +56,7 @@ export function decodeRequest(body: Body): EmbeddingRequest {
       if (one[field] !== first[field])
         fail(
           "unsupported",
-          `${field} must be the same for all texts, with models that are not Google's.`,
+          `${field} must be the same for all texts if the model is not from Google.`,
           {
             param: `requests[${i}].${field}`,
             code: "unsupported_value",
@@ -95,7 +95,7 @@ function contentText(content: unknown, at: string): string {
     .map(
       (part) =>
         asText(part["text"]) ??
-        fail("unsupported", "What is no text is turned into vectors by Google's models alone.", {
+        fail("unsupported", "Only Google's models support embeddings of content other than text.", {
           param: `${at}.parts`,
           code: "unsupported_input",
         }),
@@ -134,4 +134,4 @@ function countsOf({ usage: { input } }: ModelResponse): JsonObject {
 }
 
 export const failNotStreamed = (): never =>
-  fail("unsupported", "Vectors come in one piece.", { param: "alt" });
+  fail("unsupported", "Embeddings cannot be streamed.", { param: "alt" });

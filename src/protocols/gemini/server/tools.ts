@@ -36,7 +36,7 @@ const hosted = (member: string, value: Json): Tool => ({
 });
 
 function declared(raw: Json, at: string): Tool {
-  const of = asObject(raw) ?? failMalformed(at, "must be a function's declaration");
+  const of = asObject(raw) ?? failMalformed(at, "must be a function declaration");
   const schema = asObject(of["parametersJsonSchema"]) ?? asObject(of["parameters"]);
   return rememberSource(
     omitUndefined({

@@ -34,7 +34,7 @@ export function toXaiFields(
   of: Pick<CallContext, "model">,
 ): Body {
   if (mask)
-    fail("unsupported", `${of.model} takes no mask: say in words what is to change.`, {
+    fail("unsupported", `${of.model} does not support masks. Describe the change in the prompt.`, {
       param: "mask",
     });
   const all = inputImages.map((media): JsonObject => {
@@ -52,7 +52,7 @@ function toUrlObject(media: Media): JsonObject {
 }
 
 const failForeignFile = (): never =>
-  fail("unsupported", "A file id of another provider cannot be drawn from.", {
+  fail("unsupported", "A file ID of another provider cannot be used as an input image.", {
     param: "image",
     code: "foreign_file_id",
   });

@@ -60,7 +60,7 @@ function isOneValue(body: Buffer, from: number): boolean {
 }
 
 const notJson = (): never =>
-  fail("upstream", "The provider's answer is not a JSON object.", { code: "bad_answer" });
+  fail("upstream", "The provider's response is not a JSON object.", { code: "bad_answer" });
 
 function usageReport(body: Buffer, usage: JsonObject | undefined): ReturnType<typeof usageSeen> {
   const answer = parseObject(body.toString("utf8"));
@@ -68,7 +68,7 @@ function usageReport(body: Buffer, usage: JsonObject | undefined): ReturnType<ty
   if (asObject(answer["error"]) && !answer["data"]) throwParsedError(answer);
   const pictures = asList(answer["data"]).flatMap((item) => imageHeadOf(asObject(item)) ?? []);
   if (pictures.length === 0)
-    fail("upstream", "The provider answered without an image.", { code: "no_image" });
+    fail("upstream", "The provider returned no image.", { code: "no_image" });
   return usageSeen(usage, pictures);
 }
 

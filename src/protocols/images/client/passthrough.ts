@@ -77,7 +77,7 @@ function streamed(sink: PassthroughSink, to: ResponseContext): PassthroughStream
     over: () => over,
     end: () => {
       if (seen.length === 0)
-        fail("upstream", "The provider's stream ended before its image did.", {
+        fail("upstream", "The provider's stream ended before its image was complete.", {
           code: "truncated",
         });
       finish();

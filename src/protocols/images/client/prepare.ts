@@ -27,7 +27,7 @@ export function prepare(out: Outgoing, of: CallContext, traits: ImageTraits): vo
     of.info,
   );
   if (traits.maxImages !== undefined && (parseNumber(out.get("n")) ?? 1) > traits.maxImages)
-    fail("unsupported", `${of.model} makes at most ${traits.maxImages} images at a time.`, {
+    fail("unsupported", `${of.model} generates at most ${traits.maxImages} images at a time.`, {
       param: "n",
     });
   adaptResponseFormat(out, traits);

@@ -18,11 +18,15 @@ export function encodeRequest(
   if (r.partialImages && !of.stream) of.reportLoss("partial_images", "dropped");
   const edits = of.action === EDITS;
   if (!edits && (r.inputImages.length > 0 || r.mask))
-    fail("unsupported", "This endpoint makes images from words alone, not from other images.", {
-      param: "image",
-    });
+    fail(
+      "unsupported",
+      "This endpoint generates images from text only and accepts no input images.",
+      {
+        param: "image",
+      },
+    );
   if (edits && r.inputImages.length === 0)
-    fail("unsupported", "This endpoint changes images, and none came.", { param: "image" });
+    fail("unsupported", "This endpoint requires an input image.", { param: "image" });
   return omitUndefined({
     model: of.model,
     ...(edits && brought(r, of)),

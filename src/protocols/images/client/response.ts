@@ -14,7 +14,9 @@ type Emit = (event: ModelEvent) => void;
 export function decodeResponse(body: Buffer, emit: Emit, of: CallContext): void {
   const answer = parseObject(body.toString("utf8"));
   if (!answer)
-    return fail("upstream", "The provider's answer is not a JSON object.", { code: "bad_answer" });
+    return fail("upstream", "The provider's response is not a JSON object.", {
+      code: "bad_answer",
+    });
   if (answer["error"] !== undefined && answer["error"] !== null && !answer["data"])
     throwParsedError(answer);
   const items = asList(answer["data"]).map((item) => asObject(item) ?? {});
@@ -47,5 +49,5 @@ function failNoImage(items: readonly JsonObject[]): never {
     fail("content_policy", "The provider's moderation withheld the image.", {
       code: "moderation_blocked",
     });
-  return fail("upstream", "The provider answered without an image.", { code: "no_image" });
+  return fail("upstream", "The provider returned no image.", { code: "no_image" });
 }

@@ -62,7 +62,7 @@ export function createDecoder(emit: Emit): Decoder {
     end() {
       decoder.end();
       if (seen.length === 0 || open)
-        fail("upstream", "The provider's stream ended before its image did.", {
+        fail("upstream", "The provider's stream ended before its image was complete.", {
           code: "truncated",
         });
       emit(usage ? { type: "usage", usage } : usageSeen(undefined, seen));

@@ -31,12 +31,8 @@ function mediaIn(value: unknown, param: string): Media {
   const url = asText(value) ?? asText(asObject(value)?.["image_url"]);
   return url !== undefined && url !== ""
     ? parseMediaUrl(url)
-    : fail(
-        "invalid",
-        `${param} must be a picture: a file of a form, or an object with image_url.`,
-        {
-          param,
-          code: "invalid_request",
-        },
-      );
+    : fail("invalid", `${param} must be an image: a file of a form, or an object with image_url.`, {
+        param,
+        code: "invalid_request",
+      });
 }

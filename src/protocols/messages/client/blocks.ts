@@ -142,7 +142,7 @@ function documentSource(media: Media, path: string): JsonObject {
 const fileSource = ({ fileId, origin }: { fileId: string; origin: string }, path: string) =>
   origin === ID
     ? { type: "file", file_id: fileId }
-    : failUnsupported("A file id of another provider", path, "foreign_file_id");
+    : failUnsupported("A file ID of another provider", path, "foreign_file_id");
 
 export const idTo = (id: string): string => fitName(id, 128);
 export const nameTo = (name: string): string => fitName(name, 128);
@@ -196,7 +196,7 @@ function opaqueTo(
     e.of.reportLoss(`${path}.${block.origin}`, "dropped", "hosted_history");
     return undefined;
   }
-  return failUnsupported("A content part that only its own protocol knows", path);
+  return failUnsupported("A content part that is specific to another protocol", path);
 }
 
 const LONG = /^(?:30m|1h|12h|24h)$/;

@@ -12,5 +12,5 @@ export function decodeCount(body: Buffer): number {
   const tokens = isObject(json) ? json["input_tokens"] : undefined;
   return typeof tokens === "number"
     ? tokens
-    : fail("upstream", "The provider's count of tokens is not a number.", { code: "bad_answer" });
+    : fail("upstream", "The provider's token count is not a number.", { code: "bad_answer" });
 }

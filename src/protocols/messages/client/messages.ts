@@ -62,10 +62,14 @@ export function messagesTo(r: ChatRequest, e: MessagesEncoding): Json[] {
     say(role, content);
   }
   if (messages.length === 0 || empty)
-    fail("unsupported", "The last message has nothing in it that a messages endpoint can take.", {
-      param: "messages",
-      code: "empty_message",
-    });
+    fail(
+      "unsupported",
+      "The last message has no content that can be sent to a messages endpoint.",
+      {
+        param: "messages",
+        code: "empty_message",
+      },
+    );
   return messages.map((message) => message.raw ?? orderToolResults(message));
 }
 

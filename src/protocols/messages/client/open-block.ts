@@ -61,12 +61,8 @@ export function inputOf(json: string): Json {
   try {
     return parseShallow(json) as Json;
   } catch {
-    return fail(
-      "upstream",
-      "The provider's own tool was called with arguments that are not JSON.",
-      {
-        code: "bad_stream",
-      },
-    );
+    return fail("upstream", "The arguments of the provider's hosted tool are not JSON.", {
+      code: "bad_stream",
+    });
   }
 }

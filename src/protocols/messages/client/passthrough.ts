@@ -120,7 +120,9 @@ class StreamPassthrough implements PassthroughStream {
    */
   #stop(): void {
     if (!this.#tap.isEnded)
-      fail("upstream", "The provider's stream ended before its answer did.", { code: "truncated" });
+      fail("upstream", "The provider's stream ended before its response was complete.", {
+        code: "truncated",
+      });
     this.#finish();
     this.#out.add(STOP);
   }

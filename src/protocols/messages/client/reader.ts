@@ -166,7 +166,9 @@ export class MessagesReader {
   end(): void {
     if (this.isFinished) return;
     if (!this.#stop)
-      fail("upstream", "The provider's stream ended before its answer did.", { code: "truncated" });
+      fail("upstream", "The provider's stream ended before its response was complete.", {
+        code: "truncated",
+      });
     this.finish();
   }
 
@@ -179,7 +181,7 @@ export class MessagesReader {
   #call(open: OpenMessageBlock, block: JsonObject): void {
     const name =
       asText(block["name"]) ??
-      fail("upstream", "The provider sent a tool call without a name.", { code: "bad_stream" });
+      fail("upstream", "The provider returned a tool call without a name.", { code: "bad_stream" });
     this.#calls++;
     open.kind = "call";
     open.index = this.#next++;

@@ -182,7 +182,7 @@ function formatTo(
   }
   if (format?.type !== "schema" || !("schema" in format)) return { instructions: [] };
   if (of.info.can?.json_schema === false)
-    fail("unsupported", `${of.model} cannot be held to a JSON schema.`, {
+    fail("unsupported", `${of.model} does not support JSON schemas.`, {
       param: "response_format",
       code: "unsupported_parameter",
     });

@@ -31,9 +31,9 @@ export function parseMessage(body: Buffer): JsonObject {
     message = undefined;
   }
   if (!isObject(message))
-    return fail("upstream", "The provider's answer is not JSON.", { code: "bad_answer" });
+    return fail("upstream", "The provider's response is not JSON.", { code: "bad_answer" });
   if (message["type"] === "error" || message["error"]) return throwParsedError(message);
   if (!Array.isArray(message["content"]))
-    return fail("upstream", "The provider's answer has no content.", { code: "bad_answer" });
+    return fail("upstream", "The provider's response has no content.", { code: "bad_answer" });
   return message;
 }

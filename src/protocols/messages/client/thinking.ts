@@ -49,7 +49,7 @@ export function thinkingTo(r: ChatRequest, maxTokens: number, e: MessagesEncodin
 function switchedOff(e: MessagesEncoding): JsonObject {
   // The client turned thinking off, so it must not be billed for thinking.
   if (e.settings.thinking === "always")
-    fail("unsupported", `${e.of.model} cannot answer without thinking.`, {
+    fail("unsupported", `Reasoning cannot be disabled for ${e.of.model}.`, {
       param: "reasoning",
       code: "thinking_required",
     });

@@ -115,7 +115,7 @@ function toolsOf(tools: unknown): Tool[] {
     }
     return {
       type: "function",
-      name: asText(name) ?? failMalformed(`tools.${i}.name is required.`, `tools.${i}.name`),
+      name: asText(name) ?? failMalformed(`Missing tools.${i}.name.`, `tools.${i}.name`),
       description: asText(description),
       schema: isObject(input_schema) ? input_schema : undefined,
       strict: strict === true ? true : undefined,

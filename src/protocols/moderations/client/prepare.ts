@@ -7,5 +7,8 @@ import type { ModerationDialect } from "../dialect.ts";
 
 export function prepare(out: Outgoing, of: CallContext, { textOnly }: ModerationDialect): void {
   if (textOnly && asList(out.get("input")).some((one) => isObject(one)))
-    fail("unsupported", `${of.model} judges texts.`, { param: "input", code: "unsupported_input" });
+    fail("unsupported", `${of.model} supports text only.`, {
+      param: "input",
+      code: "unsupported_input",
+    });
 }

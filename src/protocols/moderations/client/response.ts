@@ -32,7 +32,7 @@ export function parseResults(body: Buffer) {
     results.length === 0 ||
     !asList(results).every(isObject)
   )
-    return fail("upstream", "The provider answered without a verdict.", { code: "bad_answer" });
+    return fail("upstream", "The provider returned no moderation result.", { code: "bad_answer" });
   return { answer, verdicts: results as unknown as readonly JsonObject[] };
 }
 

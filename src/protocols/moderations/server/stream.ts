@@ -2,4 +2,4 @@
 import { fail } from "../../../model/error.ts";
 
 export const failStreamed = (): never =>
-  fail("unsupported", "Moderations are not streamed.", { param: "stream" });
+  fail("unsupported", "Moderations cannot be streamed.", { param: "stream" });

@@ -50,5 +50,5 @@ export const requireTexts = (
     (document) =>
       asText(document) ??
       asText((document as { text?: unknown }).text) ??
-      fail("unsupported", `${model} ranks texts.`, { param: "documents" }),
+      fail("unsupported", `${model} supports text documents only.`, { param: "documents" }),
   );

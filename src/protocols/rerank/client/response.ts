@@ -21,6 +21,6 @@ export function parseRankings(body: Buffer) {
   const results = answer?.["results"] ?? answer?.["data"];
   if (answer?.["error"] && !results) throwParsedError(answer as JsonObject);
   if (!answer || !Array.isArray(results))
-    return fail("upstream", "The provider answered without a ranking.", { code: "bad_answer" });
+    return fail("upstream", "The provider returned no ranking.", { code: "bad_answer" });
   return { answer, rows: asList(results).map(parseRankedDocument) };
 }

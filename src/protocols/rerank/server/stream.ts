@@ -2,4 +2,4 @@
 import { fail } from "../../../model/error.ts";
 
 export const failStreamed = (): never =>
-  fail("unsupported", "Rankings are not streamed.", { param: "stream" });
+  fail("unsupported", "Rankings cannot be streamed.", { param: "stream" });

@@ -18,10 +18,14 @@ function stripEncryptedReasoning(out: Outgoing, of: CallContext): void {
     const item = asObject(raw);
     if (!item || asText(item["encrypted_content"]) === undefined) return true;
     if (itemTypeOf(item) === "reasoning") return false;
-    return fail("unsupported", "A compacted conversation is read by the account that made it.", {
-      code: "account_bound",
-      param: "input",
-    });
+    return fail(
+      "unsupported",
+      "A compacted conversation can be read only by the provider account that created it.",
+      {
+        code: "account_bound",
+        param: "input",
+      },
+    );
   });
   of.reportLoss("input", "dropped", "account_bound");
   out.set("input", kept.map(withoutId));

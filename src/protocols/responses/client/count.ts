@@ -4,4 +4,4 @@ import { asNumber, parseObject } from "../../json-values.ts";
 
 export const decodeCount = (body: Buffer): number =>
   asNumber(parseObject(body.toString("utf8"))?.["input_tokens"]) ??
-  fail("upstream", "The provider's count has no input_tokens.", { code: "bad_answer" });
+  fail("upstream", "The provider's token count has no input_tokens.", { code: "bad_answer" });

@@ -53,7 +53,7 @@ export function toInstructions(
   const content = instructions.map((block) =>
     block.type === "text"
       ? inputPart(block, of)!
-      : fail("unsupported", `Instructions take text only, not ${block.type}.`, {
+      : fail("unsupported", `Instructions must be text, not ${block.type}.`, {
           param: "instructions",
           code: "unsupported_instructions",
         }),
@@ -106,7 +106,7 @@ function assistantItem(
     case "image": {
       const result = toBase64(block.media);
       if (result === undefined)
-        return fail("unsupported", "An image that the assistant made must be sent as bytes.", {
+        return fail("unsupported", "An image from the assistant must be sent as bytes.", {
           code: "unsupported_image",
         });
       const id = `ig_${digestText(result)}`;
@@ -117,7 +117,7 @@ function assistantItem(
       of.reportLoss(`${block.origin} items`, "dropped", "unknown_content");
       return undefined;
     default:
-      return fail("unsupported", `The assistant's own ${block.type} cannot be sent back here.`, {
+      return fail("unsupported", `${block.type} from the assistant cannot be sent to this model.`, {
         code: `unsupported_${block.type}`,
       });
   }
@@ -165,7 +165,7 @@ function addUserItems(
       continue;
     }
     if (role !== "user" && block.type !== "text")
-      fail("unsupported", `A ${role} message takes text only, not ${block.type}.`, {
+      fail("unsupported", `A ${role} message must be text, not ${block.type}.`, {
         code: "unsupported_instructions",
       });
     const part = inputPart(block, of);
@@ -178,7 +178,9 @@ function addUserItems(
 function resultTo(block: Of<"result">, custom: ReadonlySet<string>, of: PartContext): JsonObject {
   if (block.isError) of.reportLoss("is_error", "dropped");
   if (block.blocks.some((b) => b.type === "audio"))
-    fail("unsupported", "This model takes no audio from its tools.", { code: "unsupported_audio" });
+    fail("unsupported", "This model does not support audio in tool results.", {
+      code: "unsupported_audio",
+    });
   const [only, ...more] = block.blocks;
   const plain = only === undefined ? "" : only.type === "text" && !only.cache ? only.text : null;
   const output: Json =

@@ -67,7 +67,7 @@ export function createResponsePassthrough(
     push(body) {
       const answer =
         parseObject(body.toString("utf8")) ??
-        fail("upstream", "The provider's answer is not JSON.", { code: "bad_answer" });
+        fail("upstream", "The provider's response is not JSON.", { code: "bad_answer" });
       if (answer["error"] && !Array.isArray(answer["output"])) throwParsedError(answer);
       const id = asText(answer["id"]);
       if (id !== undefined) sink.reportStart(id);
@@ -89,7 +89,7 @@ export function createResponsePassthrough(
       sink.write(body.subarray(model.to));
     },
     end() {
-      if (!ended) fail("upstream", "The provider's answer was empty.", { code: "bad_answer" });
+      if (!ended) fail("upstream", "The provider's response was empty.", { code: "bad_answer" });
     },
     writeFault() {},
   };

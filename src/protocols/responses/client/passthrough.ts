@@ -138,7 +138,7 @@ class StreamPassthrough implements PassthroughStream {
     this.#events.end();
     this.#out.flush();
     if (!this.#over)
-      fail("upstream", "The provider's stream ended before its answer did.", {
+      fail("upstream", "The provider's stream ended before its response was complete.", {
         code: "truncated",
       });
   }

@@ -199,7 +199,7 @@ export class ResponsesReader {
       throwParsedError({ error: response["error"] ?? { message: `The response was ${status}.` } });
     }
     if (status === "queued" || status === "in_progress")
-      fail("upstream", `The provider's answer is still ${status}.`, { code: "not_finished" });
+      fail("upstream", `The provider's response is still ${status}.`, { code: "not_finished" });
     // Some providers send items here that they never announced, even before items that they did
     // announce.
     const items = asList(response["output"]).map((item) => asObject(item) ?? {});
@@ -261,7 +261,7 @@ export class ResponsesReader {
     if (slot.parts.has("call")) return;
     const name =
       asText(item["name"]) ??
-      fail("upstream", "The provider sent a tool call without a name.", { code: "bad_stream" });
+      fail("upstream", "The provider returned a tool call without a name.", { code: "bad_stream" });
     // A call without an ID gets one that is derived from the response, so a repeated response gets
     // the same ID.
     const id =

@@ -52,7 +52,7 @@ export function encodeRequest(r: ChatRequest, of: CallContext, dialect: Response
   const lead = toInstructions(r.instructions, turns.length === 0, losses);
   const input = [...lead.items, ...turns];
   if (input.length === 0)
-    fail("unsupported", "There is nothing in this request that the model could answer.", {
+    fail("unsupported", "The request has no content that can be sent to the model.", {
       param: "input",
       code: "empty_input",
     });
@@ -117,9 +117,9 @@ function reportOnce(of: CallContext): PartContext {
 function rejectUnsupported({ sampling, output }: ChatRequest): void {
   const no = (param: string, message: string) =>
     fail("unsupported", message, { param, code: "unsupported_parameter" });
-  if ((sampling.n ?? 1) > 1) no("n", "This model's protocol gives one answer; n must be 1.");
+  if ((sampling.n ?? 1) > 1) no("n", "This model's protocol returns one response; n must be 1.");
   if (output.modalities?.some((m) => m !== "text"))
-    no("modalities", "This model's protocol answers in text only.");
+    no("modalities", "This model's protocol supports text output only.");
 }
 
 /** Reports options that only tune the response and are dropped. */

@@ -15,9 +15,9 @@ export function decodeResponse(body: Buffer, emit: (event: ModelEvent) => void):
 function parseResponseObject(body: Buffer): JsonObject {
   const response =
     parseObject(body.toString("utf8")) ??
-    fail("upstream", "The provider's answer is not JSON.", { code: "bad_answer" });
+    fail("upstream", "The provider's response is not JSON.", { code: "bad_answer" });
   if (response["error"] && !Array.isArray(response["output"])) throwParsedError(response);
   if (!Array.isArray(response["output"]))
-    fail("upstream", "The provider's answer has no output.", { code: "bad_answer" });
+    fail("upstream", "The provider's response has no output.", { code: "bad_answer" });
   return response;
 }

@@ -33,7 +33,7 @@ export function createDecoder(emit: Emit, headers: HeadersIn): Decoder {
     end() {
       events.end();
       if (!reading.isFinished)
-        fail("upstream", "The provider's stream ended before its answer did.", {
+        fail("upstream", "The provider's stream ended before its response was complete.", {
           code: "truncated",
         });
     },

@@ -72,7 +72,7 @@ function switchedOff(
 ): string | undefined {
   // The client turned reasoning off, so it must not be billed for reasoning.
   if (canDisable === false)
-    fail("unsupported", `${of.model} always thinks: it cannot be switched off.`, {
+    fail("unsupported", `Reasoning cannot be disabled for ${of.model}.`, {
       code: "thinking_always_on",
       param: "reasoning",
     });

@@ -13,7 +13,7 @@ export const encodeFault = (f: Fault, x: { id: string }): ErrorResponse => ({
  * finds the log entry.
  */
 const clientMessage = (f: Fault, id: string): string =>
-  f.kind === "internal" ? `Something went wrong inside the gateway. Reference: ${id}` : f.message;
+  f.kind === "internal" ? `Internal error in the gateway. Reference: ${id}` : f.message;
 
 /**
  * Error codes by which clients of this protocol decide whether to retry, compact the history, or

@@ -59,7 +59,7 @@ export function createAudioDetector(pass: (sound: Buffer) => void): AudioDetecto
 function failTextResponse(bytes: Buffer): never {
   const json = parseObject(bytes.toString());
   if (asObject(json?.["error"])) throwParsedError(json!);
-  return fail("upstream", "The provider answered with words where sound was asked for.", {
+  return fail("upstream", "The provider returned text instead of audio.", {
     code: "bad_answer",
   });
 }

@@ -11,11 +11,11 @@ export const isEvents = (headers: HeadersIn): boolean =>
   bodyFormOf(headers["content-type"]) === "stream";
 
 export const failTruncated = (): never =>
-  fail("upstream", "The provider ended before its finish.", { code: "truncated" });
+  fail("upstream", "The provider's response ended before it was complete.", { code: "truncated" });
 
 /** Throws because the response contained no audio. */
 export const failNoAudio = (): never =>
-  fail("upstream", "The provider answered without sound.", { code: "bad_answer" });
+  fail("upstream", "The provider returned no audio.", { code: "bad_answer" });
 
 /**
  * Parses one event: a piece of audio, or the end with its usage. Unknown events return an empty
@@ -24,7 +24,9 @@ export const failNoAudio = (): never =>
 export function parseAudioEvent(data: string): { sound?: string; over?: Usage } {
   const event = parseObject(data);
   if (!event)
-    return fail("upstream", "The provider sent an event that is no JSON.", { code: "bad_event" });
+    return fail("upstream", "The provider sent an event that is not valid JSON.", {
+      code: "bad_event",
+    });
   if (event["error"] !== undefined && event["error"] !== null) return throwParsedError(event);
   switch (event["type"]) {
     case "error":

@@ -39,7 +39,7 @@ function passAudio(
 ): PassthroughStream {
   const type = headers["content-type"];
   if (/^text\//i.test(type ?? ""))
-    fail("upstream", "The provider answered with words where sound was asked for.", {
+    fail("upstream", "The provider returned text instead of audio.", {
       code: "bad_content_type",
     });
   sink.setContentType(type ?? mimeOf(to.body));

@@ -21,7 +21,7 @@ export function decodeResponse(
   const json = body[0] === OPEN ? parseObject(body.toString()) : undefined;
   if (!events && (json || bodyFormOf(headers["content-type"]) === "document")) {
     if (json?.["error"]) throwParsedError(json);
-    fail("upstream", "The provider answered with JSON where sound was asked for.", {
+    fail("upstream", "The provider returned JSON instead of audio.", {
       code: "bad_answer",
     });
   }

@@ -53,7 +53,7 @@ function createAudioEventDecoder(emit: Emit): Decoder {
 /** Decodes raw audio. Only the end of the connection marks the end of the audio. */
 function createAudioDecoder(emit: Emit, headers: HeadersIn): Decoder {
   if (/^text\//i.test(headers["content-type"] ?? ""))
-    fail("upstream", "The provider answered with words where sound was asked for.", {
+    fail("upstream", "The provider returned text instead of audio.", {
       code: "bad_content_type",
     });
   let index = 0;

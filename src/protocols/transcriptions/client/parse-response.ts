@@ -18,10 +18,10 @@ import {
 import { usageOf } from "../usage.ts";
 
 export const failTruncated = (): never =>
-  fail("upstream", "The provider ended before its finish.", { code: "truncated" });
+  fail("upstream", "The provider's response ended before it was complete.", { code: "truncated" });
 
 const failNoText = (): never =>
-  fail("upstream", "The provider answered without a text.", { code: "bad_answer" });
+  fail("upstream", "The provider returned no text.", { code: "bad_answer" });
 
 export interface Transcript {
   readonly text: string;

@@ -46,10 +46,14 @@ function adaptFormat(
           ? FORMAT_SOURCES[wanted]!.find((format) => known.includes(format))
           : undefined;
   if (sent === undefined)
-    fail("unsupported", `${of.model} does not answer in ${wanted}, but in ${known!.join(", ")}.`, {
-      param: RESPONSE_FORMAT,
-      code: "unsupported_format",
-    });
+    fail(
+      "unsupported",
+      `${of.model} does not support the response format ${wanted}. It supports ${known!.join(", ")}.`,
+      {
+        param: RESPONSE_FORMAT,
+        code: "unsupported_format",
+      },
+    );
   if (sent !== wanted) out.set(RESPONSE_FORMAT, sent);
 }
 

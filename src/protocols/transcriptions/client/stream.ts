@@ -43,7 +43,9 @@ export type TranscriptEvent =
 export function parseTranscriptEvent(data: string): TranscriptEvent {
   const event = parseObject(data);
   if (!event)
-    return fail("upstream", "The provider sent an event that is no JSON.", { code: "bad_event" });
+    return fail("upstream", "The provider sent an event that is not valid JSON.", {
+      code: "bad_event",
+    });
   if ((event["error"] !== undefined && event["error"] !== null) || event["type"] === "error")
     return throwParsedError(event);
   const type = asText(event["type"]) ?? "";

@@ -25,7 +25,7 @@ export function decodeRequest(body: Body): TranscriptRequest {
     stream: isTruthyFlag(body["stream"]),
     file: isFilePart(file)
       ? file
-      : fail("invalid", "file must be a file of the form.", {
+      : fail("invalid", "file must be a file in the form.", {
           param: "file",
           code: "invalid_request",
         }),

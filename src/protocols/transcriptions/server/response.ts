@@ -63,7 +63,7 @@ function captions(
   write: (segments: TranscriptItems["segments"]) => string,
 ): Buffer {
   if (segments.length === 0 && text !== "" && !text.includes("-->"))
-    fail("upstream", "The provider did not say when it was said.", { code: "times_missing" });
+    fail("upstream", "The provider returned no timestamps.", { code: "times_missing" });
   return Buffer.from(segments.length === 0 && text !== "" ? text : write(segments));
 }
 

@@ -139,7 +139,7 @@ it("who takes a dead one's place while the others build a change has it too", as
 it("one that dies while the port opens is not counted on", async () => {
   const first = join(mkdtempSync(join(tmpdir(), "tollgate-crew-")), "first");
   crew = await made(2, order(1, { first }));
-  await expect(crew.open()).rejects.toThrow("A worker has ended (SIGKILL)");
+  await expect(crew.open()).rejects.toThrow("A worker exited (SIGKILL)");
 });
 
 it("a stop ends whoever cannot stop by itself", async () => {
