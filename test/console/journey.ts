@@ -178,7 +178,7 @@ async function ends(stage: Stage, page: Page, secret: string, wrong: Wrong): Pro
   await end.focus();
   await page.keyboard.press("Enter");
   await dialog.getByRole("button", { name: "Yes, revoke journey" }).click();
-  await page.getByText("journey is revoked").waitFor();
+  await page.getByText("journey was revoked").waitFor();
   const { status } = await ask(stage, secret);
   if (status !== 401) wrong.push(`journey: an ended key gets ${status}`);
   await page.keyboard.press("Escape");

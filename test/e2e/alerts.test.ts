@@ -108,7 +108,7 @@ it("each part of a budget once, in order and signed, though the receiver is down
     expect(await judge.webhooks.unwrap(body, headers as never)).toMatchObject({ gateway: "test" });
   await until(() => told("/chat").length > 0);
   expect(JSON.parse(told("/chat")[0]!.body)).toEqual({
-    text: expect.stringContaining(`[test] key.rejected · key:${key.id}: requests are refused: `),
+    text: expect.stringContaining(`[test] key.rejected · key:${key.id}: requests are rejected: `),
   });
   expect(JSON.stringify(posts)).not.toContain(secret);
 }, 60_000);

@@ -33,7 +33,7 @@ const COOLDOWN_REASONS: {
 } = {
   credential_rejected: "the provider rejected its credential",
   retry_after: "the provider sent retry-after",
-  open: "its requests fail",
+  open: "requests to it fail",
 };
 
 export const formatQuarantine = ({ plugin, hook, reason, until }: QuarantinedHook): string =>

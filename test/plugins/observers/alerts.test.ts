@@ -598,7 +598,7 @@ describe("delivery", () => {
     expect(await sendAlert(receiver, nth(1), answering(204) as never, NOON)).toBeUndefined();
     expect(
       await sendAlert(receiver, nth(1), async () => Promise.reject(new Error("no way")), NOON),
-    ).toBe("it cannot be reached");
+    ).toBe("the receiver is unreachable");
     await sendAlert({ ...receiver, format: "slack" }, nth(1), answering(200) as never, NOON);
     expect(JSON.parse(said.at(-1)!)).toEqual({ text: formatChatMessage(nth(1)) });
   });

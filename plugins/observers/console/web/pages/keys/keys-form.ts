@@ -40,7 +40,7 @@ const splitList = (text: string): string[] => text.split(/[,\s]+/).filter(Boolea
 export const formError = ({ limits, labels }: GrantsForm): string | undefined =>
   limitError(limits) ??
   (labels.split(",").some((each) => each.trim() !== "" && !/^[^=]+=.+$/.test(each.trim()))
-    ? "Write labels as name=value, for example team=web."
+    ? "Enter labels as name=value, for example team=web."
     : undefined);
 
 /**

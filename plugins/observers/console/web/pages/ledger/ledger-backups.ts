@@ -55,7 +55,7 @@ export function Backups() {
   const last = made.find(({ outcome }) => outcome === "done");
   return html`<${Box} title="Backups">
     <div class="stack">
-      ${log.value && !last && html`<${NoteBox} tone="warn"><p>None of the last ${formatCount(SEARCHED_COMMANDS)} commands has made one.</p><//>`}
+      ${log.value && !last && html`<${NoteBox} tone="warn"><p>None of the last ${formatCount(SEARCHED_COMMANDS)} commands created a backup.</p><//>`}
       ${
         made.length > 0 &&
         html`<${Table}

@@ -40,7 +40,7 @@ export function ExportRows() {
       toast(
         after === undefined
           ? `${formatCount(lines.length)} rows saved.`
-          : `The first ${formatCount(lines.length)} rows saved; an archive has all.`,
+          : `The first ${formatCount(lines.length)} rows saved. Export an archive for all rows.`,
       );
     } catch (error) {
       refuse(
@@ -95,7 +95,7 @@ export function AdjustCost() {
       reason: reason.trim(),
     });
     if (!done) return;
-    toast(`Written: ${formatUsdExact(done.costNano)} on top of what the call has cost.`);
+    toast(`Adjustment recorded: ${formatUsdExact(done.costNano)} added to the cost of the call.`);
     setUsd("");
     setReason("");
   };
@@ -120,7 +120,7 @@ export function AdjustCost() {
       />
       <footer>
         <button type="submit" class="button" disabled=${!whole || adjust.isRunning}>
-          Write the correction
+          Record the adjustment
         </button>
       </footer>
     </form>

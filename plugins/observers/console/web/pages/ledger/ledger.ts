@@ -131,7 +131,7 @@ function Verify() {
               <p>
                 ${!value.isVerifiable ? "This store keeps no chain of hashes." : fine ? `As it was written. Every row was read in ${formatDuration(took)}.` : "It is not what was written."}
               </p>
-              ${value.containsHash === false && html`<p>The hash that you noted is not in it: the ledger was shortened, or is another one.</p>`}
+              ${value.containsHash === false && html`<p>The ledger does not contain this hash. It was truncated, or it is another ledger.</p>`}
               ${value.problems.slice(0, 20).map(({ path, message }) => html`<p key=${path}>${path && html`<code>${path}</code> `}${message}</p>`)}<//
             >
             ${
@@ -145,7 +145,8 @@ function Verify() {
                 <div class="row">
                   <${CopyButton} text=${value.head.hash} name="Copy the hash" /><span
                     class="small faint"
-                    >Note it somewhere else: with it a shortened ledger is found out.</span
+                    >Store it elsewhere. You can use it later to detect whether the ledger was
+                    truncated.</span
                   >
                 </div>`
             }`

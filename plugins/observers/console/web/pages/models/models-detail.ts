@@ -76,7 +76,7 @@ export function ModelDetail({ model, close }: { model: string; close: () => void
   return html`<${Drawer}
     title=${model}
     close=${close}
-    actions=${html`<a class="button" href=${buildUrl("/routing", { model })}>Why this one</a>`}
+    actions=${html`<a class="button" href=${buildUrl("/routing", { model })}>Why this model</a>`}
   >
     <${QueryResult} of=${answer}
       >${(value: ModelExplanation) =>
@@ -93,7 +93,7 @@ export function ModelDetail({ model, close }: { model: string; close: () => void
               </div>
               <${Box} title="What a plain request costs">
                 <p class="row">
-                  ${one.example.usd === null ? html`<span class="warn">Not known: calls are kept without a price until one is set.</span>` : html`<strong class="strong">$${one.example.usd}</strong>`}
+                  ${one.example.usd === null ? html`<span class="warn">Unknown. Calls are recorded without a price until you set one.</span>` : html`<strong class="strong">$${one.example.usd}</strong>`}
                   <span class="quiet">for ${one.example.description}</span>
                 </p>
                 <${FactList}
@@ -129,7 +129,7 @@ export function ModelDetail({ model, close }: { model: string; close: () => void
 
 const SOURCE_LABELS = {
   operator: "gateway.yaml",
-  live: "its provider's list",
+  live: "the provider's model list",
   shipped: "shipped",
 } as const;
 
