@@ -126,7 +126,7 @@ function targetOf(
     );
   const model = target.slice(0, colon).replace(PATH_PREFIX, "");
   if (model === "")
-    fail("invalid", "The path names no model.", { param: "model", code: "invalid_request" });
+    fail("invalid", "Missing model in the path.", { param: "model", code: "invalid_request" });
   return { model, verb };
 }
 
@@ -141,7 +141,7 @@ function readGeminiInput(
     actionType === "generate" &&
     (body["generateContentRequest"] ?? body["generate_content_request"])
   )
-    fail("invalid", "generateContentRequest is asked of countTokens alone.", {
+    fail("invalid", "generateContentRequest is allowed only in countTokens requests.", {
       param: "generateContentRequest",
       code: "invalid_request",
     });

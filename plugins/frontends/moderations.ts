@@ -18,7 +18,7 @@ export default defineFrontend({
       default_model: {
         type: "string",
         minLength: 1,
-        description: "The model for requests that name none; absent: they are refused",
+        description: "Model for requests that do not name one. If unset, these requests are rejected",
       },
     },
   },
@@ -43,7 +43,7 @@ const modelIn = ({ model }: Body, defaultModel: string | undefined): string =>
   typeof model === "string"
     ? model
     : (defaultModel ??
-      fail("invalid", "model is required.", {
+      fail("invalid", "Missing model.", {
         param: "model",
         code: "missing_required_parameter",
       }));

@@ -40,7 +40,7 @@ export default defineFrontend({
             model:
               typeof model === "string"
                 ? model
-                : fail("invalid", "model is required.", { param: "model" }),
+                : fail("invalid", "Missing model.", { param: "model" }),
           }),
       },
       {
