@@ -161,7 +161,7 @@ describe("the metadata service", () => {
     // Declared, it would be dialled: the plugin gives up before, so that no machine is asked by a test.
     for (const address of ["169.254.169.254", "metadata.google.internal"]) {
       const { error } = await read("fetch", `http://${address}/latest`);
-      expect(error).toBe("The request was given up.");
+      expect(error).toBe("The request was canceled.");
     }
   });
 

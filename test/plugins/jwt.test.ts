@@ -473,7 +473,7 @@ providers:
     error: { code: "unknown_account" },
   });
   const old = await signed({ exp: now() - 100 });
-  const message = "Invalid token: it has expired.";
+  const message = "Invalid token: the token has expired.";
   for (const path of [
     "/v1/chat/completions",
     "/v1/responses",

@@ -44,7 +44,7 @@ export const bedrockRerank = (arnOf: (model: string) => string): Protocol<"reran
     paths: { generate: "/rerank" },
     encodeRequest: (r, of) => request(r, of, arnOf(of.model)),
     knowsField: () => true,
-    createDecoder: () => fail("upstream", "A ranking comes in one piece.", { code: "bad_answer" }),
+    createDecoder: () => fail("upstream", "The provider streamed a ranking, which must be one response.", { code: "bad_answer" }),
     decodeResponse: whole,
     decodeFault: parseAwsError,
   },
@@ -81,12 +81,12 @@ function inlineOf(document: RerankRequest["documents"][number]) {
 function whole(body: Buffer, emit: (event: ModelEvent) => void): void {
   const results = parsed(body)?.["results"];
   if (!Array.isArray(results))
-    return fail("upstream", "The provider answered without a ranking.", { code: "bad_answer" });
+    return fail("upstream", "The provider's response has no ranking.", { code: "bad_answer" });
   emit({ type: "start" });
   for (const [place, raw] of listOf(results).entries()) {
     const { index, relevanceScore: score } = objectOf(raw) ?? {};
     if (typeof index !== "number" || typeof score !== "number")
-      return fail("upstream", "The provider's ranking has no index or no score.", {
+      return fail("upstream", "The provider's ranking lacks an index or a score.", {
         code: "bad_answer",
       });
     emit({ type: "item", index: place, item: { index, score } });

@@ -128,6 +128,6 @@ async function pause(ms: number, signal: AbortSignal): Promise<void> {
   try {
     await sleep(ms, undefined, { signal });
   } catch (cause) {
-    fail("canceled", "The request was given up.", { cause });
+    fail("canceled", "The request was canceled.", { cause });
   }
 }

@@ -11,12 +11,12 @@ const MOST = 4_096;
 export async function* completion(r: CompletionRequest, call: Call): AsyncGenerator<ModelEvent> {
   const [prompt] = r.prompts;
   if (call.model !== "complete")
-    fail("not_found", `There is no demo/${call.model} that completes. There is demo/complete.`, {
+    fail("not_found", `Model demo/${call.model} does not support completions. Use demo/complete.`, {
       code: "model_not_found",
       param: "model",
     });
   if (r.prompts.length !== 1 || typeof prompt !== "string")
-    return fail("unsupported", "demo/complete takes one text.", { param: "prompt" });
+    return fail("unsupported", "demo/complete accepts only one text.", { param: "prompt" });
   const most = Math.min(r.maxTokens ?? USUAL, MOST);
   const completionText = truncateToTokens(
     ` ${lorem(most, r.sampling.seed ?? null, prompt, r.suffix ?? null)}`,
@@ -27,7 +27,7 @@ export async function* completion(r: CompletionRequest, call: Call): AsyncGenera
   yield { type: "open", index: 0, block: { type: "text" } };
   for (const [i, text] of splitWords(completionText).entries()) {
     if (i % 100 === 99) await turn();
-    if (call.signal.aborted) fail("canceled", "The request was given up.");
+    if (call.signal.aborted) fail("canceled", "The request was canceled.");
     yield { type: "delta", index: 0, text };
   }
   yield { type: "close", index: 0 };

@@ -21,7 +21,7 @@ const BYTES_A_SECOND = 4_000;
  */
 export async function* transcript(r: TranscriptRequest, call: Call): AsyncGenerator<ModelEvent> {
   if (call.model !== "transcribe")
-    fail("not_found", `There is no demo/${call.model} that hears. There is demo/transcribe.`, {
+    fail("not_found", `Model demo/${call.model} does not support transcription. Use demo/transcribe.`, {
       code: "model_not_found",
       param: "model",
     });
@@ -36,7 +36,7 @@ export async function* transcript(r: TranscriptRequest, call: Call): AsyncGenera
   yield { type: "open", index: 0, block: { type: "text" } };
   for (const [i, text] of spokenWords.entries()) {
     if (i % 100 === 99) await turn();
-    if (call.signal.aborted) fail("canceled", "The request was given up.");
+    if (call.signal.aborted) fail("canceled", "The request was canceled.");
     yield { type: "delta", index: 0, text };
   }
   yield { type: "close", index: 0 };

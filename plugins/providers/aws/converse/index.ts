@@ -16,7 +16,7 @@ function decodeResponse(body: Buffer, reading: ConverseReader): void {
   const answer = parsed(body);
   const content = objectOf(objectOf(answer?.["output"])?.["message"])?.["content"];
   if (!answer || !Array.isArray(content))
-    return fail("upstream", "The provider's answer has no content.", { code: "bad_answer" });
+    return fail("upstream", "The provider's response has no content.", { code: "bad_answer" });
   reading.start();
   for (const [at, raw] of listOf(content).entries()) {
     const block = objectOf(raw);
@@ -63,7 +63,7 @@ export const converse = (guardrail?: Guardrail): Protocol<"chat"> => ({
 
 const count = (body: Buffer): number =>
   countOf(parsed(body)?.["inputTokens"]) ??
-  fail("upstream", "The provider's count of tokens is not a number.", { code: "bad_answer" });
+  fail("upstream", "The provider's token count is not a number.", { code: "bad_answer" });
 
 function cap(out: Outgoing, tokens: number): void {
   const config = objectOf(out.get("inferenceConfig"));

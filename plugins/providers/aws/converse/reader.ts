@@ -141,7 +141,7 @@ export class ConverseReader {
     if (this.#finished) return;
     const stop =
       this.#stop ??
-      fail("upstream", "The provider's answer ended before it was finished.", {
+      fail("upstream", "The provider's response was truncated.", {
         code: "truncated",
       });
     for (const at of this.#open.keys()) this.close(at);
@@ -154,7 +154,7 @@ export class ConverseReader {
   #call(at: unknown, { toolUseId, name }: JsonObject): void {
     const [id, called] = [textOf(toolUseId), textOf(name)];
     if (!id || !called)
-      return fail("upstream", "The provider sent a tool call without a name or an id.", {
+      return fail("upstream", "The provider sent a tool call without a name or an ID.", {
         code: "bad_stream",
       });
     this.#calls++;
@@ -165,7 +165,7 @@ export class ConverseReader {
     const block = this.#open.get(at);
     return block?.type === "call"
       ? block
-      : fail("upstream", "The provider wrote into a tool call that it had not begun.", {
+      : fail("upstream", "The provider sent data for a tool call that it had not started.", {
           code: "bad_stream",
         });
   }

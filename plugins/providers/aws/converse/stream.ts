@@ -50,4 +50,4 @@ export function nameIn({ headers, payload }: EventFrame): string | undefined {
 
 const jsonIn = (payload: Buffer): JsonObject =>
   parsed(payload) ??
-  fail("upstream", "An event of the provider's stream is not JSON.", { code: "bad_stream" });
+  fail("upstream", "An event of the provider's stream is not valid JSON.", { code: "bad_stream" });
