@@ -40,7 +40,7 @@ const PATH_PREFIX = /^(?:(?:v1|v1beta|v1alpha)\/)?(?:models\/)?/;
 export default defineFrontend({
   api: 1,
   name: "gemini",
-  summary: "Google's Gemini API: POST /v1beta/models/<model>:generateContent",
+  summary: "Serve the Gemini API at POST /v1beta/models",
   stability: "beta",
   options: {
     type: "object",

@@ -8,7 +8,7 @@ import { acceptOption, extractCredential } from "./client-credential.ts";
 export default defineFrontend({
   api: 1,
   name: "moderations",
-  summary: "OpenAI's moderations",
+  summary: "Serve OpenAI moderations",
   stability: "beta",
   options: {
     type: "object",

@@ -40,7 +40,7 @@ const MAX_RESOLVED_BYTES = 32 * MIB;
 export default defineFrontend({
   api: 1,
   name: "responses",
-  summary: "OpenAI responses: POST /v1/responses",
+  summary: "Serve OpenAI responses at POST /v1/responses",
   stability: "beta",
   options: {
     type: "object",

@@ -20,7 +20,7 @@ import { acceptOption, extractCredential } from "./client-credential.ts";
 export default defineFrontend({
   api: 1,
   name: "speech",
-  summary: "OpenAI's speech",
+  summary: "Serve OpenAI text-to-speech",
   stability: "beta",
   options: {
     type: "object",

@@ -282,6 +282,6 @@ it("what Converse has no words for is named, or refused", () => {
     expect(() => asked({ ...base, sampling })).toThrow();
   const far = { type: "image" as const, media: { url: "https://x/y.png" } };
   expect(() => asked({ ...base, turns: [{ role: "user", blocks: [far] }] })).toThrow(
-    /by an address/,
+    /by URL/,
   );
 });

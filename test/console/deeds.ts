@@ -68,7 +68,7 @@ const proves: Journey = {
       await page.getByText("As it was written.").waitFor();
       await noted.fill("0".repeat(64));
       await verify.click();
-      await page.getByText("the ledger was shortened, or is another one").waitFor();
+      await page.getByText("It was truncated, or it is another ledger").waitFor();
       await page.getByLabel("Rows older than, in days").fill("1");
       await page.getByRole("button", { name: "Plan" }).click();
       await page.getByText("Room given back").waitFor();

@@ -160,13 +160,13 @@ describe("credentials by version", () => {
     ],
     ["the same key twice", () => ({ ...key(), ...token() }), 200],
     [
-      "two different keys",
+      "different keys",
       () => ({ ...key(), authorization: "Bearer other" }),
       401,
-      /two different keys/,
+      /different keys/,
     ],
     [
-      "two different keys, new version",
+      "different keys, new version",
       () => ({ ...key(), authorization: "Bearer other", "anthropic-version": NEW }),
       401,
     ],

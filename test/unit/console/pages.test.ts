@@ -269,7 +269,7 @@ it("Requests searches the ledger by model pattern and by outcome", async () => {
       props: { rest: "" },
     },
   );
-  await requests.shows("The whole time was searched.");
+  await requests.shows("The whole time range was searched.");
   expect(requests.asked).toEqual([
     ["requests.search", { model: "openai/*", outcome: "rate_limited", limit: 50 }],
   ]);
