@@ -70,7 +70,7 @@ export async function restore(from: string, to: string): Promise<LedgerBackup> {
   if (problem)
     fail(
       "invalid",
-      `The backup was changed after it was written: ${problem.path} ${problem.message}${more.length > 0 ? \` And ${more.length} more.\` : ""}`,
+      `The backup was changed after it was written: ${problem.path} ${problem.message}${more.length > 0 ? ` And ${more.length} more.` : ""}`,
       { code: "not_as_written" },
     );
   const facts = readBackupInfo(from);
