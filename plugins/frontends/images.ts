@@ -67,7 +67,7 @@ export default defineFrontend({
           fail(
             "not_found",
             "Image variations are not supported, because they required the retired model " +
-"dall-e-2. Send the image to /v1/images/edits with a prompt.",
+              "dall-e-2. Send the image to /v1/images/edits with a prompt.",
             { code: "unknown_method" },
           ),
       },

@@ -21,7 +21,7 @@ export default defineFrontend({
         default: "by_version",
         description:
           "Whether Authorization: Bearer may carry the key. by_version: only for " +
-"anthropic-version 2026-10-21 and later, whose SDKs use it",
+          "anthropic-version 2026-10-21 and later, whose SDKs use it",
       },
       vendor: {
         type: "string",

@@ -18,7 +18,8 @@ export default defineFrontend({
       default_model: {
         type: "string",
         minLength: 1,
-        description: "Model for requests that do not name one. If unset, these requests are rejected",
+        description:
+          "Model for requests that do not name one. If unset, these requests are rejected",
       },
     },
   },

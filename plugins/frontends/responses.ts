@@ -52,7 +52,7 @@ export default defineFrontend({
         default: "summary",
         description:
           "Form in which reasoning from other protocols is returned: as a summary, which " +
-"every client supports, or as reasoning text",
+          "every client supports, or as reasoning text",
       },
       item_memory_mb: {
         type: "integer",
@@ -61,7 +61,7 @@ export default defineFrontend({
         default: 64,
         description:
           "Memory per process for recent responses, for SDKs that reference items by ID. 0 " +
-"disables it",
+          "disables it",
       },
     },
   },
@@ -225,7 +225,7 @@ function rejectStoredContent(body: Body): void {
     fail(
       "invalid",
       "background is not supported, because work without a client connection cannot be " +
-"billed. Use stream: true.",
+        "billed. Use stream: true.",
       { param: "background", code: "unsupported_parameter" },
     );
   if (body["conversation"] != null)

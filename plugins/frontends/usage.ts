@@ -176,7 +176,9 @@ function readTimeZone(x: RequestHead): string | undefined {
   const timeZone = x.query.get("tz");
   if (timeZone === null) return undefined;
   if (!isTimeZone(timeZone))
-    fail("invalid", `tz must be a time zone such as Europe/Berlin, not "${timeZone}".`, { param: "tz" });
+    fail("invalid", `tz must be a time zone such as Europe/Berlin, not "${timeZone}".`, {
+      param: "tz",
+    });
   return timeZone;
 }
 

@@ -35,14 +35,14 @@ export default defineMiddleware({
         default: false,
         description:
           "Whether requests without a key are accepted. Requests with an invalid key are " +
-"always rejected",
+          "always rejected",
       },
       keys: {
         type: "array",
         default: [],
         description:
           "Keys by hash, in addition to those in the store. `tollgate keys hash` prints " +
-"the hash of a key",
+          "the hash of a key",
         items: {
           type: "object",
           additionalProperties: false,
@@ -115,11 +115,9 @@ export default defineMiddleware({
         if (x.identity) return undefined;
         if (secret === undefined) {
           if (anonymous) return x.identify({ id: "anonymous" });
-          return fail(
-            "unauthenticated",
-            "Missing API key. Send one of Tollgate's keys.",
-            { code: "missing_api_key" },
-          );
+          return fail("unauthenticated", "Missing API key. Send one of Tollgate's keys.", {
+            code: "missing_api_key",
+          });
         }
         // Most keys are cached, so that nothing has to be awaited.
         const who = inFile(secret) ?? ctx.keys.find(secret);

@@ -30,13 +30,17 @@ export default defineMiddleware({
         },
         description:
           "Certificate names, each with its permissions. A name is a DNS name, URI, or " +
-"email address from the subjectAltName, and can contain one *",
+          "email address from the subjectAltName, and can contain one *",
         additionalProperties: {
           type: "object",
           additionalProperties: false,
           properties: {
             ...GRANT_OPTIONS,
-            limits: { type: "array", items: LIMIT_SCHEMA, description: "Permissions of clients by certificate name" },
+            limits: {
+              type: "array",
+              items: LIMIT_SCHEMA,
+              description: "Permissions of clients by certificate name",
+            },
             labels: LABELS_OPTION,
           },
         },

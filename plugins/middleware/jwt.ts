@@ -77,8 +77,10 @@ export default defineMiddleware({
               description: "URL of the issuer's public keys (JWKS)",
             },
             jwks_file: {
-              ...claim("File with the issuer's public keys, as an alternative to jwks. Relative to " +
-"gateway.yaml"),
+              ...claim(
+                "File with the issuer's public keys, as an alternative to jwks. Relative to " +
+                  "gateway.yaml",
+              ),
               "x-path": true,
             },
             algorithms: {
@@ -100,14 +102,19 @@ export default defineMiddleware({
               type: "object",
               additionalProperties: false,
               default: {},
-              description: "Claims that contain the client's properties: a claim path such as groups[0], or " +
-"a JSON pointer",
+              description:
+                "Claims that contain the client's properties: a claim path such as groups[0], or " +
+                "a JSON pointer",
               properties: {
                 id: { ...claim("Its subject"), default: "sub" },
                 name: claim("Claim with the display name"),
-                account: claim("Claim with the account name, or with a value that `accounts` maps to an account"),
+                account: claim(
+                  "Claim with the account name, or with a value that `accounts` maps to an account",
+                ),
                 models: claim("Claim with the allowed models"),
-                privacy: claim("Claim with the minimum privacy of the requests: a privacy level, or true for required"),
+                privacy: claim(
+                  "Claim with the minimum privacy of the requests: a privacy level, or true for required",
+                ),
                 labels: {
                   type: "object",
                   additionalProperties: { type: "string", minLength: 1 },
@@ -120,11 +127,12 @@ export default defineMiddleware({
               additionalProperties: account,
               description:
                 "Accounts by claim value. If the claim is a list, its first value with an entry " +
-"here applies",
+                "here applies",
             },
             account: {
               ...account,
-              description: "Account for tokens without an account. If unset, these tokens are rejected",
+              description:
+                "Account for tokens without an account. If unset, these tokens are rejected",
             },
             limits: {
               type: "array",

@@ -24,14 +24,14 @@ export default defineMiddleware({
         items: LIMIT_SCHEMA,
         description:
           "Default limits per key, such as requests=600/minute. A key's own limit of the " +
-"same unit takes precedence",
+          "same unit takes precedence",
       },
       hold: {
         enum: ["hard", "expected", "soft"],
         default: "expected",
         description:
           "Amount that a budget reserves per request: the maximum cost (and limits the " +
-"response to it), the typical cost, or nothing",
+          "response to it), the typical cost, or nothing",
       },
     },
   },

@@ -18,7 +18,8 @@ export default defineMiddleware({
         type: "array",
         items: { type: "string", minLength: 1 },
         default: [],
-        description: "Request headers to record as labels of a ledger row, up to 64 characters each",
+        description:
+          "Request headers to record as labels of a ledger row, up to 64 characters each",
       },
     },
   },

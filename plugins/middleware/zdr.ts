@@ -41,7 +41,8 @@ export default defineMiddleware({
       default: {
         enum: ["off", "required", "strict"],
         default: "off",
-        description: "Privacy of requests without a Service-ZDR header. A header can only be stricter",
+        description:
+          "Privacy of requests without a Service-ZDR header. A header can only be stricter",
       },
     },
   },

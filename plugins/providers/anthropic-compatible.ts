@@ -42,7 +42,7 @@ export default defineProvider({
         default: "budget",
         description:
           "How reasoning is requested from the models: adaptive with an effort (always: it " +
-"cannot be disabled), enabled with a token budget, or not supported",
+          "cannot be disabled), enabled with a token budget, or not supported",
       },
       signed: {
         type: "boolean",

@@ -41,7 +41,8 @@ export default defineProvider({
         pattern: "^\\d{4}-\\d{2}-\\d{2}$",
         "x-expects": "a date such as 2023-06-01",
         default: VERSION,
-        description: "anthropic-version for translated requests and for requests that do not set it",
+        description:
+          "anthropic-version for translated requests and for requests that do not set it",
       },
       betas: {
         type: "array",

@@ -38,7 +38,7 @@ export default defineProvider({
         default: "https://api.bfl.ai/v1",
         description:
           "Base URL of the API. https://api.eu.bfl.ai/v1 and https://api.us.bfl.ai/v1 keep " +
-"data in their region",
+          "data in their region",
       },
       timeout_s: {
         type: "integer",
@@ -91,7 +91,9 @@ async function* run(r: ImageRequest, call: Call, of: ServiceOptions): AsyncGener
   } catch (error) {
     if (call.signal.aborted) fail("canceled", "The request was canceled.", { cause: error });
     if (deadline.aborted)
-      fail("timeout", `The image was not ready within ${of.deadlineMs / 1000} s.`, { cause: error });
+      fail("timeout", `The image was not ready within ${of.deadlineMs / 1000} s.`, {
+        cause: error,
+      });
     throw error;
   } finally {
     // If a job fails or the client disconnects, polling of the other jobs stops.

@@ -18,7 +18,7 @@ export default defineProvider({
   name: "demo",
   summary:
     "Simulate models offline: echo, think, tools, lorem, slow, fail, image, embed, " +
-"rerank, moderate, complete, speech, transcribe",
+    "rerank, moderate, complete, speech, transcribe",
   stability: "stable",
   options: {
     type: "object",

@@ -44,7 +44,7 @@ export default defineProvider({
         default: false,
         description:
           "Whether chat completions are forwarded unchanged to Google's OpenAI-compatible " +
-"API. It supports several choices and new fields, but no reasoning or signatures",
+          "API. It supports several choices and new fields, but no reasoning or signatures",
       },
     },
   },

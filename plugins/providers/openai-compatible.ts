@@ -26,13 +26,14 @@ export default defineProvider({
         minLength: 1,
         description:
           "Base URL of the API, without /chat/completions. /v1 is appended to a URL " +
-"without a path",
+          "without a path",
       },
       key_header: {
         type: "string",
         pattern: "^[A-Za-z0-9-]+$",
-        description: "Header that carries the key without a prefix. If unset, the key is sent as " +
-"Authorization: Bearer",
+        description:
+          "Header that carries the key without a prefix. If unset, the key is sent as " +
+          "Authorization: Bearer",
       },
       responses: {
         type: "boolean",
@@ -64,12 +65,14 @@ export default defineProvider({
           "reasoning",
           "none",
         ],
-        description: "How reasoning is requested from the models. If unset, the client's fields are " +
-"forwarded unchanged",
+        description:
+          "How reasoning is requested from the models. If unset, the client's fields are " +
+          "forwarded unchanged",
       },
       reasoning_echo: {
         enum: ["reasoning_content", "reasoning", "reasoning_details", "thinking_parts", "never"],
-        description: "Field in which earlier reasoning is returned. If unset, it is forwarded unchanged",
+        description:
+          "Field in which earlier reasoning is returned. If unset, it is forwarded unchanged",
       },
       think_tags: {
         type: "boolean",
@@ -98,37 +101,37 @@ export default defineProvider({
         minItems: 1,
         description:
           "Models that create images, at /images/generations. A * matches any text: " +
-"\"*flux*\". Default: none",
+          '"*flux*". Default: none',
       },
       embeddings: {
         type: "array",
         items: { type: "string", minLength: 1 },
         minItems: 1,
         description:
-          "Models that create embeddings, at /embeddings. A * matches any text: \"*embed*\". " +
-"Default: none",
+          'Models that create embeddings, at /embeddings. A * matches any text: "*embed*". ' +
+          "Default: none",
       },
       rerank: {
         type: "array",
         items: { type: "string", minLength: 1 },
         minItems: 1,
         description:
-          "Models that rerank, at /rerank. A * matches any text: \"*rerank*\". Default: none",
+          'Models that rerank, at /rerank. A * matches any text: "*rerank*". Default: none',
       },
       speech: {
         type: "array",
         items: { type: "string", minLength: 1 },
         minItems: 1,
         description:
-          "Models that create speech, at /audio/speech. A * matches any text: \"tts*\". " +
-"Default: none",
+          'Models that create speech, at /audio/speech. A * matches any text: "tts*". ' +
+          "Default: none",
       },
       speech_events: {
         type: "boolean",
         description:
           "Whether the speech models can stream audio as events with usage. true: the " +
-"gateway requests it. false: they cannot. If unset, the client's field is " +
-"forwarded",
+          "gateway requests it. false: they cannot. If unset, the client's field is " +
+          "forwarded",
       },
       transcriptions: {
         type: "array",
@@ -136,14 +139,14 @@ export default defineProvider({
         minItems: 1,
         description:
           "Models that transcribe, at /audio/transcriptions and /audio/translations. A * " +
-"matches any text: \"*whisper*\". Default: none",
+          'matches any text: "*whisper*". Default: none',
       },
       image_response_format: {
         enum: ["b64_json", "base64", "bytes", "url"],
         default: "b64_json",
         description:
           "How image data is requested: response_format (b64_json or base64), bytes (no " +
-"field needed), or url (the API returns only URLs)",
+          "field needed), or url (the API returns only URLs)",
       },
       image_edits: {
         type: "boolean",
@@ -155,7 +158,7 @@ export default defineProvider({
         default: false,
         description:
           "Whether images can be streamed with partial images. If not, the gateway creates " +
-"the stream and warns that partial_images is dropped",
+          "the stream and warns that partial_images is dropped",
       },
     },
   },

@@ -62,7 +62,7 @@ export default defineStore({
         default: "power",
         description:
           "Durability of acknowledged rows. power: they survive a power failure. process: " +
-"they survive kill -9. relaxed: rows of the last 20 ms can be lost",
+          "they survive kill -9. relaxed: rows of the last 20 ms can be lost",
       },
       ballast_mb: {
         type: "integer",
@@ -93,8 +93,7 @@ export default defineStore({
 });
 
 /** Logged before a migration starts, with both versions and the size of the file. */
-const MIGRATION_MESSAGE =
-  "ledger migration started";
+const MIGRATION_MESSAGE = "ledger migration started";
 
 type SqliteStore = Store &
   Commands & {

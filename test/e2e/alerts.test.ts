@@ -117,7 +117,9 @@ it("a redirect is not followed: it is a refusal, as the command says, and the op
   const test = async () => at.ask("observers.alerts/test", { receiver: "ops" });
   expect(await test()).toMatchObject([{ receiver: "ops", ok: true }]);
   status = 302;
-  expect(await test()).toMatchObject([{ receiver: "ops", ok: false, reason: "the receiver returned status 302" }]);
+  expect(await test()).toMatchObject([
+    { receiver: "ops", ok: false, reason: "the receiver returned status 302" },
+  ]);
   status = 204;
   expect(told("/elsewhere")).toEqual([]);
   expect(await at.ask("observers.alerts/state")).toMatchObject({ waiting: { ops: 0, chat: 0 } });

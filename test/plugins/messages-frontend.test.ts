@@ -159,12 +159,7 @@ describe("credentials by version", () => {
       200,
     ],
     ["the same key twice", () => ({ ...key(), ...token() }), 200],
-    [
-      "different keys",
-      () => ({ ...key(), authorization: "Bearer other" }),
-      401,
-      /different keys/,
-    ],
+    ["different keys", () => ({ ...key(), authorization: "Bearer other" }), 401, /different keys/],
     [
       "different keys, new version",
       () => ({ ...key(), authorization: "Bearer other", "anthropic-version": NEW }),

@@ -32,8 +32,7 @@ export function createGeminiPage(
   const size = sizeOf(query.get("pageSize"));
   const token = query.get("pageToken");
   const before = token ? models.findIndex(({ id }) => id === token) : -1;
-  if (token && before < 0)
-    fail("invalid", "Invalid pageToken.", { param: "pageToken" });
+  if (token && before < 0) fail("invalid", "Invalid pageToken.", { param: "pageToken" });
   const page = models.slice(before + 1, before + 1 + size);
   const isLast = before + 1 + size >= models.length;
   return {

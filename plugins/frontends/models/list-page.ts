@@ -20,7 +20,9 @@ export function createListPage(
     fail("invalid", "after_id and before_id cannot be used together.", { param: "before_id" });
   const at = (id: string, param: string): number => {
     const found = rows.findIndex((row) => row.id === id);
-    return found >= 0 ? found : fail("invalid", `${param} must be the ID of a model in the list.`, { param });
+    return found >= 0
+      ? found
+      : fail("invalid", `${param} must be the ID of a model in the list.`, { param });
   };
   let from = 0;
   let to = rows.length;

@@ -51,7 +51,9 @@ export async function validateToken(
   } catch (error) {
     if (!(error instanceof errors.JOSEError)) throw error;
     const claim = error instanceof errors.JWTClaimValidationFailed ? error.claim : undefined;
-    throw invalidTokenError(claim ? `the claim ${claim} is not accepted` : ERROR_MESSAGES[error.code]);
+    throw invalidTokenError(
+      claim ? `the claim ${claim} is not accepted` : ERROR_MESSAGES[error.code],
+    );
   }
 }
 

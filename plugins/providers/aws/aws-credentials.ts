@@ -41,9 +41,9 @@ export const accountSchema = {
       enum: ["environment", "chain"],
       description:
         "Source of the keys if this credential contains none. environment: " +
-"AWS_BEARER_TOKEN_BEDROCK, or AWS_ACCESS_KEY_ID and the related variables. " +
-"chain: AWS's default credential chain; requires the package " +
-"@aws-sdk/credential-provider-node. Default: environment",
+        "AWS_BEARER_TOKEN_BEDROCK, or AWS_ACCESS_KEY_ID and the related variables. " +
+        "chain: AWS's default credential chain; requires the package " +
+        "@aws-sdk/credential-provider-node. Default: environment",
     },
     profile: {
       type: "string",
@@ -151,7 +151,7 @@ async function loadChain(profile: string | undefined): Promise<CredentialChain> 
     return fail(
       "upstream_auth",
       "`from: chain` requires the package @aws-sdk/credential-provider-node. Install " +
-"it next to this package.",
+        "it next to this package.",
       { code: "missing_package", cause: error },
     );
   }

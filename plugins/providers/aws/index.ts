@@ -65,7 +65,9 @@ export default defineProvider({
         "x-expects": "a region such as us-east-1",
         description: "AWS region. Default: AWS_REGION, then AWS_DEFAULT_REGION",
       },
-      claude: patterns("Application inference profiles that use Claude, if their names do not show it"),
+      claude: patterns(
+        "Application inference profiles that use Claude, if their names do not show it",
+      ),
       openai: patterns("Models to call at the runtime's /openai/v1, in OpenAI protocols"),
       mantle: patterns(
         "Models to call at Mantle: Claude in Anthropic messages, others in OpenAI protocols",
@@ -74,8 +76,7 @@ export default defineProvider({
         type: "array",
         items: { type: "string", minLength: 1 },
         default: [],
-        description:
-          "anthropic-beta values that Bedrock supports. Other values are not sent",
+        description: "anthropic-beta values that Bedrock supports. Other values are not sent",
       },
       guardrail: {
         type: "object",
@@ -87,14 +88,14 @@ export default defineProvider({
         },
         description:
           "Bedrock guardrail for all chats. Claude is then also called through Converse, " +
-"and requests with Service-ZDR are rejected",
+          "and requests with Service-ZDR are rejected",
       },
       list_models: {
         type: "boolean",
         default: false,
         description:
           "Whether to list models and profiles at the control plane, which requires " +
-"additional permissions",
+          "additional permissions",
       },
       runtime_url: address(
         "Where the runtime is; https://bedrock-runtime.<region>.amazonaws.com when absent",
@@ -117,8 +118,9 @@ export default defineProvider({
   *check({ guardrail, openai, mantle }) {
     if (guardrail !== undefined && openai.length + mantle.length > 0)
       yield {
-        message: "A guardrail applies only to models that are called through Converse, and these " +
-"models are not",
+        message:
+          "A guardrail applies only to models that are called through Converse, and these " +
+          "models are not",
         path: openai.length > 0 ? "/openai" : "/mantle",
       };
   },

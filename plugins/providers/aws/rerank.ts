@@ -44,7 +44,10 @@ export const bedrockRerank = (arnOf: (model: string) => string): Protocol<"reran
     paths: { generate: "/rerank" },
     encodeRequest: (r, of) => request(r, of, arnOf(of.model)),
     knowsField: () => true,
-    createDecoder: () => fail("upstream", "The provider streamed a ranking, which must be one response.", { code: "bad_answer" }),
+    createDecoder: () =>
+      fail("upstream", "The provider streamed a ranking, which must be one response.", {
+        code: "bad_answer",
+      }),
     decodeResponse: whole,
     decodeFault: parseAwsError,
   },

@@ -35,7 +35,8 @@ export const accountSchema = {
     client_id: {
       type: "string",
       minLength: 1,
-      description: "Client ID of the application, or of a managed identity if the machine has several",
+      description:
+        "Client ID of the application, or of a managed identity if the machine has several",
     },
     client_secret: {
       type: "string",
@@ -47,9 +48,9 @@ export const accountSchema = {
       enum: ["managed_identity", "workload", "azure_identity"],
       description:
         "Source of tokens without a secret. managed_identity: the machine, or " +
-"IDENTITY_ENDPOINT. workload: the federated token of the workload. " +
-"azure_identity: Azure's default credential chain; requires the package " +
-"@azure/identity",
+        "IDENTITY_ENDPOINT. workload: the federated token of the workload. " +
+        "azure_identity: Azure's default credential chain; requires the package " +
+        "@azure/identity",
     },
   },
 } as const;
@@ -124,9 +125,13 @@ async function tokenRequestFor(
   const tenant = account.tenant_id ?? env("AZURE_TENANT_ID");
   const client = account.client_id ?? env("AZURE_CLIENT_ID");
   if (tenant === undefined || client === undefined)
-    return fail("upstream_auth", "The credential has neither a key nor both tenant_id and client_id.", {
-      code: "no_credential",
-    });
+    return fail(
+      "upstream_auth",
+      "The credential has neither a key nor both tenant_id and client_id.",
+      {
+        code: "no_credential",
+      },
+    );
   const form: Record<string, string> = {
     grant_type: "client_credentials",
     client_id: client,
@@ -137,7 +142,9 @@ async function tokenRequestFor(
     // The file is read for each token, because it is rewritten every hour.
     form["client_assertion"] = (await readFile(file)).toString().trim();
   } else if (account.client_secret === undefined)
-    return fail("upstream_auth", "Missing client_secret in the credential.", { code: "no_credential" });
+    return fail("upstream_auth", "Missing client_secret in the credential.", {
+      code: "no_credential",
+    });
   else form["client_secret"] = account.client_secret;
   const url = `${loginUrl.replace(/\/+$/, "")}/${encodeURIComponent(tenant)}/oauth2/v2.0/token`;
   return { url, form };

@@ -21,7 +21,7 @@ export async function tokenFromAzureIdentity(scope: string): Promise<MintedToken
     return fail(
       "upstream_auth",
       "`from: azure_identity` requires the package @azure/identity. Install it next to " +
-"this package.",
+        "this package.",
       { code: "missing_package", cause: error },
     );
   }

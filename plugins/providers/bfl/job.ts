@@ -51,9 +51,13 @@ function inputImageFields({ inputImages, mask }: ImageRequest, call: Call): Reco
       },
     );
   if (mask && field !== "image")
-    fail("unsupported", `${call.model} does not support masks. Describe the change in the prompt.`, {
-      param: "mask",
-    });
+    fail(
+      "unsupported",
+      `${call.model} does not support masks. Describe the change in the prompt.`,
+      {
+        param: "mask",
+      },
+    );
   const fields: Record<string, string> = {};
   for (const [i, media] of inputImages.entries())
     fields[i === 0 ? field! : `${field}_${i + 1}`] = encodeMedia(media);
@@ -132,7 +136,9 @@ export function parseResultUrl(response: JsonObject): string | undefined {
 /** Throws the error of an unsuccessful response, with the service's message. */
 export function failJob(status: number, response: JsonObject, retryAfter: string | null): never {
   const message =
-    wordsOf(response["detail"]) ?? wordsOf(response["message"]) ?? `Black Forest Labs returned status ${status}.`;
+    wordsOf(response["detail"]) ??
+    wordsOf(response["message"]) ??
+    `Black Forest Labs returned status ${status}.`;
   const words = `Black Forest Labs: ${message}`;
   switch (status) {
     case 401:

@@ -56,7 +56,9 @@ function refuse({ inputs, dtype = "float" }: EmbeddingRequest, width: number): v
   if (dtype !== "float")
     fail("unsupported", "demo/embed supports only float embeddings.", { param: "output_dtype" });
   if (inputs.length > MAX_INPUTS)
-    fail("invalid", `demo/embed accepts up to ${MAX_INPUTS} inputs per request.`, { param: "input" });
+    fail("invalid", `demo/embed accepts up to ${MAX_INPUTS} inputs per request.`, {
+      param: "input",
+    });
 }
 
 /** Number of vector elements that each word changes. */

@@ -44,7 +44,7 @@ export const accountSchema = {
       const: "adc",
       description:
         "Application default credentials: those of gcloud, the machine, a pod, or a " +
-"federated workload. Requires the package google-auth-library",
+        "federated workload. Requires the package google-auth-library",
     },
   },
 } as const;
@@ -126,9 +126,13 @@ async function requestToken(
       clock.aheadMs = ahead;
       continue;
     }
-    return fail("upstream_auth", `Google did not issue a token: status ${answer.status}${wordsOf(response)}.`, {
-      code: "no_token",
-    });
+    return fail(
+      "upstream_auth",
+      `Google did not issue a token: status ${answer.status}${wordsOf(response)}.`,
+      {
+        code: "no_token",
+      },
+    );
   }
 }
 

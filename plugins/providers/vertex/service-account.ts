@@ -19,7 +19,9 @@ export function parseServiceAccount(json: string): ServiceAccount {
   try {
     parsedJson = JSON.parse(json) as typeof parsedJson;
   } catch {
-    return fail("upstream_auth", "service_account is not valid JSON.", { code: "bad_service_account" });
+    return fail("upstream_auth", "service_account is not valid JSON.", {
+      code: "bad_service_account",
+    });
   }
   const { client_email: email, private_key: pem, private_key_id: keyId } = parsedJson ?? {};
   if (typeof email !== "string" || typeof pem !== "string")

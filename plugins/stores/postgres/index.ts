@@ -23,21 +23,23 @@ export default defineStore({
     properties: {
       url: secretUrlOption(
         "Database URL, such as postgres://user:password@host:5432/database. The password " +
-"can be in password_file instead",
+          "can be in password_file instead",
       ),
       migrate_url: secretUrlOption(
         "URL of the same database with the role of the schema owner, for migrations. " +
-"Default: url",
+          "Default: url",
       ),
       read_url: secretUrlOption("URL for reports, such as that of a replica. Default: url"),
-      password_file: fileOption("File with the password for url. The file is read again for each connection"),
+      password_file: fileOption(
+        "File with the password for url. The file is read again for each connection",
+      ),
       schema: { ...nameOption("Schema of the tables"), default: "tollgate" },
       tls: {
         enum: ["auto", "verify-full", "off"],
         default: "auto",
         description:
           "TLS mode. auto: no TLS on this machine; elsewhere TLS with a verified server " +
-"certificate. off: no TLS, allowed on this machine only",
+          "certificate. off: no TLS, allowed on this machine only",
       },
       ca_file: fileOption(
         "CA certificates for the server certificate. Default: the system's CA certificates",
@@ -49,15 +51,15 @@ export default defineStore({
         default: "none",
         description:
           "Pooling mode. transaction: a pooler such as PgBouncer shares connections by " +
-"transaction",
+          "transaction",
       },
       durability: {
         enum: ["synced", "flushed", "relaxed"],
         default: "flushed",
         description:
           "Durability of acknowledged rows. synced and flushed: as the database's " +
-"synchronous_standby_names promises; flushed releases locks earlier. relaxed: " +
-"rows can be lost in a crash of the database or of its machine",
+          "synchronous_standby_names promises; flushed releases locks earlier. relaxed: " +
+          "rows can be lost in a crash of the database or of its machine",
       },
       lease_ms: {
         type: "integer",
@@ -66,15 +68,15 @@ export default defineStore({
         default: 15_000,
         description:
           "Time without a heartbeat, in milliseconds, after which a gateway's lease " +
-"expires and other gateways settle its calls",
+          "expires and other gateways settle its calls",
       },
       on_outage: {
         enum: ["reject", "offline_budget"],
         default: "reject",
         description:
           "Behavior while the database is unreachable. reject: new calls are rejected. " +
-"offline_budget: calls of keys with budgets continue within the budget leases of " +
-"this gateway, and the database is updated later",
+          "offline_budget: calls of keys with budgets continue within the budget leases of " +
+          "this gateway, and the database is updated later",
       },
       offline_max_ms: {
         type: "integer",
@@ -83,14 +85,15 @@ export default defineStore({
         default: 300_000,
         description:
           "Maximum time in offline mode, in milliseconds. Only keys used within this time " +
-"before the outage are accepted",
+          "before the outage are accepted",
       },
       offline_share: {
         type: "number",
         exclusiveMinimum: 0,
         maximum: 0.5,
         default: 0.02,
-        description: "Share of a budget's remaining amount that each gateway leases for offline mode",
+        description:
+          "Share of a budget's remaining amount that each gateway leases for offline mode",
       },
       lease_threshold: {
         type: "integer",
@@ -99,17 +102,16 @@ export default defineStore({
         default: 8,
         description:
           "Number of gateways that must charge a budget within 10 seconds before it is " +
-"divided into slices, one per gateway. 0: no budget is divided",
+          "divided into slices, one per gateway. 0: no budget is divided",
       },
       migrate: {
         enum: ["auto", "never"],
         default: "auto",
-        description: "Schema migration. auto: the gateway migrates the schema at startup. never: only " +
-"`tollgate store migrate` does",
+        description:
+          "Schema migration. auto: the gateway migrates the schema at startup. never: only " +
+          "`tollgate store migrate` does",
       },
-      run_role: nameOption(
-        "Role with the rights of a gateway. Migrations grant these rights",
-      ),
+      run_role: nameOption("Role with the rights of a gateway. Migrations grant these rights"),
       read_role: nameOption("Role that can read reports. Migrations grant these rights"),
     },
   },

@@ -63,8 +63,7 @@ export const createSchemaCommands = (
     }),
   },
   release: {
-    summary:
-      "Release the budget slices of a gateway whose disk is lost",
+    summary: "Release the budget slices of a gateway whose disk is lost",
     role: "owner",
     writes: true,
     runsBeforeOpen: true,
@@ -90,8 +89,7 @@ export const createSchemaCommands = (
     }),
   },
   migrate: {
-    summary:
-      "Migrate the database to the newest schema version",
+    summary: "Migrate the database to the newest schema version",
     role: "owner",
     writes: true,
     runsBeforeOpen: true,
@@ -159,12 +157,15 @@ async function releaseBudgetLeases(sql: RunSql, schema: string, node: string): P
       GROUP BY id ORDER BY id <> $1, id LIMIT 2`,
     values: [node],
   });
-  if (!found)
-    return fail("not_found", `Unknown gateway ID "${node}".`, { code: "no_gateway" });
+  if (!found) return fail("not_found", `Unknown gateway ID "${node}".`, { code: "no_gateway" });
   const id = found["id"]!;
   if (another && id !== node)
-    return fail("conflict", `The gateway ID "${node}" is ambiguous. Use a longer prefix.`, { code: "not_one" });
+    return fail("conflict", `The gateway ID "${node}" is ambiguous. Use a longer prefix.`, {
+      code: "not_one",
+    });
   if (found["lives"] === "true")
-    fail("conflict", `The gateway ${id} is running and releases its slices itself.`, { code: "lives" });
+    fail("conflict", `The gateway ${id} is running and releases its slices itself.`, {
+      code: "lives",
+    });
   return (await returnLeases(sql, schema, id)).length;
 }

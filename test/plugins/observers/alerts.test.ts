@@ -594,7 +594,9 @@ describe("delivery", () => {
       said.push(String(init?.body));
       return new Response(null, { status });
     };
-    expect(await sendAlert(receiver, nth(1), answering(302) as never, NOON)).toBe("the receiver returned status 302");
+    expect(await sendAlert(receiver, nth(1), answering(302) as never, NOON)).toBe(
+      "the receiver returned status 302",
+    );
     expect(await sendAlert(receiver, nth(1), answering(204) as never, NOON)).toBeUndefined();
     expect(
       await sendAlert(receiver, nth(1), async () => Promise.reject(new Error("no way")), NOON),

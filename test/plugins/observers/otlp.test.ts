@@ -566,7 +566,11 @@ describe("a post", () => {
     });
     const { post, told } = posting(collector.url);
     expect(await sent(post)).toBe(2);
-    expect(told).toEqual(["the collector returned status 503", "the collector returned status 429", undefined]);
+    expect(told).toEqual([
+      "the collector returned status 503",
+      "the collector returned status 429",
+      undefined,
+    ]);
     const [first, ...others] = collector.requests;
     expect(others).toHaveLength(2);
     for (const other of others) expect(other.body.equals(first!.body)).toBe(true);

@@ -195,7 +195,9 @@ describe("the chain finds", () => {
         // What is near the end is found at every start.
         await made.crash();
         const next = await onFile(made.file);
-        await expect(next.store.open(owner("two"))).rejects.toThrow(/was changed after it was written/);
+        await expect(next.store.open(owner("two"))).rejects.toThrow(
+          /was changed after it was written/,
+        );
         await next.dispose();
       }
     });

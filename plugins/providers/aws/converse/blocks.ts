@@ -38,7 +38,8 @@ export function blocksTo(
 /** Encodes instructions, which can only be text. */
 export const systemTo = (blocks: readonly Block[], of: CallContext): JsonObject[] =>
   blocks.flatMap((block) => {
-    if (block.type !== "text") return failUnsupported("A system instruction that is not text", "system");
+    if (block.type !== "text")
+      return failUnsupported("A system instruction that is not text", "system");
     return block.text.trim() === "" ? [] : [{ text: block.text }, ...cacheTo(block, of)];
   });
 
@@ -107,8 +108,7 @@ function mediaTo(
   const format =
     formats.get(mime) ?? failUnsupported(`Media of type ${mime}`, at, "unsupported_media_type");
   const bytes = toBase64(media);
-  if (bytes === undefined)
-    return failUnsupported("Media by URL", at, "unsupported_media_source");
+  if (bytes === undefined) return failUnsupported("Media by URL", at, "unsupported_media_source");
   return { format, source: { bytes } };
 }
 

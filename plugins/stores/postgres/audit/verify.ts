@@ -142,7 +142,10 @@ async function verifyNodeChain(
   });
   const there = n < upTo ? n : Number(last?.["last"] ?? n);
   if (n < upTo || Number(last?.["n"]) < there)
-    say(`/node/${id}`, `The gateway wrote ${last?.["n"]} batches, but ${there} are in the database.`);
+    say(
+      `/node/${id}`,
+      `The gateway wrote ${last?.["n"]} batches, but ${there} are in the database.`,
+    );
 }
 
 interface BatchRead {
@@ -309,7 +312,10 @@ async function verifyHeldAmounts(sql: RunSql, schema: string, say: AddProblem): 
   }
   for (const [id, amount] of held)
     if (amount !== 0n)
-      say(`/meters/${id}`, `The meter has nothing reserved, but slices and open calls have ${amount}.`);
+      say(
+        `/meters/${id}`,
+        `The meter has nothing reserved, but slices and open calls have ${amount}.`,
+      );
 }
 
 /** Reports records that no command wrote. */

@@ -57,7 +57,7 @@ export function* addressProblems(
         path: "/tls",
         message:
           "must not be off for a remote database, because the ledger and its password " +
-"would cross the network unencrypted",
+          "would cross the network unencrypted",
       };
   }
 }

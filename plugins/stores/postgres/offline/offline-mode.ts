@@ -21,10 +21,14 @@ const MAX_SPOOLED = 200_000;
 
 /** Creates the fault for a command that cannot be decided now. It applies to the whole batch. */
 const notNowFault = (): Error =>
-  createFault("unavailable", "The database is unreachable, and this gateway has no budget lease for the request.", {
-    code: "not_available_offline",
-    retryAfterMs: 1_000,
-  });
+  createFault(
+    "unavailable",
+    "The database is unreachable, and this gateway has no budget lease for the request.",
+    {
+      code: "not_available_offline",
+      retryAfterMs: 1_000,
+    },
+  );
 
 export class OfflineMode {
   readonly #settings: OfflineSettings | undefined;

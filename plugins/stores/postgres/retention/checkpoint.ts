@@ -99,7 +99,9 @@ export async function* verifyCheckpoint(
   yield* verifyRollups(sql, schema, base, said);
   for (const [node, n, , notes] of base.anchors)
     if ((await hashNotes(sql, schema, node, n)) !== notes)
-      yield wrong(`The notes of node ${node} up to batch ${n} were changed after they were written.`);
+      yield wrong(
+        `The notes of node ${node} up to batch ${n} were changed after they were written.`,
+      );
   yield* verifyRetainedReserves(sql, schema, base);
 }
 
@@ -164,5 +166,8 @@ async function* verifyRetainedReserves(
       named.delete(id);
     }
   for (const id of named.keys())
-    yield { path: `/carried/${id}`, message: "The reserve is in the checkpoint, but it is missing." };
+    yield {
+      path: `/carried/${id}`,
+      message: "The reserve is in the checkpoint, but it is missing.",
+    };
 }

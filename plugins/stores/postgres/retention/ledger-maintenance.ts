@@ -40,8 +40,9 @@ export function createLedgerMaintenance(
   return {
     alternatives: {
       backup: `Back up the database with pg_dump --schema=${schema}, or with a base backup and its WAL. tollgate store copy creates one file with the ledger.`,
-      restore: "Restore the output of pg_dump with pg_restore into a database that no gateway " +
-"uses, and start a gateway on it.",
+      restore:
+        "Restore the output of pg_dump with pg_restore into a database that no gateway " +
+        "uses, and start a gateway on it.",
     },
     archive: (file, of) =>
       withConnection(async (sql) => {

@@ -71,8 +71,7 @@ export async function verifyErasures(
     if (found.length !== count || hashSet(found) !== hash)
       say({ path: `/erased/${id}`, message: "The erased text differs from its record." });
   }
-  for (const id of by.keys())
-    say({ path: `/erased/${id}`, message: "The erasure has no record." });
+  for (const id of by.keys()) say({ path: `/erased/${id}`, message: "The erasure has no record." });
   return new Set(rows.map((row) => row["hash"]!));
 }
 

@@ -32,7 +32,7 @@ export const failUnfinishedImport = (): never =>
   fail(
     "conflict",
     "An earlier import into this database is incomplete. Run tollgate store copy " +
-"again, or drop its schema.",
+      "again, or drop its schema.",
     { code: "moving" },
   );
 

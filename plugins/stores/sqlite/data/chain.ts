@@ -88,7 +88,10 @@ export function* verifyChain(
   }
   const more = db.prepare("SELECT count(*) AS n FROM batch WHERE first > ?").get(last)!["n"];
   if (Number(more) > 0)
-    yield { path: "/batch", message: `${more} batches after entry ${last} do not belong to a commit.` };
+    yield {
+      path: "/batch",
+      message: `${more} batches after entry ${last} do not belong to a commit.`,
+    };
 }
 
 /**

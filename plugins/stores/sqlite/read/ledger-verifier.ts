@@ -163,6 +163,9 @@ export class LedgerVerifier {
     }
     for (const [attempt, { seq }] of this.#open)
       if (seq < low && !listed.has(attempt))
-        this.#addProblem(`/open_call/${attempt}`, "The call is not settled, but is not listed as open.");
+        this.#addProblem(
+          `/open_call/${attempt}`,
+          "The call is not settled, but is not listed as open.",
+        );
   }
 }

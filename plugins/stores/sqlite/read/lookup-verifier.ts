@@ -51,7 +51,10 @@ export class LookupVerifier {
     const at = noted ? [noted.at] : rows.map((row) => row.at);
     const said = this.#segmentOf(first);
     if (said?.min_at !== Math.min(...at) || said.max_at !== Math.max(...at))
-      this.#addProblem(`/segment/${first}`, "The times of the segment differ from those of its entries.");
+      this.#addProblem(
+        `/segment/${first}`,
+        "The times of the segment differ from those of its entries.",
+      );
     if (this.#chapter !== chapterOf(first)) {
       this.#chapter = chapterOf(first);
       this.#indexedKeys = new Set();
@@ -63,7 +66,10 @@ export class LookupVerifier {
       this.#indexedKeys.add(key);
       if (this.#isWholeChapter(this.#chapter)) this.#rowCounts.key_index++;
       if (!this.#keyIndex.get(key, this.#chapter))
-        this.#addProblem(`/key_index/${key}`, `Entries of the key are missing from the index, starting with ${first}.`);
+        this.#addProblem(
+          `/key_index/${key}`,
+          `Entries of the key are missing from the index, starting with ${first}.`,
+        );
     }
   }
 

@@ -132,7 +132,9 @@ export class LedgerImporter {
     this.#session = undefined;
     const [problem] = (await verifyLedger(this.#partialFile, undefined)).problems;
     if (problem)
-      this.#discardAndFail(`The imported ledger failed verification: ${problem.path} ${problem.message}`);
+      this.#discardAndFail(
+        `The imported ledger failed verification: ${problem.path} ${problem.message}`,
+      );
     rmSync(`${this.#partialFile}-wal`, { force: true });
     rmSync(`${this.#partialFile}-shm`, { force: true });
     renameSync(this.#partialFile, this.#file);
