@@ -56,7 +56,7 @@ export default defineMiddleware({
         minProperties: 1,
         // With a colon in a name, two issuers could give two people the same ID.
         propertyNames: { pattern: "^[^:]+$", "x-expects": "a name without a colon" },
-        description: "Issuers by name; the ledger calls a client jwt:<name>:<subject>",
+        description: "Issuers by name. The ledger identifies a client as jwt:<name>:<subject>",
         additionalProperties: {
           type: "object",
           additionalProperties: false,
@@ -106,7 +106,7 @@ export default defineMiddleware({
                 "Claims that contain the client's properties: a claim path such as groups[0], or " +
                 "a JSON pointer",
               properties: {
-                id: { ...claim("Its subject"), default: "sub" },
+                id: { ...claim("Claim with the subject of the client"), default: "sub" },
                 name: claim("Claim with the display name"),
                 account: claim(
                   "Claim with the account name, or with a value that `accounts` maps to an account",

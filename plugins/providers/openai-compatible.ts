@@ -77,7 +77,8 @@ export default defineProvider({
       think_tags: {
         type: "boolean",
         default: false,
-        description: "Reasoning stands in the text, between <think> tags, before the answer",
+        description:
+          "Whether reasoning is part of the text, between <think> tags before the response",
       },
       stream_usage: {
         type: "boolean",

@@ -59,7 +59,7 @@ const proves: Journey = {
   run: (stage, browser) =>
     inside(stage, browser, "/ledger", async (page) => {
       const verify = page.getByRole("button", { name: "Verify now" });
-      const noted = page.getByLabel("A hash that was noted down");
+      const noted = page.getByLabel("Recorded hash");
       await verify.click();
       await page.getByText("As it was written.").waitFor();
       const facts = page.getByRole("definition").filter({ hasText: /^[0-9a-f]{64}$/ });

@@ -18,7 +18,7 @@ const picture = {
 const on = (page: Page) => ({
   send: page.getByRole("button", { name: "Send" }),
   answer: page.getByRole("region", { name: "Answer", exact: true }).last(),
-  wire: page.getByRole("region", { name: "What went over the wire" }),
+  wire: page.getByRole("region", { name: "Raw HTTP exchange" }),
   code: page.getByRole("region", { name: "The request in code" }),
   key: () => page.getByRole("button", { name: "Make one for an hour" }).click(),
   through: (name: string) => page.getByLabel("Frontend").selectOption({ label: name }),
@@ -74,7 +74,7 @@ const offers: Journey = {
           await at.through(name);
           await page.getByRole("checkbox", { name: "Stream" }).setChecked(stream);
           await at.send.click();
-          const calls = page.getByRole("region", { name: "Calls of tools" });
+          const calls = page.getByRole("region", { name: "Tool calls" });
           await calls.getByText("toll_of").waitFor();
           await calls.getByText("vehicle").waitFor();
           await at.whole();
@@ -241,7 +241,7 @@ const worksOf = (sound: Buffer): readonly Work[] => {
       model: "demo/speech",
       fill: (page) => page.getByLabel("Words to say").fill("Twelve words"),
       shown: async (page) => {
-        await page.getByLabel("Sound of the answer").waitFor();
+        await page.getByLabel("Audio of the response").waitFor();
         // A twentieth of a second for each letter.
         assert.equal(await page.evaluate(PLAYED), 12 / 20);
         await on(page).side("Answer");

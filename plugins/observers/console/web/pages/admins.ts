@@ -215,7 +215,7 @@ function Sessions({ of }: { of: QueryState<{ sessions: readonly Session[] }> }) 
   return html`<${Box}
     flush=${true}
     title="Sessions"
-    actions=${isAllowed("sessions.revoke") && html`<${ConfirmButton} what="Sign all out" run=${() => void run()} />`}
+    actions=${isAllowed("sessions.revoke") && html`<${ConfirmButton} what="Sign out all" run=${() => void run()} />`}
   >
     ${end.error && html`<${ErrorNote} problem=${end.error} />`}
     <${QueryResult} of=${of}

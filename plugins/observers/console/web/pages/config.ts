@@ -92,8 +92,8 @@ export function ConfigResponse() {
         view === "check" && isAllowed("config.check")
           ? html`<${CheckText} config=${value} />`
           : view === "text"
-            ? html`<${Box} title="What runs, with every default"
-                  ><${Code} text=${value.text} label="The config that runs" /><//
+            ? html`<${Box} title="Running config, with all defaults"
+                  ><${Code} text=${value.text} label="Running config" /><//
                 ><${CommandLineHint} line="tollgate print" />`
             : html`<${Values} config=${value} />`}<//
     >`;
@@ -215,7 +215,7 @@ function CheckText({ config }: { config: ConfigResponse }) {
           set=${write}
           required=${true}
           placeholder="frontends: [chat-completions, messages]"
-          hint="It is checked against what runs and goes nowhere: no file is written, no plugin is loaded that is not mounted, no secret is looked at."
+          hint="The text is checked against the running config. No file is written, no new plugin is loaded, and no secret is read."
         />
         <footer>
           <button type="button" class="button" onClick=${() => write(config.text)}>

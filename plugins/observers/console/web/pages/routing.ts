@@ -84,7 +84,7 @@ export function RoutingPage() {
   return html` <${Box}>
       <form class="filters" onSubmit=${submit}>
         <${TextField}
-          name="Model, as a client writes it"
+          name="Model, as the client requests it"
           wide
           value=${typed}
           set=${type}
@@ -101,7 +101,7 @@ export function RoutingPage() {
           name="As key"
           value=${typedKey}
           set=${typeKey}
-          placeholder="any key: id or name"
+          placeholder="any key: ID or name"
         />
         <${Select}
           name="Service-ZDR"

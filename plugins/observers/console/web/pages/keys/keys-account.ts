@@ -87,7 +87,7 @@ export function NewAccount({
           set=${name}
           required=${true}
           placeholder="research"
-          hint="Keys and the ledger use it. It cannot be changed."
+          hint="Used by keys and the ledger. Cannot be changed later."
         />
         <${Select}
           name="Parent account"

@@ -79,7 +79,7 @@ export function GrantsFields({ value, set }: { value: GrantsForm; set: (to: Gran
       value=${value.models}
       set=${(models: string) => put({ models })}
       placeholder="openai/*, fast"
-      hint="Names or patterns. * matches any text. Empty: all models."
+      hint="Names or patterns. * matches any text. Leave empty for all models."
     />
     <div class="filters">
       <${Select}

@@ -50,11 +50,11 @@ export function ExportRows() {
       tell(undefined);
     }
   };
-  return html`<${Box} title="Take rows along">
+  return html`<${Box} title="Export rows">
     <div class="stack">
       <form class="form" onSubmit=${run}>
         <${TextField}
-          name="Of the last days"
+          name="Number of days"
           type="number"
           value=${days}
           set=${set}
@@ -108,15 +108,20 @@ export function AdjustCost() {
           value=${attempt}
           set=${setAttempt}
           wide
-          placeholder="its attempt, as its request's page has it"
+          placeholder="attempt ID from the page of the request"
         />
-        <${TextField} name="Dollars on top" value=${usd} set=${setUsd} placeholder="-0.25" />
+        <${TextField}
+          name="Adjustment in US dollars"
+          value=${usd}
+          set=${setUsd}
+          placeholder="-0.25"
+        />
       </div>
       <${TextField}
         name="Why"
         value=${reason}
         set=${setReason}
-        hint="It stands in the row, for good. Rows are never changed: a correction is one more."
+        hint="Recorded permanently in the adjustment row. Existing rows are never changed."
       />
       <footer>
         <button type="submit" class="button" disabled=${!whole || adjust.isRunning}>

@@ -19,10 +19,10 @@ export function GettingStarted() {
           No request has been sent yet. Any OpenAI or Anthropic client works with this gateway: give
           it this address and a key.
         </p>
-        <${Code} label="A first request" text=${curl} />
+        <${Code} label="First request" text=${curl} />
       </div>
     <//>
-    <${Box} title="Or look around">
+    <${Box} title="Explore">
       <div class="stack tight">
         <p>
           <a href=${buildUrl("/playground")}>Call a model in the playground</a>

@@ -109,10 +109,10 @@ export function ResponseView({ sent }: { sent: PlaygroundExchange | undefined })
         })}
         ${response.embeddings.length > 0 && html`<${Embeddings} of=${response.embeddings} />`}
         ${response.ranking.length > 0 && html`<${Ranking} of=${response.ranking} documents=${sent.documents} />`}
-        ${response.audioUrl && html`<audio controls src=${response.audioUrl} aria-label="Sound of the answer"></audio>`}
+        ${response.audioUrl && html`<audio controls src=${response.audioUrl} aria-label="Audio of the response"></audio>`}
       </div>
       ${response.moderation.length > 0 && html`<${Table} label="Judgement" columns=${MODERATION_COLUMNS} rows=${response.moderation} rowId=${({ name }: ModerationScore) => name} />`}
-      ${response.toolCalls && html`<${Code} wrap=${true} label="Calls of tools" text=${response.toolCalls} />`}
+      ${response.toolCalls && html`<${Code} wrap=${true} label="Tool calls" text=${response.toolCalls} />`}
       <${FactList}
         of=${[
           ["First bytes", firstByteMs === undefined ? undefined : formatDuration(firstByteMs)],

@@ -181,7 +181,7 @@ function KeyField({ value, set }: { value: string; set: (to: string) => void }) 
         set=${set}
         secret=${true}
         placeholder="tg_…"
-        hint="It stays in this page's memory and is gone when you leave."
+        hint="Kept only in the memory of this page until you leave it."
       />
     </div>
     ${value === "" && isAllowed("keys.create") && html`<p class="small row"><button type="button" class="button small" onClick=${make}>${icon("keys")}Make one for an hour</button></p>`}
@@ -198,7 +198,7 @@ function CodeSnippet({ of }: { of: SnippetInput }) {
     set=${choose}
     of=${LANGUAGES}
   />`;
-  return html`<${Box} title="The same in code" actions=${choice}
+  return html`<${Box} title="Code for this request" actions=${choice}
     ><${Code} label="The request in code" text=${text}
   /><//>`;
 }
@@ -236,7 +236,7 @@ function RawExchange({
             ].join("\n")
         : (sent?.raw ?? "");
   return html`<${Box} title="The wire" actions=${choice}>
-    ${text ? html`<${Code} wrap=${true} label="What went over the wire" text=${truncate(text)} />` : html`<p class="quiet small">No data received yet.</p>`}
+    ${text ? html`<${Code} wrap=${true} label="Raw HTTP exchange" text=${truncate(text)} />` : html`<p class="quiet small">No data received yet.</p>`}
     ${sent?.headers["x-request-id"] && html`<p class="small"><a href=${buildUrl(`/requests/${sent.headers["x-request-id"]}`)}>Details of this request: routing, timing, and cost</a></p>`}
   <//>`;
 }

@@ -63,7 +63,7 @@ function RoutingTrace({ seen }: { seen: ObservedRequest }) {
   const { skippedCandidates = [], hooks = [], lossCodes = {} } = seen;
   const losses = Object.entries(lossCodes);
   if (skippedCandidates.length + hooks.length + losses.length === 0) return null;
-  return html`<${Box} title="On its way">
+  return html`<${Box} title="In progress">
     <ul class="todo">
       ${hooks.map(
         ({ plugin, hook, effect, ms }) =>

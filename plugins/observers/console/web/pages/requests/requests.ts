@@ -127,8 +127,8 @@ function FilterBar({ range, setRange }: { range: string; setRange: (to: string) 
     <${Filter} word="status" name="Status" of=${STATUSES} />
     <${Filter} word="account" name="Account" />
     <${Filter} word="key" name="Key" />
-    <${Filter} word="model" name="Model" hint="any, as in openai/*" />
-    ${range !== "" && html`<${Filter} word="outcome" name="Outcome of a call" of=${OUTCOMES} /><${Filter} word="provider" name="Provider" /><${Filter} word="label" name="Label" hint="any, as in team=web" />`}
+    <${Filter} word="model" name="Model" hint="any, such as openai/*" />
+    ${range !== "" && html`<${Filter} word="outcome" name="Outcome of a call" of=${OUTCOMES} /><${Filter} word="provider" name="Provider" /><${Filter} word="label" name="Label" hint="any, such as team=web" />`}
   </div>`;
 }
 
