@@ -30,8 +30,8 @@ export default defineMiddleware({
         enum: ["hard", "expected", "soft"],
         default: "expected",
         description:
-          "Amount that a budget reserves per request: the maximum cost (and limits the " +
-          "response to it), the typical cost, or nothing",
+          "Amount that a budget reserves per request. hard: the maximum cost, which also limits " +
+          "the response. expected: the typical cost. soft: nothing",
       },
     },
   },

@@ -106,7 +106,7 @@ export default defineObserver({
                   items: { enum: [50, 80, 95, 100] },
                   minItems: 1,
                   uniqueItems: true,
-                  description: "Shares of a budget",
+                  description: "Budget thresholds, in percent",
                 },
               },
             },

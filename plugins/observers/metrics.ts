@@ -24,8 +24,8 @@ export default defineObserver({
         enum: NAMING_CHOICES,
         default: "both",
         description:
-          "Whether metrics also have the names of the OpenTelemetry GenAI conventions: " +
-          "legacy names, current names, or both",
+          "OpenTelemetry GenAI metric names to add: released (of the last released conventions), " +
+          "latest, both, or off",
       },
       include_keys: {
         type: "boolean",

@@ -99,7 +99,8 @@ export default defineObserver({
       genai_names: {
         enum: NAMING_CHOICES,
         default: "both",
-        description: "Form of the gen_ai attribute names: legacy, current, or both",
+        description:
+          "Version of the gen_ai attribute names: released (of the last released conventions), latest, both, or off",
       },
       include_keys: {
         type: "boolean",

@@ -133,7 +133,7 @@ function figures(
       name: "Requests",
       value: formatCompact(requests),
       title: formatCount(requests),
-      note: row && row.refused > 0 ? `${formatCount(row.refused)} refused` : "none refused",
+      note: row && row.refused > 0 ? `${formatCount(row.refused)} rejected` : "none rejected",
       href: buildUrl("/requests", range),
     },
     {
