@@ -14,7 +14,7 @@ import { acceptOption, extractCredential } from "./client-credential.ts";
 export default defineFrontend({
   api: 1,
   name: "chat-completions",
-  summary: "OpenAI chat completions: POST /v1/chat/completions",
+  summary: "Serve OpenAI chat completions at POST /v1/chat/completions",
   stability: "beta",
   options: {
     type: "object",

@@ -48,7 +48,7 @@ export function extractCredential(
   if (other !== undefined)
     fail(
       "unauthenticated",
-      `${SCHEME_NAMES[one!]} and ${SCHEME_NAMES[other]} bring two different keys. Send one.`,
+      `${SCHEME_NAMES[one!]} and ${SCHEME_NAMES[other]} contain different keys. Send only one key.`,
       {
         code: "ambiguous_credentials",
       },

@@ -8,7 +8,7 @@ import { acceptOption, extractCredential } from "./client-credential.ts";
 export default defineFrontend({
   api: 1,
   name: "completions",
-  summary: "OpenAI's older completions, and filling in the middle",
+  summary: "Serve OpenAI's legacy completions and fill-in-the-middle",
   stability: "beta",
   options: {
     type: "object",

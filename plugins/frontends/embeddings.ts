@@ -17,7 +17,7 @@ import { acceptOption, extractCredential } from "./client-credential.ts";
 export default defineFrontend({
   api: 1,
   name: "embeddings",
-  summary: "OpenAI's, Voyage's and Cohere's embeddings",
+  summary: "Serve embeddings in the APIs of OpenAI, Voyage, and Cohere",
   stability: "beta",
   options: {
     type: "object",

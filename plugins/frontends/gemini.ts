@@ -40,7 +40,7 @@ const PATH_PREFIX = /^(?:(?:v1|v1beta|v1alpha)\/)?(?:models\/)?/;
 export default defineFrontend({
   api: 1,
   name: "gemini",
-  summary: "Google's Gemini API: POST /v1beta/models/<model>:generateContent",
+  summary: "Serve the Gemini API at POST /v1beta/models",
   stability: "beta",
   options: {
     type: "object",
@@ -126,7 +126,7 @@ function targetOf(
     );
   const model = target.slice(0, colon).replace(PATH_PREFIX, "");
   if (model === "")
-    fail("invalid", "The path names no model.", { param: "model", code: "invalid_request" });
+    fail("invalid", "Missing model in the path.", { param: "model", code: "invalid_request" });
   return { model, verb };
 }
 
@@ -141,7 +141,7 @@ function readGeminiInput(
     actionType === "generate" &&
     (body["generateContentRequest"] ?? body["generate_content_request"])
   )
-    fail("invalid", "generateContentRequest is asked of countTokens alone.", {
+    fail("invalid", "generateContentRequest is allowed only in countTokens requests.", {
       param: "generateContentRequest",
       code: "invalid_request",
     });

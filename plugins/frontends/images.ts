@@ -16,7 +16,7 @@ import { acceptOption, extractCredential } from "./client-credential.ts";
 export default defineFrontend({
   api: 1,
   name: "images",
-  summary: "OpenAI's image generation and edits",
+  summary: "Serve OpenAI image generation and edits",
   stability: "beta",
   options: {
     type: "object",
@@ -66,7 +66,8 @@ export default defineFrontend({
         handle: () =>
           fail(
             "not_found",
-            "Variations were dall-e-2's alone, which is gone. Send the picture to /v1/images/edits with a prompt.",
+            "Image variations are not supported, because they required the retired model " +
+              "dall-e-2. Send the image to /v1/images/edits with a prompt.",
             { code: "unknown_method" },
           ),
       },

@@ -10,7 +10,7 @@ const DEFAULT_VERSION = "2023-06-01";
 export default defineFrontend({
   api: 1,
   name: "messages",
-  summary: "Anthropic messages: POST /v1/messages",
+  summary: "Serve Anthropic messages at POST /v1/messages",
   stability: "beta",
   options: {
     type: "object",
@@ -20,7 +20,8 @@ export default defineFrontend({
         enum: ["by_version", "always", "never"],
         default: "by_version",
         description:
-          "Whether Authorization: Bearer may bring the key. by_version: from version 2026-10-21 on, whose SDKs send it so",
+          "Whether Authorization: Bearer may carry the key. by_version: only for " +
+          "anthropic-version 2026-10-21 and later, whose SDKs use it",
       },
       vendor: {
         type: "string",
@@ -61,7 +62,7 @@ export default defineFrontend({
  */
 function requireMaxTokens(body: Body): { model: string } {
   if (body["max_tokens"] === undefined)
-    fail("invalid", "max_tokens is required: it bounds the length of the answer.", {
+    fail("invalid", "Missing max_tokens. Set it to the maximum length of the response in tokens.", {
       param: "max_tokens",
       code: "invalid_request",
     });
@@ -91,7 +92,7 @@ function readKey(headers: HeadersIn, bearer: string, version: string): string | 
   if (key !== undefined && token !== undefined && key !== token)
     fail(
       "unauthenticated",
-      "x-api-key and Authorization bring two different keys. Send one key, in x-api-key.",
+      "x-api-key and Authorization contain different keys. Send only one key, in x-api-key.",
       { code: "ambiguous_credentials" },
     );
   if (key !== undefined || token === undefined) return key;
@@ -99,7 +100,7 @@ function readKey(headers: HeadersIn, bearer: string, version: string): string | 
     return token;
   return fail(
     "unauthenticated",
-    `This endpoint takes the key in the x-api-key header (ANTHROPIC_API_KEY), not as Authorization: Bearer${
+    `This endpoint accepts the key in the x-api-key header (ANTHROPIC_API_KEY), not as Authorization: Bearer${
       bearer === "never" ? "." : `; the operator can allow it with \`bearer: always\`.`
     }`,
     { code: "bearer_not_accepted" },

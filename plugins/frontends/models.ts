@@ -29,7 +29,7 @@ const errorEncoderFor = (x: RequestHead) =>
 export default defineFrontend({
   api: 1,
   name: "models",
-  summary: "The models that a key may use",
+  summary: "List the models that a key may use",
   stability: "beta",
   options: {
     type: "object",

@@ -8,7 +8,7 @@ import { acceptOption, extractCredential } from "./client-credential.ts";
 export default defineFrontend({
   api: 1,
   name: "moderations",
-  summary: "OpenAI's moderations",
+  summary: "Serve OpenAI moderations",
   stability: "beta",
   options: {
     type: "object",
@@ -18,7 +18,8 @@ export default defineFrontend({
       default_model: {
         type: "string",
         minLength: 1,
-        description: "The model for requests that name none; absent: they are refused",
+        description:
+          "Model for requests that do not name one. If unset, these requests are rejected",
       },
     },
   },
@@ -43,7 +44,7 @@ const modelIn = ({ model }: Body, defaultModel: string | undefined): string =>
   typeof model === "string"
     ? model
     : (defaultModel ??
-      fail("invalid", "model is required.", {
+      fail("invalid", "Missing model.", {
         param: "model",
         code: "missing_required_parameter",
       }));

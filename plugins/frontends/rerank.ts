@@ -8,7 +8,7 @@ import { acceptOption, extractCredential } from "./client-credential.ts";
 export default defineFrontend({
   api: 1,
   name: "rerank",
-  summary: "Cohere's, Jina's and Voyage's reranking",
+  summary: "Serve reranking in the APIs of Cohere, Jina, and Voyage",
   stability: "beta",
   options: {
     type: "object",

@@ -40,7 +40,7 @@ const MAX_RESOLVED_BYTES = 32 * MIB;
 export default defineFrontend({
   api: 1,
   name: "responses",
-  summary: "OpenAI responses: POST /v1/responses",
+  summary: "Serve OpenAI responses at POST /v1/responses",
   stability: "beta",
   options: {
     type: "object",
@@ -51,7 +51,8 @@ export default defineFrontend({
         enum: ["summary", "text"],
         default: "summary",
         description:
-          "How reasoning of other protocols is shown: as a summary, which every client knows, or as reasoning text",
+          "Form in which reasoning from other protocols is returned: as a summary, which " +
+          "every client supports, or as reasoning text",
       },
       item_memory_mb: {
         type: "integer",
@@ -59,7 +60,8 @@ export default defineFrontend({
         maximum: 4096,
         default: 64,
         description:
-          "How much of recent answers is kept in memory, per process, for SDKs that refer to items by id; 0 keeps nothing",
+          "Memory per process for recent responses, for SDKs that reference items by ID. 0 " +
+          "disables it",
       },
     },
   },
@@ -192,7 +194,7 @@ async function resolveReferences(
     if (!met.has(id)) met.set(id, { item, bytes: JSON.stringify(item).length });
     bytes += met.get(id)!.bytes;
     if (bytes > MAX_RESOLVED_BYTES)
-      fail("too_large", "The items that are referred to are larger than 32 MiB together.", {
+      fail("too_large", "The referenced items exceed 32 MiB in total.", {
         param: "input",
         code: "request_too_large",
       });
@@ -222,11 +224,12 @@ function rejectStoredContent(body: Body): void {
   if (body["background"] === true)
     fail(
       "invalid",
-      "background is not served here: what runs on unasked cannot be billed to a client. Use stream: true.",
+      "background is not supported, because work without a client connection cannot be " +
+        "billed. Use stream: true.",
       { param: "background", code: "unsupported_parameter" },
     );
   if (body["conversation"] != null)
-    fail("invalid", "conversation is not served here. Send the whole conversation in input.", {
+    fail("invalid", "conversation is not supported. Send the whole conversation in input.", {
       param: "conversation",
       code: "unsupported_parameter",
     });

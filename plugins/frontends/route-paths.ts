@@ -48,6 +48,6 @@ export function withModelFromPath(protocol: Protocol): Protocol {
 export function readDeployment({ params }: RequestHead, _body: Body): RouteInput {
   const { provider, vendor, model } = params;
   const name = [provider, vendor, model].filter((part) => part !== undefined).join("/");
-  if (name === "") fail("invalid", "The path names no deployment.", { param: "model" });
+  if (name === "") fail("invalid", "Missing deployment in the path.", { param: "model" });
   return { model: name, edits: { model: name } };
 }

@@ -20,7 +20,7 @@ import { acceptOption, extractCredential } from "./client-credential.ts";
 export default defineFrontend({
   api: 1,
   name: "speech",
-  summary: "OpenAI's speech",
+  summary: "Serve OpenAI text-to-speech",
   stability: "beta",
   options: {
     type: "object",
@@ -40,7 +40,7 @@ export default defineFrontend({
             model:
               typeof model === "string"
                 ? model
-                : fail("invalid", "model is required.", { param: "model" }),
+                : fail("invalid", "Missing model.", { param: "model" }),
           }),
       },
       {

@@ -20,7 +20,7 @@ const ROUTES = [
 export default defineFrontend({
   api: 1,
   name: "transcriptions",
-  summary: "OpenAI's transcriptions and translations of sound",
+  summary: "Serve OpenAI audio transcription and translation",
   stability: "beta",
   options: {
     type: "object",

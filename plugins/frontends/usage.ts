@@ -28,7 +28,7 @@ const MAX_LISTED_NAMES = 20;
 export default defineFrontend({
   api: 1,
   name: "usage",
-  summary: "What the presented key has used, and what it cost",
+  summary: "Report the usage and cost of the presented key",
   stability: "beta",
   options: {
     type: "object",
@@ -37,7 +37,7 @@ export default defineFrontend({
   },
   setup({ accept: schemes }, ctx) {
     async function serve(x: RequestHead) {
-      const key = x.identity?.id ?? fail("unauthenticated", "This request brings no key.");
+      const key = x.identity?.id ?? fail("unauthenticated", "Missing API key.");
       const by = readGroupBy(x);
       const zone = readTimeZone(x);
       const now = Date.now();
@@ -133,7 +133,7 @@ function readGroupBy(x: RequestHead): readonly (typeof GROUP_BY)[number][] {
   const names = (x.query.get("by") ?? "model").split(",").filter(Boolean);
   for (const each of names)
     if (!GROUP_BY.includes(each as "day"))
-      fail("invalid", `by is one or more of ${GROUP_BY.join(", ")}, not "${each}".`, {
+      fail("invalid", `by must be one or more of ${GROUP_BY.join(", ")}, not "${each}".`, {
         param: "by",
       });
   return names as (typeof GROUP_BY)[number][];
@@ -166,7 +166,7 @@ async function rejectUnknownNames(
     const there = known.filter(Boolean).slice(0, MAX_LISTED_NAMES);
     fail(
       "invalid",
-      `This key has no call of the ${name} "${value}".${there.length > 0 ? ` It has of ${there.join(", ")}.` : ""}`,
+      `This key has no calls with the ${name} "${value}".${there.length > 0 ? ` Known values: ${there.join(", ")}.` : ""}`,
       { param: name },
     );
   }
@@ -176,7 +176,9 @@ function readTimeZone(x: RequestHead): string | undefined {
   const timeZone = x.query.get("tz");
   if (timeZone === null) return undefined;
   if (!isTimeZone(timeZone))
-    fail("invalid", `tz is a time zone as in Europe/Berlin, not "${timeZone}".`, { param: "tz" });
+    fail("invalid", `tz must be a time zone such as Europe/Berlin, not "${timeZone}".`, {
+      param: "tz",
+    });
   return timeZone;
 }
 
@@ -191,7 +193,7 @@ function readTime(x: RequestHead, name: string, zone: string | undefined): numbe
       ? Date.parse(text)
       : wall;
   return Number.isNaN(at)
-    ? fail("invalid", `${name} is Unix seconds or a date as in 2026-11-01, not "${text}".`, {
+    ? fail("invalid", `${name} must be Unix seconds or a date such as 2026-11-01, not "${text}".`, {
         param: name,
       })
     : at;

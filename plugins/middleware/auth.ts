@@ -14,7 +14,7 @@ import { GRANT_OPTIONS, LABELS_OPTION } from "./grant-options.ts";
 
 function identifyClient(x: RequestHead, who: Identity | undefined): void {
   if (!who)
-    return fail("unauthenticated", "This key is not known, or no longer valid.", {
+    return fail("unauthenticated", "Invalid API key. The key is unknown, expired, or revoked.", {
       code: "invalid_api_key",
     });
   x.identify(who);
@@ -23,7 +23,7 @@ function identifyClient(x: RequestHead, who: Identity | undefined): void {
 export default defineMiddleware({
   api: 1,
   name: "auth",
-  summary: "Which key a request has, and what it may do",
+  summary: "Authenticate API keys and apply their permissions",
   stability: "beta",
   sends: "nowhere",
   options: {
@@ -34,19 +34,21 @@ export default defineMiddleware({
         type: "boolean",
         default: false,
         description:
-          "Let requests in that bring no key at all; a wrong key is refused all the same",
+          "Whether requests without a key are accepted. Requests with an invalid key are " +
+          "always rejected",
       },
       keys: {
         type: "array",
         default: [],
         description:
-          "Keys by their hash, beside those in the store; `tollgate keys hash` prints one",
+          "Keys by hash, in addition to those in the store. `tollgate keys hash` prints " +
+          "the hash of a key",
         items: {
           type: "object",
           additionalProperties: false,
           required: ["id", "digest"],
           properties: {
-            id: { type: "string", minLength: 1, description: "What the ledger calls it" },
+            id: { type: "string", minLength: 1, description: "ID of the key in the ledger" },
             digest: {
               type: "string",
               pattern: "^[0-9a-f]{64}$",
@@ -55,8 +57,8 @@ export default defineMiddleware({
             },
             name: { type: "string", description: "Display name" },
             ...GRANT_OPTIONS,
-            expires: { type: "string", description: "The date on which it ends, as in 2027-01-31" },
-            limits: { type: "array", items: LIMIT_SCHEMA, description: "What it may use" },
+            expires: { type: "string", description: "Expiry date, such as 2027-01-31" },
+            limits: { type: "array", items: LIMIT_SCHEMA, description: "Permissions of the key" },
             labels: LABELS_OPTION,
           },
         },
@@ -68,12 +70,12 @@ export default defineMiddleware({
     for (const [i, key] of keys.entries()) {
       const twin = seen.get(key.digest);
       if (twin !== undefined)
-        yield { path: `/keys/${i}/digest`, message: `is the digest of keys[${twin}] too` };
+        yield { path: `/keys/${i}/digest`, message: `duplicates the digest of keys[${twin}]` };
       seen.set(key.digest, i);
       if (key.expires !== undefined && Number.isNaN(Date.parse(key.expires)))
         yield {
           path: `/keys/${i}/expires`,
-          message: "is not a date",
+          message: "is not a valid date",
           hint: "write it as 2027-01-31",
         };
     }
@@ -99,7 +101,7 @@ export default defineMiddleware({
     return {
       commands: {
         keys: {
-          summary: "The keys that stand in gateway.yaml, without their hashes",
+          summary: "List the keys in gateway.yaml, without their hashes",
           role: "viewer",
           writes: false,
           run: async () =>
@@ -113,11 +115,9 @@ export default defineMiddleware({
         if (x.identity) return undefined;
         if (secret === undefined) {
           if (anonymous) return x.identify({ id: "anonymous" });
-          return fail(
-            "unauthenticated",
-            "This request brings no key. Send one of Tollgate's keys.",
-            { code: "missing_api_key" },
-          );
+          return fail("unauthenticated", "Missing API key. Send one of Tollgate's keys.", {
+            code: "missing_api_key",
+          });
         }
         // Most keys are cached, so that nothing has to be awaited.
         const who = inFile(secret) ?? ctx.keys.find(secret);

@@ -13,7 +13,7 @@ import { GRANT_OPTIONS, LABELS_OPTION } from "./grant-options.ts";
 export default defineMiddleware({
   api: 1,
   name: "client-certificates",
-  summary: "Clients by their certificates",
+  summary: "Authenticate clients by their TLS certificates",
   stability: "beta",
   sends: "nowhere",
   options: {
@@ -29,13 +29,18 @@ export default defineMiddleware({
           "x-expects": "a name of a certificate, as in batch.example or spiffe://corp/*",
         },
         description:
-          "What a certificate is made for (a DNS name, an address or a mail address of its subjectAltName), with one star, and what it may do",
+          "Certificate names, each with its permissions. A name is a DNS name, URI, or " +
+          "email address from the subjectAltName, and can contain one *",
         additionalProperties: {
           type: "object",
           additionalProperties: false,
           properties: {
             ...GRANT_OPTIONS,
-            limits: { type: "array", items: LIMIT_SCHEMA, description: "What each name may use" },
+            limits: {
+              type: "array",
+              items: LIMIT_SCHEMA,
+              description: "Permissions of clients by certificate name",
+            },
             labels: LABELS_OPTION,
           },
         },
@@ -73,7 +78,7 @@ export default defineMiddleware({
         if (!who) return;
         // A connection may stay open after the certificate has expired.
         if (certificate.expiresAt <= Date.now())
-          fail("unauthenticated", "The certificate of this connection has ended.", {
+          fail("unauthenticated", "The client certificate has expired.", {
             code: "certificate_ended",
           });
         x.identify(who);

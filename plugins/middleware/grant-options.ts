@@ -5,11 +5,11 @@ const nameListOption = (description: string) =>
   ({ type: "array", items: { type: "string", minLength: 1 }, description }) as const;
 
 export const GRANT_OPTIONS = {
-  models: nameListOption("Models that it may use. A * stands for any text. Default: all"),
-  frontends: nameListOption("Frontends it may use; all when absent"),
+  models: nameListOption("Allowed models. A * matches any text. Default: all"),
+  frontends: nameListOption("Allowed frontends. Default: all"),
   privacy: {
     enum: ["off", "required", "strict"],
-    description: "The least privacy of its requests",
+    description: "Minimum privacy of the requests",
   },
   account: {
     type: "string",

@@ -39,7 +39,7 @@ const account = { type: "string", minLength: 1, "x-account": true } as const;
 export default defineMiddleware({
   api: 1,
   name: "jwt",
-  summary: "Clients by the tokens of identity providers",
+  summary: "Authenticate clients by tokens of identity providers",
   stability: "beta",
   sends: "nowhere",
   needs: {
@@ -56,28 +56,31 @@ export default defineMiddleware({
         minProperties: 1,
         // With a colon in a name, two issuers could give two people the same ID.
         propertyNames: { pattern: "^[^:]+$", "x-expects": "a name without a colon" },
-        description: "Issuers by name; the ledger calls a client jwt:<name>:<subject>",
+        description: "Issuers by name. The ledger identifies a client as jwt:<name>:<subject>",
         additionalProperties: {
           type: "object",
           additionalProperties: false,
           required: ["issuer", "audience"],
           properties: {
-            issuer: claim("What its tokens say in iss, to the letter"),
+            issuer: claim("Issuer of the tokens: the exact value of the iss claim"),
             audience: {
               type: "array",
               items: { type: "string", minLength: 1 },
               minItems: 1,
-              description: "What its tokens for this gateway say in aud: one of these",
+              description: "Accepted audiences. The aud claim must contain one of them",
             },
             jwks: {
               type: "string",
               pattern: "^https?://",
               "x-expects": "an address such as https://login.example.com/jwks.json",
               "x-origin": true,
-              description: "Where its public keys are",
+              description: "URL of the issuer's public keys (JWKS)",
             },
             jwks_file: {
-              ...claim("File with its public keys, in place of jwks. Relative to gateway.yaml"),
+              ...claim(
+                "File with the issuer's public keys, as an alternative to jwks. Relative to " +
+                  "gateway.yaml",
+              ),
               "x-path": true,
             },
             algorithms: {
@@ -86,20 +89,22 @@ export default defineMiddleware({
               minItems: 1,
               uniqueItems: true,
               default: [...ALGORITHMS],
-              description: "Signatures that are taken",
+              description: "Accepted signature algorithms",
             },
             clock_skew_s: {
               type: "integer",
               minimum: 0,
               maximum: 600,
               default: 60,
-              description: "How far its clock may be off, in seconds",
+              description: "Tolerated clock difference to the issuer, in seconds",
             },
             map: {
               type: "object",
               additionalProperties: false,
               default: {},
-              description: "Where a token says it: a claim, as in groups[0], or a JSON pointer",
+              description:
+                "Claims that contain the client's properties: a claim path such as groups[0], or " +
+                "a JSON pointer",
               properties: {
                 id: { ...claim("Its subject"), default: "sub" },
                 name: claim("Display name"),
@@ -109,7 +114,7 @@ export default defineMiddleware({
                 labels: {
                   type: "object",
                   additionalProperties: { type: "string", minLength: 1 },
-                  description: "Labels of its rows, each with its claim",
+                  description: "Labels of the ledger rows, each with its claim",
                 },
               },
             },
@@ -117,16 +122,18 @@ export default defineMiddleware({
               type: "object",
               additionalProperties: account,
               description:
-                "What the claim says, and the account that it means; of a list the first that is here",
+                "Accounts by claim value. If the claim is a list, its first value with an entry " +
+                "here applies",
             },
             account: {
               ...account,
-              description: "The account of tokens that say none; they are refused when absent",
+              description:
+                "Account for tokens without an account. If unset, these tokens are rejected",
             },
             limits: {
               type: "array",
               items: LIMIT_SCHEMA,
-              description: "What each of its clients may use",
+              description: "Permissions of the issuer's clients",
             },
           },
         },
@@ -138,10 +145,10 @@ export default defineMiddleware({
     for (const [name, { issuer, jwks, jwks_file: file }] of Object.entries(issuers)) {
       const path = `/issuers/${name.replaceAll("~", "~0").replaceAll("/", "~1")}`;
       if ((jwks === undefined) === (file === undefined))
-        yield { path, message: "needs one of jwks and jwks_file: where its public keys are" };
+        yield { path, message: "requires jwks or jwks_file, but not both" };
       const twin = seen.get(issuer);
       if (twin !== undefined)
-        yield { path: `${path}/issuer`, message: `is the issuer of ${twin} too` };
+        yield { path: `${path}/issuer`, message: `duplicates the issuer of ${twin}` };
       seen.set(issuer, name);
     }
   },
@@ -155,7 +162,7 @@ export default defineMiddleware({
       holders.set(digest, holder);
     };
     const find = async (token: string, digest: string): Promise<Identity> => {
-      const issuer = known.get(readIssuer(token)) ?? fail("its issuer is not known here");
+      const issuer = known.get(readIssuer(token)) ?? fail("the issuer is unknown");
       const now = Date.now();
       const holder = await validateToken(token, issuer, now);
       const until = Math.min(holder.validUntil, now + VALIDATION_CACHE_MS);
@@ -165,7 +172,7 @@ export default defineMiddleware({
     return {
       admit(x, secret) {
         if (x.identity || !secret?.startsWith("eyJ")) return undefined;
-        if (secret.length > MAX_TOKEN_LENGTH) return fail("it is too long");
+        if (secret.length > MAX_TOKEN_LENGTH) return fail("the token is too long");
         // Another middleware may recognize the secret.
         if (!JWT_SHAPE.test(secret)) return undefined;
         // Hash of the whole token, because two tokens may differ only in the last character.

@@ -12,7 +12,7 @@ import {
 export default defineMiddleware({
   api: 1,
   name: "limits",
-  summary: "Rates and budgets",
+  summary: "Enforce rate limits and budgets",
   stability: "beta",
   sends: "nowhere",
   options: {
@@ -23,13 +23,15 @@ export default defineMiddleware({
         type: "array",
         items: LIMIT_SCHEMA,
         description:
-          "Limits of each key, as in requests=600/minute. A key that has a limit of the same unit keeps its own",
+          "Default limits per key, such as requests=600/minute. A key's own limit of the " +
+          "same unit takes precedence",
       },
       hold: {
         enum: ["hard", "expected", "soft"],
         default: "expected",
         description:
-          "What a budget sets aside for a request: the worst case (and caps the answer at it), the usual, or nothing",
+          "Amount that a budget reserves per request. hard: the maximum cost, which also limits " +
+          "the response. expected: the typical cost. soft: nothing",
       },
     },
   },

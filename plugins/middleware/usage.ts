@@ -7,7 +7,7 @@ const DAY_MS = 86_400_000;
 export default defineMiddleware({
   api: 1,
   name: "usage",
-  summary: "What was used, by which key and for what",
+  summary: "Record usage and cost by key, model, and label",
   stability: "beta",
   sends: "nowhere",
   options: {
@@ -18,7 +18,8 @@ export default defineMiddleware({
         type: "array",
         items: { type: "string", minLength: 1 },
         default: [],
-        description: "Request headers that are kept as labels of a ledger row, 64 characters each",
+        description:
+          "Request headers to record as labels of a ledger row, up to 64 characters each",
       },
     },
   },
@@ -38,7 +39,7 @@ export default defineMiddleware({
       },
       commands: {
         today: {
-          summary: "What the last 24 hours have cost, by key",
+          summary: "Show the cost of the last 24 hours by key",
           role: "viewer",
           writes: false,
           run: async () =>

@@ -31,7 +31,7 @@ const isLooser = (a: Privacy, b: Privacy) => PRIVACY_LEVELS.indexOf(a) < PRIVACY
 export default defineMiddleware({
   api: 1,
   name: "zdr",
-  summary: "Only providers that keep nothing, for requests that say so",
+  summary: "Route requests to providers with zero data retention",
   stability: "beta",
   sends: "nowhere",
   options: {
@@ -41,7 +41,8 @@ export default defineMiddleware({
       default: {
         enum: ["off", "required", "strict"],
         default: "off",
-        description: "For requests that do not say; a request can only ask for more",
+        description:
+          "Privacy of requests without a Service-ZDR header. A header can only be stricter",
       },
     },
   },
@@ -52,7 +53,7 @@ export default defineMiddleware({
       if (asked !== undefined && isLooser(asked, least))
         fail(
           "forbidden",
-          `Service-ZDR: ${asked} is looser than what holds here, ${least}. A request can only ask for more.`,
+          `Service-ZDR: ${asked} is less strict than the required level ${least}. Send a stricter level or omit the header.`,
           { code: "zdr_downgrade_forbidden", param: "Service-ZDR" },
         );
       x.requirePrivacy(floor);
@@ -82,7 +83,7 @@ export default defineMiddleware({
           if (had === true && value === false)
             fail(
               "invalid",
-              `${field}: true keeps what Service-ZDR says must not be kept. Leave it out.`,
+              `${field}: true is not allowed, because it stores data that Service-ZDR excludes. Omit the field.`,
               {
                 code: "zdr_feature_conflict",
                 param: field,
@@ -127,7 +128,7 @@ async function requireAttestation(
       { provider: call.provider, credential: call.credential, header: attest.header },
       "upstream did not attest zero retention",
     );
-    fail("attestation", "The provider did not attest that it keeps nothing.", {
+    fail("attestation", "The provider did not confirm zero data retention for this response.", {
       code: "zdr_attestation_failed",
     });
   }

@@ -21,7 +21,7 @@ const ROTATION_CHECK_MS = 1_000;
 export default defineObserver({
   api: 1,
   name: "access-log",
-  summary: "A line for every request",
+  summary: "Write one line per request",
   stability: "beta",
   sends: "nowhere",
   needs: { env: ["JOURNAL_STREAM"] },
@@ -35,13 +35,13 @@ export default defineObserver({
         "x-path": true,
         description: "File for the lines, relative to gateway.yaml. Default: standard output",
       },
-      format: { enum: ["json", "logfmt"], default: "json", description: "How a line is written" },
+      format: { enum: ["json", "logfmt"], default: "json", description: "Format of the lines" },
       fields: {
         type: "array",
         minItems: 1,
         uniqueItems: true,
         items: { enum: FIELD_NAMES },
-        description: "What a line says, in this order. Absent: all that is known",
+        description: "Fields of a line, in this order. Default: all fields",
       },
       sample: {
         type: "object",
@@ -53,15 +53,18 @@ export default defineObserver({
             exclusiveMinimum: 0,
             maximum: 1,
             default: 1,
-            description: "Of requests that went well so many are written; of all others each",
+            description:
+              "Share of successful requests to log, greater than 0 and up to 1. All other " +
+              "requests are always logged",
           },
         },
-        description: "Fewer lines, each with its rate",
+        description: "Sampling. Each line of a sampled request contains the rate",
       },
       client_address: {
         enum: ["none", "prefix", "full"],
         default: "prefix",
-        description: "Of a client's address: nothing, its network (/24, /48), or all",
+        description:
+          "Part of the client address to log: none, prefix (its /24 or /48 network), or full",
       },
     },
   },
@@ -117,7 +120,7 @@ export default defineObserver({
       flush: () => gathered.flush(),
       commands: {
         counts: {
-          summary: "Lines that were written, and lines that could not be",
+          summary: "Show how many lines were written and lost",
           role: "viewer",
           writes: false,
           async run() {
@@ -132,13 +135,13 @@ export default defineObserver({
 
 const createOutputEvents = (log: Context["log"], path: string | undefined) => ({
   onError: (err: unknown) =>
-    log.error({ file: path, err }, "the access log cannot be written; requests go on"),
+    log.error({ file: path, err }, "access log not writable, requests continue"),
   onRecovered: (lost: number) =>
-    log.warn({ file: path, lost }, "the access log is written again; lines are missing"),
+    log.warn({ file: path, lost }, "access log writable again, lines are missing"),
 });
 
 const createRateWarning = (log: Context["log"]) => (rate: number) =>
   log.warn(
     { rate, most: Math.floor(JOURNAL_LINES_PER_SECOND) },
-    "the access log is faster than the journal usually takes lines; what is too much is missing there",
+    "access log exceeds usual journal rate limit, journal may drop lines",
   );

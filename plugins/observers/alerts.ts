@@ -30,7 +30,7 @@ const integerOption = (description: string, standard: number, maximum: number) =
 export default defineObserver({
   api: 1,
   name: "alerts",
-  summary: "Signed webhooks and chat messages: budgets, refusals, failures, dates",
+  summary: "Send alerts to signed webhooks and chats",
   stability: "beta",
   sends: { retention: { kind: "unknown" }, trains: "unknown" },
   options: {
@@ -41,7 +41,7 @@ export default defineObserver({
       receivers: {
         type: "object",
         minProperties: 1,
-        description: "Receivers, by name",
+        description: "Receivers by name",
         additionalProperties: {
           type: "object",
           additionalProperties: false,
@@ -53,18 +53,20 @@ export default defineObserver({
               "x-expects": "an address such as https://hooks.example.com/tollgate",
               "x-origin": true,
               "x-secret": true,
-              description: "Where it listens; many chats have their secret in it",
+              description: "URL of the receiver. Chat URLs often contain a secret",
             },
             format: {
               enum: ["webhook", "slack"],
               default: "webhook",
-              description: "JSON with a signature, or what Slack and its like show as a message",
+              description:
+                "Message format: webhook (signed JSON) or a chat message in the format of Slack",
             },
             secret: {
               type: "string",
               "x-secret": true,
               description:
-                "What webhooks are signed with: whsec_ and 24 to 64 bytes in base64. A webhook must have one",
+                "Secret that signs the webhook messages: whsec_ and 24 to 64 bytes in base64. " +
+                "Required for webhooks",
             },
           },
         },
@@ -72,7 +74,8 @@ export default defineObserver({
       rules: {
         type: "array",
         minItems: 1,
-        description: "What is told to which receivers; all of it to all of them when absent",
+        description:
+          "Routing rules from events to receivers. If unset, each receiver gets all events",
         items: {
           type: "object",
           additionalProperties: false,
@@ -82,30 +85,32 @@ export default defineObserver({
               items: { enum: ALERT_EVENTS },
               minItems: 1,
               uniqueItems: true,
-              description: "Events; all when absent",
+              description: "Event types. Default: all",
             },
             where: {
               type: "object",
               additionalProperties: false,
               minProperties: 1,
-              description: "Only of these; an event that does not say it fits none",
+              description: "Filters. An event that lacks a filtered field does not match",
               properties: {
-                account: patternsOption("Accounts, with all that stand in them"),
-                key: patternsOption("Ids of keys"),
-                provider: patternsOption("Providers as they are mounted"),
-                model: patternsOption('Models, as in "openai/gpt-*"'),
-                credential: patternsOption("Credentials by name"),
-                code: patternsOption("Codes of refusals, kinds of failures"),
+                account: patternsOption("Accounts, including the accounts nested under them"),
+                key: patternsOption("Key IDs"),
+                provider: patternsOption("Provider names from gateway.yaml"),
+                model: patternsOption('Models, for example "openai/gpt-*"'),
+                credential: patternsOption("Credential names"),
+                code: patternsOption(
+                  "Error codes of rejected requests, and kinds of provider errors",
+                ),
                 percent: {
                   type: "array",
                   items: { enum: [50, 80, 95, 100] },
                   minItems: 1,
                   uniqueItems: true,
-                  description: "Parts of a budget",
+                  description: "Budget thresholds, in percent",
                 },
               },
             },
-            to: patternsOption("Receivers by name; all when absent"),
+            to: patternsOption("Receiver names. Default: all"),
           },
         },
       },
@@ -114,29 +119,36 @@ export default defineObserver({
         minLength: 1,
         maxLength: 100,
         default: "tollgate",
-        description: "What alerts call this gateway; gateways with one ledger have one name",
+        description:
+          "Name of this gateway in alerts. Gateways that share a ledger need the same name",
       },
       unusual_spend: {
         type: "object",
         additionalProperties: false,
         default: {},
-        description: "When spend is unusual",
+        description: "Thresholds for the alert about unusual spend",
         properties: {
-          factor: integerOption("This many times what the same hour of 14 days has cost", 4, 1_000),
-          min_usd: integerOption("And more than so many dollars in the hour", 1, 1_000_000),
+          factor: integerOption(
+            "Minimum ratio of the spend in this hour to the usual spend in the same hour of " +
+              "the last 14 days",
+            4,
+            1_000,
+          ),
+          min_usd: integerOption("Minimum spend in the hour, in US dollars", 1, 1_000_000),
         },
       },
       digest: {
         enum: ["day", "week"],
-        description: "How often it is told what was spent; never when absent",
+        description: "Interval of the spend digest. If unset, no digest is sent",
       },
       queue_size: integerOption(
-        "How many may wait; what is beyond is lost and counted",
+        "Maximum number of queued alerts. Further alerts are dropped and counted",
         1_000,
         100_000,
       ),
       retry_ms: integerOption(
-        "How long before an alert is sent again; twice as long each time, an hour at most, for a day",
+        "Delay before an alert is sent again, in milliseconds. It doubles with each " +
+          "retry, up to 1 hour. Retries stop after 1 day",
         5_000,
         3_600_000,
       ),
@@ -149,19 +161,23 @@ export default defineObserver({
       if (secret === undefined && format === "webhook")
         yield {
           path,
-          message: "has no secret: a receiver could not tell who sends",
+          message: "has no secret, so the receiver cannot verify the sender",
           hint: SECRET_HINT,
         };
       else if (secret !== undefined && !parseSecret(secret))
-        yield { path: `${path}/secret`, message: "is no secret of a webhook", hint: SECRET_HINT };
+        yield {
+          path: `${path}/secret`,
+          message: "is not a valid webhook secret",
+          hint: SECRET_HINT,
+        };
     }
     for (const [i, rule] of rules.entries())
       for (const [j, name] of (rule.to ?? []).entries())
         if (!Object.hasOwn(receivers, name))
           yield {
             path: `/rules/${i}/to/${j}`,
-            message: `names no receiver: there is no ${name}`,
-            hint: `there is ${names.join(", ")}`,
+            message: `names an unknown receiver: ${name}`,
+            hint: `the receivers are ${names.join(", ")}`,
           };
   },
   setup(options, ctx) {
@@ -194,7 +210,7 @@ export default defineObserver({
       const before = outbox.counts.lost;
       const isNew = await outbox.add(createAlert(happening, gateway), to, queueSize);
       if (outbox.counts.lost > before)
-        ctx.log.error({ type: happening.type }, "too many alerts wait, and this one is lost");
+        ctx.log.error({ type: happening.type }, "alert queue full, alert dropped");
       if (isNew) void go();
     };
     ctx.runEvery(SECOND_MS, go);
@@ -223,7 +239,7 @@ export default defineObserver({
       commands: {
         test: createTestCommand(receivers, gateway, ctx.fetch),
         state: {
-          summary: "What waits for each receiver, and what was sent and lost",
+          summary: "Show queued, sent, and lost alerts per receiver",
           role: "viewer",
           writes: false,
           run: async () => ({

@@ -11,7 +11,7 @@ const BASE_PATH = "/console";
 export default defineObserver({
   api: 1,
   name: "console",
-  summary: "Pages for people, at /console of the admin listener",
+  summary: "Serve the web console at /console of the admin listener",
   stability: "beta",
   sends: "nowhere",
   setup(_options, ctx) {

@@ -13,7 +13,7 @@ const MAX_LABEL_VALUES = 50;
 export default defineObserver({
   api: 1,
   name: "metrics",
-  summary: "Counts and times for Prometheus, at /metrics of the admin listener",
+  summary: "Serve Prometheus metrics at /metrics of the admin listener",
   stability: "beta",
   sends: "nowhere",
   options: {
@@ -24,19 +24,24 @@ export default defineObserver({
         enum: NAMING_CHOICES,
         default: "both",
         description:
-          "Also under the names of the OpenTelemetry GenAI conventions: as they were released, as they are now, or both",
+          "OpenTelemetry GenAI metric names to add: released (of the last released conventions), " +
+          "latest, both, or off",
       },
       include_keys: {
         type: "boolean",
         default: false,
-        description: "What each key costs, by its id; the first 50, the rest together",
+        description:
+          "Whether to report the cost of each key, by key ID. The first 50 keys are " +
+          "reported separately, the others together",
       },
       labels: {
         type: "array",
         items: { type: "string", minLength: 1 },
         maxItems: 8,
         default: [],
-        description: "Labels whose values' cost is told; the first 50 of each, the rest together",
+        description:
+          "Labels whose cost is reported by value. The first 50 values of each label are " +
+          "reported separately, the others together",
       },
     },
   },

@@ -32,7 +32,7 @@ const MAX_TIMER_MS = 2 ** 31 - 1;
 export default defineObserver({
   api: 1,
   name: "otlp",
-  summary: "Traces, metrics and logs to an OpenTelemetry collector",
+  summary: "Send traces, metrics, and logs to an OpenTelemetry collector",
   stability: "beta",
   sends: { retention: { kind: "unknown" }, trains: "unknown" },
   needs: { env: VARIABLES, origins: exporterOrigins },
@@ -46,27 +46,33 @@ export default defineObserver({
         "x-expects": "an address such as http://127.0.0.1:4318",
         "x-origin": true,
         description:
-          "Where the collector listens; /v1/traces and the like are put behind it. If absent OTEL_EXPORTER_OTLP_ENDPOINT, or http://localhost:4318",
+          "Base URL of the collector. /v1/traces, /v1/metrics, and /v1/logs are appended. " +
+          "Default: OTEL_EXPORTER_OTLP_ENDPOINT, or http://localhost:4318",
       },
       signals: {
         type: "array",
         items: { enum: SIGNALS },
         uniqueItems: true,
-        description: "What is sent; all three if absent, but for what OTEL_*_EXPORTER says is none",
+        description:
+          "Signals to send. Default: all three, except those for which OTEL_*_EXPORTER is none",
       },
-      protocol: { enum: PROTOCOLS, description: "http/protobuf if absent" },
+      protocol: { enum: PROTOCOLS, description: "Protocol of the export. Default: http/protobuf" },
       compression: {
         enum: ["gzip", "none"],
-        description: "gzip if absent, none to a collector on this machine",
+        description:
+          "Compression of the export. Default: gzip, or none if the collector runs on this " +
+          "machine",
       },
-      headers: stringMapOption("Sent along, such as a token", { "x-secret": true }),
+      headers: stringMapOption("Headers to send to the collector, such as an authorization token", {
+        "x-secret": true,
+      }),
       timeout_ms: positiveIntegerOption(
-        "How long one post may take; 10000 if absent",
+        "Timeout of one export request, in milliseconds. Default: 10000",
         MAX_TIMER_MS,
       ),
       retry_ms: {
         ...positiveIntegerOption(
-          "How long one batch is tried again while the collector has no room for it",
+          "How long one batch is retried while the collector is overloaded, in milliseconds",
           MAX_TIMER_MS,
         ),
         default: 120_000,
@@ -74,17 +80,18 @@ export default defineObserver({
       sampler: {
         enum: SAMPLERS,
         description:
-          "Which requests become spans; parentbased_traceidratio if absent. Failures, second attempts and slow ones do under each but always_off",
+          "Sampler of request spans. Default: parentbased_traceidratio. Failed, retried, " +
+          "and slow requests are always sampled unless the sampler is always_off",
       },
       sample_ratio: {
         type: "number",
         minimum: 0,
         maximum: 1,
-        description: "The share that a ratio keeps; 1 if absent",
+        description: "Sampling ratio. Default: 1",
       },
       slow_ms: {
         ...positiveIntegerOption(
-          "A request whose first content comes later than this is kept",
+          "Time to first token, in milliseconds, above which a request is always sampled",
           MAX_TIMER_MS,
         ),
         default: 10_000,
@@ -93,43 +100,43 @@ export default defineObserver({
         enum: NAMING_CHOICES,
         default: "both",
         description:
-          "gen_ai names as the last release spells them, as they are spelled since they moved, or both",
+          "Version of the gen_ai attribute names: released (of the last released conventions), latest, both, or off",
       },
       include_keys: {
         type: "boolean",
         default: false,
-        description: "Tell ids of keys and names of accounts",
+        description: "Whether to include key IDs and account names",
       },
       include_labels: {
         type: "boolean",
         default: false,
-        description: "Tell labels; never of a private request",
+        description: "Whether to include labels. Labels of private requests are never sent",
       },
       resource: stringMapOption(
-        "Attributes of the gateway itself, such as deployment.environment.name",
+        "Resource attributes of the gateway, such as deployment.environment.name",
       ),
       metrics_interval_ms: positiveIntegerOption(
-        "How often metrics are sent; 60000 if absent",
+        "Interval between metric exports, in milliseconds. Default: 60000",
         MAX_TIMER_MS,
       ),
       batch_delay_ms: positiveIntegerOption(
-        "How long a span waits for others to go with; 5000 if absent",
+        "How long a span waits for its batch to fill, in milliseconds. Default: 5000",
         MAX_TIMER_MS,
       ),
       queue_size: positiveIntegerOption(
-        "How many spans, and how many lines, may wait; 4096 if absent",
+        "Maximum number of queued spans, and of queued log records. Default: 4096",
         1_000_000,
       ),
-      batch_size: positiveIntegerOption("How many go at once; 512 if absent", 100_000),
+      batch_size: positiveIntegerOption(
+        "Maximum number of items per export. Default: 512",
+        100_000,
+      ),
     },
   },
   setup(options, ctx) {
     const settings = resolveSettings(options, ctx.env);
     if (settings.ignored.length > 0)
-      ctx.log.warn(
-        { variables: settings.ignored },
-        "variables cannot be read, and are passed over",
-      );
+      ctx.log.warn({ variables: settings.ignored }, "environment variables not readable, ignored");
     const counts = ctx.shared("counts", () => ({
       traces: createCounts(),
       metrics: createCounts(),
@@ -179,7 +186,7 @@ export default defineObserver({
       },
       commands: {
         state: {
-          summary: "What was sent, what waits and what was lost",
+          summary: "Show sent, queued, and lost telemetry",
           role: "viewer",
           writes: false,
           run: async () => ({
@@ -213,9 +220,9 @@ function createExporters(
     let before: string | undefined;
     const tell = (reason: string | undefined) => {
       if (reason !== undefined && before === undefined)
-        ctx.log.warn({ signal, reason }, "the collector does not take what it is sent");
+        ctx.log.warn({ signal, reason }, "telemetry export failed");
       if (reason === undefined && before !== undefined)
-        ctx.log.info({ signal }, "the collector takes what it is sent again");
+        ctx.log.info({ signal }, "telemetry export recovered");
       before = reason;
     };
     // Metrics are cumulative, so the next export repeats them and no retry is needed.

@@ -12,7 +12,7 @@ import { messages } from "tollgate/protocols/messages";
 export default defineProvider({
   api: 1,
   name: "anthropic-compatible",
-  summary: "Any API that speaks Anthropic messages",
+  summary: "Any API that supports Anthropic messages",
   stability: "beta",
   credential: optionalKey,
   options: {
@@ -23,57 +23,58 @@ export default defineProvider({
       base_url: {
         type: "string",
         minLength: 1,
-        description: "Where the API is, with or without /v1",
+        description: "Base URL of the API, with or without /v1",
       },
       auth: {
         enum: ["x-api-key", "bearer"],
         default: "x-api-key",
-        description: "How the key is sent",
+        description: "Header that carries the key",
       },
       version: {
         type: "string",
         pattern: "^\\d{4}-\\d{2}-\\d{2}$",
         "x-expects": "a date such as 2023-06-01",
         default: "2023-06-01",
-        description: "anthropic-version where the client names none",
+        description: "anthropic-version for requests that do not set it",
       },
       thinking: {
         enum: ["adaptive", "always", "budget", "none"],
         default: "budget",
         description:
-          "How its models are told to think: adaptive with an effort (always: cannot be switched off), enabled with a token budget, or not at all",
+          "How reasoning is requested from the models: adaptive with an effort (always: it " +
+          "cannot be disabled), enabled with a token budget, or not supported",
       },
       signed: {
         type: "boolean",
         default: false,
-        description: "Thinking comes signed, and must come back so",
+        description: "Whether reasoning is signed and its signatures must be returned",
       },
       counts: {
         type: "boolean",
         default: false,
-        description: "Answers /messages/count_tokens; otherwise counts are estimated",
+        description: "Whether /messages/count_tokens is supported. If not, counts are estimated",
       },
       betas: {
         type: "boolean",
         default: false,
-        description: "Takes anthropic-beta; otherwise the header is not sent",
+        description: "Whether the anthropic-beta header is supported. If not, it is not sent",
       },
       max_tokens: {
         type: "integer",
         minimum: 1,
         default: 8192,
-        description: "The bound for requests that have none, where the model's own is not known",
+        description: "Default max_tokens for models whose own limit is unknown",
       },
       drop_fields: {
         type: "array",
         items: { type: "string", minLength: 1 },
         default: [],
-        description: "Top-level fields that it answers with an error",
+        description: "Top-level fields that the API rejects",
       },
       list_models: {
         type: "boolean",
         default: true,
-        description: "Lists its models at GET /models",
+        description: "Whether GET /models lists the models",
       },
     },
   },

@@ -34,19 +34,20 @@ export default defineProvider({
         type: "string",
         minLength: 1,
         default: "https://api.anthropic.com",
-        description: "Where the API is, with or without /v1",
+        description: "Base URL of the API, with or without /v1",
       },
       version: {
         type: "string",
         pattern: "^\\d{4}-\\d{2}-\\d{2}$",
         "x-expects": "a date such as 2023-06-01",
         default: VERSION,
-        description: "anthropic-version where the client names none, and for translated requests",
+        description:
+          "anthropic-version for translated requests and for requests that do not set it",
       },
       betas: {
         type: "array",
         items: { type: "string", minLength: 1 },
-        description: "anthropic-beta values that are let through; all when absent",
+        description: "Allowed anthropic-beta values. Default: all",
       },
     },
   },

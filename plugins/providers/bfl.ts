@@ -37,14 +37,15 @@ export default defineProvider({
         minLength: 1,
         default: "https://api.bfl.ai/v1",
         description:
-          "Where the API is; https://api.eu.bfl.ai/v1 and https://api.us.bfl.ai/v1 stay in their region",
+          "Base URL of the API. https://api.eu.bfl.ai/v1 and https://api.us.bfl.ai/v1 keep " +
+          "data in their region",
       },
       timeout_s: {
         type: "integer",
         minimum: 1,
         maximum: 3_600,
         default: 300,
-        description: "How long a job may take, in seconds",
+        description: "Timeout of a job, in seconds",
       },
     },
   },
@@ -90,7 +91,9 @@ async function* run(r: ImageRequest, call: Call, of: ServiceOptions): AsyncGener
   } catch (error) {
     if (call.signal.aborted) fail("canceled", "The request was canceled.", { cause: error });
     if (deadline.aborted)
-      fail("timeout", `The image was not done within ${of.deadlineMs / 1000} s.`, { cause: error });
+      fail("timeout", `The image was not ready within ${of.deadlineMs / 1000} s.`, {
+        cause: error,
+      });
     throw error;
   } finally {
     // If a job fails or the client disconnects, polling of the other jobs stops.
@@ -152,7 +155,7 @@ function requireOwnOrigin(url: string, base: string): string {
     (to?.protocol === "https:" && to.hostname.endsWith(".bfl.ai"));
   return bound
     ? url
-    : fail("upstream", "Black Forest Labs named an address for its job that is not its own.", {
+    : fail("upstream", "Black Forest Labs returned a job URL that is not on its own host.", {
         code: "bad_polling_url",
       });
 }
@@ -170,14 +173,14 @@ async function fetchImage(
   const here = URL.parse(url)?.origin === new URL(base).origin;
   const answer = await (here ? call.fetch(url, { signal }) : ctx.fetch(url, { signal }));
   if (!answer.ok)
-    fail("upstream", `The picture could not be fetched: ${answer.status}.`, {
+    fail("upstream", `Cannot download the image: status ${answer.status}.`, {
       code: "download_failed",
     });
   const bytes = Buffer.from(await answer.arrayBuffer());
   const seen = sniffImage({ bytes });
   return seen
     ? { bytes, mime: seen.mime }
-    : fail("upstream", "What was fetched is not a picture.", { code: "no_image" });
+    : fail("upstream", "The downloaded file is not an image.", { code: "no_image" });
 }
 
 function imageUsage(jobs: readonly Job[], pictures: readonly Media[]) {

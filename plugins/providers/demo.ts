@@ -17,7 +17,8 @@ export default defineProvider({
   api: 1,
   name: "demo",
   summary:
-    "Answers offline: echo, think, tools, lorem, slow, fail, image, embed, rerank, moderate, complete, speech, transcribe",
+    "Simulate models offline: echo, think, tools, lorem, slow, fail, image, embed, " +
+    "rerank, moderate, complete, speech, transcribe",
   stability: "stable",
   options: {
     type: "object",
@@ -28,7 +29,7 @@ export default defineProvider({
         minimum: 0,
         maximum: 60_000,
         default: 50,
-        description: "How long demo/slow waits before each word, in milliseconds",
+        description: "Delay of demo/slow before each word, in milliseconds",
       },
     },
   },

@@ -37,13 +37,14 @@ export default defineProvider({
         type: "string",
         minLength: 1,
         default: "https://generativelanguage.googleapis.com",
-        description: "Where the API is, with or without /v1beta",
+        description: "Base URL of the API, with or without /v1beta",
       },
       compatible: {
         type: "boolean",
         default: false,
         description:
-          "Clients of chat completions reach Google's imitation of that protocol byte for byte: several choices and new fields pass, thoughts and their signatures do not",
+          "Whether chat completions are forwarded unchanged to Google's OpenAI-compatible " +
+          "API. It supports several choices and new fields, but no reasoning or signatures",
       },
     },
   },

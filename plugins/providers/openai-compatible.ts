@@ -13,7 +13,7 @@ import {
 export default defineProvider({
   api: 1,
   name: "openai-compatible",
-  summary: "Any API that speaks OpenAI chat completions",
+  summary: "Any API that supports OpenAI chat completions",
   stability: "beta",
   credential: optionalKey,
   options: {
@@ -25,32 +25,35 @@ export default defineProvider({
         type: "string",
         minLength: 1,
         description:
-          "Where the API is, up to but without /chat/completions. An address without a path means /v1",
+          "Base URL of the API, without /chat/completions. /v1 is appended to a URL " +
+          "without a path",
       },
       key_header: {
         type: "string",
         pattern: "^[A-Za-z0-9-]+$",
-        description: "The header that carries the key, bare; absent: Authorization: Bearer",
+        description:
+          "Header that carries the key without a prefix. If unset, the key is sent as " +
+          "Authorization: Bearer",
       },
       responses: {
         type: "boolean",
         default: false,
-        description: "It speaks /responses too",
+        description: "Whether /responses is supported",
       },
       max_tokens_field: {
         enum: ["max_tokens", "max_completion_tokens"],
         default: "max_tokens",
-        description: "The one name of the output limit that it understands",
+        description: "Field name of the output limit",
       },
       developer_role: {
         type: "boolean",
         default: false,
-        description: "It knows the role developer; otherwise system is said",
+        description: "Whether the role developer is supported. If not, the role system is sent",
       },
       strict_tools: {
         type: "boolean",
         default: false,
-        description: "It knows strict on tools",
+        description: "Whether strict is supported in tools",
       },
       thinking: {
         enum: [
@@ -62,89 +65,101 @@ export default defineProvider({
           "reasoning",
           "none",
         ],
-        description: "How its models are told to think; absent: the client's own words pass",
+        description:
+          "How reasoning is requested from the models. If unset, the client's fields are " +
+          "forwarded unchanged",
       },
       reasoning_echo: {
         enum: ["reasoning_content", "reasoning", "reasoning_details", "thinking_parts", "never"],
-        description: "Where earlier reasoning goes back; absent: left as the client sent it",
+        description:
+          "Field in which earlier reasoning is returned. If unset, it is forwarded unchanged",
       },
       think_tags: {
         type: "boolean",
         default: false,
-        description: "Reasoning stands in the text, between <think> tags, before the answer",
+        description:
+          "Whether reasoning is part of the text, between <think> tags before the response",
       },
       stream_usage: {
         type: "boolean",
         default: true,
-        description: "It knows stream_options.include_usage",
+        description: "Whether stream_options.include_usage is supported",
       },
       drop_fields: {
         type: "array",
         items: { type: "string", minLength: 1 },
         default: [],
-        description: "Top-level fields that it answers with an error",
+        description: "Top-level fields that the API rejects",
       },
       list_models: {
         type: "boolean",
         default: true,
-        description: "Lists its models at GET /models",
+        description: "Whether GET /models lists the models",
       },
       images: {
         type: "array",
         items: { type: "string", minLength: 1 },
         minItems: 1,
         description:
-          'Models that draw, at /images/generations. A * stands for any text: "*flux*". Default: none',
+          "Models that create images, at /images/generations. A * matches any text: " +
+          '"*flux*". Default: none',
       },
       embeddings: {
         type: "array",
         items: { type: "string", minLength: 1 },
         minItems: 1,
         description:
-          'Models that return vectors, at /embeddings. A * stands for any text: "*embed*". Default: none',
+          'Models that create embeddings, at /embeddings. A * matches any text: "*embed*". ' +
+          "Default: none",
       },
       rerank: {
         type: "array",
         items: { type: "string", minLength: 1 },
         minItems: 1,
         description:
-          'Models that rank, at /rerank. A * stands for any text: "*rerank*". Default: none',
+          'Models that rerank, at /rerank. A * matches any text: "*rerank*". Default: none',
       },
       speech: {
         type: "array",
         items: { type: "string", minLength: 1 },
         minItems: 1,
         description:
-          'Models that speak, at /audio/speech. A * stands for any text: "tts*". Default: none',
+          'Models that create speech, at /audio/speech. A * matches any text: "tts*". ' +
+          "Default: none",
       },
       speech_events: {
         type: "boolean",
         description:
-          "Those models can send sound in events and tell their counts there: they are asked to. false: they cannot. Absent: what the client asks for is passed on",
+          "Whether the speech models can stream audio as events with usage. true: the " +
+          "gateway requests it. false: they cannot. If unset, the client's field is " +
+          "forwarded",
       },
       transcriptions: {
         type: "array",
         items: { type: "string", minLength: 1 },
         minItems: 1,
         description:
-          'Models that transcribe, at /audio/transcriptions and /audio/translations. A * stands for any text: "*whisper*". Default: none',
+          "Models that transcribe, at /audio/transcriptions and /audio/translations. A * " +
+          'matches any text: "*whisper*". Default: none',
       },
       image_response_format: {
         enum: ["b64_json", "base64", "bytes", "url"],
         default: "b64_json",
         description:
-          "How it is asked for an image's bytes: response_format b64_json or base64; bytes: not at all; url: it only has addresses",
+          "How image data is requested: response_format (b64_json or base64), bytes (no " +
+          "field needed), or url (the API returns only URLs)",
       },
       image_edits: {
         type: "boolean",
         default: false,
-        description: "It changes images that come along, at /images/edits, in a form",
+        description: "Whether image edits are supported, at /images/edits, as form data",
       },
       image_streams: {
         type: "boolean",
         default: false,
         description:
-          "Streams its images, with partial ones on the way; without it the gateway makes the stream and warns that partial_images is dropped",
+          "Whether images can be streamed with partial images. If not, the gateway creates " +
+          "the stream and warns that partial_images is dropped",
       },
     },
   },

@@ -163,7 +163,7 @@ export const mainland: readonly Backend[] = [
   },
   {
     name: "zai-coding",
-    summary: "Z.ai coding plan, whose keys work at its own address only",
+    summary: "Z.ai coding plan, whose keys work only at its own URL",
     limits: "none",
     errors: "openai",
     unverified: ["limits"],

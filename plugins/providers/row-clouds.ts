@@ -207,7 +207,7 @@ export const clouds: readonly Backend[] = [
   },
   {
     name: "cloudflare",
-    summary: "Cloudflare Workers AI; base_url holds the account",
+    summary: "Cloudflare Workers AI; base_url contains the account",
     limits: "none",
     errors: "errors",
     unverified: ["thinking", "limits"],
@@ -235,7 +235,7 @@ export const clouds: readonly Backend[] = [
   },
   {
     name: "databricks",
-    summary: "Databricks; base_url holds the workspace",
+    summary: "Databricks; base_url contains the workspace",
     limits: "none",
     errors: "message",
     unverified: ["responses", "limits", "errors"],

@@ -230,7 +230,7 @@ export const labs: readonly Backend[] = [
   },
   {
     name: "cohere",
-    summary: "Cohere: chats by its compatibility API, embeddings and rankings by its own",
+    summary: "Cohere: chat by its compatibility API, the rest natively",
     limits: "none",
     errors: "message",
     unverified: ["models", "limits"],

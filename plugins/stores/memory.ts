@@ -16,7 +16,7 @@ export default defineStore({
   api: 1,
   name: "memory",
   stability: "stable",
-  summary: "Keeps the ledger in memory, and loses it with the process",
+  summary: "Keep the ledger in memory; it is lost when the process exits",
   options: {
     type: "object",
     additionalProperties: false,
@@ -25,7 +25,7 @@ export default defineStore({
         type: "integer",
         minimum: 1_000,
         default: 200_000,
-        description: "Ledger rows kept; the oldest settled ones go first",
+        description: "Maximum number of ledger rows. The oldest settled rows are removed first",
       },
     },
   },

@@ -45,7 +45,7 @@ export default defineStore({
   api: 1,
   name: "sqlite",
   stability: "stable",
-  summary: "One file on one machine; survives kill -9, and a power cut too",
+  summary: "Keep the ledger in one crash-safe file on one machine",
   options: {
     type: "object",
     additionalProperties: false,
@@ -61,14 +61,15 @@ export default defineStore({
         enum: ["power", "process", "relaxed"],
         default: "power",
         description:
-          "What an acknowledged row survives. power: a power cut. process: kill -9. relaxed: neither, for up to 20 ms",
+          "Durability of acknowledged rows. power: they survive a power failure. process: " +
+          "they survive kill -9. relaxed: rows of the last 20 ms can be lost",
       },
       ballast_mb: {
         type: "integer",
         minimum: 0,
         maximum: 1_024,
         default: 16,
-        description: "Room kept so that calls under way can be written down when the disk is full",
+        description: "Disk space reserved so that open calls can be recorded when the disk is full",
       },
     },
   },
@@ -92,8 +93,7 @@ export default defineStore({
 });
 
 /** Logged before a migration starts, with both versions and the size of the file. */
-const MIGRATION_MESSAGE =
-  "the ledger is brought to this version's form before it is opened, each step in one transaction";
+const MIGRATION_MESSAGE = "ledger migration started";
 
 type SqliteStore = Store &
   Commands & {
@@ -108,12 +108,12 @@ const createChainCommands = (
   contains: (hash: string) => Promise<boolean>,
 ): NonNullable<Commands["commands"]> => ({
   head: {
-    summary: "The ledger's newest hash: note it down, and the ledger cannot be shortened unseen",
+    summary: "Show the ledger's latest hash, to detect truncation later",
     writes: false,
     run: async () => ({ ...(await head()) }),
   },
   contains: {
-    summary: "Whether a hash that was noted down is still part of the ledger",
+    summary: "Verify that a recorded hash is still part of the ledger",
     writes: false,
     input: {
       type: "object",

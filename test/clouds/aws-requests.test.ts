@@ -281,7 +281,5 @@ it("what Converse has no words for is named, or refused", () => {
   for (const sampling of [{ n: 2 }, { logprobs: 1 }])
     expect(() => asked({ ...base, sampling })).toThrow();
   const far = { type: "image" as const, media: { url: "https://x/y.png" } };
-  expect(() => asked({ ...base, turns: [{ role: "user", blocks: [far] }] })).toThrow(
-    /by an address/,
-  );
+  expect(() => asked({ ...base, turns: [{ role: "user", blocks: [far] }] })).toThrow(/by URL/);
 });

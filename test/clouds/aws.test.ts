@@ -357,7 +357,7 @@ describe("a guardrail of the operator's", () => {
 
   it("is no promise for models that are asked elsewhere", async () => {
     await expect(guarded(', openai: ["openai.*"]')).rejects.toThrow(
-      "A guardrail holds for what is asked in Converse",
+      "A guardrail applies only to models that are called through Converse",
     );
   });
 });

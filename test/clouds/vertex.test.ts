@@ -333,7 +333,7 @@ describe("vectors", () => {
     fake.up.reset();
     await expect(openai.embeddings.create({ model, input: ["a", "b"] })).rejects.toMatchObject({
       status: 400,
-      message: expect.stringContaining("takes one text a request"),
+      message: expect.stringContaining("accepts one text per request"),
     });
     expect(fake.up.requests).toEqual([]);
   });

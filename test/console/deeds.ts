@@ -59,7 +59,7 @@ const proves: Journey = {
   run: (stage, browser) =>
     inside(stage, browser, "/ledger", async (page) => {
       const verify = page.getByRole("button", { name: "Verify now" });
-      const noted = page.getByLabel("A hash that was noted down");
+      const noted = page.getByLabel("Recorded hash");
       await verify.click();
       await page.getByText("As it was written.").waitFor();
       const facts = page.getByRole("definition").filter({ hasText: /^[0-9a-f]{64}$/ });
@@ -68,7 +68,7 @@ const proves: Journey = {
       await page.getByText("As it was written.").waitFor();
       await noted.fill("0".repeat(64));
       await verify.click();
-      await page.getByText("the ledger was shortened, or is another one").waitFor();
+      await page.getByText("It was truncated, or it is another ledger").waitFor();
       await page.getByLabel("Rows older than, in days").fill("1");
       await page.getByRole("button", { name: "Plan" }).click();
       await page.getByText("Room given back").waitFor();
@@ -120,7 +120,7 @@ const accounts: Journey = {
       await dialog.getByLabel("Parent account").selectOption("house");
       await dialog.getByLabel("Limits and budgets").fill("usd=5.50/month");
       await dialog.getByRole("button", { name: "Create the account" }).click();
-      await page.getByText("spring is created.").waitFor();
+      await page.getByText("spring was created.").waitFor();
       const { secret } = (await stage.gateway.ask("keys.create", {
         name: "of spring",
         account: "spring",
@@ -133,7 +133,7 @@ const accounts: Journey = {
       assert.equal(await dialog.getByLabel("Limits and budgets").inputValue(), "usd=5.5/month");
       await dialog.getByLabel("Limits and budgets").fill("usd=0.000001/month");
       await dialog.getByRole("button", { name: "Save" }).click();
-      await page.getByText("spring is changed.").waitFor();
+      await page.getByText("spring was updated.").waitFor();
       const { status, id } = await chat();
       assert.equal(status, 429);
       await page.goto(`${stage.console}/requests/${id}`);
@@ -147,9 +147,9 @@ const accounts: Journey = {
       await dialog.getByRole("button", { name: "Save" }).click();
       await dialog.getByText("house/data/spring").waitFor();
       assert.equal((await chat()).status, 200);
-      await dialog.getByRole("button", { name: "End this account" }).click();
-      await dialog.getByRole("button", { name: "Yes, end spring" }).click();
-      await page.getByText("spring is ended.").waitFor();
+      await dialog.getByRole("button", { name: "Close this account" }).click();
+      await dialog.getByRole("button", { name: "Yes, close spring" }).click();
+      await page.getByText("spring was closed.").waitFor();
       assert.equal((await chat()).status, 403);
       assert.deepEqual(await axe(page), []);
     });
@@ -200,9 +200,9 @@ const lets: Journey = {
       assert.equal(await theirs.getByRole("button", { name: "New key" }).count(), 0);
       assert.equal(await theirs.getByRole("dialog").count(), 0);
       const row = page.locator("tr", { hasText: "reader" }).first();
-      await row.getByRole("button", { name: "End" }).click();
+      await row.getByRole("button", { name: "Revoke" }).click();
       await row.getByRole("button", { name: "Yes" }).click();
-      await page.getByText("reader is ended, with its sessions.").waitFor();
+      await page.getByText("reader was revoked, and its sessions were ended.").waitFor();
       await theirs.goto(`${stage.console}/usage`);
       await theirs.getByText("tollgate console").waitFor();
       await other.close();

@@ -77,7 +77,7 @@ async function makes({ console }: Stage, page: Page): Promise<string> {
   await dialog.getByLabel("Name").fill("journey");
   await dialog.getByLabel("Limits and budgets").fill("requests=5/day");
   await dialog.getByRole("button", { name: "Create the key" }).click();
-  await dialog.getByText("This is the only time").waitFor();
+  await dialog.getByText("This secret is shown only once").waitFor();
   const secret = await secretIn(page);
   for (const client of [
     "Claude Code",
@@ -138,7 +138,7 @@ async function isRefused(stage: Stage, page: Page, secret: string, wrong: Wrong)
   await dialog.getByRole("button", { name: "Change" }).click();
   await dialog.getByLabel("Limits and budgets").fill("requests=2/day");
   await dialog.getByRole("button", { name: "Save" }).click();
-  await page.getByText("its secret is the same").waitFor();
+  await page.getByText("Its secret is unchanged").waitFor();
   const { status } = await ask(stage, secret);
   if (status !== 429 && status !== 402) wrong.push(`journey: over its budget it gets ${status}`);
   await opens(stage, page);
@@ -159,11 +159,11 @@ async function rotates(stage: Stage, page: Page, secret: string, wrong: Wrong): 
   await dialog.getByRole("button", { name: "Change" }).click();
   await dialog.getByLabel("Limits and budgets").fill("requests=9/day");
   await dialog.getByRole("button", { name: "Save" }).click();
-  await page.getByText("its secret is the same").first().waitFor();
+  await page.getByText("Its secret is unchanged").first().waitFor();
   await dialog.getByLabel("The old secret").selectOption("0");
   await dialog.getByRole("button", { name: "Rotate…" }).click();
   await dialog.getByRole("button", { name: "Yes, rotate journey" }).click();
-  await dialog.getByText("This is the only time").waitFor();
+  await dialog.getByText("This secret is shown only once").waitFor();
   const second = await secretIn(page);
   const [old, now] = [await ask(stage, secret), await ask(stage, second)];
   if (old.status !== 401) wrong.push(`journey: the old secret gets ${old.status}`);
@@ -178,7 +178,7 @@ async function ends(stage: Stage, page: Page, secret: string, wrong: Wrong): Pro
   await end.focus();
   await page.keyboard.press("Enter");
   await dialog.getByRole("button", { name: "Yes, revoke journey" }).click();
-  await page.getByText("journey is revoked").waitFor();
+  await page.getByText("journey was revoked").waitFor();
   const { status } = await ask(stage, secret);
   if (status !== 401) wrong.push(`journey: an ended key gets ${status}`);
   await page.keyboard.press("Escape");

@@ -120,7 +120,7 @@ const keeps: Journey = {
   run: (stage, browser) =>
     inside(stage, browser, "/ledger", async (page) => {
       const file = `${stage.gateway.dir}/from-the-page.tar`;
-      await page.getByLabel("A new file on the gateway's machine").fill(file);
+      await page.getByLabel("New file on the gateway's machine").fill(file);
       await page.getByRole("button", { name: "Back up now" }).click();
       await page.getByRole("table").getByText(file).waitFor();
       assert.deepEqual(await axe(page), []);

@@ -18,7 +18,7 @@ const picture = {
 const on = (page: Page) => ({
   send: page.getByRole("button", { name: "Send" }),
   answer: page.getByRole("region", { name: "Answer", exact: true }).last(),
-  wire: page.getByRole("region", { name: "What went over the wire" }),
+  wire: page.getByRole("region", { name: "Raw HTTP exchange" }),
   code: page.getByRole("region", { name: "The request in code" }),
   key: () => page.getByRole("button", { name: "Make one for an hour" }).click(),
   through: (name: string) => page.getByLabel("Frontend").selectOption({ label: name }),
@@ -48,7 +48,7 @@ const talks: Journey = {
       await page.getByRole("link", { name: /request's story/ }).click();
       const story = page.getByRole("dialog");
       await story.getByText("Bill of call 1").waitFor();
-      await story.getByText("computed again: the same").waitFor();
+      await story.getByText("recomputed: same result").waitFor();
       assert.equal(await page.getByText("Said by Gemini").count(), 0);
       assert.deepEqual(await axe(page), []);
       await page.keyboard.press("Escape");
@@ -74,7 +74,7 @@ const offers: Journey = {
           await at.through(name);
           await page.getByRole("checkbox", { name: "Stream" }).setChecked(stream);
           await at.send.click();
-          const calls = page.getByRole("region", { name: "Calls of tools" });
+          const calls = page.getByRole("region", { name: "Tool calls" });
           await calls.getByText("toll_of").waitFor();
           await calls.getByText("vehicle").waitFor();
           await at.whole();
@@ -87,7 +87,7 @@ const offers: Journey = {
       await page.getByRole("checkbox", { name: "Offer a tool" }).uncheck();
       await page.getByLabel("Model", { exact: true }).fill("demo/echo");
       await page.getByLabel("Add a picture").setInputFiles(picture);
-      await page.getByRole("button", { name: "Leave the picture out" }).waitFor();
+      await page.getByRole("button", { name: "Remove the image" }).waitFor();
       for (const [name, form] of [
         ["Chat completions", '"image_url"'],
         ["Messages", '"media_type": "image/png"'],
@@ -103,7 +103,7 @@ const offers: Journey = {
         assert.ok(sent.includes(form) && sent.includes(PIXEL.slice(0, 40)), name);
       }
       await page.getByLabel("Model", { exact: true }).fill("acme/echo");
-      await page.getByRole("button", { name: "Leave the picture out" }).click();
+      await page.getByRole("button", { name: "Remove the image" }).click();
       await page.getByText("Add a picture").waitFor();
     }),
 };
@@ -151,7 +151,7 @@ const SAID = "The toll is paid at night";
 const worksOf = (sound: Buffer): readonly Work[] => {
   const hears = (page: Page) => on(page).answer.getByText(SAID).waitFor();
   const listen = async (page: Page) => {
-    const leave = page.getByRole("button", { name: "Leave the sound out" });
+    const leave = page.getByRole("button", { name: "Remove the audio file" });
     if ((await leave.count()) === 0) {
       assert.ok(await on(page).send.isDisabled());
       await page
@@ -166,7 +166,7 @@ const worksOf = (sound: Buffer): readonly Work[] => {
       name: "Completions",
       model: "demo/complete",
       streams: true,
-      fill: (page) => page.getByLabel("Text to go on from").fill("The gate is"),
+      fill: (page) => page.getByLabel("Text to continue").fill("The gate is"),
       shown: async (page) => {
         const words = (await on(page).answer.innerText()).trim().split(/\s+/);
         assert.ok(words.length > 10, `${words.length} words`);
@@ -225,8 +225,8 @@ const worksOf = (sound: Buffer): readonly Work[] => {
       model: "demo/image",
       streams: true,
       fill: async (page) => {
-        await page.getByLabel("What to change").fill("Open the gate");
-        const leave = page.getByRole("button", { name: "Leave the picture out" });
+        await page.getByLabel("Change to make").fill("Open the gate");
+        const leave = page.getByRole("button", { name: "Remove the image" });
         if ((await leave.count()) === 0) {
           assert.ok(await on(page).send.isDisabled());
           await page.getByLabel("Add a picture").setInputFiles(picture);
@@ -241,7 +241,7 @@ const worksOf = (sound: Buffer): readonly Work[] => {
       model: "demo/speech",
       fill: (page) => page.getByLabel("Words to say").fill("Twelve words"),
       shown: async (page) => {
-        await page.getByLabel("Sound of the answer").waitFor();
+        await page.getByLabel("Audio of the response").waitFor();
         // A twentieth of a second for each letter.
         assert.equal(await page.evaluate(PLAYED), 12 / 20);
         await on(page).side("Answer");

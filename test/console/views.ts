@@ -19,7 +19,7 @@ export const VIEWS: readonly View[] = [
   { name: "requests-ledger", address: "/requests?range=7d", shows: "Searched back to" },
   { name: "request", address: "/requests", shows: "acme/think", opens: "acme/think", inDocs: true },
   { name: "models", address: "/models", shows: "acme/echo" },
-  { name: "model", address: "/models?model=acme/echo", shows: "Facts, and who says so" },
+  { name: "model", address: "/models?model=acme/echo", shows: "Model metadata and sources" },
   { name: "providers", address: "/providers", shows: "Health" },
   { name: "provider", address: "/providers?provider=acme", shows: "Recent errors", inDocs: true },
   { name: "routing", address: "/routing?model=fast", shows: "called first", inDocs: true },
@@ -33,5 +33,5 @@ export const VIEWS: readonly View[] = [
   { name: "ledger", address: "/ledger", shows: "Verify now" },
   { name: "audit", address: "/audit", shows: "keys.create", inDocs: true },
   { name: "admins", address: "/admins", shows: "Defined in gateway.yaml", inDocs: true },
-  { name: "playground", address: "/playground", shows: "The same in code", inDocs: true },
+  { name: "playground", address: "/playground", shows: "Code for this request", inDocs: true },
 ];

@@ -11,7 +11,7 @@ const attends: Journey = {
       await todo.getByText("has used 80% of requests=5/day").waitFor();
       await todo.getByText("is not mounted: TOLLGATE_SPARE_KEY is not set").waitFor();
       await todo.getByRole("link", { name: "acme/slow" }).click();
-      await page.getByRole("dialog").getByText("Facts, and who says so").waitFor();
+      await page.getByRole("dialog").getByText("Model metadata and sources").waitFor();
       await page.goto(`${stage.console}?range=yesterday`);
       for (const chart of ["Requests", "Error rate", "Time to first token", "Spend by model"])
         await page.getByRole("heading", { name: chart, exact: true }).waitFor();

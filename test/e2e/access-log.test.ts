@@ -170,7 +170,7 @@ providers: { demo: { use: demo } }
   const counts = () =>
     full.ask("observers.access-log/counts") as unknown as Promise<{ lost: number }>;
   await until(async () => (await counts()).lost === 20);
-  const complains = ({ msg }: { msg: string }) => msg.startsWith("the access log cannot");
+  const complains = ({ msg }: { msg: string }) => msg.startsWith("access log not writable");
   await full.line(complains);
   const complaints = full.log.filter(complains);
   expect(complaints).toMatchObject([{ file: "/dev/full", err: { code: "ENOSPC" } }]);

@@ -108,7 +108,7 @@ it("each part of a budget once, in order and signed, though the receiver is down
     expect(await judge.webhooks.unwrap(body, headers as never)).toMatchObject({ gateway: "test" });
   await until(() => told("/chat").length > 0);
   expect(JSON.parse(told("/chat")[0]!.body)).toEqual({
-    text: expect.stringContaining(`[test] key.rejected · key:${key.id}: requests are refused: `),
+    text: expect.stringContaining(`[test] key.rejected · key:${key.id}: requests are rejected: `),
   });
   expect(JSON.stringify(posts)).not.toContain(secret);
 }, 60_000);
@@ -117,7 +117,9 @@ it("a redirect is not followed: it is a refusal, as the command says, and the op
   const test = async () => at.ask("observers.alerts/test", { receiver: "ops" });
   expect(await test()).toMatchObject([{ receiver: "ops", ok: true }]);
   status = 302;
-  expect(await test()).toMatchObject([{ receiver: "ops", ok: false, reason: "it answers 302" }]);
+  expect(await test()).toMatchObject([
+    { receiver: "ops", ok: false, reason: "the receiver returned status 302" },
+  ]);
   status = 204;
   expect(told("/elsewhere")).toEqual([]);
   expect(await at.ask("observers.alerts/state")).toMatchObject({ waiting: { ops: 0, chat: 0 } });

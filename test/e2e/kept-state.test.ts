@@ -50,7 +50,7 @@ describe.each(releases)("the folder of %s", (release) => {
     db.close();
     const daemon = await startInProcess({ yaml: fixtureYaml, dir });
     try {
-      const line = await daemon.line(/brought to this version's form/);
+      const line = await daemon.line(/ledger migration started/);
       expect(line).toMatchObject({ from: newest - 1, to: newest, bytes: expect.any(Number) });
       expect(daemon.log.indexOf(line)).toBeLessThan(
         daemon.log.findIndex(({ msg }) => msg === "listening"),
@@ -91,7 +91,7 @@ describe.each(releases)("the folder of %s", (release) => {
     const { code, output } = await unserved(dir);
     expect(code).toBe(1);
     expect(output).toMatch(
-      /was written by a newer Tollgate \(ledger version 999, this one knows \d+\)/,
+      /was written by a newer Tollgate \(ledger version 999; this one supports \d+\)/,
     );
     expect(readFileSync(file).equals(before)).toBe(true);
     rmSync(dir, { recursive: true, force: true });

@@ -120,7 +120,7 @@ describe("what was used", () => {
     expect((await get("?provider=up&from=2026-01-01")).said.total.calls).toBe(4);
     for (const [query, said] of [
       ["?model=up/modl", "It has of up/model, up/other"],
-      ["?tz=Mars/Olympus", "tz is a time zone"],
+      ["?tz=Mars/Olympus", "tz must be a time zone"],
       ["?by=credential", "by is one or more"],
       ["?by=account", "by is one or more"],
     ] as const) {

@@ -28,7 +28,7 @@ describe.skipIf(!hasPostgres())("store: { use: postgres }", () => {
     );
     expect(await status()).toMatchObject({ version: 0 });
     const refused = await place.said(["keys", "list"]);
-    expect(refused.err).toMatch(/run tollgate store migrate/);
+    expect(refused.err).toMatch(/Run tollgate store migrate/);
     expect((await place.said(["store", "migrate", "--json"])).out).toMatch(/"made":\s*\[\s*1\s*\]/);
     expect(await status()).toMatchObject({ version: 1, expand: [] });
     expect((await place.said(["keys", "list"])).code).toBe(0);

@@ -99,7 +99,7 @@ describe.skipIf(!hasPostgres())("tollgate store copy", () => {
     const back = ["store", "copy", "-c", first.file, "--from", fleet, "--to", first.file];
     const running = await tollgate(...back);
     expect(running).toMatchObject({ code: 0, out: { done: false } });
-    expect(running.out.why).toMatch(/Gateways are open on it: 1/);
+    expect(running.out.why).toMatch(/Gateways are still using the database \(1\)/);
     expect(await second.stop()).toBe(0);
     expect(await tollgate(...back)).toMatchObject({
       code: 0,

@@ -89,18 +89,18 @@ describe("a token", () => {
   });
 
   it.each([
-    ["expired", { exp: now() - 61 }, "it has expired"],
-    ["without an end", { exp: undefined }, "its claim exp does not fit"],
-    ["not yet valid", { nbf: now() + 120 }, "its claim nbf does not fit"],
-    ["from the future", { iat: now() + 3_600 }, "it is from the future"],
-    ["for another audience", { aud: "other" }, "its claim aud does not fit"],
-    ["for none", { aud: undefined }, "its claim aud does not fit"],
-    ["of another issuer", { iss: "https://evil.example/" }, "its issuer is not known here"],
-    ["of none", { iss: undefined }, "its issuer is not known here"],
+    ["expired", { exp: now() - 61 }, "the token has expired"],
+    ["without an end", { exp: undefined }, "the claim exp is not accepted"],
+    ["not yet valid", { nbf: now() + 120 }, "the claim nbf is not accepted"],
+    ["from the future", { iat: now() + 3_600 }, "the token is not valid yet"],
+    ["for another audience", { aud: "other" }, "the claim aud is not accepted"],
+    ["for none", { aud: undefined }, "the claim aud is not accepted"],
+    ["of another issuer", { iss: "https://evil.example/" }, "the issuer is unknown"],
+    ["of none", { iss: undefined }, "the issuer is unknown"],
   ])("%s is refused, and the client told why", async (_name, claims, why) => {
     const { refusal } = await door();
     expect(await refusal(await signed(claims as JWTPayload))).toBe(
-      `unauthenticated invalid_token: This token is not valid: ${why}.`,
+      `unauthenticated invalid_token: Invalid token: ${why}.`,
     );
   });
 
@@ -115,7 +115,7 @@ describe("a token", () => {
     expect(await ask(await signed({}, "ES256 old"))).toBeDefined();
     for (const kid of ["RS256 old", "EdDSA old"])
       expect(await refusal(await signed({}, kid))).toBe(
-        "unauthenticated invalid_token: This token is not valid: its algorithm is not taken here.",
+        "unauthenticated invalid_token: Invalid token: the signature algorithm is not allowed.",
       );
   });
 
@@ -153,7 +153,7 @@ describe("a token", () => {
   it("of a megabyte is refused unread, and what is no token is left to others", async () => {
     const { refusal, ask, asked } = await door();
     expect(await refusal(`eyJ${"a".repeat(1_000_000)}.${"b".repeat(10)}.c`)).toMatch(
-      "it is too long",
+      "the token is too long",
     );
     for (const other of [undefined, "tg_1234", "eyJ-no-dots", "sk-ant.a.b", "eyJ.a.b c"])
       expect(ask(other)).toBeUndefined();
@@ -473,7 +473,7 @@ providers:
     error: { code: "unknown_account" },
   });
   const old = await signed({ exp: now() - 100 });
-  const message = "This token is not valid: it has expired.";
+  const message = "Invalid token: the token has expired.";
   for (const path of [
     "/v1/chat/completions",
     "/v1/responses",

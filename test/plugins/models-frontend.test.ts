@@ -317,7 +317,7 @@ describe("the key", () => {
         { "x-api-key": "a", authorization: "Bearer b" },
         new URLSearchParams(),
       ),
-    ).toThrowError(/two different keys/);
+    ).toThrowError(/different keys/);
     expect(open.extractCredential!({ authorization: "Bearer b" }, new URLSearchParams())).toBe("b");
     const at = (to: string) => [`/v1${to}`, to, `/v1/v1${to}`, `/openai/v1${to}`, `/openai${to}`];
     const google = (to: string) => `/v1beta/openai${to}`;

@@ -32,8 +32,7 @@ export function createGeminiPage(
   const size = sizeOf(query.get("pageSize"));
   const token = query.get("pageToken");
   const before = token ? models.findIndex(({ id }) => id === token) : -1;
-  if (token && before < 0)
-    fail("invalid", "pageToken names no page of this list.", { param: "pageToken" });
+  if (token && before < 0) fail("invalid", "Invalid pageToken.", { param: "pageToken" });
   const page = models.slice(before + 1, before + 1 + size);
   const isLast = before + 1 + size >= models.length;
   return {
@@ -45,6 +44,6 @@ export function createGeminiPage(
 function sizeOf(value: string | null): number {
   if (value === null) return DEFAULT_PAGE_SIZE;
   const size = /^\d{1,6}$/.test(value) ? Number(value) : -1;
-  if (size < 0) fail("invalid", "pageSize is a number.", { param: "pageSize" });
+  if (size < 0) fail("invalid", "pageSize must be a number.", { param: "pageSize" });
   return size === 0 ? DEFAULT_PAGE_SIZE : Math.min(size, MAX_PAGE_SIZE);
 }

@@ -17,10 +17,12 @@ export function createListPage(
   const after = query.get("after_id");
   const before = query.get("before_id");
   if (after !== null && before !== null)
-    fail("invalid", "after_id and before_id exclude each other.", { param: "before_id" });
+    fail("invalid", "after_id and before_id cannot be used together.", { param: "before_id" });
   const at = (id: string, param: string): number => {
     const found = rows.findIndex((row) => row.id === id);
-    return found >= 0 ? found : fail("invalid", `${param} names no model of this list.`, { param });
+    return found >= 0
+      ? found
+      : fail("invalid", `${param} must be the ID of a model in the list.`, { param });
   };
   let from = 0;
   let to = rows.length;
@@ -43,6 +45,6 @@ function limitOf(value: string | null): number | undefined {
   if (value === null) return undefined;
   const limit = /^\d{1,6}$/.test(value) ? Number(value) : 0;
   if (limit < 1 || limit > MAX_LIMIT)
-    fail("invalid", `limit is a number from 1 to ${MAX_LIMIT}.`, { param: "limit" });
+    fail("invalid", `limit must be a number from 1 to ${MAX_LIMIT}.`, { param: "limit" });
   return limit;
 }

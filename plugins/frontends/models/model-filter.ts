@@ -36,7 +36,7 @@ export function readModelFilter(
 ): ModelFilter {
   const operation = x.query.get("operation") ?? undefined;
   if (operation !== undefined && !operations.has(operation))
-    fail("invalid", `operation is one of: ${[...operations.keys()].join(", ")}.`, {
+    fail("invalid", `operation must be one of: ${[...operations.keys()].join(", ")}.`, {
       param: "operation",
     });
   const zdr = x.query.get("zdr")?.toLowerCase();
@@ -45,7 +45,7 @@ export function readModelFilter(
       ? "off"
       : Object.hasOwn(PRIVACY_BY_VALUE, zdr)
         ? PRIVACY_BY_VALUE[zdr]!
-        : fail("invalid", "zdr is required, strict or off.", { param: "zdr" });
+        : fail("invalid", "zdr must be required, strict, or off.", { param: "zdr" });
   const privacy =
     PRIVACY_LEVELS.indexOf(asked) > PRIVACY_LEVELS.indexOf(x.privacy) ? asked : x.privacy;
   return {
@@ -63,7 +63,7 @@ export function findModel(models: readonly ListedModel[], id: string): ListedMod
     models.find((model) => model.id === clear) ??
     fail(
       "not_found",
-      `There is no model ${clear} that this key may use. GET /v1/models lists them.`,
+      `Model ${clear} not found, or this key may not use it. GET /v1/models lists the available models.`,
       {
         code: "model_not_found",
         param: "model",

@@ -54,8 +54,8 @@ const failBadClaim = (claim: string): never =>
   fail(
     "forbidden",
     /\bemail$/.test(claim)
-      ? `This token has no verified email address in its claim ${claim}: email_verified must be true.`
-      : `The claim ${claim} of this token is not what it must be here.`,
+      ? `The token's claim ${claim} has no verified email address. The claim email_verified must be true.`
+      : `Invalid value of the token's claim ${claim}.`,
     { code: "invalid_claim" },
   );
 
@@ -96,7 +96,7 @@ function accountOf(
   return (
     account ??
     usual ??
-    fail("forbidden", `This token says no account that is known here, in its claim ${path}.`, {
+    fail("forbidden", `The token's claim ${path} does not name a known account.`, {
       code: "unknown_account",
     })
   );

@@ -23,11 +23,11 @@ export interface ValidatedToken {
 }
 
 const ERROR_MESSAGES: { readonly [code: string]: string } = {
-  ERR_JWT_EXPIRED: "it has expired",
-  ERR_JWKS_NO_MATCHING_KEY: "no key of its issuer has signed it",
-  ERR_JWKS_MULTIPLE_MATCHING_KEYS: "it does not say which key has signed it",
-  ERR_JWS_SIGNATURE_VERIFICATION_FAILED: "its signature is not its issuer's",
-  ERR_JOSE_ALG_NOT_ALLOWED: "its algorithm is not taken here",
+  ERR_JWT_EXPIRED: "the token has expired",
+  ERR_JWKS_NO_MATCHING_KEY: "the token is not signed with a known key of the issuer",
+  ERR_JWKS_MULTIPLE_MATCHING_KEYS: "the token does not identify its signing key",
+  ERR_JWS_SIGNATURE_VERIFICATION_FAILED: "the signature is invalid",
+  ERR_JOSE_ALG_NOT_ALLOWED: "the signature algorithm is not allowed",
 };
 
 export async function validateToken(
@@ -46,18 +46,20 @@ export async function validateToken(
   try {
     const { payload } = await jwtVerify(token, keys.get, options);
     if (typeof payload.iat === "number" && payload.iat * 1_000 > now + skewMs)
-      throw invalidTokenError("it is from the future");
+      throw invalidTokenError("the token is not valid yet");
     return { identity: identity(payload), validUntil: payload.exp! * 1_000 };
   } catch (error) {
     if (!(error instanceof errors.JOSEError)) throw error;
     const claim = error instanceof errors.JWTClaimValidationFailed ? error.claim : undefined;
-    throw invalidTokenError(claim ? `its claim ${claim} does not fit` : ERROR_MESSAGES[error.code]);
+    throw invalidTokenError(
+      claim ? `the claim ${claim} is not accepted` : ERROR_MESSAGES[error.code],
+    );
   }
 }
 
 /** The error tells a client why its token is invalid. The reason does not help to forge a token. */
-export const invalidTokenError = (why = "it cannot be read"): Error =>
-  createFault("unauthenticated", `This token is not valid: ${why}.`, { code: "invalid_token" });
+export const invalidTokenError = (why = "the token cannot be parsed"): Error =>
+  createFault("unauthenticated", `Invalid token: ${why}.`, { code: "invalid_token" });
 
 /** Reads the issuer before the token is verified, to select the keys that verify it. */
 export function readIssuer(token: string): string {

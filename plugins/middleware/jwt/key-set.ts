@@ -65,7 +65,7 @@ export class KeySet {
       void this.#refresh();
     const find =
       this.#cache.find ??
-      fail("unavailable", "The issuer's keys are not known yet.", {
+      fail("unavailable", "The issuer's public keys are not loaded yet. Retry later.", {
         code: "issuer_unavailable",
       });
     try {
@@ -98,7 +98,7 @@ export class KeySet {
       this.#cache.find = createLocalJWKSet(parseKeySet(await this.#source.read()));
       this.#cache.fetchedAt = this.#now();
     } catch (error) {
-      this.#log.warn({ err: error }, "an issuer's keys cannot be read");
+      this.#log.warn({ err: error }, "issuer keys unavailable");
     }
   }
 }
@@ -106,7 +106,7 @@ export class KeySet {
 function parseKeySet(text: string): JSONWebKeySet {
   const { keys } = JSON.parse(text) as JSONWebKeySet;
   const usable = keys.filter(({ kty }) => PUBLIC_KEY_TYPES.includes(kty ?? "")).slice(0, MAX_KEYS);
-  if (usable.length === 0) throw new Error("It has no public key.");
+  if (usable.length === 0) throw new Error("The key set contains no public key.");
   return { keys: usable };
 }
 
@@ -116,7 +116,7 @@ export const fromUrl = (url: string, fetch: Context["fetch"]): KeySource => ({
       headers: { accept: "application/json" },
       signal: AbortSignal.timeout(FETCH_TIMEOUT_MS),
     });
-    if (!answer.ok) throw new Error(`It answers ${answer.status}.`);
+    if (!answer.ok) throw new Error(`The issuer returned status ${answer.status}.`);
     return readBoundedText(answer);
   },
 });
@@ -130,7 +130,7 @@ async function readBoundedText(answer: Response): Promise<string> {
   let length = 0;
   for await (const part of answer.body ?? []) {
     length += part.length;
-    if (length > MAX_BYTES) throw new Error(`It is larger than ${MAX_BYTES} bytes.`);
+    if (length > MAX_BYTES) throw new Error(`The key set is larger than ${MAX_BYTES} bytes.`);
     parts.push(part);
   }
   return Buffer.concat(parts).toString("utf8");

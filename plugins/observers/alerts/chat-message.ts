@@ -4,23 +4,23 @@ import type { Alert } from "./alert.ts";
 const MESSAGES: { readonly [T in Alert["type"]]: (d: Record<string, string>) => string } = {
   "budget.threshold_reached": (d) =>
     `has used ${d["percent"]}% of ${d["limit"]}: ${d["used"]} so far`,
-  "key.rejected": (d) => `requests are refused: ${d["code"]}`,
+  "key.rejected": (d) => `requests are rejected: ${d["code"]}`,
   "provider.cooldown_started": (d) =>
-    `fails (${d["errorKind"]}) and is tried last until ${d["until"]}`,
-  "credential.rejected": (d) => `refuses our credential ${d["credential"]} (${d["errorKind"]})`,
-  "ledger.down": () => "takes no rows, and new calls are refused",
-  "ledger.recovered": () => "accepts rows again",
-  "reload.failed": (d) => `was refused, and the config before stays in use: ${d["reason"] ?? ""}`,
-  "reload.recovered": (d) => `is in use again, generation ${d["generation"]}`,
+    `is failing (${d["errorKind"]}) and is in cooldown until ${d["until"]}`,
+  "credential.rejected": (d) => `rejected the credential ${d["credential"]} (${d["errorKind"]})`,
+  "ledger.down": () => "does not accept writes, so new calls are rejected",
+  "ledger.recovered": () => "accepts writes again",
+  "reload.failed": (d) => `failed, and the previous config stays in use: ${d["reason"] ?? ""}`,
+  "reload.recovered": (d) => `succeeded, config generation ${d["generation"]}`,
   "provider.cooldown_ended": () => "responds again",
   "credential.recovered": (d) => `accepts the credential ${d["credential"]} again`,
   "certificate.expires": (d) => `expires on ${d["date"]}`,
-  "calls.unpriced": () => "is asked and has no known price",
-  "policy.expires": (d) => `what is known of its data policy ends on ${d["date"]}`,
-  "model.retires": (d) => `retires on ${d["date"]}`,
-  "spend.unusual": (d) => `${d["usd"]} USD in this hour; usually it is ${d["usualUsd"]}`,
+  "calls.unpriced": () => "is called but has no known price",
+  "policy.expires": (d) => `has a data policy that must be reviewed again by ${d["date"]}`,
+  "model.retires": (d) => `will be retired on ${d["date"]}`,
+  "spend.unusual": (d) => `${d["usd"]} USD in this hour; the usual spend is ${d["usualUsd"]} USD`,
   "spend.digest": (d) =>
-    `${d["usd"]} USD for ${d["calls"]} calls in the ${d["every"]} from ${d["from"]} on; ${d["beforeUsd"]} in the one before. ${d["models"]}`,
+    `${d["usd"]} USD for ${d["calls"]} calls in the ${d["every"]} that began ${d["from"]}; ${d["beforeUsd"]} USD in the period before. ${d["models"]}`,
   "alerts.test": () => "this is a test",
 };
 

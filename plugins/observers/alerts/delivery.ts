@@ -55,10 +55,10 @@ export async function sendAlert(
     });
     await answer.body?.cancel();
     // Redirects are not followed and count as failures.
-    return answer.ok ? undefined : `it answers ${answer.status}`;
+    return answer.ok ? undefined : `the receiver returned status ${answer.status}`;
   } catch (problem) {
     // The error message may contain the URL, which is a secret for many chat services.
-    return (problem as { code?: string }).code ?? "it cannot be reached";
+    return (problem as { code?: string }).code ?? "the receiver is unreachable";
   }
 }
 
@@ -94,10 +94,7 @@ export class Delivery {
 
   async #onAccepted(one: PendingDelivery): Promise<void> {
     if (this.#failures > 0) {
-      this.#options.log.info(
-        { receiver: this.#receiver.name },
-        "a receiver of alerts takes them again",
-      );
+      this.#options.log.info({ receiver: this.#receiver.name }, "alert receiver recovered");
       this.#failures = 0;
     }
     await this.#finish(one, true);
@@ -108,7 +105,7 @@ export class Delivery {
     const { retryMs, log, outbox } = this.#options;
     const now = this.#now();
     if (this.#failures++ === 0)
-      log.warn({ receiver: this.#receiver.name, reason }, "a receiver of alerts does not take one");
+      log.warn({ receiver: this.#receiver.name, reason }, "alert delivery failed, will retry");
     this.#pausedUntil =
       now + withJitter(backoff(retryMs, this.#failures - 1, MAX_RECEIVER_PAUSE_MS));
     if (now - Date.parse(one.alert.at) < DAY_MS)
@@ -116,14 +113,14 @@ export class Delivery {
     const { id, type } = one.alert;
     log.error(
       { receiver: this.#receiver.name, id, type, reason },
-      "an alert is given up after a day",
+      "alert dropped after 1 day of retries",
     );
     return this.#finish(one, false);
   }
 
   async #finish(one: PendingDelivery, sent: boolean): Promise<void> {
     await this.#options.outbox.finish(one, sent).catch((error: unknown) => {
-      this.#options.log.warn({ err: error }, "the queue of alerts cannot be written");
+      this.#options.log.warn({ err: error }, "alert queue not writable");
     });
   }
 }

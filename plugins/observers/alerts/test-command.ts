@@ -8,11 +8,13 @@ export const createTestCommand = (
   gateway: string,
   fetch: Context["fetch"],
 ): PluginCommand => ({
-  summary: "Send a test to each receiver, or to one, and say what it answers",
+  summary: "Send a test alert and show how each receiver responds",
   input: {
     type: "object",
     additionalProperties: false,
-    properties: { receiver: { type: "string", description: "Only this receiver" } },
+    properties: {
+      receiver: { type: "string", description: "Receiver name (default: all receivers)" },
+    },
   },
   role: "operator",
   writes: true,

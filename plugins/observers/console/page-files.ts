@@ -19,7 +19,7 @@ export async function readPageFiles(): Promise<PageFiles> {
     return bundlePage(SOURCE_FOLDER, source.toString()).catch((cause: unknown) =>
       fail(
         "unavailable",
-        "The console cannot be built here. `npm ci` brings what it is made with.",
+        "Cannot build the console because its build dependencies are missing. Run `npm ci`.",
         {
           code: "no_bundler",
           cause,
@@ -33,7 +33,7 @@ export async function readPageFiles(): Promise<PageFiles> {
     );
     if (html && js && css) return { html: html.toString(), js, css };
   }
-  return fail("internal", "This build has no console in it.", { code: "no_console" });
+  return fail("internal", "This build does not include the console.", { code: "no_console" });
 }
 
 async function readPageFile(from: URL, name: string): Promise<PageFile | undefined> {

@@ -69,7 +69,7 @@ export function createPageServer(base: string, ctx: Pick<Context, "shared">) {
         body: pages.html,
       };
     const asset = pages.assets.get(rest.slice("assets/".length));
-    if (!asset) return fail("not_found", "There is no such file here.", { code: "unknown_path" });
+    if (!asset) return fail("not_found", "File not found.", { code: "unknown_path" });
     return { status: 200, ...toResponse(asset, x.headers["accept-encoding"]) };
   };
 }

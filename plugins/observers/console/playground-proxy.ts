@@ -89,19 +89,19 @@ function parsePlaygroundRequest(body: Body): PlaygroundRequest {
   } = body as Record<string, unknown>;
   const flaw =
     typeof path !== "string" || !FRONTEND_PATH.test(path)
-      ? "path is a frontend's"
+      ? "path must be the path of a frontend"
       : typeof key !== "string" || !HEADER_VALUE.test(key)
-        ? "key is a key for models"
+        ? "key must be an API key"
         : !KEY_HEADERS.includes(keyHeader)
-          ? "key_header is x-api-key or x-goog-api-key"
+          ? "key_header must be x-api-key or x-goog-api-key"
           : zdr !== undefined && (typeof zdr !== "string" || !HEADER_VALUE.test(zdr))
-            ? "zdr is a word"
+            ? "zdr must be a valid header value"
             : formType !== undefined && (typeof formType !== "string" || !FORM_TYPE.test(formType))
-              ? "form_type is a form's content type"
+              ? "form_type must be the content type of a form"
               : typeof text !== "string"
-                ? "body is the text to send"
+                ? "body must be a string"
                 : undefined;
   if (flaw !== undefined)
-    fail("invalid", `In what the playground asks, ${flaw}.`, { code: "bad_input" });
+    fail("invalid", `Invalid playground request: ${flaw}.`, { code: "bad_input" });
   return { path, key, keyHeader, zdr, formType, body: text } as PlaygroundRequest;
 }

@@ -90,7 +90,7 @@ const durationHistogram = (
 
 /** Metrics that are updated from records, billing records, and events. */
 export const COUNTED_FAMILIES = {
-  requests: counter("tollgate_requests", "Requests that reached a frontend, when they were over", [
+  requests: counter("tollgate_requests", "Completed requests that reached a frontend", [
     "frontend",
     "operation",
     "outcome",
@@ -98,23 +98,23 @@ export const COUNTED_FAMILIES = {
   ]),
   requestSeconds: durationHistogram(
     "tollgate_request_duration_seconds",
-    "From a request's first byte to its end",
+    "Request duration from the first byte to the end, in seconds",
     ["frontend", "stream"],
     LONG_BUCKETS,
   ),
   overheadSeconds: durationHistogram(
     "tollgate_gateway_overhead_seconds",
-    "The gateway's own time: what is neither waiting for the client's body nor for a provider's answer",
+    "Gateway overhead in seconds, without waiting for the client's body or for providers",
     ["frontend", "mode"],
     SHORT_BUCKETS,
   ),
   firstToken: durationHistogram(
     "tollgate_time_to_first_token_seconds",
-    "From a streaming call's beginning to the first content of its answer",
+    "Time to first token of streaming calls, in seconds",
     TARGET_LABELS,
     LONG_BUCKETS,
   ),
-  calls: counter("tollgate_calls", "Calls to providers, each a row of the ledger, when settled", [
+  calls: counter("tollgate_calls", "Settled calls to providers, one per ledger row", [
     "provider",
     "model",
     "credential",
@@ -123,83 +123,77 @@ export const COUNTED_FAMILIES = {
   ]),
   callSeconds: durationHistogram(
     "tollgate_call_duration_seconds",
-    "From a call's beginning to its bill",
+    "Duration of provider calls until they are settled, in seconds",
     TARGET_LABELS,
     LONG_BUCKETS,
   ),
   tokenSeconds: {
     name: "tollgate_output_seconds_per_token",
     type: "histogram",
-    help: "Seconds for each token behind the first content",
+    help: "Time per output token after the first, in seconds",
     labels: TARGET_LABELS,
     bounds: TOKEN_BUCKETS,
   },
-  tokens: counter("tollgate_tokens", "What was used, in units that do not overlap", [
-    ...TARGET_LABELS,
-    "unit",
-  ]),
-  reasoning: counter("tollgate_reasoning_tokens", "Tokens of thought; they lie inside output", [
+  tokens: counter("tollgate_tokens", "Usage in disjoint units", [...TARGET_LABELS, "unit"]),
+  reasoning: counter("tollgate_reasoning_tokens", "Reasoning tokens, a part of the output tokens", [
     ...TARGET_LABELS,
   ]),
   spend: usdCounter(
     "tollgate_spend_usd",
-    "What settled calls cost, as the ledger has it",
+    "Cost of settled calls in US dollars, from the ledger",
     TARGET_LABELS,
   ),
-  adjustments: usdCounter("tollgate_adjustments_usd", "Corrections in the ledger, by their sign", [
+  adjustments: usdCounter("tollgate_adjustments_usd", "Ledger adjustments in US dollars, by sign", [
     "direction",
   ]),
   unpriced: counter("tollgate_calls_unpriced", "Calls without a known price", TARGET_LABELS),
-  estimated: counter("tollgate_calls_estimated", "Calls whose cost is an estimate", TARGET_LABELS),
-  fallbacks: counter("tollgate_fallbacks", "Failed calls behind which another one was made", [
+  estimated: counter("tollgate_calls_estimated", "Calls with an estimated cost", TARGET_LABELS),
+  fallbacks: counter("tollgate_fallbacks", "Failed calls that were followed by another call", [
     "from",
     "to",
     "error_kind",
   ]),
-  hedges: counter("tollgate_hedges", "Calls made beside one without content, by how they ended", [
-    ...TARGET_LABELS,
-    "outcome",
-  ]),
+  hedges: counter("tollgate_hedges", "Hedge calls, by outcome", [...TARGET_LABELS, "outcome"]),
   hedgeSpend: usdCounter(
     "tollgate_hedge_spend_usd",
-    "Cost of calls that lost a hedge",
+    "Cost of calls that lost to a hedge, in US dollars",
     TARGET_LABELS,
   ),
   translationWarnings: counter(
     "tollgate_translation_warnings",
-    "What translations could not carry",
+    "Fields that a translation dropped or approximated",
     ["code"],
   ),
-  rejections: counter(
-    "tollgate_rejections",
-    "Requests that were refused before a provider was asked",
-    ["code"],
-  ),
-  keySpend: usdCounter("tollgate_key_spend_usd", "What settled calls of a key cost", ["key"]),
-  labelSpend: usdCounter("tollgate_label_spend_usd", "What settled calls with a label cost", [
-    "label",
-    "value",
+  rejections: counter("tollgate_rejections", "Requests rejected before a provider was called", [
+    "code",
   ]),
-  workerExits: counter("tollgate_worker_exits", "Worker processes that ended by themselves"),
-  reloads: counter("tollgate_config_reloads", "Reloads, by whether the config was taken", ["ok"]),
+  keySpend: usdCounter("tollgate_key_spend_usd", "Cost of settled calls in US dollars, by key", [
+    "key",
+  ]),
+  labelSpend: usdCounter(
+    "tollgate_label_spend_usd",
+    "Cost of settled calls in US dollars, by label",
+    ["label", "value"],
+  ),
+  workerExits: counter("tollgate_worker_exits", "Unexpected exits of worker processes"),
+  reloads: counter("tollgate_config_reloads", "Config reloads, by success", ["ok"]),
 } as const satisfies Readonly<Record<string, Family>>;
 
 /** Metrics whose values are read at the time of a scrape. */
 export const READ_FAMILIES = {
-  inFlight: gauge("tollgate_in_flight", "Requests of clients under way", ["frontend"]),
-  cooldown: gauge(
-    "tollgate_provider_cooldown",
-    "Targets of a credential in cooldown, which are tried last",
-    ["provider", "credential"],
-  ),
+  inFlight: gauge("tollgate_in_flight", "Client requests in progress", ["frontend"]),
+  cooldown: gauge("tollgate_provider_cooldown", "Targets in cooldown per credential", [
+    "provider",
+    "credential",
+  ]),
   breakers: gauge(
     "tollgate_provider_breakers",
-    "Targets of a credential in cooldown or recovering, by state",
+    "Targets in cooldown or recovering per credential, by state",
     ["provider", "credential", "state"],
   ),
   cooldownEnd: timestampGauge(
     "tollgate_provider_cooldown_end_timestamp_seconds",
-    "When the last cooldown of a credential's targets ends, by the kind of failure",
+    "End of the last cooldown of a credential's targets, in Unix seconds, by error kind",
     ["provider", "credential", "error_kind"],
   ),
   rejecting: gauge(
@@ -209,114 +203,135 @@ export const READ_FAMILIES = {
   ),
   pluginUnreachable: gauge(
     "tollgate_plugin_unreachable",
-    "Processes of the gateway that cannot reach a plugin in another process, by what happens to its requests",
+    "Gateway processes that cannot reach an out-of-process plugin, by effect on requests",
     ["plugin", "on_failure"],
   ),
   sockets: gauge("tollgate_pool_sockets", "Connections to providers", ["origin", "state"]),
   ready: gauge("tollgate_ready", "Whether /readyz reports ready"),
-  ledgerUp: gauge("tollgate_ledger_up", "Whether the ledger takes rows"),
-  ledgerQueue: gauge("tollgate_ledger_queue", "Commands that wait for their batch"),
+  ledgerUp: gauge("tollgate_ledger_up", "Whether the ledger accepts writes"),
+  ledgerQueue: gauge("tollgate_ledger_queue", "Ledger commands waiting for a batch"),
   commitSeconds: {
     name: "tollgate_ledger_commit_seconds",
     type: "histogram",
     unit: "seconds",
-    help: "How long a batch took until it was durable, its sync included",
+    help: "Time until a ledger batch is durable, including the sync, in seconds",
     labels: [],
   },
-  ledgerBytes: bytesGauge("tollgate_ledger_bytes", "What the ledger takes where it lies"),
+  ledgerBytes: bytesGauge("tollgate_ledger_bytes", "Size of the ledger on disk, in bytes"),
   oldest: timestampGauge(
     "tollgate_ledger_oldest_timestamp_seconds",
-    "When its oldest row was written",
+    "Time of the oldest ledger row, in Unix seconds",
   ),
-  diskFree: bytesGauge("tollgate_store_disk_free_bytes", "By how much the ledger could still grow"),
-  fleetNodes: gauge("tollgate_fleet_nodes", "Gateways that share the store, by their state", [
-    "state",
-  ]),
+  diskFree: bytesGauge(
+    "tollgate_store_disk_free_bytes",
+    "Space the ledger can still grow into, in bytes",
+  ),
+  fleetNodes: gauge("tollgate_fleet_nodes", "Gateways that share the store, by state", ["state"]),
   clockAhead: timestampGauge(
     "tollgate_store_clock_ahead_seconds",
-    "How far this gateway's clock is ahead of the store's",
+    "Clock difference between this gateway and the store, in seconds; positive if " +
+      "the gateway is ahead",
   ),
   storeLag: timestampGauge(
     "tollgate_store_lag_seconds",
-    "For how long this gateway has missed changes of keys or accounts",
+    "Time for which this gateway has not received key and account changes, in seconds",
   ),
-  reloadOk: gauge("tollgate_config_reload_success", "Whether the last reload was taken"),
+  reloadOk: gauge("tollgate_config_reload_success", "Whether the last config reload succeeded"),
   reloadAt: timestampGauge(
     "tollgate_config_reload_last_success_timestamp_seconds",
-    "Since when the current generation answers",
+    "Time of the last successful config reload, in Unix seconds",
   ),
-  generation: gauge("tollgate_config_generation", "The generation that answers now"),
+  generation: gauge("tollgate_config_generation", "Current config generation"),
   listAt: timestampGauge(
     "tollgate_model_list_last_success_timestamp_seconds",
-    "When a provider last said which models it has",
+    "Last successful refresh of a provider's model list, in Unix seconds",
     ["provider"],
   ),
-  listFailures: gauge("tollgate_model_list_failures", "How often in a row it did not say so", [
-    "provider",
-  ]),
+  listFailures: gauge(
+    "tollgate_model_list_failures",
+    "Consecutive failed refreshes of a provider's model list",
+    ["provider"],
+  ),
   certificateExpires: timestampGauge(
     "tollgate_certificate_expiry_timestamp_seconds",
-    "When the first certificate of a listener expires",
+    "Earliest expiry of a listener's certificates, in Unix seconds",
     ["listener"],
   ),
   policyExpires: timestampGauge(
     "tollgate_policy_expiry_timestamp_seconds",
-    "When what is known of a provider's handling of data has to be read again",
+    "Date by which a provider's data policy must be reviewed, in Unix seconds",
     ["provider"],
   ),
   modelRetires: timestampGauge(
     "tollgate_model_retirement_timestamp_seconds",
-    "When a model goes away",
+    "Retirement date of a model, in Unix seconds",
     ["model"],
   ),
-  budgetLimit: { ...gauge("tollgate_budget_limit_usd", "A budget", ["scope", "per"]), unit: "usd" },
-  budgetUsed: {
-    ...gauge("tollgate_budget_used_usd", "What a budget has paid and holds for calls under way", [
-      "scope",
-      "per",
-    ]),
+  budgetLimit: {
+    ...gauge("tollgate_budget_limit_usd", "Budget limit in US dollars", ["scope", "per"]),
     unit: "usd",
   },
-  budgetResets: timestampGauge("tollgate_budget_resets_timestamp_seconds", "When it begins anew", [
-    "scope",
-    "per",
-  ]),
-  workers: gauge("tollgate_workers", "Processes that answer clients"),
-  unresponsive: gauge("tollgate_processes_unresponsive", "Processes whose readings are not of now"),
+  budgetUsed: {
+    ...gauge(
+      "tollgate_budget_used_usd",
+      "Budget spent and reserved for open calls, in US dollars",
+      ["scope", "per"],
+    ),
+    unit: "usd",
+  },
+  budgetResets: timestampGauge(
+    "tollgate_budget_resets_timestamp_seconds",
+    "Next reset of a budget, in Unix seconds",
+    ["scope", "per"],
+  ),
+  workers: gauge("tollgate_workers", "Processes that serve clients"),
+  unresponsive: gauge("tollgate_processes_unresponsive", "Processes whose stats are outdated"),
   dropped: counter(
     "tollgate_observer_dropped_records",
-    "Records that an observer was too slow for",
+    "Records dropped because an observer was too slow",
     ["observer"],
   ),
   overflow: counter(
     "tollgate_series_overflow",
-    "Observations that went to a series called other because their metric has as many as it may",
+    'Observations added to the series "other" because the metric reached its maximum ' +
+      "number of series",
     ["metric"],
   ),
-  build: { name: "tollgate_build", type: "info", help: "What runs", labels: ["version", "node"] },
+  build: {
+    name: "tollgate_build",
+    type: "info",
+    help: "Tollgate and Node.js versions",
+    labels: ["version", "node"],
+  },
   cpu: {
-    ...counter("process_cpu_seconds", "User and system time", PROCESS_LABELS),
+    ...counter("process_cpu_seconds", "User and system CPU time, in seconds", PROCESS_LABELS),
     unit: "seconds",
   },
-  rss: bytesGauge("process_resident_memory_bytes", "Resident memory", PROCESS_LABELS),
-  started: timestampGauge("process_start_time_seconds", "When it was started", PROCESS_LABELS),
-  files: gauge("process_open_fds", "Files and sockets that are open", PROCESS_LABELS),
+  rss: bytesGauge("process_resident_memory_bytes", "Resident memory, in bytes", PROCESS_LABELS),
+  started: timestampGauge(
+    "process_start_time_seconds",
+    "Start time of the process, in Unix seconds",
+    PROCESS_LABELS,
+  ),
+  files: gauge("process_open_fds", "Open file descriptors", PROCESS_LABELS),
   loopDelay: timestampGauge(
     "nodejs_eventloop_delay_seconds",
-    "How late the event loop was of late",
+    "Event loop delay in recent seconds, in seconds",
     [...PROCESS_LABELS, "stat"],
   ),
-  heapUsed: bytesGauge("nodejs_heap_size_used_bytes", "V8's heap in use", PROCESS_LABELS),
-  heapTotal: bytesGauge("nodejs_heap_size_total_bytes", "V8's heap", PROCESS_LABELS),
-  external: bytesGauge("nodejs_external_memory_bytes", "Memory that V8's objects hold elsewhere", [
-    ...PROCESS_LABELS,
-  ]),
+  heapUsed: bytesGauge("nodejs_heap_size_used_bytes", "V8 heap in use, in bytes", PROCESS_LABELS),
+  heapTotal: bytesGauge("nodejs_heap_size_total_bytes", "V8 heap size, in bytes", PROCESS_LABELS),
+  external: bytesGauge(
+    "nodejs_external_memory_bytes",
+    "Memory of V8 objects outside the heap, in bytes",
+    [...PROCESS_LABELS],
+  ),
   gcSeconds: {
-    ...counter("nodejs_gc_seconds", "What collections of garbage took", [
+    ...counter("nodejs_gc_seconds", "Time spent in garbage collection, in seconds", [
       ...PROCESS_LABELS,
       "gc_kind",
     ]),
     unit: "seconds",
   },
-  gcRuns: counter("nodejs_gc_runs", "Collections of garbage", [...PROCESS_LABELS, "gc_kind"]),
+  gcRuns: counter("nodejs_gc_runs", "Garbage collections", [...PROCESS_LABELS, "gc_kind"]),
 } as const satisfies Readonly<Record<string, Family>>;

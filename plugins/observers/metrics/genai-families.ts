@@ -60,12 +60,12 @@ const counterFamily = (help: string): Family => ({
 
 /** Families without names. `nameSeries` adds the names when they are written. */
 export const genAiFamilies = {
-  duration: durationFamily("How long calls to models took", toUnderscores(errorType.latest)),
-  firstChunk: durationFamily("How long streaming calls took to the first piece"),
-  tokens: tokenFamily("Tokens of a call", TOKEN_TYPE_LABEL),
-  cacheRead: counterFamily("Input tokens that were read from a cache"),
-  cacheWrite: counterFamily("Input tokens that were written to a cache"),
-  reasoning: counterFamily("Output tokens of thought"),
+  duration: durationFamily("Duration of model calls", toUnderscores(errorType.latest)),
+  firstChunk: durationFamily("Time to first chunk of streaming calls"),
+  tokens: tokenFamily("Tokens per call", TOKEN_TYPE_LABEL),
+  cacheRead: counterFamily("Input tokens read from a cache"),
+  cacheWrite: counterFamily("Input tokens written to a cache"),
+  reasoning: counterFamily("Reasoning tokens in the output"),
 } as const;
 
 /**

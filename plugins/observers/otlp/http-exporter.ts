@@ -132,7 +132,7 @@ export class HttpExporter {
       const { status } = answer;
       if (status >= 200 && status < 300)
         return { rejected: rejectedCount(Buffer.from(await answer.arrayBuffer()), json) };
-      const why = `it answers ${status}`;
+      const why = `the collector returned status ${status}`;
       if (!RETRYABLE_STATUSES.includes(status)) return { why, afterMs: null };
       return { why, afterMs: parseRetryAfter(answer.headers.get("retry-after")) };
     } catch (problem) {

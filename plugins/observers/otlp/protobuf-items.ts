@@ -131,7 +131,7 @@ export class ProtobufItems implements BatchItems {
 
   #fieldShape(field: string): FieldShape {
     const found = this.#shape[field];
-    if (!found) throw new Error(`OTLP has no field ${field} here.`);
+    if (!found) throw new Error(`Unknown OTLP field ${field}.`);
     return found;
   }
 }

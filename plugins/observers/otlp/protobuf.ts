@@ -13,7 +13,7 @@ function writeMessage(wire: ProtobufWriter, message: ProtobufMessage, shape: Mes
     const value = message[name];
     if (value === undefined) continue;
     const field = shape[name];
-    if (!field) throw new Error(`OTLP has no field ${name} here.`);
+    if (!field) throw new Error(`Unknown OTLP field ${name}.`);
     if (!field.isRepeated) writeField(wire, field, value);
     else if (field.type === "fixed64" || field.type === "double")
       writePacked(wire, field, value as never);

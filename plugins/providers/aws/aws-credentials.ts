@@ -22,30 +22,33 @@ export const accountSchema = {
       type: "string",
       minLength: 1,
       "x-secret": true,
-      description: "A Bedrock API key, sent as a bearer token; no other field is needed beside it",
+      description: "Bedrock API key, sent as a bearer token. No other field is needed",
     },
-    access_key_id: { type: "string", minLength: 1, description: "The id of a pair of access keys" },
+    access_key_id: { type: "string", minLength: 1, description: "Access key ID" },
     secret_access_key: {
       type: "string",
       minLength: 1,
       "x-secret": true,
-      description: "The secret of that pair",
+      description: "Secret access key",
     },
     session_token: {
       type: "string",
       minLength: 1,
       "x-secret": true,
-      description: "The token of keys that end",
+      description: "Session token of temporary access keys",
     },
     from: {
       enum: ["environment", "chain"],
       description:
-        "Where the keys are found when none stand here. environment: AWS_BEARER_TOKEN_BEDROCK, or AWS_ACCESS_KEY_ID and its like; chain: all that AWS's own tools know, by the package @aws-sdk/credential-provider-node. Absent: environment",
+        "Source of the keys if this credential contains none. environment: " +
+        "AWS_BEARER_TOKEN_BEDROCK, or AWS_ACCESS_KEY_ID and the related variables. " +
+        "chain: AWS's default credential chain; requires the package " +
+        "@aws-sdk/credential-provider-node. Default: environment",
     },
     profile: {
       type: "string",
       minLength: 1,
-      description: "Of the chain: the profile in ~/.aws/config",
+      description: "Profile in ~/.aws/config, for from: chain",
     },
   },
 } as const;
@@ -101,7 +104,7 @@ export function createCredentialCache(env: (name: string) => string | undefined)
           secret_access_key: env("AWS_SECRET_ACCESS_KEY"),
           session_token: env("AWS_SESSION_TOKEN"),
         }) ??
-        fail("upstream_auth", "Neither the credential nor the environment has keys for AWS.", {
+        fail("upstream_auth", "No AWS keys found in the credential or the environment.", {
           code: "no_keys",
         })
       );
@@ -133,7 +136,7 @@ async function credentialsFromChain(
     const { accessKeyId, secretAccessKey, sessionToken } = await chain({ forceRefresh });
     return { id: accessKeyId, secret: secretAccessKey, token: sessionToken };
   } catch (error) {
-    return fail("upstream_auth", "The chain of AWS's SDK found no keys.", {
+    return fail("upstream_auth", "The AWS credential chain found no keys.", {
       code: "no_keys",
       cause: error,
     });
@@ -147,7 +150,8 @@ async function loadChain(profile: string | undefined): Promise<CredentialChain> 
   } catch (error) {
     return fail(
       "upstream_auth",
-      "`from: chain` needs the package @aws-sdk/credential-provider-node beside this one.",
+      "`from: chain` requires the package @aws-sdk/credential-provider-node. Install " +
+        "it next to this package.",
       { code: "missing_package", cause: error },
     );
   }

@@ -29,7 +29,7 @@ interface Embedded {
 export async function* embedWithTitan(r: EmbeddingRequest, call: Call): AsyncGenerator<ModelEvent> {
   const texts = requireTextInputs(r, call);
   if (r.dtype !== undefined && r.dtype !== "float")
-    fail("unsupported", `${call.model} makes vectors of floats.`, { param: "output_dtype" });
+    fail("unsupported", `${call.model} supports only float embeddings.`, { param: "output_dtype" });
   if (r.user !== undefined) call.reportLoss("user", "dropped");
   if (r.task !== undefined) call.reportLoss("input_type", "dropped", "task_unknown");
   if (r.truncate !== undefined) call.reportLoss("truncate", "dropped");
@@ -79,7 +79,7 @@ async function embedText(
   const response = await invokeModel(call, { inputText, ...some({ dimensions }) }, signal);
   const vector =
     parseEmbedding(response["embedding"]) ??
-    fail("upstream", "The provider answered without a vector.", { code: "bad_answer" });
+    fail("upstream", "The provider's response has no embedding.", { code: "bad_answer" });
   return { vector, tokens: countOf(response["inputTextTokenCount"]) };
 }
 

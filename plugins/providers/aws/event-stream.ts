@@ -25,7 +25,7 @@ const PRELUDE = 12;
 const MIN_FRAME_BYTES = PRELUDE + 4;
 
 const failCorruptFrame = (what: string): never =>
-  fail("upstream", `The provider's event stream is broken: ${what}.`, { code: "bad_stream" });
+  fail("upstream", `The provider's event stream is invalid: ${what}.`, { code: "bad_stream" });
 
 /**
  * Creates a reader that calls `on` for each frame in order. Verifies both checksums of each frame.
@@ -77,16 +77,16 @@ function lengthOf(prelude: Buffer): number {
   const length = prelude.readUInt32BE(0);
   const headers = prelude.readUInt32BE(4);
   if (crc32(prelude.subarray(0, 8)) !== prelude.readUInt32BE(8))
-    failCorruptFrame("the checksum of a head does not fit");
+    failCorruptFrame("the prelude checksum does not match");
   if (length < MIN_FRAME_BYTES + headers || length > MAX_FRAME_BYTES || headers > MAX_HEADER_BYTES)
-    failCorruptFrame("an event has no possible length");
+    failCorruptFrame("an event has an invalid length");
   return length;
 }
 
 function frameOf(frame: Buffer): EventFrame {
   const end = frame.length - 4;
   if (crc32(frame.subarray(0, end)) !== frame.readUInt32BE(end))
-    failCorruptFrame("the checksum of an event does not fit");
+    failCorruptFrame("an event checksum does not match");
   const from = PRELUDE + frame.readUInt32BE(4);
   return { headers: headersIn(frame.subarray(PRELUDE, from)), payload: frame.subarray(from, end) };
 }
@@ -108,7 +108,7 @@ function headersIn(bytes: Buffer): Map<string, string> {
     const named = bytes[next(1)]!;
     const name = bytes.toString("utf8", next(named), at);
     const type = bytes[next(1)]!;
-    if (type >= WIDTHS.length) failCorruptFrame("a header is of no known type");
+    if (type >= WIDTHS.length) failCorruptFrame("a header has an unknown type");
     const width = WIDTHS[type] ?? bytes.readUInt16BE(next(2));
     const from = next(width);
     if (type === TEXT) headers.set(name, bytes.toString("utf8", from, at));

@@ -31,7 +31,7 @@ export const isStability = (model: string): boolean => /(?:^|[./])stability\./.t
 
 export async function* generateImages(r: ImageRequest, call: Call): AsyncGenerator<ModelEvent> {
   if (r.inputImages.length > 0 || r.mask)
-    fail("unsupported", `${call.model} is asked here to draw from words alone.`, {
+    fail("unsupported", `${call.model} supports only text input here.`, {
       param: r.mask ? "mask" : "image",
     });
   requireSupported({ n: r.n, size: r.size, format: r.format }, call.info);
@@ -76,7 +76,7 @@ function amazonRequest(r: ImageRequest, call: Call): JsonObject {
 
 function stabilityRequest(r: ImageRequest, call: Call): JsonObject {
   if (r.n > 1)
-    fail("unsupported", `${call.model} makes one image at a time. Ask for n: 1.`, { param: "n" });
+    fail("unsupported", `${call.model} creates one image per request. Set n to 1.`, { param: "n" });
   if (r.quality !== undefined && r.quality !== "auto") call.reportLoss("quality", "dropped");
   const size = sizeOf(r.size);
   if (size) call.reportLoss("size", "approximated", "size_approximated");
@@ -97,7 +97,7 @@ function qualityOf({ quality }: ImageRequest, call: Call): string | undefined {
 
 function reportForeignFields(r: ImageRequest, call: Call): void {
   if (r.size !== undefined && r.size !== "auto" && !sizeOf(r.size))
-    fail("unsupported", `${r.size} is no size of the form 1024x1024.`, { param: "size" });
+    fail("unsupported", `Invalid size ${r.size}. Use the form 1024x1024.`, { param: "size" });
   const lost: Readonly<Record<string, Json | undefined>> = {
     background: r.background === "auto" ? undefined : r.background,
     output_compression: r.compression,
@@ -113,7 +113,7 @@ const filterReason = (response: JsonObject): string | undefined =>
   textOf(response["error"]) ?? listOf(response["finish_reasons"]).map(textOf).find(Boolean);
 
 function failNoImage(why: string | undefined): never {
-  const words = why === undefined ? "" : ` It said: ${why.slice(0, 500)}`;
+  const words = why === undefined ? "" : ` Reason: ${why.slice(0, 500)}`;
   return why !== undefined && FILTERED.test(why)
     ? fail("content_policy", `The provider withheld the image.${words}`, {
         code: "moderation_blocked",

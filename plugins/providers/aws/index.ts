@@ -40,7 +40,7 @@ const patterns = (description: string) =>
     type: "array",
     items: { type: "string", minLength: 1 },
     default: [],
-    description: `${description}; one * in each stands for anything`,
+    description: `${description}. Each name can contain one *, which matches any text`,
   }) as const;
 
 const address = (description: string) =>
@@ -49,7 +49,7 @@ const address = (description: string) =>
 export default defineProvider({
   api: 1,
   name: "aws",
-  summary: "Amazon Bedrock: Converse, InvokeModel, and what it has that speaks as others do",
+  summary: "Amazon Bedrock: Converse, InvokeModel, and its compatible APIs",
   stability: "beta",
   unverified: ["mantle", "list"],
   credential: accountSchema,
@@ -63,36 +63,39 @@ export default defineProvider({
         type: "string",
         pattern: "^[a-z]{2}(-[a-z]+)+-\\d$",
         "x-expects": "a region such as us-east-1",
-        description: "The region; AWS_REGION, then AWS_DEFAULT_REGION, when absent",
+        description: "AWS region. Default: AWS_REGION, then AWS_DEFAULT_REGION",
       },
-      claude: patterns("Application profiles behind which Claude is, beside all names that say so"),
-      openai: patterns("Models that are asked at the runtime's /openai/v1, in OpenAI's protocols"),
+      claude: patterns(
+        "Application inference profiles that use Claude, if their names do not show it",
+      ),
+      openai: patterns("Models to call at the runtime's /openai/v1, in OpenAI protocols"),
       mantle: patterns(
-        "Models that are asked at Mantle: Claude in messages, others in OpenAI's protocols",
+        "Models to call at Mantle: Claude in Anthropic messages, others in OpenAI protocols",
       ),
       betas: {
         type: "array",
         items: { type: "string", minLength: 1 },
         default: [],
-        description:
-          "anthropic-beta values that Bedrock knows: the others of a client are left out",
+        description: "anthropic-beta values that Bedrock supports. Other values are not sent",
       },
       guardrail: {
         type: "object",
         additionalProperties: false,
         required: ["id", "version"],
         properties: {
-          id: { type: "string", minLength: 1, description: "Its id, or its ARN" },
+          id: { type: "string", minLength: 1, description: "ID or ARN of the guardrail" },
           version: { type: "string", minLength: 1, description: "A number, or DRAFT" },
         },
         description:
-          "A guardrail of Bedrock that every chat passes: then Claude is asked in Converse too, and Service-ZDR refuses them all",
+          "Bedrock guardrail for all chats. Claude is then also called through Converse, " +
+          "and requests with Service-ZDR are rejected",
       },
       list_models: {
         type: "boolean",
         default: false,
         description:
-          "Lists models and profiles at the control plane, which takes rights of its own",
+          "Whether to list models and profiles at the control plane, which requires " +
+          "additional permissions",
       },
       runtime_url: address(
         "Where the runtime is; https://bedrock-runtime.<region>.amazonaws.com when absent",
@@ -108,14 +111,16 @@ export default defineProvider({
         type: "string",
         minLength: 1,
         default: "bedrock-mantle",
-        description: "The name that requests to Mantle are signed for",
+        description: "Service name in the signatures of requests to Mantle",
       },
     },
   },
   *check({ guardrail, openai, mantle }) {
     if (guardrail !== undefined && openai.length + mantle.length > 0)
       yield {
-        message: "A guardrail holds for what is asked in Converse, and these models are not",
+        message:
+          "A guardrail applies only to models that are called through Converse, and these " +
+          "models are not",
         path: openai.length > 0 ? "/openai" : "/mantle",
       };
   },

@@ -66,5 +66,5 @@ async function fetchJson(line: ProviderClient, url: string): Promise<JsonObject>
     );
     return fail(kind, message);
   }
-  return parsed(body) ?? fail("upstream", "The list of models is not a JSON object.");
+  return parsed(body) ?? fail("upstream", "The model list is not a JSON object.");
 }

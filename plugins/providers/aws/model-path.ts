@@ -4,6 +4,6 @@ import { fail } from "tollgate/plugin";
 
 export function modelPath(model: string, verb: string): string {
   if (model === "" || model === "." || model === "..")
-    fail("not_found", `There is no model ${model}.`, { param: "model", code: "model_not_found" });
+    fail("not_found", `Model ${model} not found.`, { param: "model", code: "model_not_found" });
   return `/model/${encodeURIComponent(model)}/${verb}`;
 }

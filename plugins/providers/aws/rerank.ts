@@ -44,7 +44,10 @@ export const bedrockRerank = (arnOf: (model: string) => string): Protocol<"reran
     paths: { generate: "/rerank" },
     encodeRequest: (r, of) => request(r, of, arnOf(of.model)),
     knowsField: () => true,
-    createDecoder: () => fail("upstream", "A ranking comes in one piece.", { code: "bad_answer" }),
+    createDecoder: () =>
+      fail("upstream", "The provider streamed a ranking, which must be one response.", {
+        code: "bad_answer",
+      }),
     decodeResponse: whole,
     decodeFault: parseAwsError,
   },
@@ -86,7 +89,7 @@ function whole(body: Buffer, emit: (event: ModelEvent) => void): void {
   for (const [place, raw] of listOf(results).entries()) {
     const { index, relevanceScore: score } = objectOf(raw) ?? {};
     if (typeof index !== "number" || typeof score !== "number")
-      return fail("upstream", "The provider's ranking has no index or no score.", {
+      return fail("upstream", "The provider's ranking lacks an index or a score.", {
         code: "bad_answer",
       });
     emit({ type: "item", index: place, item: { index, score } });

@@ -29,24 +29,28 @@ export const accountSchema = {
       type: "string",
       minLength: 1,
       "x-secret": true,
-      description: "A key of the resource; no other field is needed beside it",
+      description: "Key of the resource. No other field is needed",
     },
-    tenant_id: { type: "string", minLength: 1, description: "Of an application: its tenant" },
+    tenant_id: { type: "string", minLength: 1, description: "Tenant ID of the application" },
     client_id: {
       type: "string",
       minLength: 1,
-      description: "Of an application, or of a managed identity that the machine has several of",
+      description:
+        "Client ID of the application, or of a managed identity if the machine has several",
     },
     client_secret: {
       type: "string",
       minLength: 1,
       "x-secret": true,
-      description: "Of an application: its secret",
+      description: "Client secret of the application",
     },
     from: {
       enum: ["managed_identity", "workload", "azure_identity"],
       description:
-        "Where a token comes from without a secret. managed_identity: the machine, or IDENTITY_ENDPOINT; workload: its federated token; azure_identity: all that Azure's own tools know, by the package @azure/identity",
+        "Source of tokens without a secret. managed_identity: the machine, or " +
+        "IDENTITY_ENDPOINT. workload: the federated token of the workload. " +
+        "azure_identity: Azure's default credential chain; requires the package " +
+        "@azure/identity",
     },
   },
 } as const;
@@ -121,9 +125,13 @@ async function tokenRequestFor(
   const tenant = account.tenant_id ?? env("AZURE_TENANT_ID");
   const client = account.client_id ?? env("AZURE_CLIENT_ID");
   if (tenant === undefined || client === undefined)
-    return fail("upstream_auth", "The credential has no key, and no tenant_id or client_id.", {
-      code: "no_credential",
-    });
+    return fail(
+      "upstream_auth",
+      "The credential has neither a key nor both tenant_id and client_id.",
+      {
+        code: "no_credential",
+      },
+    );
   const form: Record<string, string> = {
     grant_type: "client_credentials",
     client_id: client,
@@ -134,7 +142,9 @@ async function tokenRequestFor(
     // The file is read for each token, because it is rewritten every hour.
     form["client_assertion"] = (await readFile(file)).toString().trim();
   } else if (account.client_secret === undefined)
-    return fail("upstream_auth", "The credential has no client_secret.", { code: "no_credential" });
+    return fail("upstream_auth", "Missing client_secret in the credential.", {
+      code: "no_credential",
+    });
   else form["client_secret"] = account.client_secret;
   const url = `${loginUrl.replace(/\/+$/, "")}/${encodeURIComponent(tenant)}/oauth2/v2.0/token`;
   return { url, form };

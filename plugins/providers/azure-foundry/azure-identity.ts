@@ -20,7 +20,8 @@ export async function tokenFromAzureIdentity(scope: string): Promise<MintedToken
   } catch (error) {
     return fail(
       "upstream_auth",
-      "`from: azure_identity` needs the package @azure/identity beside this one.",
+      "`from: azure_identity` requires the package @azure/identity. Install it next to " +
+        "this package.",
       { code: "missing_package", cause: error },
     );
   }
@@ -28,7 +29,7 @@ export async function tokenFromAzureIdentity(scope: string): Promise<MintedToken
     const found = await new library.DefaultAzureCredential().getToken(scope);
     return { token: found.token, ttlMs: found.expiresOnTimestamp - Date.now() };
   } catch (error) {
-    return fail("upstream_auth", "Azure's library found no credential.", {
+    return fail("upstream_auth", "The Azure identity library found no credential.", {
       code: "no_token",
       cause: error,
     });

@@ -64,7 +64,7 @@ export const anthropicEndpoint = (
 /** Encodes a deployment name as one path segment. */
 function encodeDeployment(model: string): string {
   if (model === "" || model === "." || model === "..")
-    fail("not_found", `There is no deployment ${model}.`, {
+    fail("not_found", `Deployment ${model} not found.`, {
       param: "model",
       code: "model_not_found",
     });

@@ -10,7 +10,7 @@ const FOUNDRY = "https://ai.azure.com/.default";
 export default defineProvider({
   api: 1,
   name: "azure-foundry",
-  summary: "Azure AI Foundry: deployments in OpenAI's protocols, Claude in Anthropic's",
+  summary: "Azure AI Foundry: OpenAI-compatible deployments, and Claude",
   stability: "beta",
   unverified: ["managed identity", "Foundry's scope"],
   credential: accountSchema,
@@ -28,7 +28,7 @@ export default defineProvider({
         type: "string",
         pattern: "^[a-zA-Z0-9-]+$",
         "x-expects": "the name of a resource",
-        description: "The resource's name, which its addresses begin with",
+        description: "Name of the resource, the first part of its host names",
       },
       base_url: {
         type: "string",
@@ -48,32 +48,32 @@ export default defineProvider({
         type: "array",
         items: { type: "string", minLength: 1 },
         default: ["claude-*"],
-        description: "Deployments behind which Claude is; one * in each stands for anything",
+        description: "Deployments of Claude. Each name can contain one *, which matches any text",
       },
       api_version: {
         type: "string",
         pattern: "^\\d{4}-\\d{2}-\\d{2}(-preview)?$",
         "x-expects": "a version such as 2024-10-21",
-        description: "Asks at /openai/deployments, with this version; at /openai/v1 when absent",
+        description: "API version for calls at /openai/deployments. If unset, calls use /openai/v1",
       },
       federated_token_file: {
         type: "string",
         minLength: 1,
         default: "/var/run/secrets/azure/tokens/azure-identity-token",
-        description: "Of a federated workload: the file with its token, which is read each time",
+        description: "Token file of a federated workload. The file is read for each token request",
       },
       login_url: {
         type: "string",
         minLength: 1,
         default: "https://login.microsoftonline.com",
         "x-origin": true,
-        description: "Where Entra ID gives tokens",
+        description: "URL of Entra ID, which issues the tokens",
       },
     },
   },
   *check({ resource, base_url }) {
     if (resource === undefined && base_url === undefined)
-      yield { path: "", message: "Neither resource nor base_url says where it is." };
+      yield { path: "", message: "requires resource or base_url" };
   },
   setup(o, ctx) {
     const at = (own: string | undefined, host: string) =>

@@ -30,7 +30,7 @@ export async function requestToken(
     return { token, ttlMs: 1000 * parseExpiresIn(response!) };
   const code = response?.["error"];
   const words = typeof code === "string" ? ` (${code.slice(0, 100)})` : "";
-  return fail("upstream_auth", `Entra ID gave no token: ${answer.status}${words}.`, {
+  return fail("upstream_auth", `Entra ID did not issue a token: status ${answer.status}${words}.`, {
     code: "no_token",
   });
 }

@@ -39,21 +39,25 @@ function inputImageFields({ inputImages, mask }: ImageRequest, call: Call): Reco
   if (inputImages.length === 0 && !mask) return {};
   const field = inputImageField(call.model);
   if (field === undefined)
-    fail("unsupported", `${call.model} makes images from words alone, not from other images.`, {
+    fail("unsupported", `${call.model} supports only text input, not images.`, {
       param: "image",
     });
   if (inputImages.length > (field === "image" ? 1 : MAX_INPUT_IMAGES))
     fail(
       "unsupported",
-      `${call.model} takes at most ${field === "image" ? 1 : MAX_INPUT_IMAGES} images.`,
+      `${call.model} accepts up to ${field === "image" ? 1 : MAX_INPUT_IMAGES} images.`,
       {
         param: "image",
       },
     );
   if (mask && field !== "image")
-    fail("unsupported", `${call.model} takes no mask: say in words what is to change.`, {
-      param: "mask",
-    });
+    fail(
+      "unsupported",
+      `${call.model} does not support masks. Describe the change in the prompt.`,
+      {
+        param: "mask",
+      },
+    );
   const fields: Record<string, string> = {};
   for (const [i, media] of inputImages.entries())
     fields[i === 0 ? field! : `${field}_${i + 1}`] = encodeMedia(media);
@@ -91,7 +95,7 @@ export interface Job {
 export function parseJob(response: JsonObject): Job {
   const { id, polling_url: pollingUrl, cost, output_mp: megapixels } = response;
   if (typeof id !== "string" || typeof pollingUrl !== "string")
-    return fail("upstream", "Black Forest Labs took a job without saying where to ask for it.", {
+    return fail("upstream", "Black Forest Labs accepted a job without returning its polling URL.", {
       code: "bad_answer",
     });
   return { id, pollingUrl, cost: counted(cost), megapixels: counted(megapixels) };
@@ -109,19 +113,19 @@ export function parseResultUrl(response: JsonObject): string | undefined {
       const sample = result?.["sample"];
       return typeof sample === "string"
         ? sample
-        : fail("upstream", "Black Forest Labs finished a job without a picture.", {
+        : fail("upstream", "Black Forest Labs completed a job without an image.", {
             code: "no_image",
           });
     }
     case "Request Moderated":
     case "Content Moderated":
-      return fail("content_policy", `Black Forest Labs refused the image: ${status}.`, {
+      return fail("content_policy", `Black Forest Labs rejected the image: ${status}.`, {
         code: "moderation_blocked",
       });
     case "Error":
     case "Failed":
     case "Task not found":
-      return fail("upstream", `The job at Black Forest Labs ended: ${status}.`, {
+      return fail("upstream", `The job at Black Forest Labs failed: ${status}.`, {
         code: "job_failed",
       });
     default:
@@ -132,7 +136,9 @@ export function parseResultUrl(response: JsonObject): string | undefined {
 /** Throws the error of an unsuccessful response, with the service's message. */
 export function failJob(status: number, response: JsonObject, retryAfter: string | null): never {
   const message =
-    wordsOf(response["detail"]) ?? wordsOf(response["message"]) ?? `It answered ${status}.`;
+    wordsOf(response["detail"]) ??
+    wordsOf(response["message"]) ??
+    `Black Forest Labs returned status ${status}.`;
   const words = `Black Forest Labs: ${message}`;
   switch (status) {
     case 401:

@@ -11,12 +11,12 @@ const MOST = 4_096;
 export async function* completion(r: CompletionRequest, call: Call): AsyncGenerator<ModelEvent> {
   const [prompt] = r.prompts;
   if (call.model !== "complete")
-    fail("not_found", `There is no demo/${call.model} that completes. There is demo/complete.`, {
+    fail("not_found", `Model demo/${call.model} does not support completions. Use demo/complete.`, {
       code: "model_not_found",
       param: "model",
     });
   if (r.prompts.length !== 1 || typeof prompt !== "string")
-    return fail("unsupported", "demo/complete takes one text.", { param: "prompt" });
+    return fail("unsupported", "demo/complete accepts only one text.", { param: "prompt" });
   const most = Math.min(r.maxTokens ?? USUAL, MOST);
   const completionText = truncateToTokens(
     ` ${lorem(most, r.sampling.seed ?? null, prompt, r.suffix ?? null)}`,

@@ -23,7 +23,7 @@ const INPUTS_PER_TURN = 16;
  */
 export async function* embedding(r: EmbeddingRequest, call: Call): AsyncGenerator<ModelEvent> {
   if (call.model !== "embed")
-    fail("not_found", `There is no demo/${call.model} that embeds. There is demo/embed.`, {
+    fail("not_found", `Model demo/${call.model} does not support embeddings. Use demo/embed.`, {
       code: "model_not_found",
       param: "model",
     });
@@ -50,13 +50,15 @@ export async function* embedding(r: EmbeddingRequest, call: Call): AsyncGenerato
 
 function refuse({ inputs, dtype = "float" }: EmbeddingRequest, width: number): void {
   if (width > MAX_DIMENSIONS)
-    fail("unsupported", `demo/embed makes vectors of at most ${MAX_DIMENSIONS} numbers.`, {
+    fail("unsupported", `demo/embed supports up to ${MAX_DIMENSIONS} dimensions.`, {
       param: "dimensions",
     });
   if (dtype !== "float")
-    fail("unsupported", "demo/embed makes vectors of floats.", { param: "output_dtype" });
+    fail("unsupported", "demo/embed supports only float embeddings.", { param: "output_dtype" });
   if (inputs.length > MAX_INPUTS)
-    fail("invalid", `demo/embed takes at most ${MAX_INPUTS} inputs at a time.`, { param: "input" });
+    fail("invalid", `demo/embed accepts up to ${MAX_INPUTS} inputs per request.`, {
+      param: "input",
+    });
 }
 
 /** Number of vector elements that each word changes. */

@@ -13,17 +13,17 @@ export const POLICY: DataPolicy = {
   retention: { kind: "zero" },
   trains: "no",
   requires: "none",
-  evidence: ["in-process: nothing leaves the gateway, and what stays in it trains no model"],
+  evidence: ["in-process: no data leaves the gateway, and no data is used for training"],
   verifiedAt: "2026-11-21",
 };
 
 const NAMES: Readonly<Record<(typeof CHAT_MODELS)[number], string>> = {
-  echo: "Demo: says it again",
-  think: "Demo: thinks, then says it again",
+  echo: "Demo: repeats the input",
+  think: "Demo: reasons, then repeats the input",
   tools: "Demo: calls the first tool",
-  lorem: "Demo: as many words as you name",
-  slow: "Demo: the same, slowly",
-  fail: "Demo: fails as it is told",
+  lorem: "Demo: returns the requested number of words",
+  slow: "Demo: the same as lorem, slowly",
+  fail: "Demo: fails as requested",
 };
 
 const chat = (model: (typeof CHAT_MODELS)[number]): ModelInfo => ({
@@ -67,7 +67,7 @@ export const facts: Facts = {
     {
       model: "complete",
       operation: "completion",
-      name: "Demo: words that could follow",
+      name: "Demo: completes a text",
       can: { stream: true },
       limits: { output: 4_096 },
       price: FREE,
@@ -76,14 +76,14 @@ export const facts: Facts = {
     {
       model: "speech",
       operation: "speech",
-      name: "Demo: a tone for each letter",
+      name: "Demo: plays a tone per letter",
       price: FREE,
       released: "2026-11-01",
     },
     {
       model: "transcribe",
       operation: "transcript",
-      name: "Demo: reads what demo/speech has said",
+      name: "Demo: transcribes audio from demo/speech",
       can: { stream: true },
       price: FREE,
       released: "2026-11-01",
@@ -91,21 +91,21 @@ export const facts: Facts = {
     {
       model: "moderate",
       operation: "moderation",
-      name: "Demo: flags what names a category",
+      name: "Demo: flags texts that name a category",
       price: FREE,
       released: "2026-11-01",
     },
     {
       model: "rerank",
       operation: "rerank",
-      name: "Demo: what shares words stands first",
+      name: "Demo: ranks documents by shared words",
       price: FREE,
       released: "2026-11-01",
     },
     {
       model: "embed",
       operation: "embedding",
-      name: "Demo: vectors of words",
+      name: "Demo: embeds words",
       limits: { input: MAX_INPUT_TOKENS },
       price: FREE,
       released: "2026-11-01",

@@ -7,7 +7,7 @@ import { png } from "./png.ts";
 /** Returns the digest of an input image, so that other input gives another image. */
 function bytesOf(media: Media): string {
   if ("url" in media || "fileId" in media)
-    return fail("unsupported", "demo/image is offline: send the image itself.", {
+    return fail("unsupported", "demo/image is offline. Send the image data instead of a URL.", {
       param: "image",
     });
   return digestOf("base64" in media ? media.base64 : media.bytes.toString("base64"));
@@ -21,7 +21,7 @@ const CELLS: Readonly<Record<string, number>> = { low: 8, medium: 2, standard: 2
 /** Returns images. The same prompt and seed give the same image, bit for bit. */
 export async function* image(r: ImageRequest, call: Call): AsyncGenerator<ModelEvent> {
   if (call.model !== "image")
-    fail("not_found", `There is no demo/${call.model} that draws. There is demo/image.`, {
+    fail("not_found", `Model demo/${call.model} does not support images. Use demo/image.`, {
       code: "model_not_found",
       param: "model",
     });

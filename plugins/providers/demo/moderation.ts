@@ -12,7 +12,7 @@ const CATEGORIES = ["harassment", "hate", "self-harm", "sexual", "violence"] as 
 /** Flags text that contains the name of a category, such as "violence". */
 export async function* moderation(r: ModerationRequest, call: Call): AsyncGenerator<ModelEvent> {
   if (call.model !== "moderate")
-    fail("not_found", `There is no demo/${call.model} that moderates. There is demo/moderate.`, {
+    fail("not_found", `Model demo/${call.model} does not support moderation. Use demo/moderate.`, {
       code: "model_not_found",
       param: "model",
     });

@@ -8,7 +8,7 @@ import { countTokens } from "./tokens.ts";
  */
 export async function* rerank(r: RerankRequest, call: Call): AsyncGenerator<ModelEvent> {
   if (call.model !== "rerank")
-    fail("not_found", `There is no demo/${call.model} that ranks. There is demo/rerank.`, {
+    fail("not_found", `Model demo/${call.model} does not support reranking. Use demo/rerank.`, {
       code: "model_not_found",
       param: "model",
     });

@@ -26,7 +26,8 @@ export function planResponse(model: string, provider: string, r: ChatRequest): R
       `There is no ${provider}/${model}. There are: ${CHAT_MODELS.map((m) => `${provider}/${m}`).join(", ")}.`,
       { code: "model_not_found", param: "model" },
     );
-  if ((r.sampling.n ?? 1) > 1) fail("unsupported", "The demo gives one answer.", { param: "n" });
+  if ((r.sampling.n ?? 1) > 1)
+    fail("unsupported", "Demo models return only one choice. Set n to 1.", { param: "n" });
   const called = call(model as Model, r);
   if (called) return called;
   const planned = PLANNERS[model as Model](r);

@@ -18,7 +18,7 @@ export function parseFailure(text: string): SimulatedFailure {
   if (!kind)
     return fail(
       "invalid",
-      `demo/fail fails as it is told. Say one of ${KINDS.join(", ")}; "overloaded after 5" says five words first, "rate_limited retry 30" asks for 30 seconds.`,
+      `Missing failure for demo/fail. Send one of ${KINDS.join(", ")}. "overloaded after 5" sends five words first, and "rate_limited retry 30" sets retry-after to 30 seconds.`,
       { code: "demo_fail_how" },
     );
   const after = /\bafter (\d{1,4})\b/.exec(text)?.[1];
@@ -31,4 +31,4 @@ export function parseFailure(text: string): SimulatedFailure {
 }
 
 export const throwSimulatedFailure = ({ kind, retryAfterMs }: SimulatedFailure): never =>
-  fail(kind, `demo/fail was told to fail: ${kind}.`, { code: "demo_failed", retryAfterMs });
+  fail(kind, `demo/fail failed as requested: ${kind}.`, { code: "demo_failed", retryAfterMs });

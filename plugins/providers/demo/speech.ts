@@ -16,19 +16,19 @@ const FORMATS = ["wav", "pcm", "mp3"];
  */
 export async function* speech(r: SpeechRequest, call: Call): AsyncGenerator<ModelEvent> {
   if (call.model !== "speech")
-    fail("not_found", `There is no demo/${call.model} that speaks. There is demo/speech.`, {
+    fail("not_found", `Model demo/${call.model} does not support speech. Use demo/speech.`, {
       code: "model_not_found",
       param: "model",
     });
   const format = r.format ?? "mp3";
   if (!FORMATS.includes(format))
-    fail("unsupported", `demo/speech speaks ${FORMATS.join(", ")}.`, {
+    fail("unsupported", `demo/speech supports only ${FORMATS.join(", ")}.`, {
       param: "response_format",
       code: "unsupported_format",
     });
   const letters = [...r.input];
   if (letters.length > LONGEST)
-    fail("invalid", `demo/speech speaks ${LONGEST} characters at most.`, {
+    fail("invalid", `demo/speech accepts up to ${LONGEST} characters.`, {
       param: "input",
       code: "string_above_max_length",
     });

@@ -21,10 +21,14 @@ const BYTES_A_SECOND = 4_000;
  */
 export async function* transcript(r: TranscriptRequest, call: Call): AsyncGenerator<ModelEvent> {
   if (call.model !== "transcribe")
-    fail("not_found", `There is no demo/${call.model} that hears. There is demo/transcribe.`, {
-      code: "model_not_found",
-      param: "model",
-    });
+    fail(
+      "not_found",
+      `Model demo/${call.model} does not support transcription. Use demo/transcribe.`,
+      {
+        code: "model_not_found",
+        param: "model",
+      },
+    );
   const { data } = r.file;
   const seconds =
     transcriptOperation.analyzeCost!(r).exactUsage?.seconds ??

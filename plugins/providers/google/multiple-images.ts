@@ -22,7 +22,7 @@ interface GeneratedImages {
 
 export async function* generateImages(r: ImageRequest, call: Call): AsyncGenerator<ModelEvent> {
   if (r.n > MAX_IMAGES)
-    fail("unsupported", `${call.model} makes at most ${MAX_IMAGES} images at a time.`, {
+    fail("unsupported", `${call.model} creates up to ${MAX_IMAGES} images per request.`, {
       param: "n",
     });
   for (const field in r.rest) call.reportLoss(field, "dropped");

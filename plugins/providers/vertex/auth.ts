@@ -26,24 +26,25 @@ export const accountSchema = {
       type: "string",
       minLength: 1,
       "x-secret": true,
-      description: "The JSON of a service account's key, as Google hands it out",
+      description: "JSON key of a service account, as downloaded from Google",
     },
     access_token: {
       type: "string",
       minLength: 1,
       "x-secret": true,
-      description: "A token that something else keeps fresh",
+      description: "Access token that another process refreshes",
     },
     api_key: {
       type: "string",
       minLength: 1,
       "x-secret": true,
-      description: "An express key: Gemini alone, without a project",
+      description: "Express key, for Gemini only, without a project",
     },
     from: {
       const: "adc",
       description:
-        "Application default credentials: what gcloud, the machine, a pod or a federated workload has, by the package google-auth-library",
+        "Application default credentials: those of gcloud, the machine, a pod, or a " +
+        "federated workload. Requires the package google-auth-library",
     },
   },
 } as const;
@@ -71,7 +72,7 @@ export function vertexAuth(
         json === undefined
           ? account.from === "adc"
             ? tokens.get("adc", tokenFromAdc)
-            : fail("upstream_auth", "The credential has no service_account, key or token.", {
+            : fail("upstream_auth", "Missing service_account, key, or token in the credential.", {
                 code: "no_credential",
               })
           : tokens.get(nameOf(json), () => minted(json));
@@ -125,9 +126,13 @@ async function requestToken(
       clock.aheadMs = ahead;
       continue;
     }
-    return fail("upstream_auth", `Google gave no token: ${answer.status}${wordsOf(response)}.`, {
-      code: "no_token",
-    });
+    return fail(
+      "upstream_auth",
+      `Google did not issue a token: status ${answer.status}${wordsOf(response)}.`,
+      {
+        code: "no_token",
+      },
+    );
   }
 }
 
@@ -146,7 +151,7 @@ async function tokenFromAdc(): Promise<MintedToken> {
   } catch (error) {
     return fail(
       "upstream_auth",
-      "`from: adc` needs the package google-auth-library beside this one.",
+      "`from: adc` requires the package google-auth-library. Install it next to this package.",
       {
         code: "missing_package",
         cause: error,
@@ -159,12 +164,12 @@ async function tokenFromAdc(): Promise<MintedToken> {
     const ends = client.credentials.expiry_date;
     if (token) return { token, ttlMs: ends ? ends - Date.now() : 600_000 };
   } catch (error) {
-    return fail("upstream_auth", "No application default credentials gave a token.", {
+    return fail("upstream_auth", "Cannot get a token with the application default credentials.", {
       code: "no_token",
       cause: error,
     });
   }
-  return fail("upstream_auth", "The application default credentials gave no token.", {
+  return fail("upstream_auth", "The application default credentials returned no token.", {
     code: "no_token",
   });
 }

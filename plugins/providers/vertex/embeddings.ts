@@ -48,11 +48,11 @@ export const vertexEmbeddings = (): Protocol<"embedding"> => ({
 
 function request(r: EmbeddingRequest, of: CallContext): Body {
   if (r.dtype !== undefined && r.dtype !== "float")
-    fail("unsupported", `${of.model} makes vectors of floats.`, { param: "output_dtype" });
+    fail("unsupported", `${of.model} supports only float embeddings.`, { param: "output_dtype" });
   if (r.user !== undefined) of.reportLoss("user", "dropped");
   const texts = requireTextInputs(r, of);
   if (texts.length > 1 && bareName(of.model).startsWith("gemini-"))
-    fail("unsupported", `${of.model} takes one text a request.`, { param: "input" });
+    fail("unsupported", `${of.model} accepts one text per request.`, { param: "input" });
   const task = embeddingTaskName(r, of);
   // The API either cuts the end of a long text or rejects the text.
   if (r.truncate === "start") of.reportLoss("truncate", "approximated");

@@ -13,7 +13,7 @@ export function hostOf(location: string): string {
 export function modelUrl(publisher: string, model: string, verb: string): string {
   const name = bareName(model);
   if (name === "" || name === "." || name === "..")
-    fail("not_found", `There is no model ${model}.`, { param: "model", code: "model_not_found" });
+    fail("not_found", `Model ${model} not found.`, { param: "model", code: "model_not_found" });
   return `/publishers/${publisher}/models/${encodeURIComponent(name).replaceAll("%40", "@")}:${verb}`;
 }
 

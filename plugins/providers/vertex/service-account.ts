@@ -19,18 +19,20 @@ export function parseServiceAccount(json: string): ServiceAccount {
   try {
     parsedJson = JSON.parse(json) as typeof parsedJson;
   } catch {
-    return fail("upstream_auth", "service_account is not JSON.", { code: "bad_service_account" });
+    return fail("upstream_auth", "service_account is not valid JSON.", {
+      code: "bad_service_account",
+    });
   }
   const { client_email: email, private_key: pem, private_key_id: keyId } = parsedJson ?? {};
   if (typeof email !== "string" || typeof pem !== "string")
-    return fail("upstream_auth", "service_account has no client_email or no private_key.", {
+    return fail("upstream_auth", "service_account lacks client_email or private_key.", {
       code: "bad_service_account",
     });
   let key: KeyObject;
   try {
     key = createPrivateKey(pem);
   } catch {
-    return fail("upstream_auth", "The private_key of service_account cannot be read.", {
+    return fail("upstream_auth", "Cannot read the private_key of service_account.", {
       code: "bad_service_account",
     });
   }

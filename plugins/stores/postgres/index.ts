@@ -15,43 +15,51 @@ export default defineStore({
   api: 1,
   name: "postgres",
   stability: "beta",
-  summary: "One PostgreSQL for several gateways: one ledger, one budget, exact",
+  summary: "Share one ledger and exact budgets in PostgreSQL",
   options: {
     type: "object",
     additionalProperties: false,
     required: ["url"],
     properties: {
       url: secretUrlOption(
-        "The database, as postgres://user:password@host:5432/database; a password may stand in password_file instead",
+        "Database URL, such as postgres://user:password@host:5432/database. The password " +
+          "can be in password_file instead",
       ),
       migrate_url: secretUrlOption(
-        "The same database as the schema's owner, for migrations; url when absent",
+        "URL of the same database with the role of the schema owner, for migrations. " +
+          "Default: url",
       ),
-      read_url: secretUrlOption("Where reports are asked, such as a replica; url when absent"),
-      password_file: fileOption("A file with the password of url, read again for each connection"),
-      schema: { ...nameOption("The schema that the tables are in"), default: "tollgate" },
+      read_url: secretUrlOption("URL for reports, such as that of a replica. Default: url"),
+      password_file: fileOption(
+        "File with the password for url. The file is read again for each connection",
+      ),
+      schema: { ...nameOption("Schema of the tables"), default: "tollgate" },
       tls: {
         enum: ["auto", "verify-full", "off"],
         default: "auto",
         description:
-          "auto: none on this machine, elsewhere the server has to prove its name. off is for this machine alone",
+          "TLS mode. auto: no TLS on this machine; elsewhere TLS with a verified server " +
+          "certificate. off: no TLS, allowed on this machine only",
       },
       ca_file: fileOption(
-        "Certificates that the server's is checked against; the system's when absent",
+        "CA certificates for the server certificate. Default: the system's CA certificates",
       ),
-      cert_file: fileOption("The client's certificate"),
+      cert_file: fileOption("Client certificate"),
       key_file: fileOption("Its key"),
       pooler: {
         enum: ["none", "transaction"],
         default: "none",
         description:
-          "transaction: PgBouncer or its like stands between and shares connections by transaction",
+          "Pooling mode. transaction: a pooler such as PgBouncer shares connections by " +
+          "transaction",
       },
       durability: {
         enum: ["synced", "flushed", "relaxed"],
         default: "flushed",
         description:
-          "What an acknowledged row survives. synced and flushed: what the database's synchronous_standby_names promises; flushed gives locks back first. relaxed: neither a crash of the database nor of its machine",
+          "Durability of acknowledged rows. synced and flushed: as the database's " +
+          "synchronous_standby_names promises; flushed releases locks earlier. relaxed: " +
+          "rows can be lost in a crash of the database or of its machine",
       },
       lease_ms: {
         type: "integer",
@@ -59,13 +67,16 @@ export default defineStore({
         maximum: 600_000,
         default: 15_000,
         description:
-          "A gateway that is silent for so long is taken for dead, and others settle its calls",
+          "Time without a heartbeat, in milliseconds, after which a gateway's lease " +
+          "expires and other gateways settle its calls",
       },
       on_outage: {
         enum: ["reject", "offline_budget"],
         default: "reject",
         description:
-          "While the database is away. reject: new calls are rejected. offline_budget: calls of keys with budgets go on within what this gateway has set aside of them, and the database is told afterwards",
+          "Behavior while the database is unreachable. reject: new calls are rejected. " +
+          "offline_budget: calls of keys with budgets continue within the budget leases of " +
+          "this gateway, and the database is updated later",
       },
       offline_max_ms: {
         type: "integer",
@@ -73,14 +84,16 @@ export default defineStore({
         maximum: 86_400_000,
         default: 300_000,
         description:
-          "How long a gateway goes on by itself, with keys that it has asked for within that time",
+          "Maximum time in offline mode, in milliseconds. Only keys used within this time " +
+          "before the outage are accepted",
       },
       offline_share: {
         type: "number",
         exclusiveMinimum: 0,
         maximum: 0.5,
         default: 0.02,
-        description: "What part of what is left of a budget each gateway sets aside",
+        description:
+          "Share of a budget's remaining amount that each gateway leases for offline mode",
       },
       lease_threshold: {
         type: "integer",
@@ -88,17 +101,18 @@ export default defineStore({
         maximum: 10_000,
         default: 8,
         description:
-          "A budget that so many gateways draw on within ten seconds is counted in slices, a part of it for each of them. 0: none is",
+          "Number of gateways that must charge a budget within 10 seconds before it is " +
+          "divided into slices, one per gateway. 0: no budget is divided",
       },
       migrate: {
         enum: ["auto", "never"],
         default: "auto",
-        description: "auto: a start brings the schema to the newest version. never: a command does",
+        description:
+          "Schema migration. auto: the gateway migrates the schema at startup. never: only " +
+          "`tollgate store migrate` does",
       },
-      run_role: nameOption(
-        "A role that may do what a gateway does; a migration gives it its rights",
-      ),
-      read_role: nameOption("A role that may read reports; a migration gives it its rights"),
+      run_role: nameOption("Role with the rights of a gateway. Migrations grant these rights"),
+      read_role: nameOption("Role that can read reports. Migrations grant these rights"),
     },
   },
   needs: {
@@ -112,7 +126,7 @@ export default defineStore({
     if ((cert_file === undefined) !== (key_file === undefined))
       yield {
         path: cert_file === undefined ? "/key_file" : "/cert_file",
-        message: "goes with the other one: cert_file and key_file",
+        message: "requires the other option: set both cert_file and key_file",
       };
   },
   setup(options, ctx): Store {

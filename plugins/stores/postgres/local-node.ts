@@ -223,7 +223,7 @@ export class LocalNode {
       if (!isUnavailable(error)) this.pendingBatch = undefined;
       if (!needsReread(error)) throw error;
       this.terms.invalidate();
-      throw Object.assign(new Error("Others were faster."), { code: "40001" });
+      throw Object.assign(new Error("Another gateway was faster."), { code: "40001" });
     }
   }
 

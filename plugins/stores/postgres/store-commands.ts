@@ -15,19 +15,19 @@ const SCHEMA_STATUS = {
   type: "object",
   required: ["version", "latest", "expand", "contract", "olderGateways"],
   properties: {
-    version: { type: "integer", description: "Of the database; 0: nothing is there" },
-    latest: { type: "integer", description: "The newest that this gateway knows" },
+    version: { type: "integer", description: "Schema version of the database. 0: no schema" },
+    latest: { type: "integer", description: "Newest schema version of this gateway" },
     expand: {
       type: "array",
       items: { type: "integer" },
-      description: "Versions that are to be added",
+      description: "Schema versions to apply",
     },
     contract: {
       type: "array",
       items: { type: "integer" },
-      description: "Versions of which what older gateways used is still there",
+      description: "Schema versions whose objects for older gateways still exist",
     },
-    olderGateways: { type: "integer", description: "Gateways that live, of an older version" },
+    olderGateways: { type: "integer", description: "Running gateways of an older schema version" },
   },
 } as const;
 
@@ -37,7 +37,7 @@ export const createSchemaCommands = (
   asOwner: RunAsOwner,
 ): NonNullable<Commands["commands"]> => ({
   status: {
-    summary: "The schema version that the database has, and the newest one that this gateway knows",
+    summary: "Show the schema versions of the database and this gateway",
     role: "viewer",
     writes: false,
     runsBeforeOpen: true,
@@ -45,7 +45,7 @@ export const createSchemaCommands = (
     run: async () => ({ ...(await asOwner((sql) => readSchemaStatus(sql, schema))) }),
   },
   plan: {
-    summary: "The statements that `migrate` would run, as text",
+    summary: "Show the SQL statements that `migrate` would run",
     role: "operator",
     writes: false,
     runsBeforeOpen: true,
@@ -63,8 +63,7 @@ export const createSchemaCommands = (
     }),
   },
   release: {
-    summary:
-      "Gives back what a dead gateway had set aside of budgets: for one whose disk is lost, so that it cannot be told what it has spent",
+    summary: "Release the budget slices of a gateway whose disk is lost",
     role: "owner",
     writes: true,
     runsBeforeOpen: true,
@@ -76,22 +75,21 @@ export const createSchemaCommands = (
         gateway: {
           type: "string",
           minLength: 1,
-          description: "Its id, or what tollgate fleet shows of it",
+          description: "ID of the gateway, or a prefix of it, as `tollgate fleet` shows it",
         },
       },
     },
     output: {
       type: "object",
       required: ["slices"],
-      properties: { slices: { type: "integer", description: "How many went back" } },
+      properties: { slices: { type: "integer", description: "Number of released slices" } },
     },
     run: async ({ gateway }) => ({
       slices: await asOwner((sql) => releaseBudgetLeases(sql, schema, String(gateway))),
     }),
   },
   migrate: {
-    summary:
-      "Brings the database to the newest schema version: adds first, and takes away when no older gateway lives",
+    summary: "Migrate the database to the newest schema version",
     role: "owner",
     writes: true,
     runsBeforeOpen: true,
@@ -111,7 +109,7 @@ export const createChainCommands = (
   numbered: () => Promise<void>,
 ): NonNullable<Commands["commands"]> => ({
   head: {
-    summary: "The ledger's newest hash: note it down, and the ledger cannot be shortened unseen",
+    summary: "Show the ledger's latest hash, to detect truncation later",
     writes: false,
     output: {
       type: "object",
@@ -127,7 +125,7 @@ export const createChainCommands = (
     },
   },
   contains: {
-    summary: "Whether a hash that was noted down is still part of the ledger",
+    summary: "Verify that a recorded hash is still part of the ledger",
     writes: false,
     input: {
       type: "object",
@@ -159,12 +157,15 @@ async function releaseBudgetLeases(sql: RunSql, schema: string, node: string): P
       GROUP BY id ORDER BY id <> $1, id LIMIT 2`,
     values: [node],
   });
-  if (!found)
-    return fail("not_found", `No gateway's id begins with ${node}.`, { code: "no_gateway" });
+  if (!found) return fail("not_found", `Unknown gateway ID "${node}".`, { code: "no_gateway" });
   const id = found["id"]!;
   if (another && id !== node)
-    return fail("conflict", `Several gateways' ids begin with ${node}.`, { code: "not_one" });
+    return fail("conflict", `The gateway ID "${node}" is ambiguous. Use a longer prefix.`, {
+      code: "not_one",
+    });
   if (found["lives"] === "true")
-    fail("conflict", `${id} lives, and gives back by itself.`, { code: "lives" });
+    fail("conflict", `The gateway ${id} is running and releases its slices itself.`, {
+      code: "lives",
+    });
   return (await returnLeases(sql, schema, id)).length;
 }

@@ -154,7 +154,7 @@ async function ensureSchema(
   else
     fail(
       "invalid",
-      `The database has schema version ${version}, and this gateway needs ${latest}: run tollgate store migrate.`,
+      `The database has schema version ${version}, but this gateway requires version ${latest}. Run tollgate store migrate.`,
       { code: "older_schema" },
     );
 }

@@ -83,7 +83,7 @@ export class AuditLogVerifier {
     const { count, hash: sum } = base?.audit ?? { count: 0, hash: "" };
     const now = compactedAuditUpTo(db, this.#last, undefined);
     if (now.count !== count || now.hash !== sum)
-      this.#addProblem("What operators did was changed after it was written.");
+      this.#addProblem("The audit log was changed after it was written.");
   }
 
   addNote(seq: number, said: AuditEntry | AuditEnd): void {
@@ -95,13 +95,13 @@ export class AuditLogVerifier {
       found["id"] !== said.id ||
       found["is_end"] !== isEnd
     )
-      this.#addProblem(`What an operator did is not listed as entry ${seq} has it.`);
+      this.#addProblem(`The audit record of entry ${seq} differs from the entry.`);
   }
 
   problems(): readonly Problem[] {
     const row = this.#db.prepare("SELECT count(*) AS n FROM audit WHERE seq > ?").get(this.#last);
     if (Number(row?.["n"]) !== this.#noteCount)
-      this.#addProblem("More is listed of what operators did than was written.");
+      this.#addProblem("The audit log has more records than were written.");
     return this.#problems;
   }
 

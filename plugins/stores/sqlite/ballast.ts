@@ -38,7 +38,7 @@ function fillFile(file: string, megabytes: number): boolean {
     const handle = openSync(file, "w", 0o600);
     try {
       for (let i = 0; i < megabytes; i++)
-        if (writeSync(handle, block) < MEGABYTE) throw new Error("No space left.");
+        if (writeSync(handle, block) < MEGABYTE) throw new Error("No space left on the disk.");
     } finally {
       closeSync(handle);
     }

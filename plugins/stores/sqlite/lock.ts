@@ -16,7 +16,7 @@ export function lockLedger(file: string): { release(): void } {
     db.close();
     if ((error as { errcode?: number }).errcode !== SQLITE_BUSY) throw error;
     throw new Error(
-      `The ledger ${file} is in use${describeOwner(file)}. One ledger has one gateway.`,
+      `The ledger ${file} is in use${describeOwner(file)}. Only one gateway can use a ledger.`,
       {
         cause: error,
       },

@@ -594,11 +594,13 @@ describe("delivery", () => {
       said.push(String(init?.body));
       return new Response(null, { status });
     };
-    expect(await sendAlert(receiver, nth(1), answering(302) as never, NOON)).toBe("it answers 302");
+    expect(await sendAlert(receiver, nth(1), answering(302) as never, NOON)).toBe(
+      "the receiver returned status 302",
+    );
     expect(await sendAlert(receiver, nth(1), answering(204) as never, NOON)).toBeUndefined();
     expect(
       await sendAlert(receiver, nth(1), async () => Promise.reject(new Error("no way")), NOON),
-    ).toBe("it cannot be reached");
+    ).toBe("the receiver is unreachable");
     await sendAlert({ ...receiver, format: "slack" }, nth(1), answering(200) as never, NOON);
     expect(JSON.parse(said.at(-1)!)).toEqual({ text: formatChatMessage(nth(1)) });
   });
@@ -644,7 +646,7 @@ it("mounted, it tells each receiver by its rules, is tested by a command, and co
   const run = (name: string, input = {}) => observer.commands![name]!.run(input);
   expect(await run("state")).toEqual({ waiting: { ops: 0, down: 1 }, sent: 2, lost: 0 });
   expect(await run("test", { receiver: "down" })).toMatchObject([
-    { receiver: "down", ok: false, reason: "it answers 500" },
+    { receiver: "down", ok: false, reason: "the receiver returned status 500" },
   ]);
   expect(await run("test")).toMatchObject([
     { receiver: "ops", ok: true },

@@ -566,7 +566,11 @@ describe("a post", () => {
     });
     const { post, told } = posting(collector.url);
     expect(await sent(post)).toBe(2);
-    expect(told).toEqual(["it answers 503", "it answers 429", undefined]);
+    expect(told).toEqual([
+      "the collector returned status 503",
+      "the collector returned status 429",
+      undefined,
+    ]);
     const [first, ...others] = collector.requests;
     expect(others).toHaveLength(2);
     for (const other of others) expect(other.body.equals(first!.body)).toBe(true);
@@ -582,7 +586,7 @@ describe("a post", () => {
     await using collector = await startUpstream({ "POST /v1/traces": jsonResponse({}, 400) });
     const { post, told } = posting(collector.url);
     expect(await sent(post)).toBe(0);
-    expect([told, collector.requests.length]).toEqual([["it answers 400"], 1]);
+    expect([told, collector.requests.length]).toEqual([["the collector returned status 400"], 1]);
     await using busy = await startUpstream({ "POST /v1/traces": jsonResponse({}, 503) });
     expect(await sent(posting(busy.url, 1).post)).toBe(0);
     expect(busy.requests).toHaveLength(1);

@@ -183,7 +183,7 @@ describe.skipIf(!hasPostgres())("a hot budget", () => {
     await heated([one, two], max);
     await made.expireLease("one");
     await made.store.apply([{ do: "heartbeat", at: Date.now() }]);
-    await expect(one.apply([take("late", max)])).rejects.toThrow("taken for dead");
+    await expect(one.apply([take("late", max)])).rejects.toThrow("fenced");
     await one.open({ instance: "one" });
     expect((await one.apply([take("late", max)]))[0]!.ok).toBe(true);
     await one.apply([pay("late")]);

@@ -144,7 +144,7 @@ describe.skipIf(!hasPostgres())("what a postgres store keeps", () => {
     await store.maintenance!.prune!(BEFORE);
     await by.ask("UPDATE tollgate.note SET salt = md5(salt) WHERE kind = 'key'");
     expect(await problems()).toContainEqual(
-      expect.stringMatching(/^Notes of node \d+ up to batch \d+ were changed/),
+      expect.stringMatching(/^The notes of node \d+ up to batch \d+ were changed/),
     );
   });
 

@@ -191,17 +191,17 @@ describe.skipIf(!hasPostgres())("the postgres store", () => {
     [
       "a row's cost",
       "UPDATE tollgate.ledger_row SET cost = cost + 1 WHERE kind = 1",
-      /not as it was written/,
+      /was changed after it was written/,
     ],
     [
       "a row's text",
       "UPDATE tollgate.ledger_row SET rest = replace(rest, 'r-a', 'r-b')",
-      /not as it was written/,
+      /was changed after it was written/,
     ],
     [
       "a row that is gone",
       "DELETE FROM tollgate.ledger_row WHERE kind = 1",
-      /rows, and was written with/,
+      /rows, but was written with/,
     ],
     ["terms of rows", "UPDATE tollgate.terms SET model = model || 'x'", /not as it was written/],
     ["terms that are gone", "DELETE FROM tollgate.terms", /not as it was written/],
@@ -210,12 +210,12 @@ describe.skipIf(!hasPostgres())("the postgres store", () => {
     [
       "a row behind the last batch",
       "INSERT INTO tollgate.ledger_row (node, n, i, terms, kind, attempt, qualifier, started_at, at, state, outcome) SELECT node, 9, i, terms, kind, attempt || 'x', qualifier, started_at, at, state, outcome FROM tollgate.ledger_row LIMIT 1",
-      /wrote 3 batches, and 9 are there/,
+      /wrote 3 batches, but 9 are in the database/,
     ],
     [
       "how many batches there are",
       "UPDATE tollgate.node SET n = 2",
-      /wrote 2 batches, and 3 are there/,
+      /wrote 2 batches, but 3 are in the database/,
     ],
     ["the one chain", "UPDATE tollgate.batch SET chain_hash = hash WHERE n = 2", /does not go on/],
     ["what a meter holds", "UPDATE tollgate.meter SET reserved = reserved + 1", /open calls hold/],

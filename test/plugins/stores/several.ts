@@ -76,7 +76,9 @@ export function sharedLedger(lease = { durationMs: 15_000, heartbeatMs: 5_000 })
         async apply(batch) {
           const mine = instances.get(me);
           if (mine?.state !== "live")
-            return fail("conflict", "This instance was taken for dead.", { code: "fenced" });
+            return fail("conflict", "This gateway was fenced because its lease expired.", {
+              code: "fenced",
+            });
           batch.forEach(checkCommand);
           mine.lastHeartbeatAt = Date.now();
           for (const command of batch)

@@ -66,7 +66,7 @@ describe("one ledger, one owner", () => {
     const said = execFileSync(process.execPath, ["--input-type=module", "-e", script], {
       encoding: "utf8",
     });
-    expect(said).toContain("One ledger has one gateway.");
+    expect(said).toContain("Only one gateway can use a ledger.");
   });
 
   it("is nobody's once it was closed, and open to nobody else's eyes", async () => {
@@ -195,7 +195,9 @@ describe("the chain finds", () => {
         // What is near the end is found at every start.
         await made.crash();
         const next = await onFile(made.file);
-        await expect(next.store.open(owner("two"))).rejects.toThrow(/not as it was written/);
+        await expect(next.store.open(owner("two"))).rejects.toThrow(
+          /was changed after it was written/,
+        );
         await next.dispose();
       }
     });

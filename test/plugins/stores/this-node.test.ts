@@ -68,7 +68,7 @@ it("a batch whose answer was lost has happened where the chain ends with it, and
 it("does not end before the database has all that it was told: what it does not know any more stays on the disk", async () => {
   const { node } = await written(3);
   // The answer comes over a new connection: the row of this node is gone with all else.
-  await expect(node.replayBeforeLeave(async () => [])).rejects.toThrow("taken for dead");
+  await expect(node.replayBeforeLeave(async () => [])).rejects.toThrow("fenced");
   expect(node.isUnknownToDatabase).toBe(true);
   const { node: other } = await written(3);
   const asked: string[] = [];

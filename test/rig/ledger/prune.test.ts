@@ -13,7 +13,7 @@ it("rows are pruned while calls are served, killed in the middle: sums, budgets 
 
 it.concurrent.each([
   ["costless", /sums or budgets are not/],
-  ["forgiving", /\/meter\/.* Counted \d+, but the entries sum up to/],
+  ["forgiving", /\/meter\/.* The meter counts \d+, but its entries sum up to/],
   ["unanchored", /\/base/],
   ["hasty", /\/sums/],
   ["holding", /ms beside a prune\nthe longest step took \d{4,} ms/],

@@ -32,7 +32,7 @@ it("a field holds several, and the first that is wrong is named", () => {
     "concurrent=4",
   ]);
   expect(limitError("")).toBeUndefined();
-  expect(limitError("usd=5/month, usd=5")).toMatch(/^"usd=5" is not a limit/);
+  expect(limitError("usd=5/month, usd=5")).toMatch(/^Invalid limit "usd=5"/);
 });
 
 it.each([

@@ -62,8 +62,8 @@ it("Admins lists tokens of the file and groups of the identity provider with rol
     "old | revoked | owner",
     "Name | Signs in with | Role",
     "ci | a token | metrics",
-    "platform | the identity provider, by this group | owner",
-    "labs | the identity provider, by this group | viewer account lab",
+    "platform | the identity provider, through this group | owner",
+    "labs | the identity provider, through this group | viewer account lab",
   ]);
   expect(admins.text()).toContain("https://idp.example");
   // The reader may not create or end admins, nor list sessions: none of these is offered.
@@ -183,19 +183,19 @@ it.each([
   [
     "wins",
     [call(1, LOST), call(2, { hedge: true })],
-    "Call 2 was made 2.00 s after call 1, which had no content. Call 2 answered first, so call 1 was canceled. The canceled call cost $0.003 (estimated).",
+    "Call 2 was sent 2.00 s after call 1, which had not returned a first token. Call 2 returned its first token first, so call 1 was canceled. The canceled call cost $0.003 (estimated).",
     ["1 a/m (lost)", "2 b/m (hedge)", "canceled after 900 ms"],
   ],
   [
     "loses",
     [call(2, { hedge: true, ...LOST }), call(1)],
-    "Call 1 answered first, so call 2 was canceled. The canceled call cost $0.003 (estimated).",
+    "Call 1 returned its first token first, so call 2 was canceled. The canceled call cost $0.003 (estimated).",
     ["1 a/m", "2 b/m (hedge, lost)"],
   ],
   [
     "fails",
     [call(2, { hedge: true, fault: { kind: "timeout" } }), call(1)],
-    "Call 2 was made 2.00 s after call 1, which had no content. It failed (timeout).",
+    "Call 2 was sent 2.00 s after call 1, which had not returned a first token. It failed (timeout).",
     ["2 b/m (hedge)"],
   ],
 ] as const)(
@@ -269,7 +269,7 @@ it("Requests searches the ledger by model pattern and by outcome", async () => {
       props: { rest: "" },
     },
   );
-  await requests.shows("The whole time was searched.");
+  await requests.shows("The whole time range was searched.");
   expect(requests.asked).toEqual([
     ["requests.search", { model: "openai/*", outcome: "rate_limited", limit: 50 }],
   ]);

@@ -13,7 +13,9 @@ function fencing() {
   let live = true;
   const work = async (what: string): Promise<void> => {
     if (!live)
-      throw createFault("conflict", "This instance was taken for dead.", { code: "fenced" });
+      throw createFault("conflict", "This gateway was fenced because its lease expired.", {
+        code: "fenced",
+      });
     told.push(what);
   };
   const store: Partial<Store> = {

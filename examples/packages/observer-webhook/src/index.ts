@@ -98,7 +98,7 @@ export default defineObserver({
         await answer.body?.cancel();
         return answer.ok ? undefined : `it answers ${answer.status}`;
       } catch {
-        return "it cannot be reached";
+        return "the receiver is unreachable";
       }
     }
 

@@ -13,7 +13,7 @@ export class CommandError extends Error {
     said: { message?: string; code?: string; hint?: string },
     signIn?: string,
   ) {
-    super(said.message ?? `The gateway answered ${status}.`);
+    super(said.message ?? `The gateway returned status ${status}.`);
     this.status = status;
     this.code = said.code ?? "";
     this.hint = said.hint;
@@ -51,8 +51,8 @@ export async function runCommand<T>(
     if (signal?.aborted) throw error;
     throw new CommandError(0, {
       code: "unreachable",
-      message: "The gateway cannot be reached.",
-      hint: "It may be starting again; this page asks again by itself.",
+      message: "The gateway is unreachable.",
+      hint: "It may be restarting. This page retries automatically.",
     });
   });
   return readResponse<T>(answer);

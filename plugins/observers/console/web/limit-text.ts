@@ -15,7 +15,8 @@ export const splitLimits = (text: string): string[] => text.split(/[,\s]+/).filt
 export const limitError = (text: string): string | undefined => {
   const wrong = splitLimits(text).find((each) => !isLimit(each));
   return (
-    wrong && `"${wrong}" is not a limit. Write usd=25/month, requests=60/minute or concurrent=5.`
+    wrong &&
+    `Invalid limit "${wrong}". Enter a limit such as usd=25/month, requests=60/minute, or concurrent=5.`
   );
 };
 

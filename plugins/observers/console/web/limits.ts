@@ -79,5 +79,5 @@ export const LimitField = ({
     value=${value}
     set=${set}
     placeholder="usd=25/month, requests=60/minute"
-    hint="For example usd=25/month, tokens=1000000/day, or concurrent=5, separated by commas. Empty: no limits."
+    hint="For example usd=25/month, tokens=1000000/day, or concurrent=5, separated by commas. Leave empty for no limits."
   />`;

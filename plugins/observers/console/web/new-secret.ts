@@ -53,7 +53,7 @@ export function NewSecret({ secret, url }: { secret: string; url: string }) {
     >`;
   return html`<div class="stack">
     <${NoteBox} tone="good"
-      ><p>This is the only time that it is shown. It is masked in a minute.</p>
+      ><p>This secret is shown only once. It is masked after 1 minute.</p>
       <div class="row">
         <span class="secret grow" data-secret="">${secret}</span
         ><${CopyButton} text=${secret} name="Copy the key" /></div

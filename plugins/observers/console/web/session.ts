@@ -49,20 +49,20 @@ const SIGN_IN_ERRORS: Readonly<Record<string, readonly [message: string, hint: s
     "Ask an owner of this gateway to list one of your groups under admin.oidc.roles in gateway.yaml.",
   ],
   oidc_refused: [
-    "The identity provider did not sign you in.",
-    "Start again. If it fails again, the gateway's log says why.",
+    "The identity provider did not complete the sign-in.",
+    "Try again. If it fails again, see the gateway log.",
   ],
   oidc_unreachable: [
-    "The identity provider cannot be reached from the gateway.",
-    "Try again in a minute, or sign in with an admin token.",
+    "The gateway cannot reach the identity provider.",
+    "Try again in 1 minute, or sign in with an admin token.",
   ],
-  no_oidc: ["This gateway has no identity provider.", "Sign in with an admin token."],
+  no_oidc: ["No identity provider is configured.", "Sign in with an admin token."],
 };
 
 export function signInError(code: string): CommandError {
   const [message, hint] = SIGN_IN_ERRORS[code] ?? [
-    "Signing in with the identity provider failed.",
-    "Start again. If it fails again, the gateway's log says why.",
+    "Sign-in with the identity provider failed.",
+    "Try again. If it fails again, see the gateway log.",
   ];
   return new CommandError(403, { code, message, hint });
 }

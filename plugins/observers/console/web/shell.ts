@@ -96,8 +96,8 @@ export function Shell({ self, left: onSignedOut }: { self: Principal; left: () =
 
 const noPermissionText = ({ title }: PageDefinition, { role, account }: Principal): string =>
   account
-    ? `${title} is about the whole gateway. You are signed in for the account ${account}.`
-    : `${title} needs a higher role than yours, ${role}.`;
+    ? `${title} covers the whole gateway. You are signed in for the account ${account} only.`
+    : `${title} requires a higher role than yours (${role}).`;
 
 /** Shown on every page while the ledger accepts no rows. */
 function LedgerOutage() {
@@ -138,7 +138,7 @@ function GatewayStateMark() {
     <${Badge} tone=${value.state === "ready" ? "good" : "warn"}
       >${STATE_LABELS[value.state] ?? value.state}<//
     >
-    ${value.lastReload?.ok === false && html`<${Badge} tone="bad">last reload refused<//>`}
+    ${value.lastReload?.ok === false && html`<${Badge} tone="bad">last reload failed<//>`}
     <span class="small faint nowrap" title="The generation of gateway.yaml that serves requests"
       >config ${value.generation}</span
     >

@@ -38,7 +38,8 @@ export function blocksTo(
 /** Encodes instructions, which can only be text. */
 export const systemTo = (blocks: readonly Block[], of: CallContext): JsonObject[] =>
   blocks.flatMap((block) => {
-    if (block.type !== "text") return failUnsupported("An instruction that is not text", "system");
+    if (block.type !== "text")
+      return failUnsupported("A system instruction that is not text", "system");
     return block.text.trim() === "" ? [] : [{ text: block.text }, ...cacheTo(block, of)];
   });
 
@@ -107,8 +108,7 @@ function mediaTo(
   const format =
     formats.get(mime) ?? failUnsupported(`Media of type ${mime}`, at, "unsupported_media_type");
   const bytes = toBase64(media);
-  if (bytes === undefined)
-    return failUnsupported("Media by an address", at, "unsupported_media_source");
+  if (bytes === undefined) return failUnsupported("Media by URL", at, "unsupported_media_source");
   return { format, source: { bytes } };
 }
 
@@ -148,7 +148,7 @@ function callTo(block: Extract<Block, { type: "call" }>, at: string): JsonObject
   if (input === undefined)
     return fail(
       "unsupported",
-      `The arguments of the call ${block.id} to ${block.name} are not a JSON object.`,
+      `The arguments of the call ${block.id} to ${block.name} must be a JSON object.`,
       { param: at, code: "invalid_tool_arguments" },
     );
   return { toolUseId: nameTo(block.id), name: nameTo(block.name), input };

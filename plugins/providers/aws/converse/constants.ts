@@ -18,7 +18,7 @@ const FINISH_REASONS = new Map<string, FinishReason>([
  */
 export function parseFinishReason(stop: string): { reason: FinishReason; detail?: string } {
   if (stop.startsWith("malformed_"))
-    return fail("upstream", `The model's answer is broken: ${stop}.`, { code: stop });
+    return fail("upstream", `The provider returned an invalid response: ${stop}.`, { code: stop });
   const reason = FINISH_REASONS.get(stop);
   if (reason === undefined) return { reason: "other", detail: stop };
   return stop === "guardrail_intervened" ? { reason, detail: stop } : { reason };

@@ -154,7 +154,7 @@ export class ConverseReader {
   #call(at: unknown, { toolUseId, name }: JsonObject): void {
     const [id, called] = [textOf(toolUseId), textOf(name)];
     if (!id || !called)
-      return fail("upstream", "The provider sent a tool call without a name or an id.", {
+      return fail("upstream", "The provider sent a tool call without a name or an ID.", {
         code: "bad_stream",
       });
     this.#calls++;
@@ -165,7 +165,7 @@ export class ConverseReader {
     const block = this.#open.get(at);
     return block?.type === "call"
       ? block
-      : fail("upstream", "The provider wrote into a tool call that it had not begun.", {
+      : fail("upstream", "The provider sent data for a tool call that it had not started.", {
           code: "bad_stream",
         });
   }

@@ -107,7 +107,7 @@ function messagesTo(r: ChatRequest, of: CallContext): readonly JsonObject[] {
     }
   }
   if (messages.length === 0)
-    fail("unsupported", "The conversation has nothing in it that Converse can take.", {
+    fail("unsupported", "The conversation has no content that Converse supports.", {
       param: "messages",
       code: "empty_message",
     });

@@ -102,7 +102,7 @@ async function verifyNodeChain(
   let head: Buffer = Buffer.from(since?.[2] ?? "", "hex");
   const terms = new TermsVerifier(sql, schema, epoch, gone);
   const takenOut = (at: string) =>
-    say(`/node/${id}/${at}`, "Text is gone from it that no operator has erased.");
+    say(`/node/${id}/${at}`, "A text was removed without a recorded erasure.");
   for await (const { batches, entries, notes } of readNodeBatches(sql, schema, epoch, {
     from: n,
     upTo,
@@ -113,7 +113,7 @@ async function verifyNodeChain(
     const lines = chainLines(entries, notes, terms);
     for (const batch of batches) {
       if (Number(batch["n"]) !== n + 1) {
-        say(`/node/${id}/${n + 1}`, "The batch is gone.");
+        say(`/node/${id}/${n + 1}`, "The batch is missing.");
         n = Number(batch["n"]) - 1;
       }
       n++;
@@ -122,18 +122,18 @@ async function verifyNodeChain(
       if (said.entries !== Number(batch["entries"]))
         say(
           `/node/${id}/${n}`,
-          `The batch has ${said.entries} rows, and was written with ${batch["entries"]}.`,
+          `The batch has ${said.entries} rows, but was written with ${batch["entries"]}.`,
         );
       else if (!hashBatch(head, said.lines).equals(hash))
         say(
           `/node/${id}/${n}`,
-          "The batch is not as it was written, or what came before it is not.",
+          "The batch or the batch before it was changed after it was written.",
         );
       lines.delete(String(n));
       head = hash;
     }
     for (const other of lines.keys())
-      say(`/node/${id}/${other}`, "There are rows of a batch that was never written.");
+      say(`/node/${id}/${other}`, "Rows belong to a batch that was never written.");
   }
   const [last] = await sql({
     text: `SELECT n, greatest(${["batch", "ledger_row", "note"].map((name) => `(SELECT max(o.n) FROM ${schema}.${name} o WHERE o.node = w.epoch)`).join(", ")}) AS last
@@ -142,7 +142,10 @@ async function verifyNodeChain(
   });
   const there = n < upTo ? n : Number(last?.["last"] ?? n);
   if (n < upTo || Number(last?.["n"]) < there)
-    say(`/node/${id}`, `It wrote ${last?.["n"]} batches, and ${there} are there.`);
+    say(
+      `/node/${id}`,
+      `The gateway wrote ${last?.["n"]} batches, but ${there} are in the database.`,
+    );
 }
 
 interface BatchRead {
@@ -270,7 +273,7 @@ async function verifyGlobalChain(
     if (stretch.breakMessage !== undefined)
       return say(
         `/entries/${stretch.breakMessage}`,
-        "The chain of all batches does not go on from here.",
+        "The chain of all batches is broken at this batch.",
       );
   }
   const [now] = await sql({ text: `SELECT next_seq, head FROM ${schema}.chain` });
@@ -279,7 +282,7 @@ async function verifyGlobalChain(
     now!["head"] === chain!["head"] &&
     !parseBytea(chain!["head"]!).equals(head)
   )
-    say("/entries", "The chain of all batches was cut.");
+    say("/entries", "The chain of all batches was truncated.");
 }
 
 /**
@@ -303,13 +306,16 @@ async function verifyHeldAmounts(sql: RunSql, schema: string, say: AddProblem): 
     if ((held.get(id) ?? 0n) !== BigInt(amount))
       say(
         `/meters/${id}`,
-        `It holds ${amount}, and slices and open calls hold ${held.get(id) ?? 0n}.`,
+        `The meter has ${amount} reserved, but slices and open calls have ${held.get(id) ?? 0n}.`,
       );
     held.delete(id);
   }
   for (const [id, amount] of held)
     if (amount !== 0n)
-      say(`/meters/${id}`, `It holds nothing, and slices and open calls hold ${amount}.`);
+      say(
+        `/meters/${id}`,
+        `The meter has nothing reserved, but slices and open calls have ${amount}.`,
+      );
 }
 
 /** Reports records that no command wrote. */
@@ -324,6 +330,6 @@ async function verifyRecords(sql: RunSql, schema: string, say: AddProblem): Prom
       values: [kind],
     });
     for (const row of rows)
-      say(`/${kind}s/${row["id"]}`, `This ${kind} is not as any command has written it.`);
+      say(`/${kind}s/${row["id"]}`, `This ${kind} was changed outside of Tollgate's commands.`);
   }
 }

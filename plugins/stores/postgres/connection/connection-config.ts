@@ -35,13 +35,13 @@ export function* addressProblems(
   try {
     at = new URL(url);
   } catch {
-    yield { path, message: "is no address", hint: "write postgres://user@host:5432/database" };
+    yield { path, message: "is not a valid URL", hint: "write postgres://user@host:5432/database" };
     return;
   }
   if (!/^postgres(ql)?:$/.test(at.protocol))
     yield {
       path,
-      message: "is no address of PostgreSQL",
+      message: "is not a PostgreSQL URL",
       hint: "write postgres://user@host:5432/database",
     };
   else {
@@ -49,14 +49,15 @@ export function* addressProblems(
       if (/^(ssl|options$)/.test(name))
         yield {
           path,
-          message: `has ${name}, which is not said there`,
-          hint: "use tls, ca_file, cert_file, key_file",
+          message: `has the parameter ${name}, which is not allowed in the URL`,
+          hint: "use the options tls, ca_file, cert_file, and key_file",
         };
     if (tls === "off" && !isLocal(url))
       yield {
         path: "/tls",
         message:
-          "may be off on this machine alone: the ledger and its password would cross the network unencrypted",
+          "must not be off for a remote database, because the ledger and its password " +
+          "would cross the network unencrypted",
       };
   }
 }

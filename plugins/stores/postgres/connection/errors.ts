@@ -41,11 +41,11 @@ export function isUnavailable(error: unknown): boolean {
  * the store again.
  */
 export const failFenced = (): never =>
-  fail("conflict", "This instance was taken for dead.", { code: "fenced" });
+  fail("conflict", "This gateway was fenced because its lease expired.", { code: "fenced" });
 
 /** Fails because the database is unreachable. The message omits the address, which is a secret. */
 export const failUnreachable = (error: unknown): never =>
-  fail("unavailable", `The database cannot be reached: ${errorMessage(error)}.`, {
+  fail("unavailable", `The database is unreachable: ${errorMessage(error)}.`, {
     code: "store_unreachable",
   });
 

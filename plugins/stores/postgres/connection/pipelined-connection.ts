@@ -97,7 +97,7 @@ export class PipelinedConnection {
       );
       if (rows[0]?.there !== "false") {
         closeClient(client);
-        throw new Error("The database is read-only: it is a replica, or not yet the primary.");
+        throw new Error("The database is read-only. It is a replica, or it was not promoted yet.");
       }
       this.connectionCount++;
       return client;

@@ -37,7 +37,7 @@ export async function withRetry<T>(
         onConnectionFailure({
           count: ++times,
           elapsedMs: ms,
-          reason: `The database cannot be reached: ${errorMessage(error)}`,
+          reason: `The database is unreachable: ${errorMessage(error)}`,
         });
       if (!(gone || isRetryableConflict(error)) || ms > RETRY_TIMEOUT_MS) throw error;
       await sleep(5 + Math.random() * (gone ? 200 : 45), undefined, { ref: false });

@@ -40,7 +40,7 @@ export function createKeyCache(
     if (node.isOffline) {
       const found = known.get(digest);
       if (found && found.until > now) return found.record;
-      return failUnreachable(new Error("the key was not asked for of late"));
+      return failUnreachable(new Error("the key was not used recently"));
     }
     const asked = age;
     const record = await sql(digest);

@@ -21,10 +21,14 @@ const MAX_SPOOLED = 200_000;
 
 /** Creates the fault for a command that cannot be decided now. It applies to the whole batch. */
 const notNowFault = (): Error =>
-  createFault("unavailable", "The database is away, and nothing was set aside for this.", {
-    code: "not_available_offline",
-    retryAfterMs: 1_000,
-  });
+  createFault(
+    "unavailable",
+    "The database is unreachable, and this gateway has no budget lease for the request.",
+    {
+      code: "not_available_offline",
+      retryAfterMs: 1_000,
+    },
+  );
 
 export class OfflineMode {
   readonly #settings: OfflineSettings | undefined;
@@ -74,8 +78,8 @@ export class OfflineMode {
   /** Fails because only the database can answer. */
   failUnavailable(): never {
     const what = this.acceptsNewCalls
-      ? "this gateway goes on alone"
-      : "it is looked for again and again";
+      ? "the gateway is in offline mode"
+      : "the gateway is retrying the connection";
     return failUnreachable(new Error(what));
   }
 

@@ -30,7 +30,7 @@ export async function readArchive(file: string): Promise<ArchiveResult> {
   try {
     for await (const line of readLines(file)) reading.readLine(line);
   } catch (error) {
-    reading.addProblem(`It cannot be read to its end: ${(error as Error).message}`);
+    reading.addProblem(`Cannot read the archive to its end: ${(error as Error).message}`);
   }
   return reading.finish();
 }
@@ -76,19 +76,19 @@ class ArchiveReader {
     this.#lineNumber++;
     try {
       const said = JSON.parse(text) as object;
-      if (this.#hasFooter) return this.addProblem("It stands behind the end.");
+      if (this.#hasFooter) return this.addProblem("The line follows the footer.");
       if ("end" in said) return this.#readFooter(said as FooterLine);
       this.#digest.update(`${text}\n`);
       if ("kind" in said) this.#readHeader(said as HeaderLine);
       else this.#readBatch(said as BatchLine);
     } catch {
-      this.addProblem("It is no line of an archive.");
+      this.addProblem("The line is not valid in an archive.");
     }
   }
 
   finish(): ArchiveResult {
-    if (!this.#header) this.addProblem("It does not begin as an archive does.");
-    if (!this.#hasFooter) this.addProblem("Its end is missing.");
+    if (!this.#header) this.addProblem("The archive header is missing.");
+    if (!this.#hasFooter) this.addProblem("The archive footer is missing.");
     const facts = this.#totals.facts(this.#header?.after ?? "", this.#head.toString("hex"));
     return { ...facts, problems: this.#problems };
   }
@@ -101,7 +101,7 @@ class ArchiveReader {
       begin.store !== "postgres"
     )
       return this.addProblem(
-        `It is no archive of this store and version (postgres, ${ARCHIVE_VERSION}).`,
+        `The archive is not of this store and version (postgres, ${ARCHIVE_VERSION}).`,
       );
     this.#header = begin;
     this.#head = Buffer.from(begin.after, "hex");
@@ -112,9 +112,9 @@ class ArchiveReader {
   #readBatch({ node, n, rows, notes }: BatchLine): void {
     const before = this.#nodes.get(node) ?? { n: 0, head: Buffer.alloc(0) };
     if (n !== before.n + 1)
-      this.addProblem(`Batch ${n} of node ${node} does not follow on ${before.n}.`);
+      this.addProblem(`Batch ${n} of node ${node} does not follow batch ${before.n}.`);
     if (rows.some((row) => row.length !== ALL_COLUMNS.length))
-      return this.addProblem("It has other columns.");
+      return this.addProblem("The columns differ from those of this version.");
     const lines = [
       ...rows.map((row) => rowChainLine(row as ColumnValues)),
       ...notes.map((note) => hashedNoteChainLine(...note)),
@@ -132,9 +132,9 @@ class ArchiveReader {
   #readFooter({ end, sha256, ...rest }: FooterLine): void {
     this.#hasFooter = true;
     if (end !== this.#head.toString("hex"))
-      this.addProblem("Its rows were changed after they were written, or some are missing.");
+      this.addProblem("Rows were changed after they were written, or are missing.");
     const own = this.#digest.digest("hex");
     if (own !== sha256 || JSON.stringify(rest) !== JSON.stringify(this.#totals.footer()))
-      this.addProblem("What stands above is not what the end says of it.");
+      this.addProblem("The content of the archive does not match its footer.");
   }
 }

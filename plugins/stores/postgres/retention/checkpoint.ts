@@ -85,7 +85,7 @@ export async function* verifyCheckpoint(
     .map(({ text }) => JSON.parse(text!) as CompactionNote)
     .reduce<CompactionNote | undefined>((a, b) => (a && a.nextSeq > b.nextSeq ? a : b), undefined);
   if (!found && !said) return;
-  if (!said) return yield wrong("No note of the ledger says that anything was pruned.");
+  if (!said) return yield wrong("The ledger has no record of a pruning.");
   const base = found && parseCheckpoint(found["text"]!);
   if (
     !base ||
@@ -94,12 +94,14 @@ export async function* verifyCheckpoint(
     Number(found["rollups"]) !== base.rollups
   )
     return yield wrong(
-      `What stands for the rows before ${said.nextSeq} was changed after it was written.`,
+      `The checkpoint of the rows before ${said.nextSeq} was changed after it was written.`,
     );
   yield* verifyRollups(sql, schema, base, said);
   for (const [node, n, , notes] of base.anchors)
     if ((await hashNotes(sql, schema, node, n)) !== notes)
-      yield wrong(`Notes of node ${node} up to batch ${n} were changed after they were written.`);
+      yield wrong(
+        `The notes of node ${node} up to batch ${n} were changed after they were written.`,
+      );
   yield* verifyRetainedReserves(sql, schema, base);
 }
 
@@ -129,7 +131,7 @@ async function* verifyRollups(
       if (rollupHash(before, Number(row["quarter"]), row["text"]!) !== row["hash"])
         yield {
           path: `/sums/${row["n"]}`,
-          message: "These sums were changed after they were written.",
+          message: "The totals were changed after they were written.",
         };
       before = row["hash"]!;
       n = Number(row["n"]);
@@ -141,7 +143,7 @@ async function* verifyRollups(
     text: `SELECT EXISTS (SELECT 1 FROM ${schema}.checkpoint_rollup x, ${schema}.checkpoint b WHERE x.n > b.rollups)::text AS are`,
   });
   if (before !== said.rollups || n !== base.rollups || more!["are"] === "true")
-    yield { path: "/base", message: "Sums of what was pruned are missing, or too many." };
+    yield { path: "/base", message: "Totals of pruned rows are missing, or there are too many." };
 }
 
 /** Verifies that only reserves named in the checkpoint remain of the compacted rows, unchanged. */
@@ -160,9 +162,12 @@ async function* verifyRetainedReserves(
     })) {
       const id = `${row["node"]}/${row["n"]}/${row["i"]}`;
       if (named.get(id) !== retainedReserveHash(row))
-        yield { path: `/carried/${id}`, message: "This reserve is not what was kept of it." };
+        yield { path: `/carried/${id}`, message: "The reserve differs from its checkpoint." };
       named.delete(id);
     }
   for (const id of named.keys())
-    yield { path: `/carried/${id}`, message: "This reserve was kept, and it is not there." };
+    yield {
+      path: `/carried/${id}`,
+      message: "The reserve is in the checkpoint, but it is missing.",
+    };
 }

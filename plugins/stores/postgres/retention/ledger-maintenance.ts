@@ -39,8 +39,10 @@ export function createLedgerMaintenance(
   }
   return {
     alternatives: {
-      backup: `Copy the database: pg_dump --schema=${schema} as of one moment, or a base backup with its log. tollgate store copy makes one file of the ledger.`,
-      restore: `Put back what pg_dump wrote with pg_restore, into a database that no gateway uses, and start a gateway on it.`,
+      backup: `Back up the database with pg_dump --schema=${schema}, or with a base backup and its WAL. tollgate store copy creates one file with the ledger.`,
+      restore:
+        "Restore the output of pg_dump with pg_restore into a database that no gateway " +
+        "uses, and start a gateway on it.",
     },
     archive: (file, of) =>
       withConnection(async (sql) => {
@@ -55,7 +57,7 @@ export function createLedgerMaintenance(
       }),
     async prune(before, progress) {
       if (under)
-        return fail("conflict", "Rows are being pruned already.", { code: "prune_under_way" });
+        return fail("conflict", "Ledger pruning is already running.", { code: "prune_under_way" });
       under = withConnection((sql) => pruned(sql, before, progress)).finally(
         () => (under = undefined),
       );

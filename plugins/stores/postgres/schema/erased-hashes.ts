@@ -69,10 +69,9 @@ export async function verifyErasures(
     const found = by.get(id!) ?? [];
     by.delete(id!);
     if (found.length !== count || hashSet(found) !== hash)
-      say({ path: `/erased/${id}`, message: "What was taken out is not what was written of it." });
+      say({ path: `/erased/${id}`, message: "The erased text differs from its record." });
   }
-  for (const id of by.keys())
-    say({ path: `/erased/${id}`, message: "Nothing was written of this erasure." });
+  for (const id of by.keys()) say({ path: `/erased/${id}`, message: "The erasure has no record." });
   return new Set(rows.map((row) => row["hash"]!));
 }
 

@@ -95,7 +95,7 @@ export async function readSchemaStatus(sql: RunSql, schema: string): Promise<Sch
   if (version > LATEST_VERSION && minVersion > LATEST_VERSION)
     fail(
       "invalid",
-      `The database has schema version ${version}, which gateways of version ${minVersion} and newer can use; this one knows ${LATEST_VERSION}. Run a newer tollgate-store-postgres.`,
+      `The database has schema version ${version}, which requires a gateway of schema version ${minVersion} or later. This gateway has schema version ${LATEST_VERSION}. Upgrade tollgate-store-postgres.`,
       { code: "newer_schema" },
     );
   const done = new Set(

@@ -45,7 +45,11 @@ export function openExport(sql: RunSql, schema: string, end: () => Promise<void>
       });
       if (row!["many"] === "0") return;
       await sql({ text: "ROLLBACK" });
-      fail("conflict", `Gateways are open on it: ${row!["many"]}.`, { code: "in_use" });
+      fail(
+        "conflict",
+        `Gateways are still using the database (${row!["many"]}). Stop them first.`,
+        { code: "in_use" },
+      );
     },
     readRemainder: () => readMetadata(sql, schema),
     [Symbol.asyncDispose]: end,

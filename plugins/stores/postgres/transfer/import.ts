@@ -31,7 +31,8 @@ export async function isImporting(sql: RunSql, schema: string): Promise<boolean>
 export const failUnfinishedImport = (): never =>
   fail(
     "conflict",
-    "A move into this database is not finished: run tollgate store copy again, or drop its schema.",
+    "An earlier import into this database is incomplete. Run tollgate store copy " +
+      "again, or drop its schema.",
     { code: "moving" },
   );
 
@@ -83,7 +84,7 @@ class LedgerImporter implements LedgerImport {
     });
     const mover = nodes.find(({ id, state }) => id === IMPORT_NODE && state === "live");
     if (!mover && nodes.length > 0)
-      fail("conflict", "There is a ledger in this database already.", { code: "not_empty" });
+      fail("conflict", "The database already contains a ledger.", { code: "not_empty" });
     if (!mover) {
       await sql({
         text: `INSERT INTO ${schema}.node (id, info, lease) VALUES ($1, '{"after":0}', '1000 years')`,
@@ -142,7 +143,7 @@ class LedgerImporter implements LedgerImport {
       if (!same)
         fail(
           "invalid",
-          `What rows come to here is not what they came to there: ${all.length} groups, and ${rest.totals.length} there.`,
+          `The totals of the imported rows differ from the source: ${all.length} groups here, ${rest.totals.length} in the source.`,
           { code: "other_sums" },
         );
       await sql({

@@ -61,7 +61,7 @@ export async function applySlowPath(
   for (let more: readonly string[] = [], round = 0; ; round++) {
     const done = await tryOnce(batch, me, means, more);
     if (!("missing" in done)) return done;
-    if (round > 3) throw new Error("The batch's meters could not be found out.");
+    if (round > 3) throw new Error("Cannot determine the meters of the batch.");
     more = [...more, ...done.missing];
   }
 }

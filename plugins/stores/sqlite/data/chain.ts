@@ -34,7 +34,7 @@ export function verifyRecentCommits(db: DatabaseSync, file: string): void {
   for (const problem of verifyChain(db, Math.max(1, segment - RECENT_COMMITS + 1)))
     if (problem)
       throw new Error(
-        `The ledger ${file} is not as it was written: ${problem.message} Restore a copy of it, or move it away to begin a new one.`,
+        `The ledger ${file} was changed after it was written: ${problem.message} Restore a backup, or move the file away to create a new ledger.`,
       );
 }
 
@@ -69,13 +69,13 @@ export function* verifyChain(
     const path = `/segment/${s.id}`;
     if (s.id !== id + 1) yield { path, message: `Commit ${id + 1} is missing.` };
     if (s.first !== last + 1 || s.last < s.first)
-      yield { path, message: `Commit ${s.id} does not follow on entry ${last}.` };
+      yield { path, message: `Commit ${s.id} does not follow entry ${last}.` };
     const found = batches.all(s.first, s.last) as unknown as StoredBatch[];
     const there = found.reduce((n, { rows }) => n + countRows(rows), 0);
     if (there !== s.last - s.first + 1)
       yield {
         path,
-        message: `Of the entries ${s.first} to ${s.last} only ${there} are there.`,
+        message: `Of the entries ${s.first} to ${s.last}, only ${there} exist.`,
       };
     if (found.length !== 1 || chainHash(hash, found[0]!) !== s.hash)
       yield {
@@ -88,7 +88,10 @@ export function* verifyChain(
   }
   const more = db.prepare("SELECT count(*) AS n FROM batch WHERE first > ?").get(last)!["n"];
   if (Number(more) > 0)
-    yield { path: "/batch", message: `${more} batches after entry ${last} belong to no commit.` };
+    yield {
+      path: "/batch",
+      message: `${more} batches after entry ${last} do not belong to a commit.`,
+    };
 }
 
 /**

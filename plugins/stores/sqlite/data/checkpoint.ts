@@ -64,14 +64,14 @@ export function* verifyCheckpoint(
   if (!found && !said) return;
   const wrong = (message: string): Problem => ({ path: "/checkpoint", message });
   const text = String(found?.["text"] ?? "");
-  if (!said) yield wrong("No row of the ledger says that anything was pruned.");
+  if (!said) yield wrong("The ledger has no record of a pruning.");
   else if (
     !found ||
     hashText(text) !== said.checkpoint ||
     found["last"] !== said.last ||
     found["rollups"] !== rollupCountIn(text)
   )
-    yield wrong(`What stands for the rows up to ${said.last} was changed after it was written.`);
+    yield wrong(`The checkpoint of the rows up to ${said.last} was changed after it was written.`);
   let before = "";
   const all = db.prepare(
     "SELECT n, quarter, text, hash FROM checkpoint_rollup WHERE n <= ? ORDER BY n",
@@ -81,12 +81,12 @@ export function* verifyCheckpoint(
     if (its !== row["hash"])
       yield {
         path: `/checkpoint_rollup/${row["n"]}`,
-        message: "These sums were changed after they were written.",
+        message: "The totals were changed after they were written.",
       };
     before = String(row["hash"]);
   }
   if (said && before !== said.rollups)
-    yield wrong("Sums of what was pruned are missing, or too many.");
+    yield wrong("Totals of pruned rows are missing, or there are too many.");
   yield* verifyRetainedReserves(db, text);
 }
 
@@ -97,14 +97,14 @@ function* verifyRetainedReserves(db: DatabaseSync, base: string): Generator<Prob
     if (named.get(seq) !== hashText(text))
       yield {
         path: `/retained_reserve/${seq}`,
-        message: "This reserve is not what was kept of it.",
+        message: "The reserve differs from its checkpoint.",
       };
     named.delete(seq);
   }
   for (const seq of named.keys())
     yield {
       path: `/retained_reserve/${seq}`,
-      message: "This reserve was kept, and it is not there.",
+      message: "The reserve is in the checkpoint, but it is missing.",
     };
 }
 

@@ -12,7 +12,7 @@ export function rejectPartialImport(file: string): void {
   if (!existsSync(file) && existsSync(partialImportPath(file)))
     fail(
       "conflict",
-      `A move into ${file} is not finished: run tollgate store copy again, or remove ${partialImportPath(file)}.`,
+      `An earlier import into ${file} is incomplete. Run tollgate store copy again, or remove ${partialImportPath(file)}.`,
       { code: "moving" },
     );
 }

@@ -35,7 +35,7 @@ export function* verifyRecordChain(db: DatabaseSync): Generator<Problem, void> {
     if (Number(link["n"]) !== ++n || hash !== sha256(before, digest, sum)) {
       yield {
         path: `/record_link/${n}`,
-        message: "What was written of keys was changed afterwards.",
+        message: "The records of keys were changed after they were written.",
       };
       n = Number(link["n"]);
     }
@@ -47,12 +47,12 @@ export function* verifyRecordChain(db: DatabaseSync): Generator<Problem, void> {
     if (sums.get(linkId) !== sha256(hashedRecord) || unsaid(hashedRecord, account) !== record)
       yield {
         path: account === undefined ? `/key/${recordId(record) ?? linkId}` : `/account/${account}`,
-        message: "Its record, limits included, is not what a command wrote.",
+        message: "The record, including its limits, was changed outside of Tollgate's commands.",
       };
     sums.delete(linkId);
   }
   for (const digest of sums.keys())
-    yield { path: `/key/${digest}`, message: "It was written, and it is not there." };
+    yield { path: `/key/${digest}`, message: "The record was written, but it is missing." };
 }
 
 interface ChainedRecord {

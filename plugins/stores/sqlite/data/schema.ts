@@ -189,13 +189,11 @@ export function checkVersion(db: DatabaseSync, file: string): number {
 function assertKnownVersion(version: number, file: string): number {
   if (version > LATEST_VERSION)
     throw new Error(
-      `${file} was written by a newer Tollgate (ledger version ${version}, this one knows ${LATEST_VERSION}). ` +
-        "Run that version, or move the file away to begin a new ledger.",
+      `${file} was written by a newer Tollgate (ledger version ${version}; this one supports ${LATEST_VERSION}). Run that version, or move the file away to create a new ledger.`,
     );
   if (version > 0 && version < OLDEST_VERSION)
     throw new Error(
-      `${file} was written by a Tollgate from before its first release (ledger version ${version}, this one reads ${OLDEST_VERSION} and later). ` +
-        "Run that version to export it, and move the file away to begin a new ledger.",
+      `${file} was written by a Tollgate version before the first release (ledger version ${version}; this one supports ${OLDEST_VERSION} and later). Export the ledger with that version, then move the file away to create a new ledger.`,
     );
   return version;
 }

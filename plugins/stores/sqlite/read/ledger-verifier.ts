@@ -117,7 +117,7 @@ export class LedgerVerifier {
   #verifySettle(row: LedgerRow, first: number): void {
     const reserve = this.#open.get(row.attempt);
     if (!reserve || !this.#open.delete(row.attempt))
-      return this.#addProblem(`/entry/${row.attempt}`, "A settle without its reserve.");
+      return this.#addProblem(`/entry/${row.attempt}`, "The settle has no reserve.");
     this.#lookups.verifySettle(row, reserve.seq, first);
     for (const [id, amount] of reserve.meterAmounts)
       this.#addToMeter(id, meteredUsage(createMeter(id).unit, amount, row));
@@ -142,14 +142,14 @@ export class LedgerVerifier {
       if (level !== sum)
         this.#addProblem(
           `/meter/${meter.id}`,
-          `Counted ${level}, but the entries sum up to ${sum}.`,
+          `The meter counts ${level}, but its entries sum up to ${sum}.`,
         );
     }
     // The meter of a current window is never dropped.
     const now = Math.max(this.#latest, Date.now());
     for (const [id, sum] of spent)
       if (sum !== 0n && createMeter(id).end + WINDOW_GRACE_MS >= now)
-        this.#addProblem(`/meter/${id}`, `It is not there, but the entries sum up to ${sum}.`);
+        this.#addProblem(`/meter/${id}`, `The meter is missing, but its entries sum up to ${sum}.`);
   }
 
   #verifyOpenCalls(): void {
@@ -159,10 +159,13 @@ export class LedgerVerifier {
     for (const { attempt } of this.#db.prepare("SELECT attempt FROM open_call").all()) {
       listed.add(String(attempt));
       if (!this.#open.has(String(attempt)))
-        this.#addProblem(`/open_call/${attempt}`, "Listed as open, but settled.");
+        this.#addProblem(`/open_call/${attempt}`, "The call is listed as open, but is settled.");
     }
     for (const [attempt, { seq }] of this.#open)
       if (seq < low && !listed.has(attempt))
-        this.#addProblem(`/open_call/${attempt}`, "Not settled, and not listed as open.");
+        this.#addProblem(
+          `/open_call/${attempt}`,
+          "The call is not settled, but is not listed as open.",
+        );
   }
 }

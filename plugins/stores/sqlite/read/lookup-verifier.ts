@@ -51,7 +51,10 @@ export class LookupVerifier {
     const at = noted ? [noted.at] : rows.map((row) => row.at);
     const said = this.#segmentOf(first);
     if (said?.min_at !== Math.min(...at) || said.max_at !== Math.max(...at))
-      this.#addProblem(`/segment/${first}`, "Its times are not those of its entries.");
+      this.#addProblem(
+        `/segment/${first}`,
+        "The times of the segment differ from those of its entries.",
+      );
     if (this.#chapter !== chapterOf(first)) {
       this.#chapter = chapterOf(first);
       this.#indexedKeys = new Set();
@@ -63,7 +66,10 @@ export class LookupVerifier {
       this.#indexedKeys.add(key);
       if (this.#isWholeChapter(this.#chapter)) this.#rowCounts.key_index++;
       if (!this.#keyIndex.get(key, this.#chapter))
-        this.#addProblem(`/key_index/${key}`, `Its entries from ${first} on are not found.`);
+        this.#addProblem(
+          `/key_index/${key}`,
+          `Entries of the key are missing from the index, starting with ${first}.`,
+        );
     }
   }
 
@@ -78,7 +84,7 @@ export class LookupVerifier {
   verifyReserve({ attempt }: LedgerRow, first: number): void {
     this.#rowCounts.call++;
     if (!this.#call.get(attempt, first))
-      this.#addProblem(`/call/${attempt}`, "Its reserve is not found.");
+      this.#addProblem(`/call/${attempt}`, "The index lacks the call's reserve.");
   }
 
   /**
@@ -88,13 +94,13 @@ export class LookupVerifier {
   verifySettle({ attempt }: LedgerRow, seq: number, first: number): void {
     this.#rowCounts.closed_call++;
     if (!this.#closedCall.get(seq, first))
-      this.#addProblem(`/closed_call/${attempt}`, "Its settle is not found.");
+      this.#addProblem(`/closed_call/${attempt}`, "The index lacks the call's settle.");
   }
 
   verifyAdjustment(row: LedgerRow, seq: number): void {
     this.#rowCounts.adjustment++;
     if (!this.#adjustment.get(row.attempt, rowQualifier(row), seq))
-      this.#addProblem(`/adjustment/${row.attempt}`, "An adjustment is not found.");
+      this.#addProblem(`/adjustment/${row.attempt}`, "The index lacks an adjustment.");
   }
 
   verifyCounts(): void {
@@ -114,7 +120,7 @@ export class LookupVerifier {
     const count = this.#db.prepare(`SELECT count(*) AS n FROM ${table} WHERE ${where}`);
     const there = count.get(after)!["n"];
     if (there !== n)
-      this.#addProblem(`/${table}`, `There are ${there}, but the entries tell of ${n}.`);
+      this.#addProblem(`/${table}`, `The table has ${there} rows, but the entries require ${n}.`);
   }
 
   /**

@@ -57,7 +57,7 @@ export class RollupVerifier {
     const when = start === undefined ? "" : `/${new Date(start).toISOString()}`;
     this.#addProblem(
       `/rollups${when}`,
-      "Sums of entries were not what the entries come to. They are made anew.",
+      "Rollups did not match the entries. They are being rebuilt.",
     );
   }
 }

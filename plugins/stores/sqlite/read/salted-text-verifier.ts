@@ -37,7 +37,7 @@ export class SaltedTextVerifier {
         if (this.#knownHashes.size >= MAX_KNOWN_HASHES) this.#knownHashes.clear();
         this.#knownHashes.add(its);
         if (!this.#findText.get(its))
-          this.#addProblem(`/salted_text/${its}`, `What ${attempt} says in a label is not there.`);
+          this.#addProblem(`/salted_text/${its}`, `The label text of ${attempt} is missing.`);
       }
   }
 
@@ -55,7 +55,7 @@ export class SaltedTextVerifier {
         if (list) list.push(its);
         else gone.set(seq, [its]);
       } else if (hashSalted(String(row["salt"]), String(row["text"])) !== its)
-        this.#addProblem(`/salted_text/${its}`, "It is not what rows said.");
+        this.#addProblem(`/salted_text/${its}`, "The text differs from the rows.");
     }
     for (const [seq, { count, hash }] of this.#erased) {
       const there = gone.get(seq) ?? [];
@@ -63,13 +63,13 @@ export class SaltedTextVerifier {
       if (there.length !== count || hashSet(there) !== hash)
         this.#addProblem(
           `/salted_text`,
-          `Of the ${count} texts that entry ${seq} says were erased, ${there.length} are.`,
+          `Of the ${count} texts erased according to entry ${seq}, ${there.length} still exist.`,
         );
     }
     for (const [seq, { length }] of gone)
       this.#addProblem(
         `/salted_text`,
-        `${length} texts are gone, and entry ${seq} does not say so.`,
+        `${length} texts are missing, and entry ${seq} does not record their erasure.`,
       );
   }
 }

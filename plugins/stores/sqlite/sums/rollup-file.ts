@@ -180,7 +180,7 @@ export class RollupFile {
     try {
       const { seq, compactedUpTo } = this.position;
       if (seq !== after.seq || (seq > 0 && compactedUpTo !== after.compactedUpTo))
-        throw new Error("Others have summed it up.");
+        throw new Error("Another process updated the rollups.");
       work();
       db.exec("DELETE FROM position");
       this.#statements.upTo.run(upTo.seq, upTo.segment, upTo.hash, upTo.at, upTo.compactedUpTo);
@@ -217,7 +217,7 @@ function openFile(path: string): DatabaseSync {
       user_version: number;
     };
     if (version === 0) db.exec(`BEGIN; ${SCHEMA} PRAGMA user_version = ${FILE_VERSION}; COMMIT`);
-    else if (version !== FILE_VERSION) throw new Error("These sums are of another version.");
+    else if (version !== FILE_VERSION) throw new Error("The rollups are of another version.");
     return db;
   } catch (error) {
     db.close();

@@ -70,7 +70,8 @@ export async function addRollupsTo(
     if (still?.isWanted === false) break;
     began = performance.now();
   }
-  if (file.position.seq !== after) throw new Error("The sums were changed while they were read.");
+  if (file.position.seq !== after)
+    throw new Error("The rollups were changed while they were read.");
   return { after, quarters, chapters: chapterRanges(file, quarters) };
 }
 

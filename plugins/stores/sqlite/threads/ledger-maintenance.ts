@@ -47,7 +47,7 @@ export function createLedgerMaintenance({
   let under: Promise<PruneResult> | undefined;
   function once(work: () => Promise<PruneResult>): Promise<PruneResult> {
     if (under)
-      return fail("conflict", "Rows are being pruned already.", { code: "prune_under_way" });
+      return fail("conflict", "Ledger pruning is already running.", { code: "prune_under_way" });
     return (under = work().finally(() => (under = undefined)));
   }
   const state = async () => (await reader()).thread.call("readState");

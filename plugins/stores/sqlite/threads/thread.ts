@@ -67,8 +67,8 @@ export function startThread<S>(role: ThreadRole): WorkerThread<S> {
     for (const { reject } of waiting.values()) reject(error);
     waiting.clear();
   }
-  worker.on("error", (error) => died(new Error("The ledger's thread failed.", { cause: error })));
-  worker.on("exit", () => died(new Error("The ledger's thread has ended.")));
+  worker.on("error", (error) => died(new Error("The ledger thread failed.", { cause: error })));
+  worker.on("exit", () => died(new Error("The ledger thread has exited.")));
   worker.on("message", (answered: ThreadResponse) => {
     const asked = waiting.get(answered.id);
     waiting.delete(answered.id);
@@ -100,7 +100,7 @@ export function startThread<S>(role: ThreadRole): WorkerThread<S> {
 
   function ask<T>(id: number, method: string, args: readonly unknown[], long: boolean): Promise<T> {
     return new Promise((resolve, reject) => {
-      if (!alive) return reject(new Error("The ledger's thread has ended."));
+      if (!alive) return reject(new Error("The ledger thread has exited."));
       waiting.set(id, { resolve, reject });
       worker.ref();
       worker.postMessage({ id, method, args, isCancelable: long } satisfies ThreadRequest, []);

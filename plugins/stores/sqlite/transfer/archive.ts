@@ -204,7 +204,7 @@ export async function readArchive(
   try {
     for await (const line of readLines(file)) reading.readLine(line);
   } catch (error) {
-    reading.addProblem(`It cannot be read to its end: ${(error as Error).message}`);
+    reading.addProblem(`Cannot read the archive to its end: ${(error as Error).message}`);
   }
   return reading.finish();
 }
@@ -252,9 +252,9 @@ class ArchiveReader {
     try {
       said = JSON.parse(text) as object;
     } catch {
-      return this.addProblem("It is no JSON.");
+      return this.addProblem("The line is not valid JSON.");
     }
-    if (this.#hasFooter) return this.addProblem("It stands behind the end.");
+    if (this.#hasFooter) return this.addProblem("The line follows the footer.");
     if ("end" in said) return this.#readFooter(said as FooterLine);
     this.#digest.update(`${text}\n`);
     if ("kind" in said) this.#readHeader(said as HeaderLine);
@@ -263,8 +263,8 @@ class ArchiveReader {
   }
 
   finish(): ArchiveInfo & { problems: readonly Problem[] } {
-    if (!this.#header) this.addProblem("It does not begin as an archive does.");
-    if (!this.#hasFooter) this.addProblem("Its end is missing.");
+    if (!this.#header) this.addProblem("The archive header is missing.");
+    if (!this.#hasFooter) this.addProblem("The archive footer is missing.");
     const after = this.#header?.after.hash ?? "";
     return { ...this.#totals.facts(after, this.#position.hash), problems: this.#problems };
   }
@@ -275,14 +275,14 @@ class ArchiveReader {
       begin.kind !== ARCHIVE_FORMAT ||
       begin.version !== ARCHIVE_VERSION
     )
-      return this.addProblem(`It is no archive of this version (${ARCHIVE_VERSION}).`);
+      return this.addProblem(`The archive is not of this version (${ARCHIVE_VERSION}).`);
     this.#header = begin;
     this.#position = begin.after;
   }
 
   #readText({ hash, salt, text }: TextLine): void {
     if (salt !== null && text !== null && hashSalted(salt, text) !== hash)
-      this.addProblem("A label's text is not what rows said.");
+      this.addProblem("The label text differs from the rows.");
     this.#texts.add(hash);
   }
 
@@ -290,15 +290,15 @@ class ArchiveReader {
     const [terms, rows] = splitTexts(line, cut);
     const before = this.#position;
     if (segment !== before.segment + 1 || first !== before.seq + 1)
-      this.addProblem(`Commit ${segment} does not follow on entry ${before.seq}.`);
+      this.addProblem(`Commit ${segment} does not follow entry ${before.seq}.`);
     if (chainHash(before.hash, { instance, terms, rows }) !== hash)
       this.addProblem(`The entries ${first} to ${last} were changed after they were written.`);
     else {
       this.#totals.add({ first, instance, terms, rows });
       if ((JSON.parse(rows) as unknown[]).length !== last - first + 1)
-        this.addProblem(`Of the entries ${first} to ${last} not all are there.`);
+        this.addProblem(`Some of the entries ${first} to ${last} are missing.`);
       if (this.#header?.labels && [...textHashesIn(terms)].some((its) => !this.#texts.has(its)))
-        this.addProblem(`What the entries ${first} to ${last} say in labels is missing.`);
+        this.addProblem(`The label texts of the entries ${first} to ${last} are missing.`);
     }
     this.#position = { segment, seq: last, hash };
   }
@@ -311,7 +311,7 @@ class ArchiveReader {
       this.#digest.digest("hex"),
     );
     if (own !== sha256 || JSON.stringify(rest) !== JSON.stringify(mine))
-      this.addProblem("What stands above is not what the end says of it.");
+      this.addProblem("The content of the archive does not match its footer.");
   }
 }
 

@@ -59,10 +59,10 @@ export const toLedgerSum = (total: LedgerTotal | undefined): LedgerSum => ({
  * @param to Path at which the ledger will be opened. It must not exist.
  */
 export async function restore(from: string, to: string): Promise<LedgerBackup> {
-  if (existsSync(to)) fail("conflict", `There is a ledger already: ${to}.`, { code: "not_empty" });
+  if (existsSync(to)) fail("conflict", `A ledger already exists at ${to}.`, { code: "not_empty" });
   const db = new DatabaseSync(from, { readOnly: true });
   try {
-    if (checkVersion(db, from) === 0) throw new Error("It is no ledger.");
+    if (checkVersion(db, from) === 0) throw new Error("The file is not a ledger.");
   } finally {
     db.close();
   }
@@ -70,7 +70,7 @@ export async function restore(from: string, to: string): Promise<LedgerBackup> {
   if (problem)
     fail(
       "invalid",
-      `The copy is not as it was written: ${problem.path} ${problem.message}${more.length > 0 ? ` And ${more.length} more.` : ""}`,
+      `The backup was changed after it was written: ${problem.path} ${problem.message}${more.length > 0 ? ` And ${more.length} more.` : ""}`,
       { code: "not_as_written" },
     );
   const facts = readBackupInfo(from);

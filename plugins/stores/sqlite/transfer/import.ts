@@ -53,7 +53,7 @@ export class LedgerImporter {
     this.#lock = lockLedger(file);
     try {
       if (existsSync(file))
-        fail("conflict", `There is a ledger already: ${file}.`, { code: "not_empty" });
+        fail("conflict", `A ledger already exists at ${file}.`, { code: "not_empty" });
       this.#session = new LedgerSession(
         { file: this.#partialFile, durability: "power", ballastMb: 0 },
         IMPORT_INSTANCE,
@@ -123,7 +123,7 @@ export class LedgerImporter {
     const totals = readTotals(session.db);
     if (toJson(totals) !== toJson(rest.totals))
       this.#discardAndFail(
-        `What rows come to here is not what they came to there: ${totals.length} groups, and ${rest.totals.length} there.`,
+        `The totals of the imported rows differ from the source: ${totals.length} groups here, ${rest.totals.length} in the source.`,
       );
     const { hash } = readHead(session.db);
     session.db.exec("DROP TABLE import_position");
@@ -132,7 +132,9 @@ export class LedgerImporter {
     this.#session = undefined;
     const [problem] = (await verifyLedger(this.#partialFile, undefined)).problems;
     if (problem)
-      this.#discardAndFail(`What arrived does not verify: ${problem.path} ${problem.message}`);
+      this.#discardAndFail(
+        `The imported ledger failed verification: ${problem.path} ${problem.message}`,
+      );
     rmSync(`${this.#partialFile}-wal`, { force: true });
     rmSync(`${this.#partialFile}-shm`, { force: true });
     renameSync(this.#partialFile, this.#file);

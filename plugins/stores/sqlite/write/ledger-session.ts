@@ -170,8 +170,7 @@ function toReadableError(error: unknown, file: string): unknown {
   const code = (error as { errcode?: number }).errcode;
   return code === SQLITE_CORRUPT || code === SQLITE_NOTADB
     ? new Error(
-        `The ledger ${file} is damaged (${(error as Error).message}). Restore a copy of it, save what can be saved with ` +
-          `"sqlite3 ${file} .recover", or move it away to begin a new one.`,
+        `The ledger ${file} is damaged (${(error as Error).message}). Restore a backup, recover data with "sqlite3 ${file} .recover", or move the file away to create a new ledger.`,
         { cause: error },
       )
     : error;

@@ -116,12 +116,12 @@ export class Writer {
     // A heartbeat also asks whether new calls are accepted.
     if (!this.#ballast.reserve() && batch.some((c) => c.do === "reserve" || c.do === "heartbeat"))
       throw new Error(
-        `There is no room left for ${this.#settings.file}. Calls under way are written down.`,
+        `No disk space left for ${this.#settings.file}. Open calls are still recorded.`,
       );
     if (this.#commitError) {
       const error = this.#commitError;
       this.#commitError = undefined;
-      throw new Error("The last moments could not be written down.", { cause: error });
+      throw new Error("Cannot write the last rows of the ledger.", { cause: error });
     }
     try {
       return this.#applyOnce(batch);

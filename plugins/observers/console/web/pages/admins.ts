@@ -62,9 +62,9 @@ interface Session {
 
 const ROLES = [
   ["viewer", "viewer: reads"],
-  ["operator", "operator: makes changes that can be undone"],
-  ["owner", "owner: makes all changes"],
-  ["metrics", "metrics: reads metrics only"],
+  ["operator", "operator: can make changes that can be undone"],
+  ["owner", "owner: can make all changes"],
+  ["metrics", "metrics: can only read metrics"],
 ] as const;
 
 export function AdminsPage() {
@@ -91,7 +91,7 @@ function AdminTable({ rows, again }: { rows: readonly Admin[]; again: () => void
   const end = useCommand<unknown>("admins.revoke");
   const run = async (one: Admin) => {
     if (!(await end.run({ id: one.id }))) return;
-    toast(`${one.name ?? one.id} is ended, with its sessions.`);
+    toast(`${one.name ?? one.id} was revoked, and its sessions were ended.`);
     again();
   };
   return html`<${Box} flush=${true} title="Admin tokens">
@@ -100,8 +100,8 @@ function AdminTable({ rows, again }: { rows: readonly Admin[]; again: () => void
       label="Admins"
       rows=${rows}
       rowId=${(row: Admin) => row.id}
-      empty=${html`<${EmptyState} of="audit"><p>No admin has a token in the store. An admin token opens this console and the admin API, and no model.</p><//>`}
-      columns=${[...ADMIN_COLUMNS, { name: "", render: (row: Admin) => row.state === "valid" && isAllowed("admins.revoke") && html`<${ConfirmButton} what=${`End ${row.name ?? row.id}`} run=${() => run(row)} />` }]}
+      empty=${html`<${EmptyState} of="audit"><p>No admin has a token in the store. An admin token gives access to this console and the admin API, but not to models.</p><//>`}
+      columns=${[...ADMIN_COLUMNS, { name: "", render: (row: Admin) => row.state === "valid" && isAllowed("admins.revoke") && html`<${ConfirmButton} what=${`Revoke ${row.name ?? row.id}`} run=${() => run(row)} />` }]}
     />
   <//>`;
 }
@@ -124,7 +124,7 @@ function ConfiguredAdmins({ of: { tokens, oidc } }: { of: AdminsResponse }) {
       empty=${html`<${EmptyState} of="audit"><p>gateway.yaml has no tokens under admin.tokens and no groups under admin.oidc.roles.</p><//>`}
       columns=${CONFIGURED_COLUMNS}
     />
-    ${oidc && html`<p class="small quiet in">Groups are those of <code class="break">${oidc.issuer}</code>. A person gets the first role that matches.</p>`}
+    ${oidc && html`<p class="small quiet in">Groups are from <code class="break">${oidc.issuer}</code>. The first matching role applies.</p>`}
   <//>`;
 }
 
@@ -139,7 +139,7 @@ const CONFIGURED_COLUMNS = [
     name: "Signs in with",
     sortKey: (row: ConfiguredAdmin) => row.kind,
     render: (row: ConfiguredAdmin) =>
-      row.kind === "token" ? "a token" : "the identity provider, by this group",
+      row.kind === "token" ? "a token" : "the identity provider, through this group",
   },
   {
     name: "Role",
@@ -200,7 +200,7 @@ function ConfirmButton({ what, run }: { what: string; run: () => void }) {
         aria-description=${what}
         onClick=${() => set(true)}
       >
-        End
+        Revoke
       </button>`;
 }
 
@@ -209,13 +209,13 @@ function Sessions({ of }: { of: QueryState<{ sessions: readonly Session[] }> }) 
   const run = async (id?: string) => {
     const done = await end.run(id === undefined ? {} : { id });
     if (!done) return;
-    toast(`${done.revoked} signed out.`);
+    toast(`Sessions revoked: ${done.revoked}.`);
     of.refetch();
   };
   return html`<${Box}
     flush=${true}
     title="Sessions"
-    actions=${isAllowed("sessions.revoke") && html`<${ConfirmButton} what="Sign all out" run=${() => void run()} />`}
+    actions=${isAllowed("sessions.revoke") && html`<${ConfirmButton} what="Sign out all" run=${() => void run()} />`}
   >
     ${end.error && html`<${ErrorNote} problem=${end.error} />`}
     <${QueryResult} of=${of}

@@ -136,7 +136,7 @@ function Entries({ dates: { from, to, setFrom, setTo } }: { dates: Dates }) {
     ${
       newest.value?.accessCounts?.length
         ? html`<p class="small quiet">
-            Requests were opened one by one since the gateway started by
+            Since the gateway started, single requests were opened by
             ${` ${newest.value.accessCounts.map((each) => `${each.actor} (${formatCount(each.count)})`).join(", ")}`}.
           </p>`
         : null

@@ -92,8 +92,8 @@ export function ConfigResponse() {
         view === "check" && isAllowed("config.check")
           ? html`<${CheckText} config=${value} />`
           : view === "text"
-            ? html`<${Box} title="What runs, with every default"
-                  ><${Code} text=${value.text} label="The config that runs" /><//
+            ? html`<${Box} title="Running config, with all defaults"
+                  ><${Code} text=${value.text} label="Running config" /><//
                 ><${CommandLineHint} line="tollgate print" />`
             : html`<${Values} config=${value} />`}<//
     >`;
@@ -103,8 +103,8 @@ function LastReload({ of }: { of: StatusResponse["lastReload"] }) {
   if (!of || of.ok) return null;
   return html`<${NoteBox} tone="bad"
     ><p>
-      <strong class="strong">The last reload was refused</strong>, ${formatAgo(of.at)}: the config
-      before goes on.
+      <strong class="strong">The last reload failed</strong>, ${formatAgo(of.at)}: the config before
+      goes on.
       ${of.restartKeys && ` ${of.restartKeys.join(", ")} cannot change while running; a restart takes them.`}
     </p>
     <${Problems} of=${of.problems}
@@ -159,7 +159,7 @@ function Values({ config }: { config: ConfigResponse }) {
         rows=${rows}
         rowId=${(row: ConfigValue) => row.path}
         initialRows=${200}
-        empty=${html`<${EmptyState} of="search"><p>No value is like that.</p><//>`}
+        empty=${html`<${EmptyState} of="search"><p>No value matches.</p><//>`}
         columns=${[
           {
             name: "Key",
@@ -190,7 +190,7 @@ function Values({ config }: { config: ConfigResponse }) {
         ]}
       />
     <//>
-    <p class="small faint">Secrets are hidden; a variable is shown as the file names it.</p>
+    <p class="small faint">Secrets are hidden. Variables are shown by name, as in the file.</p>
     <${CommandLineHint} line=${`tollgate config show${all ? "" : " --said"}`} />`;
 }
 
@@ -215,11 +215,11 @@ function CheckText({ config }: { config: ConfigResponse }) {
           set=${write}
           required=${true}
           placeholder="frontends: [chat-completions, messages]"
-          hint="It is checked against what runs and goes nowhere: no file is written, no plugin is loaded that is not mounted, no secret is looked at."
+          hint="The text is checked against the running config. No file is written, no new plugin is loaded, and no secret is read."
         />
         <footer>
           <button type="button" class="button" onClick=${() => write(config.text)}>
-            Start from what runs
+            Start from the running config
           </button>
           <button
             type="submit"
@@ -245,7 +245,7 @@ function CheckReport({ of }: { of: CheckResult }) {
         ${ok ? `It would be taken. ${changes.length === 0 ? "It changes nothing that may be shown." : `${formatCount(changes.length + omittedChanges)} values change.`}` : `${formatCount(errors)} ${errors === 1 ? "error" : "errors"}: a reload would refuse it.`}
       </p>
       ${restartKeys.length > 0 && html`<p class="warn">${restartKeys.join(", ")} cannot change while running: a reload would refuse it, a restart takes it.</p>`}
-      ${assumedVariables.length > 0 && html`<p class="small quiet">Set on the machine, and not looked at: ${assumedVariables.join(", ")}.</p>`}<//
+      ${assumedVariables.length > 0 && html`<p class="small quiet">Assumed to be set on the machine, not checked: ${assumedVariables.join(", ")}.</p>`}<//
     >
     ${problems.length > 0 && html`<${Box} title="Problems"><${Problems} of=${problems} /><//>`}
     ${

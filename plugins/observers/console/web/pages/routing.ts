@@ -84,7 +84,7 @@ export function RoutingPage() {
   return html` <${Box}>
       <form class="filters" onSubmit=${submit}>
         <${TextField}
-          name="Model, as a client writes it"
+          name="Model, as the client requests it"
           wide
           value=${typed}
           set=${type}
@@ -101,7 +101,7 @@ export function RoutingPage() {
           name="As key"
           value=${typedKey}
           set=${typeKey}
-          placeholder="any key: id or name"
+          placeholder="any key: ID or name"
         />
         <${Select}
           name="Service-ZDR"
@@ -121,8 +121,8 @@ export function RoutingPage() {
         : html`<${Box}
             ><${EmptyState} of="routing"
               ><p>
-                Which candidates a request would call, in which order, and why others are left out.
-                No request is sent to find out.
+                Shows which candidates a request would call, in which order, and why others are
+                excluded. No request is sent.
               </p>
               ${names[0] && html`<a class="button" href=${buildUrl("/routing", { model: names[0] })}>Explain ${names[0]}</a>`}<//
             ><//
@@ -262,8 +262,8 @@ function skippedNotes(candidates: readonly Candidate[], first: Candidate) {
 const COOLDOWN_REASONS: Readonly<Record<string, string>> = {
   credential_rejected: "the provider rejected its credential",
   retry_after: "the provider asked to wait",
-  open: "its requests fail",
-  half_open: "the cooldown is over, and the next request probes it",
+  open: "requests to it fail",
+  half_open: "the cooldown is over, and the next request is a probe",
   recovering: "it works again and gets more requests step by step",
 };
 
@@ -277,7 +277,7 @@ const ORDER_LABELS = {
 function renderState(one: Candidate) {
   const { excluded, cooldown, callOrder = "next" } = one;
   if (excluded)
-    return html`<${Badge} tone="bad">left out<//>
+    return html`<${Badge} tone="bad">excluded<//>
       <div class="small">${excluded.by}: <code>${excluded.code}</code></div>
       <div class="small faint break">${excluded.message}</div>`;
   const cooling = isCoolingDown(one);
@@ -296,6 +296,6 @@ function renderPrivacy(way: PolicyExplanation["routes"][number] | undefined) {
   if (!way) return html`<span class="faint">–</span>`;
   if (way.satisfies.strict) return html`<${Badge} tone="good">strict<//>`;
   if (way.satisfies.required) return html`<${Badge} tone="good">required<//>`;
-  return html`<${Badge}>not for it<//>
+  return html`<${Badge}>not applicable<//>
     <div class="small faint break">${way.policy.reasons.join(", ")}</div>`;
 }

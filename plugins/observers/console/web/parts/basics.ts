@@ -117,7 +117,7 @@ export function CopyButton({ text, name = "Copy" }: { text: string; name?: strin
         clearTimeout(timer.current);
         timer.current = setTimeout(() => set(false), 1_500);
       },
-      () => toast("The browser does not let this page copy. Select the text instead.", "bad"),
+      () => toast("The browser does not allow this page to copy. Select the text instead.", "bad"),
     );
   return html`<button type="button" class="button small" onClick=${copy}>
     ${icon(done ? "check" : "copy")}<span aria-live="polite">${done ? "Copied" : name}</span>

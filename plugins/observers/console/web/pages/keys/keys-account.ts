@@ -32,7 +32,7 @@ import {
 } from "./keys-form.ts";
 
 const parentOptions = (accounts: readonly Account[], but?: string) => [
-  ["", "none: a top-level account"] as const,
+  ["", "none (top-level account)"] as const,
   ...accounts
     .filter(({ id, state }) => id !== but && state === "valid")
     .map((each) => [each.id, each.path] as const),
@@ -73,7 +73,7 @@ export function NewAccount({
       defaults: toDefaults(fresh),
     });
     if (!done) return;
-    toast(`${id.trim()} is created.`);
+    toast(`${id.trim()} was created.`);
     for (const warning of done.warnings ?? []) toast(warning, "bad");
     made();
     close();
@@ -87,7 +87,7 @@ export function NewAccount({
           set=${name}
           required=${true}
           placeholder="research"
-          hint="Keys and the ledger use it. It cannot be changed."
+          hint="Used by keys and the ledger. Cannot be changed later."
         />
         <${Select}
           name="Parent account"
@@ -167,7 +167,7 @@ export function AccountDetail({
     >
       ${
         keys.length === 0
-          ? html`<p class="quiet">No key is directly in this account.</p>`
+          ? html`<p class="quiet">No key belongs directly to this account.</p>`
           : html`<ul class="stack tight">
               ${keys.slice(0, 50).map((key) => html`<li key=${`${key.id} ${key.created}`}><a href=${buildUrl("/keys", { key: key.id })}>${displayName(key)}</a> ${key.state !== "valid" && html`<${Badge} tone="bad">${key.state}<//>`}</li>`)}
             </ul>`
@@ -239,7 +239,7 @@ function EditAccount({
       ...version,
     });
     if (!done) return;
-    toast(`${displayName(of)} is changed.`);
+    toast(`${displayName(of)} was updated.`);
     for (const warning of done.warnings ?? []) toast(warning, "bad");
     changed();
     close();
@@ -272,7 +272,7 @@ const ConfigDiff = ({ of, lines }: { of: Account; lines: readonly string[] }) =>
   html`<div class="stack tight" aria-live="polite">
     ${
       lines.every((line) => line.startsWith(" "))
-        ? html`<p class="quiet">Nothing is changed.</p>`
+        ? html`<p class="quiet">No changes.</p>`
         : html`<p class="small">
               Apply this to <code>${of.definedAt}</code>. The gateway reloads the file when you save
               it.
@@ -286,14 +286,14 @@ function CloseAccount({ of, changed }: { of: Account; changed: () => void }) {
   const end = useCommand<unknown>("accounts.close");
   const run = async () => {
     if (!(await end.run({ id: of.id }))) return;
-    toast(`${displayName(of)} is ended.`);
+    toast(`${displayName(of)} was closed.`);
     changed();
   };
-  return html`<${Box} title="End the account">
+  return html`<${Box} title="Close the account">
     <div class="stack">
       <p class="small quiet">
-        Requests with its keys, and with the keys of all accounts in it, get 403. This cannot be
-        undone.
+        Requests with keys of this account, or of accounts nested under it, are rejected with 403.
+        This cannot be undone.
       </p>
       <div class="row">
         ${
@@ -304,10 +304,10 @@ function CloseAccount({ of, changed }: { of: Account; changed: () => void }) {
                   disabled=${end.isRunning}
                   onClick=${run}
                 >
-                  Yes, end ${displayName(of)}</button
+                  Yes, close ${displayName(of)}</button
                 ><button type="button" class="button" onClick=${() => set(false)}>Cancel</button>`
             : html`<button type="button" class="button danger" onClick=${() => set(true)}>
-                End this account
+                Close this account
               </button>`
         }
       </div>

@@ -166,7 +166,7 @@ function EditKey({ of, close, changed }: { of: Key; close: () => void; changed: 
     const version = of.version === undefined ? {} : { version: of.version };
     const done = await update.run({ id: of.id, ...fromForm(value, null), ...version });
     if (!done) return;
-    toast(`${displayName(of)} is changed; its secret is the same.`);
+    toast(`${displayName(of)} was updated. Its secret is unchanged.`);
     for (const warning of done.warnings ?? []) toast(warning, "bad");
     changed();
     close();
@@ -286,7 +286,7 @@ function RevokeKey({ of, changed }: { of: Key; changed: () => void }) {
   const revoke = useCommand<unknown>("keys.revoke");
   const run = async () => {
     if (!(await revoke.run({ id: of.id }))) return;
-    toast(`${displayName(of)} is revoked.`);
+    toast(`${displayName(of)} was revoked.`);
     changed();
   };
   return html`<${Box} title="Revoke the key">

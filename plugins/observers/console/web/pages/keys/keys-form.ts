@@ -40,7 +40,7 @@ const splitList = (text: string): string[] => text.split(/[,\s]+/).filter(Boolea
 export const formError = ({ limits, labels }: GrantsForm): string | undefined =>
   limitError(limits) ??
   (labels.split(",").some((each) => each.trim() !== "" && !/^[^=]+=.+$/.test(each.trim()))
-    ? "Write labels as name=value, for example team=web."
+    ? "Enter labels as name=value, for example team=web."
     : undefined);
 
 /**
@@ -79,7 +79,7 @@ export function GrantsFields({ value, set }: { value: GrantsForm; set: (to: Gran
       value=${value.models}
       set=${(models: string) => put({ models })}
       placeholder="openai/*, fast"
-      hint="Names or patterns. * matches any text. Empty: all models."
+      hint="Names or patterns. * matches any text. Leave empty for all models."
     />
     <div class="filters">
       <${Select}

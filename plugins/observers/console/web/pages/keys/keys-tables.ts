@@ -89,7 +89,7 @@ export function KeyTable({
         wide=${true}
         value=${search}
         set=${setSearch}
-        placeholder="name, id, label"
+        placeholder="name, ID, label"
       />
       <${Select}
         name="Account"

@@ -55,7 +55,7 @@ export function Backups() {
   const last = made.find(({ outcome }) => outcome === "done");
   return html`<${Box} title="Backups">
     <div class="stack">
-      ${log.value && !last && html`<${NoteBox} tone="warn"><p>None of the last ${formatCount(SEARCHED_COMMANDS)} commands has made one.</p><//>`}
+      ${log.value && !last && html`<${NoteBox} tone="warn"><p>None of the last ${formatCount(SEARCHED_COMMANDS)} commands created a backup.</p><//>`}
       ${
         made.length > 0 &&
         html`<${Table}
@@ -83,12 +83,12 @@ function NewBackup({ made }: { made: () => void }) {
   const { value } = backup;
   return html`<form class="form" onSubmit=${run}>
       <${TextField}
-        name="A new file on the gateway's machine"
+        name="New file on the gateway's machine"
         value=${file}
         set=${set}
         required=${true}
         placeholder="/var/backups/tollgate.tar"
-        hint="Ledger, keys and limits as of one moment; the gateway goes on serving."
+        hint="Consistent snapshot of the ledger, keys, and limits. The gateway continues to serve."
       />
       <footer>
         <button type="submit" class="button" disabled=${backup.isRunning || file.trim() === ""}>

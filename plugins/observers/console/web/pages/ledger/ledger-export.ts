@@ -40,7 +40,7 @@ export function ExportRows() {
       toast(
         after === undefined
           ? `${formatCount(lines.length)} rows saved.`
-          : `The first ${formatCount(lines.length)} rows saved; an archive has all.`,
+          : `The first ${formatCount(lines.length)} rows saved. Export an archive for all rows.`,
       );
     } catch (error) {
       refuse(
@@ -50,11 +50,11 @@ export function ExportRows() {
       tell(undefined);
     }
   };
-  return html`<${Box} title="Take rows along">
+  return html`<${Box} title="Export rows">
     <div class="stack">
       <form class="form" onSubmit=${run}>
         <${TextField}
-          name="Of the last days"
+          name="Number of days"
           type="number"
           value=${days}
           set=${set}
@@ -95,7 +95,7 @@ export function AdjustCost() {
       reason: reason.trim(),
     });
     if (!done) return;
-    toast(`Written: ${formatUsdExact(done.costNano)} on top of what the call has cost.`);
+    toast(`Adjustment recorded: ${formatUsdExact(done.costNano)} added to the cost of the call.`);
     setUsd("");
     setReason("");
   };
@@ -108,19 +108,24 @@ export function AdjustCost() {
           value=${attempt}
           set=${setAttempt}
           wide
-          placeholder="its attempt, as its request's page has it"
+          placeholder="attempt ID from the page of the request"
         />
-        <${TextField} name="Dollars on top" value=${usd} set=${setUsd} placeholder="-0.25" />
+        <${TextField}
+          name="Adjustment in US dollars"
+          value=${usd}
+          set=${setUsd}
+          placeholder="-0.25"
+        />
       </div>
       <${TextField}
         name="Why"
         value=${reason}
         set=${setReason}
-        hint="It stands in the row, for good. Rows are never changed: a correction is one more."
+        hint="Recorded permanently in the adjustment row. Existing rows are never changed."
       />
       <footer>
         <button type="submit" class="button" disabled=${!whole || adjust.isRunning}>
-          Write the correction
+          Record the adjustment
         </button>
       </footer>
     </form>

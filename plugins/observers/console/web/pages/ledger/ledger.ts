@@ -107,14 +107,14 @@ function Verify() {
   };
   const { value } = verify;
   const fine = value && value.problems.length === 0 && value.containsHash !== false;
-  return html`<${Box} title="Is it what was written?">
+  return html`<${Box} title="Verify the ledger">
     <div class="stack">
       <form class="form" onSubmit=${run}>
         <${TextField}
-          name="A hash that was noted down"
+          name="Recorded hash"
           value=${hash}
           set=${note}
-          hint="It must still be in the chain. Without one, the chain alone is proved."
+          hint="Optional. Verifies that this hash is still part of the chain."
         />
         <footer>
           <button type="submit" class="button main" disabled=${verify.isRunning}>
@@ -131,7 +131,7 @@ function Verify() {
               <p>
                 ${!value.isVerifiable ? "This store keeps no chain of hashes." : fine ? `As it was written. Every row was read in ${formatDuration(took)}.` : "It is not what was written."}
               </p>
-              ${value.containsHash === false && html`<p>The hash that you noted is not in it: the ledger was shortened, or is another one.</p>`}
+              ${value.containsHash === false && html`<p>The ledger does not contain this hash. It was truncated, or it is another ledger.</p>`}
               ${value.problems.slice(0, 20).map(({ path, message }) => html`<p key=${path}>${path && html`<code>${path}</code> `}${message}</p>`)}<//
             >
             ${
@@ -145,7 +145,8 @@ function Verify() {
                 <div class="row">
                   <${CopyButton} text=${value.head.hash} name="Copy the hash" /><span
                     class="small faint"
-                    >Note it somewhere else: with it a shortened ledger is found out.</span
+                    >Store it elsewhere. You can use it later to detect whether the ledger was
+                    truncated.</span
                   >
                 </div>`
             }`
@@ -165,7 +166,7 @@ function Prune() {
     void plan.run({ before: timeDaysAgo(older), dryRun: true });
   };
   const found = plan.value?.plan;
-  return html`<${Box} title="What would a prune take out?">
+  return html`<${Box} title="Plan a prune">
     <div class="stack">
       <form class="form" onSubmit=${run}>
         <${TextField}
@@ -173,7 +174,7 @@ function Prune() {
           type="number"
           value=${days}
           set=${set}
-          hint="Sums take their place: reports, budgets and the proof stay what they were. This only plans."
+          hint="Totals replace the rows. Reports, budgets, and verification do not change. This is only a dry run."
         />
         <footer>
           <button type="submit" class="button" disabled=${plan.isRunning}>

@@ -109,7 +109,7 @@ const STRATEGY_LABELS: Readonly<Record<string, string>> = {
   weighted: "by weight",
   fastest: "fastest first",
   cheapest: "cheapest first",
-  sticky: "the same one for the same client",
+  sticky: "the same target for the same client",
 };
 
 const modelLink = ({ model }: Target, names: ReadonlySet<string>) =>

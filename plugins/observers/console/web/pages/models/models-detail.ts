@@ -76,7 +76,7 @@ export function ModelDetail({ model, close }: { model: string; close: () => void
   return html`<${Drawer}
     title=${model}
     close=${close}
-    actions=${html`<a class="button" href=${buildUrl("/routing", { model })}>Why this one</a>`}
+    actions=${html`<a class="button" href=${buildUrl("/routing", { model })}>Why this model</a>`}
   >
     <${QueryResult} of=${answer}
       >${(value: ModelExplanation) =>
@@ -87,20 +87,20 @@ export function ModelDetail({ model, close }: { model: string; close: () => void
               <div class="row">
                 <${Badge} plain=${true}>${one.operation}<//>
                 <${Badge} tone=${one.listed ? "good" : "warn"}
-                  >${one.listed ? "a source lists it" : one.requiresListing ? "refused until a list has it" : "no source lists it; forwarded all the same"}<//
+                  >${one.listed ? "a source lists it" : one.requiresListing ? "rejected until a source lists it" : "not listed by a source, but forwarded"}<//
                 >
-                ${one.retirement && html`<${Badge} tone=${one.retirement.days < 60 ? "warn" : ""}>${one.retirement.days < 0 ? "should be gone since" : "retires"} ${one.retirement.on.slice(0, 10)}<//>`}
+                ${one.retirement && html`<${Badge} tone=${one.retirement.days < 60 ? "warn" : ""}>${one.retirement.days < 0 ? "retired since" : "retires"} ${one.retirement.on.slice(0, 10)}<//>`}
               </div>
-              <${Box} title="What a plain request costs">
+              <${Box} title="Cost of a standard request">
                 <p class="row">
-                  ${one.example.usd === null ? html`<span class="warn">Not known: calls are kept without a price until one is set.</span>` : html`<strong class="strong">$${one.example.usd}</strong>`}
+                  ${one.example.usd === null ? html`<span class="warn">Unknown. Calls are recorded without a price until you set one.</span>` : html`<strong class="strong">$${one.example.usd}</strong>`}
                   <span class="quiet">for ${one.example.description}</span>
                 </p>
                 <${FactList}
                   of=${one.example.lines.map((line) => [`${formatCount(line.count)} ${line.unit}`, `$${line.usd}`] as const)}
                 />
               <//>
-              <${Box} title="Facts, and who says so" flush>
+              <${Box} title="Model metadata and sources" flush>
                 <${Table}
                   label="Facts"
                   rows=${one.facts}
@@ -114,7 +114,7 @@ export function ModelDetail({ model, close }: { model: string; close: () => void
     >
     <${QueryResult} of=${ways}
       >${(value: PolicyExplanation) =>
-        html`<${Box} title="What becomes of data, way by way" flush>
+        html`<${Box} title="Data handling by endpoint" flush>
           <${Table}
             label="Ways"
             rows=${value.routes}
@@ -129,7 +129,7 @@ export function ModelDetail({ model, close }: { model: string; close: () => void
 
 const SOURCE_LABELS = {
   operator: "gateway.yaml",
-  live: "its provider's list",
+  live: "the provider's model list",
   shipped: "shipped",
 } as const;
 
@@ -204,9 +204,7 @@ const PATH_COLUMNS = [
   {
     name: "Why",
     render: (row: PolicyPath) =>
-      html`<span class="small quiet"
-        >${row.policy.reasons.join(", ") || "nothing speaks against it"}</span
-      >`,
+      html`<span class="small quiet">${row.policy.reasons.join(", ") || "no objection"}</span>`,
   },
   {
     name: "Said by",

@@ -76,7 +76,7 @@ const NEVER = 8e15;
 const ITEM_TEXTS: { readonly [K in Item["kind"]]: (item: ItemOf<K>) => ComponentChildren } = {
   ledger: ({ reason }) => [
     link("/ledger", {}, "The ledger is unavailable"),
-    `, and new calls are refused. ${reason}`,
+    `, and new calls are rejected. ${reason}`,
   ],
   reload: ({ at, problems, first }) => [
     link("/config", { view: "check" }, "The last reload failed"),
@@ -94,7 +94,9 @@ const ITEM_TEXTS: { readonly [K in Item["kind"]]: (item: ItemOf<K>) => Component
   cooldown: ({ provider, credential, model, reason, until, rejectsRequests }) => [
     link("/providers", { provider }, `${provider}${model ? `/${model}` : ""}`),
     ` is in cooldown${credential === "default" ? "" : ` (${credential})`} after ${spaced(reason)}. `,
-    until > Date.now() ? `It ends ${formatAgo(until)}; until then ` : "Until it answers again, ",
+    until > Date.now()
+      ? `The cooldown ends ${formatAgo(until)}; until then `
+      : "Until it responds again, ",
     rejectsRequests ? "no request is sent." : "it is tried last.",
   ],
   budget: ({ subject, id, name, limit, unit, used, max, resetsAt }) => [
@@ -115,11 +117,11 @@ const ITEM_TEXTS: { readonly [K in Item["kind"]]: (item: ItemOf<K>) => Component
   ],
   plugin: ({ plugin, hook, reason, until }) => [
     link("/config", { q: plugin }, plugin),
-    ` failed repeatedly in its ${hook} hook (${reason}) and is skipped. It is tried again ${formatAgo(until)}.`,
+    ` failed repeatedly in its ${hook} hook (${reason}) and is skipped. The next try is ${formatAgo(until)}.`,
   ],
   unreachable: ({ plugin, since, reason, requests }) => [
     link("/config", { q: plugin }, plugin),
-    ` cannot be reached since ${formatDateTime(since)}. `,
+    ` has been unreachable since ${formatDateTime(since)}. `,
     requests === "rejected"
       ? "Requests that pass through it fail. "
       : "Requests continue without it. ",

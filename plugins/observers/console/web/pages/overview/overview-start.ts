@@ -16,25 +16,25 @@ export function GettingStarted() {
     <${Box} title="Send a first request">
       <div class="stack">
         <p class="quiet">
-          Nothing has been asked yet. Any client of OpenAI or Anthropic works with this gateway:
-          give it this address and a key.
+          No request has been sent yet. Any OpenAI or Anthropic client works with this gateway: give
+          it this address and a key.
         </p>
-        <${Code} label="A first request" text=${curl} />
+        <${Code} label="First request" text=${curl} />
       </div>
     <//>
-    <${Box} title="Or look around">
+    <${Box} title="Explore">
       <div class="stack tight">
         <p>
-          <a href=${buildUrl("/playground")}>Ask a model in the playground</a>
-          <span class="quiet">with a key of yours.</span>
+          <a href=${buildUrl("/playground")}>Call a model in the playground</a>
+          <span class="quiet">with one of your keys.</span>
         </p>
         <p>
           <a href=${buildUrl("/requests")}>Watch requests</a>
-          <span class="quiet">as they end.</span>
+          <span class="quiet">as they complete.</span>
         </p>
         <p>
-          <a href=${buildUrl("/usage")}>See what is used</a>
-          <span class="quiet">by key, model or label, once something is.</span>
+          <a href=${buildUrl("/usage")}>See usage</a>
+          <span class="quiet">by key, model, or label.</span>
         </p>
       </div>
     <//>

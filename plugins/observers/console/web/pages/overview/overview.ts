@@ -126,14 +126,14 @@ function figures(
       note:
         turn === undefined
           ? `${formatCount(sums?.total.calls ?? 0)} calls`
-          : `${turn < 0 ? "▼" : "▲"} ${Math.abs(turn * 100).toFixed(0)}% vs. the time before`,
+          : `${turn < 0 ? "▼" : "▲"} ${Math.abs(turn * 100).toFixed(0)}% vs. the previous period`,
       href: buildUrl("/usage", { ...range, by: "model" }),
     },
     {
       name: "Requests",
       value: formatCompact(requests),
       title: formatCount(requests),
-      note: row && row.refused > 0 ? `${formatCount(row.refused)} refused` : "none refused",
+      note: row && row.refused > 0 ? `${formatCount(row.refused)} rejected` : "none rejected",
       href: buildUrl("/requests", range),
     },
     {
@@ -156,7 +156,7 @@ function figures(
     {
       name: "Gateway time, p50",
       value: duration(row?.overheadMs?.p50),
-      title: "Time that the gateway itself took for each request",
+      title: "Time that the gateway itself added to each request",
       note:
         row?.overheadMs &&
         `p95 ${duration(row.overheadMs.p95)} · p99 ${duration(row.overheadMs.p99)}`,
@@ -204,7 +204,7 @@ function Spend({
   );
   if (cost.lines.length === 0)
     return html`<${Box} title="Spend by model"
-      ><${EmptyState} of="usage"><p>No calls in this time.</p><//><//
+      ><${EmptyState} of="usage"><p>No calls in this time range.</p><//><//
     >`;
   return all > 0
     ? html`<${Chart}
@@ -277,7 +277,7 @@ function TopList({
     ><${QueryResult} of=${sums}
       >${(value: UsageReport) =>
         rows.length === 0
-          ? html`<p class="quiet small">Nothing in this time.</p>`
+          ? html`<p class="quiet small">No data in this time range.</p>`
           : html`<div class="ranks">
               ${rows.map((row) => {
                 const said = row.by[by] ?? "";

@@ -60,14 +60,14 @@ interface FileFieldOptions {
   readonly accept: string;
 }
 const IMAGE_FILE: FileFieldOptions = {
-  addLabel: "Add a picture",
-  removeLabel: "Leave the picture out",
+  addLabel: "Add an image",
+  removeLabel: "Remove the image",
   icon: "image",
   accept: "image/png,image/jpeg,image/webp,image/gif",
 };
 const AUDIO_FILE: FileFieldOptions = {
-  addLabel: "Add a sound",
-  removeLabel: "Leave the sound out",
+  addLabel: "Add an audio file",
+  removeLabel: "Remove the audio file",
   icon: "play",
   accept: "audio/*",
 };
@@ -89,7 +89,8 @@ function FileField({
     const file = field.files?.[0];
     field.value = "";
     if (!file) return;
-    if (file.size > MAX_FILE_BYTES) return toast("A file here is at most 4 MiB.", "bad");
+    if (file.size > MAX_FILE_BYTES)
+      return toast("The file is too large. The maximum is 4 MiB.", "bad");
     set({ file, dataUrl: await toDataUrl(file) });
   };
   if (value)

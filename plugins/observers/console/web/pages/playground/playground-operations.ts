@@ -11,7 +11,7 @@ export const completions: PlaygroundFrontend = {
   operation: "completion",
   defaultModel: "demo/complete",
   path: () => "/v1/completions",
-  promptLabel: "Text to go on from",
+  promptLabel: "Text to continue",
   fields: ["stream"],
   buildBody: ({ model, prompt, stream }) => ({
     model,
@@ -66,7 +66,7 @@ export const moderations: PlaygroundFrontend = {
   operation: "moderation",
   defaultModel: "demo/moderate",
   path: () => "/v1/moderations",
-  promptLabel: "Text to judge",
+  promptLabel: "Text to classify",
   fields: [],
   buildBody: ({ model, prompt }) => ({ model, input: prompt }),
   addEvent(heard, event) {
@@ -104,7 +104,7 @@ export const edits: PlaygroundFrontend = {
   ...IMAGE_DEFAULTS,
   title: "Image edits",
   path: () => "/v1/images/edits",
-  promptLabel: "What to change",
+  promptLabel: "Change to make",
   fields: ["stream", "image"],
   requiredField: "image",
   buildBody: ({ model, prompt, stream, image }) => ({
@@ -121,7 +121,7 @@ export const speech: PlaygroundFrontend = {
   operation: "speech",
   defaultModel: "demo/speech",
   path: () => "/v1/audio/speech",
-  promptLabel: "Words to say",
+  promptLabel: "Text to speak",
   fields: ["voice"],
   buildBody: ({ model, prompt, voice, format }) => ({
     model,

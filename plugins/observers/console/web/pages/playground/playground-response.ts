@@ -73,8 +73,8 @@ export function ResponseView({ sent }: { sent: PlaygroundExchange | undefined })
     return html`<${Box} title="Answer"
       ><${EmptyState} of="playground"
         ><p>
-          What you ask is sent as any client sends it: with your key, by its limits, and with a row
-          in the ledger. It is shown here and kept nowhere.
+          The request is sent like that of any client: with your key, its limits, and a ledger row.
+          The response is shown here and not stored.
         </p><//
       ><//
     >`;
@@ -105,14 +105,14 @@ export function ResponseView({ sent }: { sent: PlaygroundExchange | undefined })
           const address = imageUrl(picture);
           return address
             ? html`<img key=${i} src=${address} alt=${`Picture ${i + 1} of the answer`} />`
-            : html`<p class="small break" key=${i}>A picture at ${picture.slice(0, 300)}</p>`;
+            : html`<p class="small break" key=${i}>Image at ${picture.slice(0, 300)}</p>`;
         })}
         ${response.embeddings.length > 0 && html`<${Embeddings} of=${response.embeddings} />`}
         ${response.ranking.length > 0 && html`<${Ranking} of=${response.ranking} documents=${sent.documents} />`}
-        ${response.audioUrl && html`<audio controls src=${response.audioUrl} aria-label="Sound of the answer"></audio>`}
+        ${response.audioUrl && html`<audio controls src=${response.audioUrl} aria-label="Audio of the response"></audio>`}
       </div>
       ${response.moderation.length > 0 && html`<${Table} label="Judgement" columns=${MODERATION_COLUMNS} rows=${response.moderation} rowId=${({ name }: ModerationScore) => name} />`}
-      ${response.toolCalls && html`<${Code} wrap=${true} label="Calls of tools" text=${response.toolCalls} />`}
+      ${response.toolCalls && html`<${Code} wrap=${true} label="Tool calls" text=${response.toolCalls} />`}
       <${FactList}
         of=${[
           ["First bytes", firstByteMs === undefined ? undefined : formatDuration(firstByteMs)],

@@ -93,7 +93,7 @@ export async function send(
     const problem =
       error instanceof CommandError
         ? error
-        : new CommandError(0, { message: "The answer broke off.", hint: `${error}` });
+        : new CommandError(0, { message: "The response was truncated.", hint: `${error}` });
     say({ error: problem });
   }
 }

@@ -100,9 +100,7 @@ export function PlaygroundPage() {
   if (none)
     return html`<${Box}
       ><${EmptyState} of="playground"
-        ><p>
-          No frontend is mounted that leads to models. Add one under frontends in gateway.yaml.
-        </p><//
+        ><p>No frontend for models is configured. Add one under frontends in gateway.yaml.</p><//
       ><//
     >`;
   const lacks = frontend.requiredField !== undefined && draft[frontend.requiredField] === undefined;
@@ -158,7 +156,7 @@ export function PlaygroundPage() {
 const MAX_SUGGESTIONS = 500;
 const modelHint = (n: number, operation: string): string =>
   n === 0
-    ? `No ${operation} model is known here. Enter the name of one.`
+    ? `No known ${operation} model. Enter a model name.`
     : `${n} ${operation} ${n === 1 ? "model" : "models"} to choose from`;
 
 function KeyField({ value, set }: { value: string; set: (to: string) => void }) {
@@ -168,7 +166,10 @@ function KeyField({ value, set }: { value: string; set: (to: string) => void }) 
       name: "playground",
       expires: Date.now() + HOUR,
     }).then(
-      ({ secret }) => (set(secret), toast("A key that ends in an hour. It is in this page alone.")),
+      ({ secret }) => (
+        set(secret),
+        toast("Created a key that expires in 1 hour. Only this page has it.")
+      ),
       refused,
     );
   return html`<div class="stack tight">
@@ -180,7 +181,7 @@ function KeyField({ value, set }: { value: string; set: (to: string) => void }) 
         set=${set}
         secret=${true}
         placeholder="tg_…"
-        hint="It stays in this page's memory and is gone when you leave."
+        hint="Kept only in the memory of this page until you leave it."
       />
     </div>
     ${value === "" && isAllowed("keys.create") && html`<p class="small row"><button type="button" class="button small" onClick=${make}>${icon("keys")}Make one for an hour</button></p>`}
@@ -197,7 +198,7 @@ function CodeSnippet({ of }: { of: SnippetInput }) {
     set=${choose}
     of=${LANGUAGES}
   />`;
-  return html`<${Box} title="The same in code" actions=${choice}
+  return html`<${Box} title="Code for this request" actions=${choice}
     ><${Code} label="The request in code" text=${text}
   /><//>`;
 }
@@ -235,8 +236,8 @@ function RawExchange({
             ].join("\n")
         : (sent?.raw ?? "");
   return html`<${Box} title="The wire" actions=${choice}>
-    ${text ? html`<${Code} wrap=${true} label="What went over the wire" text=${truncate(text)} />` : html`<p class="quiet small">Nothing has come yet.</p>`}
-    ${sent?.headers["x-request-id"] && html`<p class="small"><a href=${buildUrl(`/requests/${sent.headers["x-request-id"]}`)}>This request's story: its way, its time and its bill</a></p>`}
+    ${text ? html`<${Code} wrap=${true} label="Raw HTTP exchange" text=${truncate(text)} />` : html`<p class="quiet small">No data received yet.</p>`}
+    ${sent?.headers["x-request-id"] && html`<p class="small"><a href=${buildUrl(`/requests/${sent.headers["x-request-id"]}`)}>Details of this request: routing, timing, and cost</a></p>`}
   <//>`;
 }
 
@@ -253,5 +254,5 @@ const formatForm = (body: RequestFields): string =>
 const MAX_CHARACTERS = 60_000;
 const truncate = (text: string) =>
   text.length > MAX_CHARACTERS
-    ? `${text.slice(0, MAX_CHARACTERS)}\n… ${text.length - MAX_CHARACTERS} characters more`
+    ? `${text.slice(0, MAX_CHARACTERS)}\n… ${text.length - MAX_CHARACTERS} more characters`
     : text;

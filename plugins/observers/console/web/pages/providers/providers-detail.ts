@@ -19,10 +19,10 @@ import {
 } from "./providers-types.ts";
 
 const STATE_LABELS: Readonly<Record<string, string>> = {
-  credential_rejected: "cooling down: its credential was rejected",
-  retry_after: "cooling down: it sent retry-after",
-  open: "cooling down: its requests fail",
-  half_open: "cooldown over: the next request probes",
+  credential_rejected: "in cooldown: the provider rejected the credential",
+  retry_after: "in cooldown: the provider sent retry-after",
+  open: "in cooldown: requests to it fail",
+  half_open: "cooldown over: the next request is a probe",
   recovering: "recovering: gets more requests step by step",
 };
 
@@ -95,7 +95,7 @@ export function ProviderDetail({
         label="Recent errors"
         rows=${one.recentFaults}
         rowId=${(row: Provider["recentFaults"][number]) => `${row.request} ${row.model}`}
-        empty=${html`<${EmptyState} of="check"><p>No remembered request has failed here.</p><//>`}
+        empty=${html`<${EmptyState} of="check"><p>No request in the history failed at this provider.</p><//>`}
         columns=${FAULT_COLUMNS}
       />
     <//>
@@ -107,7 +107,7 @@ function TestProvider({ one, again }: { one: Provider; again: () => void }) {
   const reset = useCommand<{ reset: readonly string[] }>("providers.reset");
   const runReset = async () => {
     if (!(await reset.run({ provider: one.name }))) return;
-    toast(`${one.name} will be asked again.`);
+    toast(`The cooldowns of ${one.name} were ended.`);
     again();
   };
   const tried = async () => {
@@ -127,7 +127,7 @@ function TestProvider({ one, again }: { one: Provider; again: () => void }) {
         End cooldowns
       </button>
       <button type="button" class="button main" disabled=${test.isRunning} onClick=${tried}>
-        ${icon("play")}${test.isRunning ? "Asking…" : "Test call"}
+        ${icon("play")}${test.isRunning ? "Calling…" : "Test call"}
       </button>`}
   >
     <p class="small quiet">

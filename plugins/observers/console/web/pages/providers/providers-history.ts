@@ -109,7 +109,7 @@ export function History({
         rows=${outages}
         rowId=${({ credential, model, startedAt }: CooldownPeriod) => `${startedAt} ${credential} ${model}`}
         columns=${OUTAGE_COLUMNS}
-        empty=${html`<${EmptyState} of="check"><p>No cooldown is remembered.</p><//>`}
+        empty=${html`<${EmptyState} of="check"><p>No cooldown in the history.</p><//>`}
       />
     <//>
   `;
@@ -118,7 +118,7 @@ export function History({
 const Plots = ({ span, all }: { span: TimeRange; all: StatsSeries | undefined }) =>
   all && all.totals.length === 0
     ? html`<${Box}
-        ><${EmptyState} of="usage"><p>No calls to this provider in this time.</p><//><//
+        ><${EmptyState} of="usage"><p>No calls to this provider in this time range.</p><//><//
       >`
     : html`<${Traffic} span=${span} all=${all} of="Calls" />`;
 

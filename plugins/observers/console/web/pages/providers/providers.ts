@@ -65,7 +65,7 @@ function renderProviders(
     return html`<${Box}
       ><${EmptyState} of="providers"
         ><p>
-          No provider is mounted. Put one under <code>providers:</code> in gateway.yaml;
+          No provider is configured. Add one under <code>providers:</code> in gateway.yaml;
           <code>tollgate init</code> prints one to start from.
         </p><//
       ><//
@@ -108,7 +108,7 @@ function renderProviders(
     ${unmountedProviders.length > 0 && html`<${Box} title="Not mounted"><${FactList} of=${unmountedProviders.map(({ provider, reason }) => [provider, reason] as const)} /><//>`}
     <div class="stack tight">
       <p class="small faint">
-        Calls are counted since ${formatDateTime(countedSince)}. Numbers are of the last hour,
+        Calls are counted since ${formatDateTime(countedSince)}. Numbers are for the last hour,
         unless a column says otherwise.
       </p>
       <${CommandLineHint} line="tollgate providers" />

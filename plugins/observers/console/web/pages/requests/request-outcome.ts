@@ -48,9 +48,9 @@ export function formatHedge(calls: readonly ObservedCall[]): string | undefined 
   const slow = hedge && calls.find(({ n }) => n === hedge.n - 1);
   if (!slow) return undefined;
   const lost = calls.find(hasLost);
-  const made = `Call ${hedge.n} was made ${formatDuration(hedge.startMs - slow.startMs)} after call ${slow.n}, which had no content.`;
+  const made = `Call ${hedge.n} was sent ${formatDuration(hedge.startMs - slow.startMs)} after call ${slow.n}, which had not returned a first token.`;
   if (!lost) return hedge.fault ? `${made} It failed (${hedge.fault.kind}).` : made;
   const won = lost === hedge ? slow : hedge;
   const cost = lost.costNano == null ? "has no price" : `cost ${formatUsd(lost.costNano)}`;
-  return `${made} Call ${won.n} answered first, so call ${lost.n} was canceled. The canceled call ${cost}${lost.state === "estimated" ? " (estimated)" : ""}.`;
+  return `${made} Call ${won.n} returned its first token first, so call ${lost.n} was canceled. The canceled call ${cost}${lost.state === "estimated" ? " (estimated)" : ""}.`;
 }

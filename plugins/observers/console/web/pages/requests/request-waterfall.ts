@@ -33,12 +33,12 @@ function callSegments(call: ObservedCall): WaterfallSegment[] {
       { kind: "bad", from: startMs, to: end, label: `${failed} after ${formatDuration(ms.total)}` },
     ];
   return [
-    { kind: "ask", from: startMs, to: head, label: `head after ${formatDuration(ms.headers)}` },
+    { kind: "ask", from: startMs, to: head, label: `headers after ${formatDuration(ms.headers)}` },
     {
       kind: "head",
       from: head,
       to: Math.max(head, content),
-      label: `first content after ${formatDuration(ms.firstToken)}`,
+      label: `first token after ${formatDuration(ms.firstToken)}`,
     },
     {
       kind: fault ? "bad" : "content",
@@ -61,7 +61,7 @@ function waterfallRows(seen: ObservedRequest): WaterfallRow[] {
           kind: "own",
           from: 0,
           to: first,
-          label: `read, admitted, routed and reserved in ${formatDuration(first)}`,
+          label: `read, admitted, routed, and reserved in ${formatDuration(first)}`,
         },
       ],
     },
@@ -71,14 +71,14 @@ function waterfallRows(seen: ObservedRequest): WaterfallRow[] {
       segments: callSegments(call),
     })),
     {
-      name: "the gateway's own",
+      name: "gateway time",
       ms: overheadMs,
       segments: [
         {
           kind: "own",
           from: 0,
           to: overheadMs,
-          label: `${formatDuration(overheadMs)} in all, wherever they were`,
+          label: `${formatDuration(overheadMs)} in total, at any point of the request`,
         },
       ],
     },
@@ -109,8 +109,8 @@ export function Waterfall({ seen }: { seen: ObservedRequest }) {
     </ol>
     <ul class="row small quiet legend">
       <li class="row"><i class="dot s4"></i>gateway</li>
-      <li class="row"><i class="dot s7"></i>to the head</li>
-      <li class="row"><i class="dot s1"></i>to first content</li>
+      <li class="row"><i class="dot s7"></i>to headers</li>
+      <li class="row"><i class="dot s1"></i>to first token</li>
       <li class="row"><i class="dot s2"></i>to the end</li>
       <li class="row"><i class="dot bad"></i>failed</li>
     </ul>

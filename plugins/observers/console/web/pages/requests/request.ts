@@ -37,7 +37,7 @@ export function RequestDetail({ id, close }: { id: string; close: () => void }) 
 
 function RequestView({ of: { id, record, charges } }: { of: FoundRequest }) {
   return html`
-    ${record ? html`<${RequestHeader} seen=${record} />` : html`<${Box} title="Forgotten"><p class="quiet">What was remembered of ${id} is gone by now. The ledger has what it cost.</p><//>`}
+    ${record ? html`<${RequestHeader} seen=${record} />` : html`<${Box} title="Forgotten"><p class="quiet">${id} is no longer in the request history. The ledger has its cost.</p><//>`}
     ${record?.calls && html`<${Hedged} calls=${record.calls} /><${Waterfall} seen=${record} />`}
     ${record && html`<${RoutingTrace} seen=${record} />`}
     ${charges.map((charge) => html`<${Bill} key=${charge.attempt} of=${charge} call=${record?.calls?.find(({ n }) => n === charge.n)} />`)}
@@ -63,7 +63,7 @@ function RoutingTrace({ seen }: { seen: ObservedRequest }) {
   const { skippedCandidates = [], hooks = [], lossCodes = {} } = seen;
   const losses = Object.entries(lossCodes);
   if (skippedCandidates.length + hooks.length + losses.length === 0) return null;
-  return html`<${Box} title="On its way">
+  return html`<${Box} title="In progress">
     <ul class="todo">
       ${hooks.map(
         ({ plugin, hook, effect, ms }) =>
@@ -88,7 +88,8 @@ function RoutingTrace({ seen }: { seen: ObservedRequest }) {
         ([code, n]) =>
           html`<li key=${code}>
             <div>
-              The translation could not carry <code>${code}</code>${n > 1 ? `, ${n} times` : ""}.
+              The translation dropped or approximated
+              <code>${code}</code>${n > 1 ? `, ${n} times` : ""}.
             </div>
           </li>`,
       )}
@@ -136,7 +137,7 @@ function Bill({ of: charge, call }: { of: Charge; call: ObservedCall | undefined
   return html`<${Box}
     title=${`Bill of call ${n}${part ? ` (${part})` : ""}`}
     flush=${true}
-    actions=${html`<span class="row"><${Badge} tone=${state === "exact" ? "good" : state === "unpriced" ? "bad" : "warn"}>${state}<//>${equal && html`<span class="small quiet">computed again: the same</span>`}</span>`}
+    actions=${html`<span class="row"><${Badge} tone=${state === "exact" ? "good" : state === "unpriced" ? "bad" : "warn"}>${state}<//>${equal && html`<span class="small quiet">recomputed: same result</span>`}</span>`}
   >
     <${Table}
       label=${`Usage and price of call ${n}`}

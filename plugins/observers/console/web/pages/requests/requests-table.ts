@@ -110,7 +110,7 @@ export function RequestTable({
 }) {
   const began = useRef(Date.now());
   return html`<${Table}
-    label="Requests, the newest first"
+    label="Requests, newest first"
     columns=${COLUMNS}
     rows=${items}
     rowId=${({ id }: ObservedRequest) => id}

@@ -127,8 +127,8 @@ function FilterBar({ range, setRange }: { range: string; setRange: (to: string) 
     <${Filter} word="status" name="Status" of=${STATUSES} />
     <${Filter} word="account" name="Account" />
     <${Filter} word="key" name="Key" />
-    <${Filter} word="model" name="Model" hint="any, as in openai/*" />
-    ${range !== "" && html`<${Filter} word="outcome" name="Outcome of a call" of=${OUTCOMES} /><${Filter} word="provider" name="Provider" /><${Filter} word="label" name="Label" hint="any, as in team=web" />`}
+    <${Filter} word="model" name="Model" hint="any, such as openai/*" />
+    ${range !== "" && html`<${Filter} word="outcome" name="Outcome of a call" of=${OUTCOMES} /><${Filter} word="provider" name="Provider" /><${Filter} word="label" name="Label" hint="any, such as team=web" />`}
   </div>`;
 }
 
@@ -217,9 +217,9 @@ function LiveRequests({ open, chosen, filters }: RequestListProps & { filters: F
     [follow.items, now.value, filtered],
   );
   const nothing = [
-    filtered ? "No remembered request matches." : "No request has ended yet.",
+    filtered ? "No request in the history matches." : "No request has ended yet.",
     follow.since > 0 &&
-      `Requests are remembered since ${formatAgo(follow.since)}. Choose a time to search the ledger.`,
+      `The request history starts ${formatAgo(follow.since)}. Choose a time range to search the ledger.`,
   ];
   const { key, model, status } = filters;
   const line = [
@@ -302,7 +302,7 @@ function LedgerRequests({
       ${found.items && html`<${SearchProgress} of=${found} />`}<//
     >
     <p class="small faint">
-      The ledger has requests that were sent to a provider. Requests that were refused before that
+      The ledger has requests that were sent to a provider. Requests that were rejected before that
       are in the live list for a while. The ledger stores the outcome of each call, not the HTTP
       status of the response. The number next to an outcome is the status that a client gets if the
       last call ends so before the response begins.
@@ -316,7 +316,7 @@ const searchProgress = ({
   isSearching,
   searchedBackTo = Date.now(),
 }: SearchedRequests): string =>
-  `${formatCount(items?.length ?? 0)} found. ${hasMore || isSearching ? `Searched back to ${formatDateTime(searchedBackTo)}.` : "The whole time was searched."}`;
+  `${formatCount(items?.length ?? 0)} found. ${hasMore || isSearching ? `Searched back to ${formatDateTime(searchedBackTo)}.` : "The whole time range was searched."}`;
 
 const SearchProgress = ({ of }: { of: SearchedRequests }) =>
   html`<div class="in row small" aria-live="polite">

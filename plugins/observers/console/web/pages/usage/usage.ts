@@ -254,7 +254,7 @@ const sortRows = (rows: readonly UsageRow[], by: string): readonly UsageRow[] =>
 
 const NothingUsed = () =>
   html`<${EmptyState} of="usage"
-    ><p>No usage in this time, or none that matches the filters.</p>
+    ><p>No usage in this time range matches the filters.</p>
     <div class="row">
       <a class="button" href=${buildUrl("/usage", { range: "30d" })}
         >The last 30 days, without filters</a
