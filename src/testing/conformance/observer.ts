@@ -235,11 +235,11 @@ export function observerChecks(subject: ConformanceSubject): Check[] {
       for (const batch of [REJECTIONS, ...REJECTIONS.map((one) => [one])])
         await it.onRejected?.(deepFreeze(batch));
     }),
-    each("end: runs last, also without earlier calls, and within its time limit", async (it) => {
+    each("flush: runs last, also without earlier calls, and within its time limit", async (it) => {
       await it.onRequests?.(deepFreeze(RECORDS));
       const began = performance.now();
       await it.flush?.();
-      assert.ok(performance.now() - began < FLUSH_TIMEOUT_MS, "end() exceeds its time limit");
+      assert.ok(performance.now() - began < FLUSH_TIMEOUT_MS, "flush() exceeds its time limit");
     }),
     each("onCharges: accepts every type of charge and changes none", async (it) => {
       for (const batch of [CHARGES, ...CHARGES.map((one) => [one])])

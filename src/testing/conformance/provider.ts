@@ -31,7 +31,7 @@ export function providerChecks(subject: ConformanceSubject): Check[] {
   return [
     each("endpoints are well-formed", checkShape),
     each("requests carry the credential only where the endpoint declares it", checkSentRequest),
-    each("refused() reports whether the token has expired", checkTokens),
+    each("renewToken() reports whether the token has expired", checkTokens),
     each(
       "an abort ends the operation and its connection while the upstream is silent",
       checkAborts,
@@ -172,11 +172,11 @@ async function checkTokens(
           deepFreeze(refusal),
           deepFreeze({ ...credential }) as never,
         );
-        assert.equal(typeof over, "boolean", "refused() must return a boolean");
+        assert.equal(typeof over, "boolean", "renewToken() must return a boolean");
       } catch (error) {
         assert.ok(
           getFault(error),
-          `refused() throws an error that is not a fault: ${String(error)}`,
+          `renewToken() throws an error that is not a fault: ${String(error)}`,
         );
       }
     }
