@@ -185,7 +185,7 @@ export const middlewareDefects: readonly Defect[] = [
     from: "async attempt(call, next) {",
     to: "async attempt(call, next) { shelf.kept.set(JSON.stringify(call.exchange.body), undefined as never);",
     check: "private requests leave no data in files, logs, or memory",
-    says: /still in memory/,
+    says: /found in memory/,
     apart: true,
   },
   {
@@ -203,7 +203,7 @@ export const middlewareDefects: readonly Defect[] = [
     from: "async attempt(call, next) {",
     to: 'async attempt(call, next) { ctx.log.info({ body: call.exchange.body }, "asked");',
     check: "private requests leave no data in files, logs, or memory",
-    says: /still in the log/,
+    says: /found in the log/,
     apart: true,
   },
   {
