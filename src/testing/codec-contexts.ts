@@ -23,7 +23,7 @@ function createLossLog<T extends object>(told: T, strict: boolean): T & LossRepo
   const losses: ReportedLoss[] = [];
   const lose: LossReporter["reportLoss"] = (field, how, code) => {
     losses.push({ field, how, code });
-    if (strict) throw new Error(`${field} would be ${how}.`);
+    if (strict) throw new Error(`Field ${field} would be ${how}.`);
   };
   const get = () => losses;
   return Object.defineProperty({ reportLoss: lose, ...told }, "losses", { get }) as T &

@@ -27,15 +27,12 @@ const privacyChecks = ({ module, options }: ConformanceSubject): Check[] =>
   module === undefined
     ? []
     : [
-        createCheck(
-          "under privacy it keeps nothing, in no file, no log and no memory",
-          async () => {
-            const found = JSON.parse(
-              await runScript("private-data-probe", JSON.stringify({ module, options })),
-            ) as string[];
-            assert.deepEqual(found, [], `what was said in private is still in ${found.join(", ")}`);
-          },
-        ),
+        createCheck("private requests leave no data in files, logs, or memory", async () => {
+          const found = JSON.parse(
+            await runScript("private-data-probe", JSON.stringify({ module, options })),
+          ) as string[];
+          assert.deepEqual(found, [], `data of a private request was found in ${found.join(", ")}`);
+        }),
       ];
 
 /**
@@ -94,10 +91,10 @@ export function conformanceChecks(
     ...(kind === "observer" ? observerChecks(subject) : []),
   ];
   // This check searches the output of all other checks, so it runs them itself if it is run alone.
-  const secrecy = createCheck("its secrets are in no log line, error or event", async () => {
+  const secrecy = createCheck("secrets do not appear in log lines, errors, or events", async () => {
     if (subject.observed.length === 0) for (const { run } of work) await run().catch(() => {});
     for (const thing of subject.observed)
-      assert.equal(findLeak(thing, subject.secrets), undefined, "a secret was said aloud");
+      assert.equal(findLeak(thing, subject.secrets), undefined, "a secret was exposed");
   });
   return [...definitionChecks(subject), ...work, secrecy].map(({ name, run }) => ({
     name: `${definition.name}: ${name}`,

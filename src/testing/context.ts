@@ -111,16 +111,18 @@ export function createTestContext(lent: TestContextOptions = {}): TestContext {
     own: (thing) => taken(scope.own(thing)),
     onDispose: (undo) => taken(scope.defer(undo)),
     runEvery: (ms, tick) =>
-      taken(scope.every(ms, tick, (error) => log("error")({ error }, "A tick failed."))),
+      taken(scope.every(ms, tick, (error) => log("error")({ error }, "interval callback failed"))),
     shared: (key, create, end) => taken(shared.acquire(scope, key, create, end)),
     createPeerQuery: () => async () => undefined,
     async sendSubrequest(request, of) {
-      if (!lent.sendSubrequest) throw new Error(`Nothing answers ${request.path} in this test.`);
+      if (!lent.sendSubrequest)
+        throw new Error(`No response is configured for ${request.path} in this test.`);
       return lent.sendSubrequest(request, of);
     },
     async fetch(url, init) {
       fetched.push(String(url));
-      if (!lent.fetch) throw new Error(`Nothing answers ${String(url)} in this test.`);
+      if (!lent.fetch)
+        throw new Error(`No response is configured for ${String(url)} in this test.`);
       return untracked(() => lent.fetch!(url, init));
     },
     keys: { find: async (secret) => lent.keys?.[secret] },
@@ -139,7 +141,7 @@ export function createTestContext(lent: TestContextOptions = {}): TestContext {
     env: (name) => lent.env?.[name],
     async readFile(path) {
       const file = lent.files?.[path];
-      if (file === undefined) throw new Error(`There is no file ${path} in this test.`);
+      if (file === undefined) throw new Error(`File ${path} is not configured in this test.`);
       return Buffer.from(file);
     },
     stateDir: () => lent.stateDir ?? (folder ??= mkdtempSync(join(tmpdir(), "tollgate-test-"))),

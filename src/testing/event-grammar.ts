@@ -34,42 +34,44 @@ export function createEventGrammar(of: { readonly guessed?: boolean } = {}): {
   let state: "before" | "in" | "over" = "before";
   let n = 0;
   const wrong = (why: string, e: ModelEvent): never => {
-    throw new Error(`Event ${n} breaks the grammar: ${why}. It is ${formatEvent(e)}`);
+    throw new Error(`Event ${n} violates the event grammar: ${why}. Event: ${formatEvent(e)}`);
   };
   const fits = (e: ModelEvent & { index: number }) => {
     const block = open.get(e.index);
     if (block === undefined)
       wrong(`block ${e.index} is ${seen.has(e.index) ? "closed" : "not open"}`, e);
     else if (!ALLOWED_CONTENT[block]!.includes(e.type))
-      wrong(`a ${block} block holds no ${e.type}`, e);
+      wrong(`a ${block} block must not contain ${e.type}`, e);
   };
   return {
     event(e) {
       n++;
-      if (state === "over") wrong("nothing may follow the finish", e);
+      if (state === "over") wrong("no event may follow finish", e);
       if (e.type === "start") {
-        if (state !== "before") wrong("there is one start", e);
+        if (state !== "before") wrong("start was already emitted", e);
         state = "in";
         return;
       }
-      if (state === "before") wrong("the start comes first", e);
+      if (state === "before") wrong("start must be the first event", e);
       switch (e.type) {
         case "item":
-          if (!Number.isSafeInteger(e.index) || e.index < 0) wrong("the index is no count", e);
-          if (items.has(e.index)) wrong(`item ${e.index} came before`, e);
+          if (!Number.isSafeInteger(e.index) || e.index < 0)
+            wrong("index must be a non-negative integer", e);
+          if (items.has(e.index)) wrong(`item ${e.index} was already emitted`, e);
           items.add(e.index);
           return;
         case "open":
-          if (!Number.isSafeInteger(e.index) || e.index < 0) wrong("the index is no count", e);
-          if (seen.has(e.index)) wrong(`block ${e.index} was opened before`, e);
-          if (!(e.block.type in ALLOWED_CONTENT)) wrong("there is no such block", e);
+          if (!Number.isSafeInteger(e.index) || e.index < 0)
+            wrong("index must be a non-negative integer", e);
+          if (seen.has(e.index)) wrong(`block ${e.index} was already opened`, e);
+          if (!(e.block.type in ALLOWED_CONTENT)) wrong("block is not open", e);
           if (e.block.type === "call" && (e.block.id === "" || e.block.name === ""))
-            wrong("a call has an id and a name", e);
+            wrong("a call must have an id and a name", e);
           seen.add(e.index);
           open.set(e.index, e.block.type);
           return;
         case "delta":
-          if (typeof e.text !== "string") wrong("a delta has text", e);
+          if (typeof e.text !== "string") wrong("a delta must have text", e);
           return fits(e);
         case "media":
         case "proof":
@@ -94,7 +96,7 @@ export function createEventGrammar(of: { readonly guessed?: boolean } = {}): {
           state = "over";
           return;
         default:
-          wrong("there is no such event", e);
+          wrong("unknown event type", e);
       }
     },
     end() {
@@ -110,7 +112,7 @@ function usageProblem(before: Usage, now: Usage): string | undefined {
     if (count === undefined) continue;
     if (!(typeof count === "number" && Number.isFinite(count) && count >= 0))
       return `${unit} is ${String(count)}`;
-    if (count < (before[unit] ?? 0)) return `${unit} falls from ${before[unit]} to ${count}`;
+    if (count < (before[unit] ?? 0)) return `${unit} decreases from ${before[unit]} to ${count}`;
   }
   return undefined;
 }

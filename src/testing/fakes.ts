@@ -149,7 +149,7 @@ export function call(of: Partial<Call> = {}): Call & LossLog {
       ...whose,
       signal: of1.signal,
       fetch: async (url: string | URL) => {
-        throw new Error(`Nothing answers ${String(url)} in this test.`);
+        throw new Error(`No response is configured for ${String(url)} in this test.`);
       },
       attemptId: "att_test",
       n: 1,

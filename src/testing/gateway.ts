@@ -114,14 +114,14 @@ async function findPlugin(
     const { default: definition } = (await ours[use]!()) as { default: Definition };
     return { definition, from: "built-in" };
   }
-  const message = `neither the test nor Tollgate has a ${kind} "${use}"`;
+  const message = `unknown ${kind} "${use}": define it in the test or use one that comes with Tollgate`;
   return own ? { definition: own, from: "test" } : { problem: { id: "plugin/not-found", message } };
 }
 
 const allowAllMiddleware = defineMiddleware({
   api: 1,
   name: "door",
-  summary: "Lets every client in",
+  summary: "Admit every client",
   sends: "nowhere",
   setup: () => ({ admit: (x) => x.identify({ id: "tester" }) }),
 });
@@ -131,7 +131,7 @@ const createRecordingStore = (rows: StoreCommand[]): Definition =>
   defineStore({
     api: 1,
     name: "journal",
-    summary: "Notes what it is asked to write",
+    summary: "Record all writes",
     setup: () => ({
       open: async () => ({ epoch: 1, recovered: 0 }),
       async apply(batch) {

@@ -82,10 +82,10 @@ export function hookChecks(definition: Definition, cases: HookCases): Check[] {
   const both = (name: string, run: (lane: TestMode) => Promise<void>) =>
     MODES.map((lane) => createCheck(`${definition.name}: ${name}, ${lane}`, () => run(lane)));
   return [
-    createCheck(`${definition.name}: no case stands twice`, () =>
-      assert.equal(seen.size, all.length, "a case that stands twice proves nothing more"),
+    createCheck(`${definition.name}: cases are unique`, () =>
+      assert.equal(seen.size, all.length, "remove duplicate cases"),
     ),
-    createCheck(`${definition.name}: its hooks take requests of every kind`, () =>
+    createCheck(`${definition.name}: hooks accept every operation`, () =>
       checkHookKinds(definition, cases),
     ),
     ...allowed.flatMap((one) =>
@@ -100,7 +100,7 @@ export function hookChecks(definition: Definition, cases: HookCases): Check[] {
       .slice(0, 1)
       .flatMap(({ request, code, kind }) =>
         Object.entries(otherPlacements(request)).flatMap(([where, moved]) =>
-          both(`refuses the same in ${where}`, (lane) =>
+          both(`rejects the same text in ${where}`, (lane) =>
             checkRejected(
               definition,
               cases,
@@ -187,9 +187,9 @@ async function checkAllowed(
   await using on = await startCaseGateway(definition, of, say("Hello"));
   for (const stream of [false, true]) {
     const { status, body } = await on.ask(one, lane, stream);
-    assert.equal(status, 200, `it was refused: ${body.slice(0, 300)}`);
+    assert.equal(status, 200, `the request was rejected: ${body.slice(0, 300)}`);
   }
-  assert.equal(on.sent().length, 2, "the provider was not asked");
+  assert.equal(on.sent().length, 2, "the provider was not called");
 }
 
 async function checkRejected(
@@ -201,20 +201,20 @@ async function checkRejected(
   await using on = await startCaseGateway(definition, of, say("Hello"));
   for (const stream of [false, true]) {
     const { status, body } = await on.ask(request, lane, stream);
-    assert.ok(status >= 400, `it was let through with ${status}`);
+    assert.ok(status >= 400, `the request was accepted with status ${status}`);
     assert.ok(
       !/plugin_failed|hook_timeout/.test(body),
-      `it failed, which is no refusal: ${body.slice(0, 300)}`,
+      `the hook failed instead of rejecting the request: ${body.slice(0, 300)}`,
     );
     // Only chat completions has a field for codes. The log contains the code in both modes.
     if (code !== undefined && lane === "passthrough")
       assert.ok(
         body.includes(JSON.stringify(code)),
-        `the code is not ${code}: ${body.slice(0, 300)}`,
+        `the error code must be ${code}: ${body.slice(0, 300)}`,
       );
-    if (kind !== undefined) assert.equal(status, ERRORS[kind][0], `${kind} has another status`);
+    if (kind !== undefined) assert.equal(status, ERRORS[kind][0], `${kind} has a different status`);
   }
-  assert.deepEqual(on.sent(), [], "the provider was asked for what is refused");
+  assert.deepEqual(on.sent(), [], "the provider was called for a rejected request");
 }
 
 async function checkRewritten(
@@ -225,17 +225,17 @@ async function checkRewritten(
 ) {
   await using on = await startCaseGateway(definition, of, say("Hello"));
   const { status, body } = await on.ask(request, lane, false);
-  assert.equal(status, 200, `it was refused: ${body.slice(0, 300)}`);
+  assert.equal(status, 200, `the request was rejected: ${body.slice(0, 300)}`);
   const sent = on.sent().join("\n");
   if (expected !== undefined)
     assert.ok(
       sent.includes(JSON.stringify(expected).slice(1, -1)),
-      `the provider was asked ${sent}`,
+      `the provider received ${sent}`,
     );
   if (hidden !== undefined)
     assert.ok(
       !sent.includes(JSON.stringify(hidden).slice(1, -1)),
-      `the provider was told ${hidden}`,
+      `the provider received ${hidden}`,
     );
 }
 
@@ -276,7 +276,7 @@ function checkStreamResult(
       !got.text.includes(mustNotContain),
       `"${mustNotContain}" reached the client, ${how}: ${got.text}`,
     );
-  if (endsInError === true) assert.ok(got.error, `the answer did not end in an error, ${how}`);
+  if (endsInError === true) assert.ok(got.error, `the response did not end in an error, ${how}`);
   if (clientOutput !== undefined)
-    assert.equal(got.text, clientOutput, `the client got something else, ${how}`);
+    assert.equal(got.text, clientOutput, `the client received a different text, ${how}`);
 }

@@ -51,18 +51,18 @@ export function liveChecks(definition: Definition, of: LiveOptions): Check[] {
 
 /** Returns the live check regardless of the variable, for the command's `--live` option. */
 export function liveCheck(definition: Definition, of: LiveOptions): Check {
-  return createCheck(`${definition.name}: live: what it says now keeps the laws`, async () => {
+  return createCheck(`${definition.name}: live: current responses pass the checks`, async () => {
     await using lent = createTestContext({ ...(of.fetch && { fetch: of.fetch as never }) });
     const made = (await definition.setup((of.with ?? {}) as never, lent.ctx)) as Provider;
     const most = maxCostUsd(of, 2 * made.endpoints.length);
     const cap = of.capUsd ?? 0.05;
-    assert.ok(most <= cap, `it could cost ${most.toFixed(4)} USD; the cap is ${cap}`);
+    assert.ok(most <= cap, `the call could cost ${most.toFixed(4)} USD, but capUsd is ${cap}`);
     const folder = mkdtempSync(join(tmpdir(), "tollgate-live-"));
     try {
       const exchanges = await recordProvider(definition, { maxTokens: DEFAULT_MAX_TOKENS, ...of });
-      assert.ok(exchanges.length > 0, "no endpoint has this model");
+      assert.ok(exchanges.length > 0, "no endpoint serves this model");
       for (const { name, status } of exchanges)
-        assert.ok(status < 300, `${name}: it was answered with ${status}`);
+        assert.ok(status < 300, `${name}: the provider returned status ${status}`);
       writeRecordings(exchanges, folder);
       for (const endpoint of made.endpoints.filter(isProtocolEndpoint)) {
         if (endpoint.servesModel?.(of.model) === false) continue;

@@ -64,45 +64,51 @@ export function protocolChecks(protocol: Protocol, options: ProtocolCheckOptions
       .filter(fits)
       .map((of) => createCheck(`${id}: ${law}: ${of.recording.name}`, () => run(of)));
   return [
-    createCheck(`${id}: has a name and at least one half`, () =>
+    createCheck(`${id}: has an id and at least one half`, () =>
       checkShape(protocol as Protocol<Operation>),
     ),
-    ...(server ? [createCheck(`${id}: every error has words`, () => checkErrors(server))] : []),
+    ...(server ? [createCheck(`${id}: every error has a message`, () => checkErrors(server))] : []),
     ...(client && server
       ? each(
-          "a request survives its own wire",
+          "a request round-trips through the codec",
           (of) => checkRoundTrip(client, server, of),
           () => true,
         )
       : []),
     ...(server
       ? each(
-          "a survey changes nothing",
+          "request analysis changes nothing",
           (of) => checkAnalysis(server, of),
           () => true,
         )
       : []),
     ...(client
       ? [
-          ...each("the recorded meaning", (of) => checkContent(client, of)),
+          ...each("recordings decode to the expected content", (of) => checkContent(client, of)),
           ...each(
-            "any split of the bytes gives the same events",
+            "events do not depend on how the bytes are split",
             (of) => checkChunking(client, of),
             isStreamed,
           ),
-          ...each("what is cut off is never whole", (of) => checkTruncation(client, of)),
+          ...each("a truncated response is never reported as complete", (of) =>
+            checkTruncation(client, of),
+          ),
           ...each(
-            "an error is a fault",
+            "an upstream error is decoded to a fault",
             (of) => checkFaults(client, of),
             (of) => !isSuccess(of),
           ),
         ]
       : []),
     ...(client && server
-      ? each("stream and whole say the same", (of) => checkStreamMatchesWhole(client, server, of))
+      ? each("streaming and non-streaming responses have the same content", (of) =>
+          checkStreamMatchesWhole(client, server, of),
+        )
       : []),
     ...(client?.createPassthrough && server
-      ? each("the lanes agree", (of) => checkRelayMatchesTranslation(client, server, of))
+      ? each("passthrough and translation give the same result", (of) =>
+          checkRelayMatchesTranslation(client, server, of),
+        )
       : []),
   ];
 }
@@ -126,10 +132,10 @@ function decodeCase(
 }
 
 function checkShape({ id, client, server, headers }: Protocol<Operation>): void {
-  assert.match(id, /^[a-z][a-z0-9-]*$/, "a protocol's id is lower case, with dashes");
-  assert.ok(client || server, "a protocol without halves says nothing");
+  assert.match(id, /^[a-z][a-z0-9-]*$/, "a protocol's id must be lowercase, with dashes");
+  assert.ok(client || server, "a protocol must have a client or a server half");
   for (const name of [...(headers?.request ?? []), ...(headers?.response ?? [])])
-    assert.match(name, /^[a-z0-9-]+\*?$/, `the header ${name} is in lower case`);
+    assert.match(name, /^[a-z0-9-]+\*?$/, `header name ${name} must be lowercase`);
 }
 
 /**
@@ -143,15 +149,23 @@ function checkErrors(server: ServerHalf<Operation>): void {
     const { status, body } = server.encodeFault(fault, { id: "x1" });
     if (status !== undefined) assert.ok(status >= 400 && status < 600, `${kind}: status ${status}`);
     const text = JSON.stringify(body);
-    assert.deepEqual(withoutUndefined(body), JSON.parse(text), `${kind}: the body is plain JSON`);
+    assert.deepEqual(
+      withoutUndefined(body),
+      JSON.parse(text),
+      `${kind}: the body must be plain JSON`,
+    );
     if (kind !== "internal")
-      assert.ok(text.includes(message), `${kind}: the message stands in the body: ${text}`);
+      assert.ok(text.includes(message), `${kind}: the body must contain the message: ${text}`);
   }
 }
 
 function checkAnalysis(server: ServerHalf<Operation>, { recording }: RecordingCase): void {
   const first = server.analyze(recording.request);
-  assert.deepEqual(server.analyze(recording.request), first, "two looks see the same");
+  assert.deepEqual(
+    server.analyze(recording.request),
+    first,
+    "repeated analysis must give the same result",
+  );
   for (const feature of first.features) assert.equal(typeof feature, "string");
 }
 
@@ -179,7 +193,7 @@ function checkRoundTrip(
     ...again.rest,
   };
   assert.deepEqual(withoutUndefined(second), withoutUndefined(wire));
-  assert.deepEqual(of2.losses, [], "the second time nothing is left to lose");
+  assert.deepEqual(of2.losses, [], "a second round trip must drop nothing");
 }
 
 function checkContent(client: ClientHalf<Operation>, of: RecordingCase): void {
@@ -198,7 +212,7 @@ function checkChunking(client: ClientHalf<Operation>, of: RecordingCase): void {
     assert.deepEqual(
       withoutUndefined(decodeCase(client, of, chunks)),
       expected,
-      `cut ${JSON.stringify(chunks)}`,
+      `split ${JSON.stringify(chunks)}`,
     );
   same("bytes");
   for (const chunks of listSplits(of)) same(chunks);
@@ -229,10 +243,14 @@ function checkTruncation(client: ClientHalf<Operation>, of: RecordingCase): void
         ? decode(client, [part], callContextFor(of), headers)
         : decodeWhole(client, part, callContextFor(of), headers);
     } catch (error) {
-      assertFault(error, `cut after ${length} bytes`);
+      assertFault(error, `truncated after ${length} bytes`);
       continue;
     }
-    assert.deepEqual(contentWithoutUsage(got), said, `cut after ${length} of ${body.length} bytes`);
+    assert.deepEqual(
+      contentWithoutUsage(got),
+      said,
+      `truncated after ${length} of ${body.length} bytes`,
+    );
   }
 }
 
@@ -242,13 +260,13 @@ const contentWithoutUsage = (all: readonly ModelEvent[]) => {
 };
 
 function assertFault(error: unknown, when: string): void {
-  assert.ok(getFault(error), `${when}: what is thrown is a fault, not ${String(error)}`);
+  assert.ok(getFault(error), `${when}: the thrown error must be a fault, not ${String(error)}`);
 }
 
 function checkFaults(client: ClientHalf<Operation>, { recording }: RecordingCase): void {
   const fault = client.decodeFault(recording.status, recording.headers, recording.body);
-  assert.ok(fault.kind in ERRORS, `${fault.kind} is a kind of error`);
-  assert.ok(fault.message.length > 0, "a fault has words");
+  assert.ok(fault.kind in ERRORS, `${fault.kind} must be a known error kind`);
+  assert.ok(fault.message.length > 0, "a fault must have a message");
   assert.ok(fault.retryAfterMs === undefined || fault.retryAfterMs >= 0);
   for (const odd of ["", "<html>", "null", "[]", '"x"', '{"error":null}', "\u0000"])
     client.decodeFault(recording.status, recording.headers, Buffer.from(odd));
@@ -311,12 +329,16 @@ function checkRelayMatchesTranslation(
   assert.deepEqual(
     withoutUndefined(relayed.usage),
     withoutUndefined(usage),
-    "both lanes count the same",
+    "passthrough and translation must report the same usage",
   );
-  assert.equal(relayed.finish, finish.reason, "both lanes end for the same reason");
+  assert.equal(
+    relayed.finish,
+    finish.reason,
+    "passthrough and translation must report the same finish reason",
+  );
   assert.ok(
     relayed.finishOffset! < relayed.bytes.length,
-    "the finish is said before its bytes leave",
+    "the finish must be reported before its bytes are sent",
   );
   if (!of.stream) return;
   for (const chunks of listSplits(of)) {
@@ -327,7 +349,7 @@ function checkRelayMatchesTranslation(
       undefined,
       headers,
     );
-    assert.deepEqual(toComparable(other), toComparable(relayed), `cut ${JSON.stringify(chunks)}`);
+    assert.deepEqual(toComparable(other), toComparable(relayed), `split ${JSON.stringify(chunks)}`);
   }
 }
 

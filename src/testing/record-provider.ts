@@ -54,7 +54,7 @@ export async function recordProvider(
   of: RecordingOptions,
 ): Promise<RecordedExchange[]> {
   if (definition["~tollgate"] !== "provider")
-    throw new Error(`${definition.name} is no provider: there is nothing to record.`);
+    throw new Error(`${definition.name} is not a provider, so it cannot be recorded.`);
   const credential = of.credential ?? {};
   const secrets = [
     ...findSecrets(definition.credential, credential),
@@ -90,7 +90,7 @@ function buildRequest(endpoint: Endpoint, of: RecordingOptions, stream: boolean)
     ? endpoint.protocol.operationSpec
     : BUILT_IN_OPERATIONS.get(kind);
   const sample = work?.sampleRequest(of.model);
-  if (!sample) throw new Error(`What is ${kind}? It cannot be asked without its Work.`);
+  if (!sample) throw new Error(`Unknown operation "${kind}". Add its Work to record it.`);
   if (sample.operation !== "chat") return { ...sample, stream } as ModelRequest;
   const text = of.prompt ?? "Say hello in three words.";
   return {
@@ -121,7 +121,7 @@ async function recordEndpoint(
     const response = await through(url, { method, headers: leaving, signal, body: text ?? null });
     const bytes = Buffer.from(await response.arrayBuffer());
     if (bytes.length > MAX_RESPONSE_BYTES)
-      throw new Error(`Its answer has ${bytes.length} bytes, too many to record.`);
+      throw new Error(`The response has ${bytes.length} bytes, which is too large to record.`);
     heard.push({
       name: isProtocolEndpoint(endpoint)
         ? `${endpoint.protocol.id}/hello${stream ? "-streamed" : "-whole"}`

@@ -47,7 +47,8 @@ export function readRecordings(folder: URL | string): Recording[] {
     .filter((entry) => entry.isDirectory() && existsSync(join(path, entry.name, "upstream.http")))
     .map((entry) => readRecording(join(path, entry.name)))
     .sort((a, b) => (a.name < b.name ? -1 : 1));
-  if (found.length === 0) throw new Error(`${path} holds no recording: no upstream.http in it.`);
+  if (found.length === 0)
+    throw new Error(`${path} is not a recording: file upstream.http not found.`);
   return found;
 }
 
@@ -79,10 +80,13 @@ function parseHttp(bytes: Buffer, path: string): Pick<Recording, "status" | "hea
   const lf = bytes.indexOf("\n\n");
   const crlf = bytes.indexOf("\r\n\r\n");
   const end = crlf >= 0 && (lf < 0 || crlf < lf) ? crlf : lf;
-  if (end < 0) throw new Error(`${path}/upstream.http has no blank line after its head.`);
+  if (end < 0) throw new Error(`${path}/upstream.http has no blank line after its headers.`);
   const [first = "", ...lines] = bytes.toString("latin1", 0, end).split(/\r?\n/);
   const status = Number(/^HTTP\/\S+ (\d{3})/.exec(first)?.[1]);
-  if (!status) throw new Error(`${path}/upstream.http begins with no status line, but "${first}".`);
+  if (!status)
+    throw new Error(
+      `${path}/upstream.http must begin with a status line, but begins with "${first}".`,
+    );
   const headers: Record<string, string> = {};
   for (const line of lines) {
     const colon = line.indexOf(":");

@@ -63,7 +63,7 @@ export function fleetChecks(make: () => Promise<FleetUnderTest>): readonly Check
       const { stores, dispose, ...fleet } = await make();
       try {
         const [one, ...others] = await openInstances(stores);
-        if (!one) throw new Error("A fleet has at least one instance.");
+        if (!one) throw new Error("A fleet must have at least one instance.");
         await run([one, ...others], fleet);
       } finally {
         await dispose();

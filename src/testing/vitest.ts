@@ -14,12 +14,12 @@ const CHECK_TIMEOUT_MS = 120_000;
 
 /** Registers every conformance check of a plugin as a test of its own. */
 export function testConformance(plugin: Definition, options: ConformanceOptions = {}): void {
-  registerChecks(`${plugin.name} keeps the contract`, conformanceChecks(plugin, options));
+  registerChecks(`${plugin.name} conforms to the contract`, conformanceChecks(plugin, options));
 }
 
 /** Registers every case of a middleware as a test of its own. */
 export function testHooks(plugin: Definition, cases: HookCases): void {
-  registerChecks(`${plugin.name} does what its cases say`, hookChecks(plugin, cases));
+  registerChecks(`${plugin.name} passes its cases`, hookChecks(plugin, cases));
 }
 
 /**

@@ -143,8 +143,8 @@ describe("tollgate check-plugin", () => {
       const ran = await at.tollgate(args, { env: { ACME_API_KEY: KEY } });
       expect(ran.code).toBe(1);
       const [refused, dear] = live(ran).slice(2);
-      expect(refused.problem).toContain("answered with 401");
-      expect(dear.problem).toContain("the cap is 0.000001");
+      expect(refused.problem).toContain("returned status 401");
+      expect(dear.problem).toContain("capUsd is 0.000001");
       expect(up.requests).toHaveLength(2);
     });
   });

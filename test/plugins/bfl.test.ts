@@ -309,7 +309,7 @@ describe.concurrent("a job that does not end well", () => {
     const moved = await service({
       "GET /poll": jsonResponse({ status: "Ready", result: { sample: `${other.url}/sample.png` } }),
     });
-    await expect(draw(moved)).rejects.toThrow(/Nothing answers/);
+    await expect(draw(moved)).rejects.toThrow(/No response is configured/);
     expect(other.requests).toEqual([]);
   });
 

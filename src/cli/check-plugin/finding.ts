@@ -4,7 +4,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Check } from "../../testing/check.ts";
 
 export interface PackageFinding {
-  /** Name of the check: "manifest: keywords", "contract: says what it is". */
+  /** Name of the check: "manifest: keywords", "contract: the definition is well-formed". */
   readonly check: string;
   /** The defect and how to fix it. Unset if the check passed. */
   readonly problem?: string;

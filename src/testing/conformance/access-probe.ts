@@ -83,7 +83,7 @@ for (const name of ["spawn", "spawnSync", "exec", "execSync", "execFile", "execF
 watchFunction(
   net.Socket.prototype as unknown as Record<string, unknown>,
   "connect",
-  () => "a connection of its own",
+  () => "a network connection that the plugin opened itself",
 );
 watchFunction(
   globalThis as unknown as Record<string, unknown>,
@@ -93,7 +93,7 @@ watchFunction(
 syncBuiltinESMExports();
 process.env = new Proxy(process.env, {
   get(env, name) {
-    if (typeof name === "string") recordAccess(`the variable ${name}`);
+    if (typeof name === "string") recordAccess(`the environment variable ${name}`);
     return Reflect.get(env, name) as string | undefined;
   },
 });

@@ -15,16 +15,19 @@ export const needsChecks = ({ module, options }: ConformanceSubject): Check[] =>
   module === undefined
     ? []
     : [
-        createCheck("reaches nothing but what it is lent, or says what it needs", async () => {
-          const touched = JSON.parse(
-            await runScript("access-probe", JSON.stringify({ module, options })),
-          ) as string[];
-          assert.deepEqual(
-            touched,
-            [],
-            `its import or setup reaches ${touched.join(", ")}: ask ctx.env, ctx.readFile, ctx.fetch, and declare it in needs`,
-          );
-        }),
+        createCheck(
+          "uses only resources that the context provides or that needs declares",
+          async () => {
+            const touched = JSON.parse(
+              await runScript("access-probe", JSON.stringify({ module, options })),
+            ) as string[];
+            assert.deepEqual(
+              touched,
+              [],
+              `the plugin's import or setup accesses ${touched.join(", ")}: use ctx.env, ctx.readFile, or ctx.fetch, and declare the resource in needs`,
+            );
+          },
+        ),
       ];
 
 /**

@@ -42,44 +42,54 @@ export function definitionChecks({ definition, options, credential }: Conformanc
   if (definition["~tollgate"] === "provider")
     schemas.push(["credential", definition.credential as Schema | undefined, credential]);
   return [
-    createCheck("says what it is", () => checkIdentity(definition)),
+    createCheck("the definition is well-formed", () => checkIdentity(definition)),
     ...schemas.flatMap(([what, schema, value]) =>
       schema === undefined
         ? [
-            createCheck(`takes no ${what}`, () =>
-              assert.deepEqual(value, {}, `${what} are given, none are declared`),
+            createCheck(`accepts no ${what}`, () =>
+              assert.deepEqual(value, {}, `${what} are set, but the plugin declares none`),
             ),
           ]
         : [
-            createCheck(`${what}: the schema is draft-07, and closed`, () =>
+            createCheck(`${what}: the schema is closed and uses draft-07`, () =>
               checkClosed(schema, what),
             ),
-            createCheck(`${what}: each one is described`, () => checkDescriptions(schema, what)),
+            createCheck(`${what}: each property has a description`, () =>
+              checkDescriptions(schema, what),
+            ),
             createCheck(`${what}: secrets are marked`, () => checkSecretMarks(schema, what)),
             createCheck(`${what}: defaults are valid`, () => checkDefaults(schema, what)),
-            createCheck(`${what}: what is given is valid`, () => checkValid(schema, value, what)),
+            createCheck(`${what}: the given values are valid`, () =>
+              checkValid(schema, value, what),
+            ),
           ],
     ),
-    createCheck("its own check has no complaint", () => checkOwnCheck(definition, options)),
+    createCheck("check() accepts the given options", () => checkOwnCheck(definition, options)),
   ];
 }
 
 function checkIdentity(definition: Definition): void {
   const { api, name, summary, stability } = definition;
-  assert.equal(api, 1, `api is ${String(api)}; the contract's version is 1`);
+  assert.equal(api, 1, `api is ${String(api)}, but must be 1`);
   assert.match(
     name,
     /^[a-z][a-z0-9]*(-[a-z0-9]+)*$/,
-    `the name "${name}" is lower case, with dashes`,
+    `name "${name}" must be lowercase, with dashes`,
   );
-  assert.ok(summary.trim() === summary && summary.length > 0, "the summary is one plain line");
-  assert.ok(summary.length <= 120 && !summary.includes("\n"), "the summary is one line");
+  assert.ok(
+    summary.trim() === summary && summary.length > 0,
+    "the summary must be one line without surrounding spaces",
+  );
+  assert.ok(
+    summary.length <= 120 && !summary.includes("\n"),
+    "the summary must be one line of at most 120 characters",
+  );
   if (stability !== undefined)
     assert.ok(["experimental", "beta", "stable", "deprecated"].includes(stability), stability);
   if (definition["~tollgate"] === "middleware")
     assert.ok(
       definition.sends === "nowhere" || typeof definition.sends === "object",
-      "sends is said",
+      "sends must be declared",
     );
 }
 
@@ -100,10 +110,18 @@ function checkClosed(schema: Schema, what: string): void {
   assert.ok(schema.$schema === undefined || schema.$schema.includes("draft-07"), "draft-07 only");
   // A keyword of a later draft is unknown here, and unknown keywords throw.
   createValidator().compile(structuredClone(schema) as object);
-  assert.equal(schema.additionalProperties, false, `${what}: a typo must not pass in silence`);
+  assert.equal(
+    schema.additionalProperties,
+    false,
+    `${what}: set additionalProperties to false, so that misspelled properties are rejected`,
+  );
   for (const [one, path] of walkSchema(schema, what))
     if (one.properties)
-      assert.notEqual(one.additionalProperties ?? true, true, `${path} is open: close it`);
+      assert.notEqual(
+        one.additionalProperties ?? true,
+        true,
+        `${path} must set additionalProperties to false`,
+      );
 }
 
 function checkDescriptions(schema: Schema, what: string): void {
@@ -111,7 +129,7 @@ function checkDescriptions(schema: Schema, what: string): void {
     for (const [name, property] of Object.entries(one.properties ?? {}))
       assert.ok(
         typeof property.description === "string" && property.description.trim().length > 2,
-        `${path}.${name} has no description: it is what people read in their editor`,
+        `${path}.${name} has no description; editors show it to users`,
       );
 }
 
@@ -130,10 +148,14 @@ function checkSecretMarks(schema: Schema, what: string): void {
         assert.equal(
           property["x-secret"],
           true,
-          `${path}.${name} looks like a secret: say x-secret: true`,
+          `${path}.${name} looks like a secret: add x-secret: true`,
         );
       if (property["x-secret"])
-        assert.equal(property.default, undefined, `${path}.${name}: a secret has no default`);
+        assert.equal(
+          property.default,
+          undefined,
+          `${path}.${name}: a secret must not have a default`,
+        );
     }
 }
 
@@ -144,7 +166,7 @@ function checkDefaults(schema: Schema, what: string): void {
     const validate = createValidator().compile(rest);
     assert.ok(
       validate(usual),
-      `${path}: the default ${JSON.stringify(one.default)} is not valid: ${createValidator().errorsText(validate.errors)}`,
+      `${path}: default ${JSON.stringify(one.default)} is not valid: ${createValidator().errorsText(validate.errors)}`,
     );
   }
 }
@@ -160,9 +182,9 @@ function checkValid(schema: Schema, value: object, what: string): void {
 function checkOwnCheck(definition: Definition, options: object): void {
   const problems = [...(definition.check?.(deepFreeze(options) as never) ?? [])];
   const errors = problems.filter(({ severity }) => severity !== "warning");
-  assert.deepEqual(errors, [], "check() complains about options that are meant to be right");
+  assert.deepEqual(errors, [], "check() reports errors for the given options");
   for (const { path } of problems)
-    assert.match(path, /^(\/|$)/, "a problem's path is a JSON pointer");
+    assert.match(path, /^(\/|$)/, "the path of a problem must be a JSON pointer");
 }
 
 /** Returns the options as `setup` receives them, with defaults filled in. */

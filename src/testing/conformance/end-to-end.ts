@@ -82,12 +82,18 @@ async function checkCase(of: GatewayCase, up: TestUpstream, at: TestGateway): Pr
   let answer: ScriptedResponse = replayResponse(recording);
   up.setRoutes({
     [`POST /providers.p${providerIndex}/*`]: () => answer,
-    "*": (asked: UpstreamRequest) => ({ status: 404, body: `nothing at ${asked.path}` }),
+    "*": (asked: UpstreamRequest) => ({ status: 404, body: `No route for ${asked.path}` }),
   });
   if (recording.status >= 300) {
     const refused = await fetchCase(of, at);
-    assert.ok(refused.status >= 400, `upstream refused, and the client was told ${refused.status}`);
-    assert.ok(!refused.text.includes("Something went wrong here"), "the fault has no words");
+    assert.ok(
+      refused.status >= 400,
+      `the upstream returned an error, but the client received status ${refused.status}`,
+    );
+    assert.ok(
+      !refused.text.includes("Something went wrong here"),
+      "the error has no message of its own",
+    );
     return;
   }
   const due = expectedFromCodec(of);
@@ -95,7 +101,10 @@ async function checkCase(of: GatewayCase, up: TestUpstream, at: TestGateway): Pr
   if (begun !== undefined) {
     answer = replayResponse(recording, { truncation: { after: begun, how: "stall" } });
     const first = await readFirstBytes(of, at);
-    assert.ok(first.length > 0, "what upstream has said does not reach the client before the rest");
+    assert.ok(
+      first.length > 0,
+      "the first part of the response must reach the client before the rest arrives",
+    );
   }
   for (const chunks of [
     "whole",
@@ -104,11 +113,15 @@ async function checkCase(of: GatewayCase, up: TestUpstream, at: TestGateway): Pr
   ] as Chunks[]) {
     answer = replayResponse(recording, { chunks });
     const got = await fetchCase(of, at);
-    assert.equal(got.status, 200, `a good answer became ${got.status}: ${got.text.slice(0, 300)}`);
+    assert.equal(
+      got.status,
+      200,
+      `the upstream succeeded, but the client received ${got.status}: ${got.text.slice(0, 300)}`,
+    );
     assert.deepEqual(
       comparableResponse(of, got),
       due,
-      `upstream's bytes came ${JSON.stringify(chunks)}`,
+      `the upstream's bytes were sent ${JSON.stringify(chunks)}`,
     );
   }
   checkBilled(of, at);
@@ -130,7 +143,7 @@ async function checkCase(of: GatewayCase, up: TestUpstream, at: TestGateway): Pr
     assert.deepEqual(
       whole,
       due,
-      `broken off after ${after} of ${length} bytes, it was passed off as whole`,
+      `the response was truncated after ${after} of ${length} bytes, but was reported as complete`,
     );
   }
 }
@@ -305,12 +318,12 @@ function checkBilled(of: GatewayCase, { storeCommands }: TestGateway): void {
     (each): each is Settle & { at: number } =>
       each.do === "settle" && attempts.has(each.attempt) && each.outcome === "ok",
   );
-  assert.ok(row, "a whole answer was not settled");
+  assert.ok(row, "a complete response was not settled");
   const { usage } = collectResponse(decodeEvents(of, of.recording.body));
   if (Object.keys(usage).length > 0)
     assert.deepEqual(
       withoutUndefined(row.usage),
       withoutUndefined(usage),
-      "the ledger counts what upstream reported",
+      "the ledger must record the usage that the upstream reported",
     );
 }

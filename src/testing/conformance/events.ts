@@ -40,9 +40,12 @@ function passEvent(stage: (e: ModelEvent) => unknown, e: ModelEvent): unknown {
     return stage(e);
   } catch (problem) {
     if (e !== UNKNOWN_EVENT) throw problem;
-    throw new Error("it fails at an event that is newer than the plugin: pass it on, or over", {
-      cause: problem,
-    });
+    throw new Error(
+      "the hook fails on an event that it does not know: pass the event on or ignore it",
+      {
+        cause: problem,
+      },
+    );
   }
 }
 
@@ -57,25 +60,28 @@ export async function checkEventHook({ event: hook }: Hooks): Promise<void> {
   const stage = hook(
     fakes.call(),
     (e) => {
-      assert.ok(!stopped, "nothing passes after a stop");
+      assert.ok(!stopped, "no event may follow a stop");
       newer ||= (e.type as string) === "rumour";
       if ((e.type as string) !== "rumour") judge.event(e);
       if (e.type === "finish") finished = true;
       if (finished) done.resolve();
     },
     (fault) => {
-      assert.ok(fault.kind && fault.message, "a stop says why");
+      assert.ok(fault.kind && fault.message, "a stop must have a kind and a message");
       stopped = true;
       done.resolve();
     },
   );
   for (const e of STREAM_WITH_UNKNOWN)
-    assert.equal(passEvent(stage, e), undefined, "a stage answers at once");
-  const late = setTimeout(() => done.reject(new Error("The finish never came out.")), 5000);
+    assert.equal(passEvent(stage, e), undefined, "a stage must be synchronous");
+  const late = setTimeout(
+    () => done.reject(new Error("The stage did not emit the finish event.")),
+    5000,
+  );
   await done.promise.finally(() => clearTimeout(late));
   if (stopped) return;
   judge.end();
-  assert.ok(newer, "it keeps back an event that is newer than the plugin: pass it on");
+  assert.ok(newer, "the stage drops an event that it does not know: pass the event on");
 }
 
 /** A `watch` hook must only read events. */
@@ -83,12 +89,8 @@ export function checkWatchHook({ watch: hook }: Hooks): void {
   if (!hook) return;
   let stopped: Fault | undefined;
   const see = hook(fakes.call(), (fault) => (stopped = fault));
-  assert.ok(typeof see === "function", "watch gives a function that is shown each event");
+  assert.ok(typeof see === "function", "watch must return a function that receives each event");
   for (const e of STREAM_WITH_UNKNOWN)
-    assert.equal(
-      passEvent(see, e),
-      undefined,
-      "a watcher answers at once, and nothing: it changes nothing",
-    );
-  if (stopped) assert.ok(stopped.kind && stopped.message, "a stop says why");
+    assert.equal(passEvent(see, e), undefined, "a watcher must be synchronous and return nothing");
+  if (stopped) assert.ok(stopped.kind && stopped.message, "a stop must have a kind and a message");
 }

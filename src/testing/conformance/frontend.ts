@@ -21,10 +21,10 @@ export function frontendChecks(subject: ConformanceSubject): Check[] {
   const each = createSetupCheck<Frontend>(subject);
   return [
     each("routes are well-formed", checkShape),
-    each("every error has words", checkErrors),
-    each("the look at secrets is a look", checkCredentialExtraction),
-    each("reading says what is asked for", checkReading),
-    each("its protocols keep the laws of protocols", async (made) => {
+    each("every error has a message", checkErrors),
+    each("credential extraction has no side effects", checkCredentialExtraction),
+    each("readInput returns what the request asks for", checkReading),
+    each("its protocols pass the protocol checks", async (made) => {
       const folder = subject.recordings;
       for (const protocol of listProtocols(made))
         for (const law of protocolChecks(protocol, {
@@ -49,19 +49,22 @@ const listProtocols = ({ protocol, routes }: Frontend): ReadonlySet<Protocol> =>
   );
 
 function checkShape({ routes, protocol }: Frontend): void {
-  assert.ok(routes.length > 0, "a frontend has a route");
+  assert.ok(routes.length > 0, "a frontend must have a route");
   checkRoutes(routes);
   for (const route of routes) {
     if ("handle" in route) continue;
     assert.ok(
       ["generate", "count", "relay"].includes(route.actionType),
-      `there is no op ${route.actionType}`,
+      `unknown op ${route.actionType}`,
     );
     for (const spoken of [route.protocol ?? protocol, ...(route.protocols ?? [])])
-      assert.ok(spoken?.server, "a route that walks needs a protocol with a server half");
+      assert.ok(
+        spoken?.server,
+        "a route with a request pipeline needs a protocol with a server half",
+      );
     assert.ok(
       route.readInput || !route.protocols?.length,
-      "of several protocols `read` chooses one",
+      "if a route has several protocols, `read` must choose one",
     );
   }
 }
@@ -79,7 +82,7 @@ function checkErrors({ encodeFault, protocol }: Frontend): void {
     assert.ok(status === undefined || (status >= 400 && status < 600), `${kind}: status ${status}`);
     const text = JSON.stringify(body);
     if (kind !== "internal")
-      assert.ok(text.includes(message), `${kind}: the message stands in the body: ${text}`);
+      assert.ok(text.includes(message), `${kind}: the body must contain the message: ${text}`);
   }
 }
 
@@ -103,13 +106,13 @@ function checkCredentialExtraction({ extractCredential: look }: Frontend): void 
         const found = look(deepFreeze({ ...headers }), new URLSearchParams(query));
         assert.ok(
           found === undefined || (typeof found === "string" && found !== ""),
-          "a secret is text",
+          "a secret must be a string",
         );
       } catch (error) {
         assert.equal(
           getFault(error)?.kind,
           "unauthenticated",
-          `what is thrown says what to do: ${String(error)}`,
+          `a thrown error must be a fault that explains what to do: ${String(error)}`,
         );
       }
 }
@@ -132,12 +135,12 @@ async function checkReading(
         const { model } = await route.readInput(x, deepFreeze(body));
         assert.ok(
           typeof model === "string" ? model !== "" : model?.provider,
-          "a reading names a model",
+          "the result must name a model",
         );
       } catch (error) {
         assert.ok(
           getFault(error),
-          `a request that cannot be read is a fault, not ${String(error)}`,
+          `a request that cannot be read must throw a fault, not ${String(error)}`,
         );
       }
     }

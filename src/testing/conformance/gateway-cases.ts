@@ -37,7 +37,7 @@ export function startCasesGateway(
   const judged = defineProvider<NoOptions, typeof apiKeySchema>({
     api: 1,
     name: "judged",
-    summary: "What is judged, asked of the kit",
+    summary: "Test provider of the plugin test kit",
     ...("credential" in subject.definition && {
       credential: subject.definition.credential as typeof apiKeySchema,
     }),
@@ -92,7 +92,7 @@ function createFrontend(protocol: Protocol, lane: GatewayCase["mode"]): Definiti
   return defineFrontend({
     api: 1,
     name: `${protocol.id}-${lane}`,
-    summary: "Asks what is judged",
+    summary: "Test frontend of the plugin test kit",
     setup: () => ({
       protocol: spoken,
       routes: [

@@ -25,30 +25,30 @@ import type { ConformanceSubject } from "./subject.ts";
 export function middlewareChecks(subject: ConformanceSubject): Check[] {
   const each = createSetupCheck<Hooks & MiddlewareRoutes>(subject);
   return [
-    each("has hooks, and only those there are", checkShape),
+    each("declares only known hooks, and at least one", checkShape),
     each("its routes are well-formed", ({ routes = [] }) => checkRoutes(routes)),
-    each("admit: lets in or says why not", checkAdmit),
-    each("edit: gives fields of a body, and changes none", checkEdit),
-    each("rewrite: gives a request, and changes none", checkRewrite),
-    each("inspect: lets pass or says why not, and changes nothing", checkInspect),
-    each("route: gives fewer, in another order, or reasons", checkRoute),
-    each("charge: declares limits that can be counted", checkCharge),
-    each("prepare: edits what leaves, at once", checkPrepare),
-    each("attempt: asks at most once, and passes failures on", checkAttempt),
+    each("admit: admits the request or rejects it with a reason", checkAdmit),
+    each("edit: returns body fields and changes nothing in place", checkEdit),
+    each("rewrite: returns a request and changes nothing in place", checkRewrite),
+    each("inspect: accepts or rejects the request and changes nothing", checkInspect),
+    each("route: returns given candidates or exclusions with reasons", checkRoute),
+    each("charge: returns valid limits synchronously", checkCharge),
+    each("prepare: edits the outgoing request synchronously", checkPrepare),
+    each("attempt: calls next() at most once and passes failures on", checkAttempt),
     each(
-      "attempt: gives no key what another one was answered, and nothing under privacy",
+      "attempt: shares no response between keys and stores nothing of private requests",
       checkRecordedAttempt,
     ),
-    each("event: passes on a stream that obeys the grammar", checkEventHook),
-    each("watch: looks at a stream at once, and changes nothing", checkWatchHook),
-    each("settle: never fails, whatever became of the request", checkSettle),
+    each("event: emits a valid event stream", checkEventHook),
+    each("watch: is synchronous and changes nothing", checkWatchHook),
+    each("settle: does not fail, whatever the outcome of the request", checkSettle),
   ];
 }
 
 function checkShape(hooks: Hooks): void {
   for (const [name, hook] of Object.entries(hooks)) {
     if (name === "commands" || name === "routes") continue;
-    assert.ok(name in HOOK_COMBINATIONS, `there is no hook ${name}`);
+    assert.ok(name in HOOK_COMBINATIONS, `unknown hook ${name}`);
     assert.ok(hook === undefined || typeof hook === "function", `${name} is a function`);
   }
 }
@@ -75,7 +75,7 @@ function allowFaultSync<T>(what: string, run: () => T): T | undefined {
 }
 
 function assertFault(what: string, error: unknown): undefined {
-  assert.ok(getFault(error), `${what} throws something that is no fault: ${String(error)}`);
+  assert.ok(getFault(error), `${what} throws an error that is not a fault: ${String(error)}`);
 }
 
 async function checkAdmit({ admit: hook }: Hooks): Promise<void> {
@@ -84,15 +84,15 @@ async function checkAdmit({ admit: hook }: Hooks): Promise<void> {
     for (const headers of [{}, { "service-zdr": "required" }, { "service-zdr": "???" }]) {
       const x = fakes.requestHead({ headers });
       await allowFault("admit", () => hook(x, secret));
-      assert.ok(x.done.identities.length <= 1, "a request is identified once");
+      assert.ok(x.done.identities.length <= 1, "a request must be identified at most once");
     }
 }
 
 async function checkEdit({ edit: hook }: Hooks): Promise<void> {
   const fields = await allowFault("edit", () => hook?.(fakes.exchange()));
-  assert.ok(["object", "undefined"].includes(typeof fields), "edit gives fields, or nothing");
+  assert.ok(["object", "undefined"].includes(typeof fields), "edit must return fields or nothing");
   for (const field of ["model", "stream"])
-    assert.ok(!(field in (fields ?? {})), `${field} was read already, and is not edit's to give`);
+    assert.ok(!(field in (fields ?? {})), `${field} was already read, so edit must not return it`);
 }
 
 async function checkRewrite({ rewrite: hook }: Hooks): Promise<void> {
@@ -100,20 +100,20 @@ async function checkRewrite({ rewrite: hook }: Hooks): Promise<void> {
   const x = fakes.exchange();
   const request = await allowFault("rewrite", () => hook(x.request, x));
   if (!request) return;
-  assert.equal(request.operation, x.request.operation, "a chat stays a chat");
+  assert.equal(
+    request.operation,
+    x.request.operation,
+    "the operation of the request must not change",
+  );
   for (const field of ["model", "stream", "rest", "ext"] as const)
-    assert.ok(field in request, `the request has lost its ${field}`);
+    assert.ok(field in request, `the request must keep its field ${field}`);
 }
 
 async function checkInspect({ inspect: hook }: Hooks): Promise<void> {
   if (!hook) return;
   const x = fakes.exchange({ identity: { id: "someone" } });
   const said: unknown = await allowFault<unknown>("inspect", () => hook(x.request, x));
-  assert.equal(
-    said,
-    undefined,
-    "inspect refuses or does nothing; what it returns is not looked at",
-  );
+  assert.equal(said, undefined, "inspect must return nothing: its return value is ignored");
 }
 
 async function checkRoute({ route: hook }: Hooks): Promise<void> {
@@ -127,10 +127,13 @@ async function checkRoute({ route: hook }: Hooks): Promise<void> {
       const candidate = "candidate" in one ? one.candidate : one;
       assert.ok(
         some.includes(candidate as Candidate),
-        "route gives what it was given, and nothing new",
+        "route must return only candidates that it received",
       );
       if ("candidate" in one)
-        assert.ok(one.message.length > 0 && one.code.length > 0, "an exclusion says why");
+        assert.ok(
+          one.message.length > 0 && one.code.length > 0,
+          "an exclusion must have a code and a message",
+        );
     }
   }
 }
@@ -139,10 +142,10 @@ function checkCharge({ charge: hook }: Hooks): void {
   if (!hook) return;
   const exchange = fakes.exchange({ identity: { id: "someone" } });
   const charged = allowFaultSync("charge", () => hook(fakes.call({ exchange })));
-  assert.ok(!(charged instanceof Promise), "charge answers at once");
+  assert.ok(!(charged instanceof Promise), "charge must be synchronous");
   for (const { scope, max } of charged?.limits ?? []) {
-    assert.ok(scope.length > 0, "a limit has a scope");
-    assert.ok(max >= 0, "a limit is not negative");
+    assert.ok(scope.length > 0, "a limit must have a scope");
+    assert.ok(max >= 0, "a limit must not be negative");
   }
 }
 
@@ -151,7 +154,7 @@ function checkPrepare({ prepare: hook }: Hooks): void {
   const body = deepFreeze({ model: "model", messages: [{ role: "user", content: "Hello" }] });
   for (const out of [createOutgoing(body), createOutgoing(undefined)]) {
     const returned: unknown = allowFaultSync<unknown>("prepare", () => hook(out, fakes.call()));
-    assert.equal(returned, undefined, "prepare edits; what it returns is not looked at");
+    assert.equal(returned, undefined, "prepare must return nothing: its return value is ignored");
     JSON.stringify(out.body);
   }
 }
@@ -165,11 +168,11 @@ async function checkAttempt({ attempt: hook }: Hooks): Promise<void> {
       return fakes.reply();
     }),
   );
-  assert.ok(asked <= 1, `next() was called ${asked} times; trying again is the host's`);
+  assert.ok(asked <= 1, `next() was called ${asked} times; only the gateway may retry`);
   if (answer)
     assert.ok(
       isReply(answer) || isRecorded(answer) || "response" in answer,
-      "an attempt gives a reply, a recording or an answer",
+      "attempt must return a reply, a recording, or a response",
     );
   const failed = await hook(fakes.call(), async () => fail("overloaded", "Busy.")).then(
     () => "an answer",
@@ -177,7 +180,7 @@ async function checkAttempt({ attempt: hook }: Hooks): Promise<void> {
   );
   assert.ok(
     failed === "overloaded" || asked === 0,
-    `a failed call came back as ${failed}: the host chooses what to do by its kind`,
+    `a failed call was returned as ${failed}: pass the failure on, because its kind decides what the gateway does`,
   );
 }
 
@@ -210,11 +213,11 @@ async function checkRecordedAttempt({ attempt: hook }: Hooks): Promise<void> {
   if ((await ask(ann)).asked === 0) return;
   assert.ok(
     !(await ask({ identity: { id: "bob" } })).recording,
-    "bob is given what ann was answered: the key is part of what an answer is kept under",
+    "bob received ann's response: include the API key in the cache key",
   );
   assert.ok(
     !(await ask({ ...ann, privacy: "required" })).recording,
-    "a private request is given a recording",
+    "a private request received a recorded response",
   );
 }
 

@@ -50,8 +50,7 @@ export async function checkExpected(of: Provider, subject: ConformanceSubject): 
       if (one.expected === undefined) {
         if (one.events !== undefined || one.status >= 400) continue;
         throw new Error(
-          `${one.name}: ${notCheckedMessage("What it counts, and how it ends,", "native")} ` +
-            'Beside upstream.http, expected.json says what a person reads in it: { "text": "Hello", "usage": { "input": 12, "output": 2 }, "finish": "stop" }, or { "error": "overloaded" }.',
+          `${one.name}: ${notCheckedMessage("The decoded content", "native")} Add an expected.json next to upstream.http with the content of the response: { "text": "Hello", "usage": { "input": 12, "output": 2 }, "finish": "stop" }, or { "error": "overloaded" }.`,
         );
       }
       await using up = await startUpstream({ "*": replayResponse(one) });
@@ -64,7 +63,7 @@ export async function checkExpected(of: Provider, subject: ConformanceSubject): 
         assert.deepEqual(
           withoutUndefined(got[member]),
           withoutUndefined(one.expected[member]),
-          `${one.name}: ${EXPECTED_LABELS[member]} is not what was recorded${got.error === undefined ? "" : ` (it failed: ${got.error})`}`,
+          `${one.name}: ${EXPECTED_LABELS[member]} differs from the recording${got.error === undefined ? "" : ` (the call failed: ${got.error})`}`,
         );
     }
   }
@@ -72,8 +71,8 @@ export async function checkExpected(of: Provider, subject: ConformanceSubject): 
 
 const EXPECTED_LABELS: Readonly<Record<keyof ExpectedAnswer, string>> = {
   text: "the text",
-  usage: "what is counted",
-  finish: "the reason for the end",
+  usage: "the usage",
+  finish: "the finish reason",
   error: "the error",
 };
 
@@ -122,7 +121,7 @@ export async function checkFieldsCarried(of: Provider, subject: ConformanceSubje
       const left = up.requests.map(({ body, path }) => `${path} ${body}`).join("\n");
       assert.ok(
         left.includes(mark),
-        `${field} is left out in silence: send it, or call.lose("${field}", "dropped")`,
+        `${field} is dropped without a warning: send it, or call call.lose("${field}", "dropped")`,
       );
     }
   }
@@ -150,7 +149,7 @@ export async function checkStreaming(of: Provider, subject: ConformanceSubject):
       subject.observed.push(...at.logs);
       assert.ok(
         /"content":"[^"]/.test(text),
-        `${one.name}: what upstream has said does not reach the client before the rest`,
+        `${one.name}: the first part of the response must reach the client before the rest arrives`,
       );
       break;
     }
@@ -207,7 +206,7 @@ function startGatewayFor(
   const judged = defineProvider<NoOptions, typeof apiKeySchema>({
     api: 1,
     name: "judged",
-    summary: "What is judged, asked of the kit",
+    summary: "Test provider of the plugin test kit",
     ...("credential" in subject.definition && {
       credential: subject.definition.credential as typeof apiKeySchema,
     }),

@@ -227,37 +227,38 @@ const FLUSH_TIMEOUT_MS = 5_000;
 export function observerChecks(subject: ConformanceSubject): Check[] {
   const each = createSetupCheck<Observer>(subject);
   return [
-    each("onRequests: takes every kind of record, and changes none", async (it) => {
+    each("onRequests: accepts every type of record and changes none", async (it) => {
       for (const batch of [RECORDS, ...RECORDS.map((one) => [one])])
         await it.onRequests?.(deepFreeze(batch));
     }),
-    each("onRejected: takes every kind of refusal, and changes none", async (it) => {
+    each("onRejected: accepts every type of rejection and changes none", async (it) => {
       for (const batch of [REJECTIONS, ...REJECTIONS.map((one) => [one])])
         await it.onRejected?.(deepFreeze(batch));
     }),
-    each(
-      "end: after all of it, with nothing before it, and in the time that it has",
-      async (it) => {
-        await it.onRequests?.(deepFreeze(RECORDS));
-        const began = performance.now();
-        await it.flush?.();
-        assert.ok(
-          performance.now() - began < FLUSH_TIMEOUT_MS,
-          "it takes longer to end than it is waited for",
-        );
-      },
-    ),
-    each("onCharges: takes every kind of bill, and changes none", async (it) => {
+    each("flush: runs last, also without earlier calls, and within its time limit", async (it) => {
+      await it.onRequests?.(deepFreeze(RECORDS));
+      const began = performance.now();
+      await it.flush?.();
+      assert.ok(performance.now() - began < FLUSH_TIMEOUT_MS, "flush() exceeds its time limit");
+    }),
+    each("onCharges: accepts every type of charge and changes none", async (it) => {
       for (const batch of [CHARGES, ...CHARGES.map((one) => [one])])
         await it.onCharges?.(deepFreeze(batch));
     }),
     each("its routes are well-formed", ({ routes = [] }) => {
       checkRoutes(routes);
       for (const { listener } of routes as readonly { listener?: unknown }[])
-        assert.notEqual(listener, "public", "what an observer knows is not the clients'");
+        assert.notEqual(
+          listener,
+          "public",
+          "a route of an observer must not be on the public listener",
+        );
     }),
-    each("onEvent: takes every kind of notice, unknown ones too", async (it) => {
-      for (const notice of EVENTS) await it.onEvent?.(deepFreeze(notice));
-    }),
+    each(
+      "onEvent: accepts every type of event, including unknown ones, and changes none",
+      async (it) => {
+        for (const notice of EVENTS) await it.onEvent?.(deepFreeze(notice));
+      },
+    ),
   ];
 }

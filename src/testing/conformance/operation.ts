@@ -45,7 +45,7 @@ export const sampleRequest = (
     (
       operations.find((work) => work.name === kind) ??
       BUILT_IN_OPERATIONS.get(kind) ??
-      assert.fail(`What is ${kind}? Give its Work in \`works\`.`)
+      assert.fail(`Unknown operation "${kind}": add its Work to \`works\`.`)
     ).sampleRequest(model),
   );
 
@@ -103,10 +103,14 @@ async function stopsOnAbort(
   assert.equal(
     await settlesWithin(working, CONTINUES_MS),
     "settled",
-    `${what} goes on after its signal fired`,
+    `${what} continues after its signal was aborted`,
   );
   await settlesWithin(asked.whenDone, CONTINUES_MS);
-  assert.equal(asked.state, "aborted", `${what} leaves its connection open after its signal fired`);
+  assert.equal(
+    asked.state,
+    "aborted",
+    `${what} leaves its connection open after its signal was aborted`,
+  );
 }
 
 /**
@@ -123,7 +127,7 @@ export async function collectEvents(
   const events: ModelEvent[] = [];
   const request = of ?? sampleRequest(endpoint.operation, call.model, subject);
   for await (const event of endpoint.run(request as never, call, deepFreeze(subject.credential))) {
-    if (call.signal.aborted) throw new Error("An event came after the abort.");
+    if (call.signal.aborted) throw new Error("An event was emitted after the abort.");
     judge.event(event);
     events.push(event);
   }
@@ -161,7 +165,7 @@ export async function checkFailingUpstreams(
         assert.equal(
           await settlesWithin(one, 5000),
           "settled",
-          "it hangs where upstream has long answered",
+          "the operation does not end although the upstream responded",
         );
     }
   }
@@ -240,9 +244,7 @@ async function checkWithoutRecordings(
     if (up.requests.length === 0) throw error;
   }
   if (up.requests.length > 0 && subject.recordings !== false)
-    throw new Error(
-      notCheckedMessage("What a native endpoint makes of its upstream's answers", "native"),
-    );
+    throw new Error(notCheckedMessage("How a native endpoint decodes responses", "native"));
 }
 
 /** Number of positions at which a response is truncated. */
@@ -266,7 +268,7 @@ async function checkReplayed(
     const running = runNative(endpoint, model, subject, up);
     running.catch(() => {});
     if ((await settlesWithin(running, RUN_TIMEOUT_MS)) === "settled") return await running;
-    hangs = `${one.name}: it hangs ${more.truncation ? "where upstream breaks off" : "where upstream has answered"}`;
+    hangs = `${one.name}: the operation does not end ${more.truncation ? "after the upstream closed the connection" : "after the upstream responded"}`;
     throw new Error(hangs);
   };
   if (one.status >= 400 || one.expected?.error !== undefined)
@@ -280,7 +282,7 @@ async function checkReplayed(
   assert.deepEqual(
     withoutUndefined(await events({ chunks: "bytes" })),
     withoutUndefined(whole),
-    `${one.name}, byte by byte`,
+    `${one.name}, split at every byte`,
   );
   const stream = isStreamRecording(one);
   for (let i = 0; i < TRUNCATIONS; i++) {
@@ -294,7 +296,7 @@ async function checkReplayed(
       assert.deepEqual(
         withoutUndefined(part),
         withoutUndefined(whole),
-        `${one.name}: broken off after ${after} bytes, it was passed off as whole`,
+        `${one.name}: the response was truncated after ${after} bytes, but was reported as complete`,
       );
   }
 }

@@ -73,7 +73,7 @@ function searchFolder(folder: string): void {
   for (const name of readdirSync(folder, { recursive: true, encoding: "utf8" })) {
     const file = join(folder, name);
     if (statSync(file).isFile() && readFileSync(file).includes(canary))
-      found.push(`the file ${name} of its folder`);
+      found.push(`the file ${name} in its state directory`);
   }
 }
 

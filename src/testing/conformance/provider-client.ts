@@ -53,7 +53,7 @@ export function resolveEndpointUrl(endpoint: Endpoint, url: string | URL): URL {
   const text = String(url);
   if (/^[a-z]+:/i.test(text)) return new URL(text);
   if (endpoint.base === undefined)
-    throw new Error(`${text} is relative, and the endpoint has no base.`);
+    throw new Error(`${text} is relative, but the endpoint has no base URL.`);
   return new URL(endpoint.base.replace(/\/?$/, "/") + text.replace(/^\//, ""));
 }
 

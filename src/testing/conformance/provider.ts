@@ -30,22 +30,19 @@ export function providerChecks(subject: ConformanceSubject): Check[] {
   const each = createSetupCheck<Provider>(subject);
   return [
     each("endpoints are well-formed", checkShape),
-    each("requests carry the credential where it was promised, and nowhere else", checkSentRequest),
-    each("a scheme with a token says of any refusal whether the token is over", checkTokens),
-    each("an abort ends the work and its connection while upstream is silent", checkAborts),
-    each("an upstream that fails is an error, not a hang", checkFailingUpstreams),
-    each("native endpoints obey the grammar", checkNative),
-    each("native endpoints say what is recorded: text, counts, end and errors", checkExpected),
+    each("requests carry the credential only where the endpoint declares it", checkSentRequest),
+    each("renewToken() reports whether the token has expired", checkTokens),
     each(
-      "native endpoints send each field of a request, or say that it is lost",
-      checkFieldsCarried,
+      "an abort ends the operation and its connection while the upstream is silent",
+      checkAborts,
     ),
-    each("a native answer reaches the client as it comes", checkStreaming),
-    each(
-      "its decoders keep the laws of their protocols, over recordings cut at every byte",
-      checkDecoders,
-    ),
-    each("through a gateway, clients get what upstream says, as it says it", checkEndToEnd),
+    each("an upstream failure causes an error, not a hang", checkFailingUpstreams),
+    each("native endpoints emit valid event streams", checkNative),
+    each("native endpoints decode recordings: text, usage, finish, and errors", checkExpected),
+    each("native endpoints send each request field or report it as dropped", checkFieldsCarried),
+    each("native endpoints stream responses without delay", checkStreaming),
+    each("its decoders pass the protocol checks on recordings split at every byte", checkDecoders),
+    each("clients of a gateway receive the upstream's responses unchanged", checkEndToEnd),
   ];
 }
 
@@ -53,31 +50,28 @@ function checkShape(
   { endpoints, listModels, checkReady }: Provider,
   { credential }: ConformanceSubject,
 ): void {
-  assert.ok(Array.isArray(endpoints), "endpoints is a list");
+  assert.ok(Array.isArray(endpoints), "endpoints must be an array");
   for (const endpoint of endpoints) {
     const native = !isProtocolEndpoint(endpoint);
     if (!native) {
       assert.ok(
         endpoint.protocol.client,
-        `${endpoint.protocol.id} has no client half to call upstream with`,
+        `protocol ${endpoint.protocol.id} has no client half, which an endpoint needs`,
       );
-      assert.ok(endpoint.base, "a wire endpoint has a base");
+      assert.ok(endpoint.base, "an endpoint with a protocol must have a base URL");
     }
     if (endpoint.base !== undefined) {
       const { protocol } = new URL(endpoint.base);
-      assert.ok(/^https?:$/.test(protocol), `the base ${endpoint.base} is not http`);
-      assert.ok(
-        !/[?#]/.test(endpoint.base),
-        `the base ${endpoint.base} is an address, not a query`,
-      );
+      assert.ok(/^https?:$/.test(protocol), `base URL ${endpoint.base} must use http or https`);
+      assert.ok(!/[?#]/.test(endpoint.base), `base URL ${endpoint.base} must not have a query`);
     }
     for (const origin of endpoint.origins ?? [])
-      assert.match(origin, /^https?:\/\/(\*\.)?[^/*]+$/, `${origin} is no origin`);
+      assert.match(origin, /^https?:\/\/(\*\.)?[^/*]+$/, `${origin} is not a valid origin`);
     if (typeof endpoint.auth === "object" && "header" in endpoint.auth) {
       assert.equal(
         endpoint.auth.header,
         endpoint.auth.header.toLowerCase(),
-        "header names are lower case",
+        "header names must be lowercase",
       );
       assert.ok(
         endpoint.auth.field in credential || Object.keys(credential).length === 0,
@@ -85,7 +79,7 @@ function checkShape(
       );
     }
     for (const name of Object.keys(endpoint.headers ?? {}))
-      assert.equal(name, name.toLowerCase(), "header names are lower case");
+      assert.equal(name, name.toLowerCase(), "header names must be lowercase");
   }
   for (const part of [listModels, checkReady])
     assert.ok(part === undefined || typeof part === "function");
@@ -110,7 +104,7 @@ async function checkSentRequest(
     client!.prepare?.(out, call);
     endpoint.prepare?.(out, call);
     const url = resolveEndpointUrl(endpoint, out.path);
-    assert.equal(url.origin, new URL(endpoint.base).origin, "a path stays below the base");
+    assert.equal(url.origin, new URL(endpoint.base).origin, "a path must stay below the base URL");
     const text = JSON.stringify(out.body);
     const signed = await signRequest(
       endpoint,
@@ -128,12 +122,23 @@ async function checkSentRequest(
       ["body", text],
       ["other headers", { ...out.headers }],
     ] as const)
-      assert.equal(findLeak(thing, secrets), undefined, `the credential stands in the ${what}`);
+      assert.equal(
+        findLeak(thing, secrets),
+        undefined,
+        `the credential must not appear in the ${what}`,
+      );
     if (typeof endpoint.auth === "object" && "header" in endpoint.auth && secrets.length > 0)
-      assert.ok(signed[endpoint.auth.header], `${endpoint.auth.header} carries the credential`);
+      assert.ok(
+        signed[endpoint.auth.header],
+        `header ${endpoint.auth.header} must carry the credential`,
+      );
     for (const [name, value] of Object.entries(signed)) {
-      assert.equal(name, name.toLowerCase(), "header names are lower case");
-      assert.match(value ?? "", /^[\t\x20-\x7e]*$/, `${name} can be written as a header`);
+      assert.equal(name, name.toLowerCase(), "header names must be lowercase");
+      assert.match(
+        value ?? "",
+        /^[\t\x20-\x7e]*$/,
+        `the value of ${name} is not a valid header value`,
+      );
     }
   }
 }
@@ -167,9 +172,12 @@ async function checkTokens(
           deepFreeze(refusal),
           deepFreeze({ ...credential }) as never,
         );
-        assert.equal(typeof over, "boolean", "refused() answers yes or no");
+        assert.equal(typeof over, "boolean", "renewToken() must return a boolean");
       } catch (error) {
-        assert.ok(getFault(error), `refused() throws something that is no fault: ${String(error)}`);
+        assert.ok(
+          getFault(error),
+          `renewToken() throws an error that is not a fault: ${String(error)}`,
+        );
       }
     }
   }

@@ -11,20 +11,24 @@ export const pathsOf = ({ path }: AnyRoute): readonly string[] => [path].flat();
 export function checkRoutes(routes: readonly AnyRoute[]): void {
   const seen = new Set<string>();
   for (const route of routes) {
-    assert.match(route.method, /^[A-Z]+$/, `the method ${route.method} is in capitals`);
+    assert.match(route.method, /^[A-Z]+$/, `method ${route.method} must be uppercase`);
     for (const path of pathsOf(route)) {
-      assert.match(path, /^\/[^?#\s]*$/, `${path} is a path`);
+      assert.match(
+        path,
+        /^\/[^?#\s]*$/,
+        `path ${path} must start with a slash and have no query, fragment, or space`,
+      );
       const one = `${route.method} ${path.replace(/:\w+/g, ":")}`;
-      assert.ok(!seen.has(one), `${one} is there twice`);
+      assert.ok(!seen.has(one), `route ${one} is declared twice`);
       seen.add(one);
     }
     const forms = ["json", "multipart", "either", ...("handle" in route ? ["bytes"] : [])];
-    assert.ok(forms.includes(route.body ?? "json"), `a body does not come as ${route.body}`);
+    assert.ok(forms.includes(route.body ?? "json"), `unknown body type ${route.body}`);
     if ("actionType" in route) continue;
     assert.equal(
       typeof route.handle,
       "function",
-      `${route.method} ${pathsOf(route)[0]} is answered`,
+      `${route.method} ${pathsOf(route)[0]} has no handler`,
     );
     const { listener, allowUnauthenticated, role } = route as {
       listener?: unknown;
@@ -33,11 +37,11 @@ export function checkRoutes(routes: readonly AnyRoute[]): void {
     };
     assert.ok(
       listener === undefined || listener === "public" || listener === "admin",
-      `there is no listener ${String(listener)}`,
+      `unknown listener ${String(listener)}`,
     );
     assert.ok(
       role === undefined || allowUnauthenticated === undefined,
-      "a route with a role is not open",
+      "a route with a role must not be open",
     );
   }
 }

@@ -17,13 +17,15 @@ export function sideEffectChecks(subject: ConformanceSubject): Check[] {
     ...(module === undefined
       ? []
       : [
-          createCheck("an import does nothing", () => checkImport(module, subject.definition.name)),
+          createCheck("the import has no side effects", () =>
+            checkImport(module, subject.definition.name),
+          ),
         ]),
-    createCheck("setup calls no upstream and changes nothing it was given", () =>
+    createCheck("setup calls no upstream and changes none of its inputs", () =>
       checkNoUpstreamCalls(subject),
     ),
-    createCheck("nothing survives its end", () => checkNothingLeft(subject)),
-    createCheck("two generations live side by side", () => checkReload(subject)),
+    createCheck("dispose releases all resources", () => checkNothingLeft(subject)),
+    createCheck("two instances can run at the same time", () => checkReload(subject)),
   ];
 }
 
@@ -97,11 +99,11 @@ async function checkNoUpstreamCalls(subject: ConformanceSubject): Promise<void> 
   assert.deepEqual(
     lent.fetchedUrls,
     [],
-    "setup calls no upstream: what a plugin needs of one it asks later",
+    "setup must not call an upstream: call it later, when it is needed",
   );
   await lent.end();
   const fresh = Reflect.ownKeys(globalThis).filter((key) => !globals.has(key));
-  assert.deepEqual(fresh, [], "setup puts nothing on globalThis");
+  assert.deepEqual(fresh, [], "setup must not add properties to globalThis");
 }
 
 async function checkNothingLeft(subject: ConformanceSubject): Promise<void> {
@@ -112,8 +114,16 @@ async function checkNothingLeft(subject: ConformanceSubject): Promise<void> {
     // Also count resources that are created shortly after.
     await watching.run(() => sleep(20));
     await watching.run(() => lent.end());
-    assert.deepEqual(await watching.openResources(), [], "this was still open after dispose");
-    assert.equal(countProcessListeners(), listeners, "listeners of the process are given back");
+    assert.deepEqual(
+      await watching.openResources(),
+      [],
+      "these resources were still open after dispose",
+    );
+    assert.equal(
+      countProcessListeners(),
+      listeners,
+      "dispose must remove the plugin's process listeners",
+    );
   } finally {
     watching.stop();
   }

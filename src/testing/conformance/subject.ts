@@ -67,5 +67,5 @@ const leakContext = (text: string, clothes: string) => {
 
 /** Returns the message for an author who provides no recordings for a decoder. */
 export const notCheckedMessage = (what: string, folder: string): string =>
-  `${what} is not checked: record what its upstream says (${folder}/<name>/request.json and upstream.http) and give the ` +
-  "folder as `recordings`, or say `recordings: false` where there is none to be had.";
+  `${what} is not checked: record responses of its upstream (${folder}/<name>/request.json and upstream.http) and pass the ` +
+  "folder as `recordings`, or set `recordings: false` if recordings are not available.";

@@ -42,7 +42,8 @@ async function listAllAccounts(store: Store): Promise<AccountRecord[]> {
 /** Checks of the accounts that a store keeps and of the limit usage that it reports. */
 export const accountLaws: readonly Law[] = [
   [
-    "accounts are kept whole, replaced whole, listed by id in pages, and there after a crash",
+    "accounts are stored completely, replaced completely, listed by id in pages, and " +
+      "kept after a crash",
     async (store, crash) => {
       if (!store.listAccounts) return;
       const limits = [
@@ -76,7 +77,7 @@ export const accountLaws: readonly Law[] = [
   ],
 
   [
-    "an account changes from the version before it and from no other, and the same change again is none",
+    "an account changes only from its previous version, and a repeated change has no effect",
     async (store) => {
       if (!store.listAccounts) return;
       await assertInvalid(store.apply([accountCommand(createAccount("a", { version: 2 }))]));
@@ -106,7 +107,7 @@ export const accountLaws: readonly Law[] = [
   ],
 
   [
-    "no account comes to stand in itself",
+    "an account cannot be nested under itself",
     async (store) => {
       if (!store.listAccounts) return;
       await store.apply([
@@ -141,7 +142,7 @@ export const accountLaws: readonly Law[] = [
   ],
 
   [
-    "what a limit has counted is told, and telling it takes nothing",
+    "reading a limit's usage returns the count and changes nothing",
     async (store) => {
       if (!store.readLimits) return;
       const { take: _, ...money } = limitClaim({ max: 10_000n }, 0n);

@@ -5,7 +5,7 @@ import { reserveCommand, settleCommand, type Law } from "./fixtures.ts";
 /** Any text must be stored and found again. */
 export const textLaws: readonly Law[] = [
   [
-    "what an upstream or a client writes may be any text, and is found and asked for",
+    "text from upstreams and clients may be arbitrary and can be stored and searched",
     async (store) => {
       const odd = ["\0", "a\0b", "\uD800", "'\"\\", "%00", "{}", "NULL", ""];
       for (const [i, upstreamId] of odd.entries()) {

@@ -33,7 +33,7 @@ const listAudit = async (store: Store, limit?: number): Promise<string[]> => {
 /** Checks of the commands that the audit log records. */
 export const auditLaws: readonly Law[] = [
   [
-    "what operators did is listed whole, the newest first, in pages, with how it ended",
+    "audit entries are listed completely, newest first, in pages, with their outcome",
     async (store) => {
       const { audit } = store;
       if (!audit) return;
@@ -56,7 +56,7 @@ export const auditLaws: readonly Law[] = [
     },
   ],
   [
-    "what operators did is no entry, and is there after a crash",
+    "audit entries are not ledger entries, and are kept after a crash",
     async (store, crash) => {
       if (!store.audit) return;
       await store.apply([reserveCommand("x")]);
@@ -77,7 +77,7 @@ export const auditLaws: readonly Law[] = [
     },
   ],
   [
-    "what operators did stays when rows are pruned, and what follows still proves it",
+    "pruning keeps audit entries, and later entries still prove the chain",
     async (store) => {
       const prune = store.maintenance?.prune;
       if (!store.audit || !prune) return;

@@ -27,7 +27,7 @@ const keyCommand = (record: KeyRecord) => ({ do: "key", at: wallClock(), key: re
 /** Checks of the changes that instances must see of each other. */
 export const fleetChangeLaws: readonly FleetLaw[] = [
   [
-    "a key that one instance revokes is revoked at all within a second, and each of the others is told",
+    "a revocation at one instance takes effect at all within 1 s, and each is notified",
     async (all) => {
       const made = createKey();
       await all[0].apply([keyCommand(made)]);
@@ -48,7 +48,7 @@ export const fleetChangeLaws: readonly FleetLaw[] = [
           // A store reports it immediately, or at the instance's next heartbeat.
           await waitUntil(
             async () => heard() || (await one.apply([heartbeatCommand()]), heard()),
-            "news of a key",
+            "notification of a key",
           );
         }
       }
@@ -58,7 +58,7 @@ export const fleetChangeLaws: readonly FleetLaw[] = [
   ],
 
   [
-    "of two that change a key at once one is told so, and a key that was revoked stays that",
+    "of two concurrent changes of a key one is rejected, and a revoked key stays revoked",
     async (all) => {
       const made = createKey();
       await all[0].apply([keyCommand(made)]);
@@ -83,7 +83,7 @@ export const fleetChangeLaws: readonly FleetLaw[] = [
       for (const { store } of all)
         await waitUntil(
           async () => (await store.findKey(made.digest))?.revoked === won.key.revoked,
-          "the key that won",
+          "the key of the successful change",
         );
       // The record that was read before the first change has no version.
       await assert.rejects(
@@ -95,7 +95,7 @@ export const fleetChangeLaws: readonly FleetLaw[] = [
   ],
 
   [
-    "what an instance says of itself with a sign of life is what the others see, and how its clock is",
+    "other instances see what an instance reports with its heartbeat, and its clock offset",
     async (all, { usesOwnClock }) => {
       if (!all[0].store.listInstances) return;
       const about = {
@@ -109,7 +109,7 @@ export const fleetChangeLaws: readonly FleetLaw[] = [
       await one.apply([{ do: "heartbeat", at: wallClock() + 5_000, info: about }]);
       const find = async () =>
         (await other.store.listInstances!()).find(({ instance }) => instance === one.name);
-      await waitUntil(async () => (await find())?.info?.generation === 3, "what it says of itself");
+      await waitUntil(async () => (await find())?.info?.generation === 3, "the reported state");
       const found = (await find())!;
       assert.deepEqual({ ...found.info }, about);
       assert.equal(found.state, "live");
@@ -119,7 +119,8 @@ export const fleetChangeLaws: readonly FleetLaw[] = [
   ],
 
   [
-    "a store that cannot be reached says so, and what it is told meanwhile lands once, when it can be reached",
+    "an unreachable store reports it, and commands issued meanwhile are applied once " +
+      "when it is reachable",
     async (all, { disconnect, reconnect }) => {
       if (!disconnect || !reconnect) return;
       const budget = fleetClaim("key:k", 10n ** 9n, 1_000n);
@@ -130,7 +131,7 @@ export const fleetChangeLaws: readonly FleetLaw[] = [
       const under = one.apply(batch).catch(() => {});
       const gone = () => one.events.some(({ type }) => type === "unavailable");
       // Heartbeats continue during the outage, as in the host.
-      await waitUntil(gone, "news of a store that is away");
+      await waitUntil(gone, "notification that the store is unavailable");
       // The host treats any other error as a defect of the calling plugin.
       for (const asked of [one.store.findKey("d".repeat(64)), one.store.listEntries({})])
         await assert.rejects(asked, (error) => getFault(error)?.kind === "unavailable");
@@ -142,7 +143,7 @@ export const fleetChangeLaws: readonly FleetLaw[] = [
             () => true,
             () => false,
           ),
-        "an answer of a store that is back",
+        "a response of the recovered store",
       );
       const rows = await listEntriesUntil(all.at(-1)!.store, 3);
       assert.deepEqual(rowKinds(rows, "before"), ["reserve", "ok"]);
@@ -153,7 +154,7 @@ export const fleetChangeLaws: readonly FleetLaw[] = [
   ],
 
   [
-    "what is shared is one for all, whichever instance of 50 asks first",
+    "a shared value is the same for all, whichever of 50 instances asks first",
     async (all) => {
       if (!all[0].store.getOrCreateShared) return;
       const ask = (i: number) =>
@@ -164,7 +165,7 @@ export const fleetChangeLaws: readonly FleetLaw[] = [
   ],
 
   [
-    "what is erased at one is erased at all: in rows, in keys that others remember, and of what others have open",
+    "an erasure at one instance takes effect at all: in rows, cached keys, and open calls",
     async (all) => {
       const erase = all[0].store.maintenance?.erase;
       if (!erase) return;

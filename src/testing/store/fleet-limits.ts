@@ -23,7 +23,8 @@ const everyNth = <T>(of: readonly T[], i: number, parts: number): T[] =>
 /** Checks of limits that a fleet shares. */
 export const fleetLimitLaws: readonly FleetLaw[] = [
   [
-    "of 500 calls at once on a budget of 50 exactly 50 are let through, and no meter has a trace of the others",
+    "of 500 concurrent calls on a budget for 50 exactly 50 are admitted, and denials " +
+      "change no meter",
     async (all) => {
       const wide = fleetClaim("team:t", 10n ** 12n, 1_000n);
       const day = fleetClaim("key:k", 10n ** 9n, 1n, { unit: "requests", per: "day" });
@@ -50,7 +51,7 @@ export const fleetLimitLaws: readonly FleetLaw[] = [
   ],
 
   [
-    "what is given back at one instance may be taken at another, to the last nano-dollar",
+    "an amount that one instance releases is available to others, to the last nano-dollar",
     async (all) => {
       const budget = fleetClaim("key:k", 10_000n, 1_000n);
       const [one, other] = [all[0], all.at(-1)!];
@@ -74,7 +75,7 @@ export const fleetLimitLaws: readonly FleetLaw[] = [
   ],
 
   [
-    "a lease of concurrent calls is one for all, and free when they end",
+    "a concurrency lease is shared by all instances and released when its calls end",
     async (all) => {
       const lease = fleetClaim("key:k", 0n, 1n, { unit: "concurrent", max: 7, per: "open" });
       const verdicts = await onAll(all, (one, i) =>
@@ -98,7 +99,7 @@ export const fleetLimitLaws: readonly FleetLaw[] = [
   ],
 
   [
-    "a clock that is an hour off at one instance moves no limit",
+    "a clock that is wrong by an hour at one instance changes no limit",
     async (all, { usesOwnClock }) => {
       if (!usesOwnClock || all.length < 2) return;
       const rate = fleetClaim("key:k", 0n, 1n, { unit: "requests", max: 60, per: "minute" });
@@ -117,12 +118,12 @@ export const fleetLimitLaws: readonly FleetLaw[] = [
         await one.apply(done.map(({ attempt }) => ({ ...settleNow(attempt, 1n), at })));
       }
       // The rate drains by one request per second while the check runs.
-      assert.ok(let_through >= 60 && let_through <= 66, `${let_through} of 60 were let through`);
+      assert.ok(let_through >= 60 && let_through <= 66, `${let_through} of 60 calls were admitted`);
     },
   ],
 
   [
-    "random batches told in turn by all instances come to what one pair of hands would have let through",
+    "random batches from alternating instances give the same result as from one instance",
     async (all) => {
       const next = createSeededRandom(7);
       const below = (n: number) => Math.floor(next() * n);

@@ -24,7 +24,7 @@ import {
 /** Checks of the settlement of calls in a fleet. */
 export const fleetSettlementLaws: readonly FleetLaw[] = [
   [
-    "each instance has a greater epoch than all before it",
+    "each instance has a greater epoch than all earlier ones",
     async (all) => {
       const epochs: number[] = [];
       for (const [i, { store }] of all.entries())
@@ -37,7 +37,7 @@ export const fleetSettlementLaws: readonly FleetLaw[] = [
   ],
 
   [
-    "a batch whose answer was lost may be told again, by its own instance and by another: nothing is there twice",
+    "a batch without an acknowledgment can be repeated by any instance and is applied once",
     async (all) => {
       const budget = fleetClaim("key:k", 100_000n, 1_000n);
       const batch = [
@@ -55,7 +55,7 @@ export const fleetSettlementLaws: readonly FleetLaw[] = [
   ],
 
   [
-    "a call that all instances settle at once ends once",
+    "a call that all instances settle concurrently ends once",
     async (all) => {
       const budget = fleetClaim("key:k", 10n ** 9n, 1_000n);
       const names = attemptIds(40);
@@ -74,7 +74,7 @@ export const fleetSettlementLaws: readonly FleetLaw[] = [
   ],
 
   [
-    "what a dead instance has left open is settled once, at a sign of life of those that live",
+    "open calls of a dead instance are settled once, at a heartbeat of a live instance",
     async (all, { expireLease }) => {
       if (!expireLease || all.length < 3) return;
       const [dead, one, other] = all as [FleetInstance, FleetInstance, FleetInstance];
@@ -88,7 +88,7 @@ export const fleetSettlementLaws: readonly FleetLaw[] = [
       await waitUntil(async () => {
         await onAll([one, other], (each) => each.apply([heartbeatCommand()]));
         return (await listEntries(one.store)).filter(({ kind }) => kind === "settle").length >= 60;
-      }, "settling what a dead instance left open");
+      }, "settling open calls of a dead instance");
       await onAll([one, other], (each) => each.apply([heartbeatCommand()]));
       const rows = await listEntriesUntil(other.store, 120);
       for (const name of names) assert.deepEqual(rowKinds(rows, name), ["reserve", "recovered"]);
@@ -97,12 +97,13 @@ export const fleetSettlementLaws: readonly FleetLaw[] = [
       const said = [...one.events, ...other.events].filter(
         ({ type }) => type === "calls_recovered",
       );
-      assert.ok(said.length > 0, "they were told that calls were recovered");
+      assert.ok(said.length > 0, "the live instances must be notified that calls were recovered");
     },
   ],
 
   [
-    "one that was taken for dead is refused, opens again, and brings the truth: one correction a call, and nothing stays open",
+    "a fenced instance is rejected, reopens, and corrects each recovered call once; " +
+      "no call stays open",
     async (all, { expireLease }) => {
       if (!expireLease || all.length < 2) return;
       const [zombie, other] = all as readonly FleetInstance[] as [FleetInstance, FleetInstance];
@@ -115,7 +116,7 @@ export const fleetSettlementLaws: readonly FleetLaw[] = [
         return (
           (await listEntries(other.store)).filter(({ kind }) => kind === "settle").length >= 10
         );
-      }, "settling what it had open");
+      }, "settling its open calls");
       const batch = [reserveNow("late", [budget]), ...names.map((name) => settleNow(name, 250n))];
       await assert.rejects(zombie.store.apply(batch), isFenced);
       await assert.rejects(zombie.store.apply([heartbeatCommand()]), isFenced);
@@ -133,7 +134,7 @@ export const fleetSettlementLaws: readonly FleetLaw[] = [
   ],
 
   [
-    "a reader that pages while all write misses nothing and sees nothing twice, and all list the same",
+    "a reader that pages during writes sees each entry once, and all instances list " + "the same",
     async (all) => {
       const names = all.map((_, i) => attemptIds(60, `w${i}.`));
       let writing = true;
@@ -161,11 +162,11 @@ export const fleetSettlementLaws: readonly FleetLaw[] = [
       const whole = await listEntriesUntil(all.at(-1)!.store, many);
       await waitUntil(
         async () => (await listEntries(all[0].store)).length === many,
-        "a whole listing",
+        "a complete listing",
       );
       writing = false;
       await reading;
-      assert.equal(new Set(seen).size, seen.length, "it saw one twice");
+      assert.equal(new Set(seen).size, seen.length, "the reader saw an entry twice");
       assert.deepEqual(
         seen,
         whole.map(({ attempt, kind }) => `${attempt} ${kind}`),

@@ -23,7 +23,7 @@ const WAIT_TIMEOUT_MS = 2_000;
 /** Waits until the condition is true. Throws if it takes too long. */
 async function waitUntil(is: () => boolean | Promise<boolean>): Promise<void> {
   for (const end = performance.now() + WAIT_TIMEOUT_MS; !(await is()); await sleep(10))
-    assert.ok(performance.now() < end, "it took longer than two seconds");
+    assert.ok(performance.now() < end, "the wait took longer than 2 s");
 }
 
 const toText = (value: Uint8Array): string => Buffer.from(value).toString();
@@ -31,19 +31,19 @@ const toText = (value: Uint8Array): string => Buffer.from(value).toString();
 /** Checks of leases, fencing, shared values, and events between instances. */
 export const instanceLaws: readonly Law[] = [
   [
-    "a lease is longer than the time between two signs of life",
+    "a lease is longer than the heartbeat interval",
     async (store) => {
       if (!store.lease) return;
       const { durationMs, heartbeatMs } = store.lease;
       assert.ok(
         heartbeatMs > 0 && durationMs > heartbeatMs,
-        `a lease of ${durationMs} ms, a sign of life every ${heartbeatMs} ms`,
+        `the lease is ${durationMs} ms, the heartbeat interval ${heartbeatMs} ms`,
       );
     },
   ],
 
   [
-    "what is shared is decided once, by one of many, and for good",
+    "a shared value is decided once, by one of many instances, and permanently",
     async (store, crash, more) => {
       if (!store.getOrCreateShared) return;
       const other = await more.openAnother?.();
@@ -55,7 +55,7 @@ export const instanceLaws: readonly Law[] = [
       const all = await Promise.all(Array.from({ length: 50 }, (_, i) => ask(i)));
       assert.match(toText(all[0]!), /^value \d+$/);
       assert.deepEqual(new Set(all.map(toText)).size, 1);
-      const make = async () => assert.fail("it is decided");
+      const make = async () => assert.fail("the value must be decided");
       assert.deepEqual(toText(await store.getOrCreateShared("a", make)), toText(all[0]!));
       await assert.rejects(
         store.getOrCreateShared("b", async () => {
@@ -75,7 +75,7 @@ export const instanceLaws: readonly Law[] = [
   ],
 
   [
-    "an instance is listed as it said of itself, and lives",
+    "an instance is listed as it registered, and is alive",
     async (store) => {
       if (!store.listInstances) return;
       const about = { version: "1.2.3", host: "here", pid: 4 };
@@ -87,13 +87,13 @@ export const instanceLaws: readonly Law[] = [
       assert.deepEqual({ ...mine.info }, about);
       assert.ok(
         Math.abs(wallClock() - mine.lastHeartbeatAt) < 60_000,
-        `heard of it at ${mine.lastHeartbeatAt}`,
+        `last heartbeat at ${mine.lastHeartbeatAt}`,
       );
     },
   ],
 
   [
-    "a key that one instance changes is told to the others, who then find it",
+    "a key change at one instance is announced to the others, which then find the key",
     async (store, _crash, more) => {
       const other = await more.openAnother?.();
       if (!other) return;
@@ -115,7 +115,8 @@ export const instanceLaws: readonly Law[] = [
   ],
 
   [
-    "an account that one instance has changed is told to the others, and none overwrites another's change",
+    "an account change at one instance is announced to the others, and no change " +
+      "overwrites another",
     async (store, _crash, more) => {
       const other = await more.openAnother?.();
       if (!other?.listAccounts) return;
@@ -140,7 +141,7 @@ export const instanceLaws: readonly Law[] = [
   ],
 
   [
-    "one budget is one for all instances, and a call ends wherever it is settled",
+    "a budget is shared by all instances, and any instance can settle a call",
     async (store, _crash, more) => {
       const other = await more.openAnother?.();
       if (!other) return;
@@ -175,7 +176,7 @@ export const instanceLaws: readonly Law[] = [
   ],
 
   [
-    "a dead instance's calls are recovered by one that lives; the truth is a correction",
+    "a live instance recovers the calls of a dead one; the actual cost is a correction",
     async (store, _crash, more) => {
       const other = await more.openAnother?.();
       if (!other || !more.expireLease) return;

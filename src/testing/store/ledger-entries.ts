@@ -14,7 +14,7 @@ import {
 /** Checks of calls: reserve, settle, adjust, repeated commands, lists, and sums. */
 export const entryLaws: readonly Law[] = [
   [
-    "a reserve and its settle are two entries that say all they were told",
+    "a reserve and its settle are two entries that contain all given fields",
     async (store) => {
       const asked = {
         model: "fast",
@@ -70,7 +70,7 @@ export const entryLaws: readonly Law[] = [
   ],
 
   [
-    "a filtered listing has every match, however many batches are between two of them",
+    "a filtered listing has every match, however many batches are between them",
     async (store) => {
       const called = (attempt: string, key: string) =>
         store.apply([reserveCommand(attempt, { key }), settleCommand(attempt)]);
@@ -92,7 +92,7 @@ export const entryLaws: readonly Law[] = [
   ],
 
   [
-    "a repeat changes nothing, in one batch or in the next",
+    "a repeated command has no effect, in the same batch or a later one",
     async (store) => {
       const claims = [limitClaim({}, 1_000n)];
       await store.apply([reserveCommand("a", { claims }), reserveCommand("a", { claims })]);
@@ -108,7 +108,7 @@ export const entryLaws: readonly Law[] = [
   ],
 
   [
-    "a settle without its reserve rejects the batch, and nothing of it happened",
+    "a settle without its reserve rejects the batch, and none of it is applied",
     async (store) => {
       await assertInvalid(
         store.apply([
@@ -125,7 +125,7 @@ export const entryLaws: readonly Law[] = [
   ],
 
   [
-    "what cannot be right is refused: negative, fractional, too large",
+    "invalid amounts are rejected: negative, fractional, too large",
     async (store) => {
       await assertInvalid(store.apply([reserveCommand("a", { claims: [limitClaim({}, -1n)] })]));
       await assertInvalid(

@@ -18,7 +18,7 @@ const reachedPercents = (verdict: CommandResult): readonly number[] =>
 /** Checks that each type of window counts correctly, and that a denial takes nothing. */
 export const limitLaws: readonly Law[] = [
   [
-    "claims are all or nothing, and a denial leaves no trace",
+    "claims are all or nothing, and a denial changes no meter",
     async (store) => {
       const verdict = await applyOne(
         store,
@@ -38,7 +38,7 @@ export const limitLaws: readonly Law[] = [
   ],
 
   [
-    "five hundred at once on a budget worth fifty: exactly fifty",
+    "of 500 concurrent calls on a budget for 50 exactly 50 are admitted on one instance",
     async (store) => {
       const batches = Array.from({ length: 10 }, (_, b) =>
         store.apply(
@@ -54,7 +54,7 @@ export const limitLaws: readonly Law[] = [
   ],
 
   [
-    "one meter claimed twice is taken once, against the stricter limit",
+    "a meter that is claimed twice is charged once, against the stricter limit",
     async (store) => {
       const claims = [limitClaim({ max: 10_000n }, 300n), limitClaim({ max: 1_000n }, 300n)];
       assert.ok((await applyOne(store, reserveCommand("a", { claims }))).ok);
@@ -69,7 +69,7 @@ export const limitLaws: readonly Law[] = [
   ],
 
   [
-    "what a settle takes a window over is told with it, once",
+    "a settle reports each threshold that it reaches, once",
     async (store) => {
       const crossed = async (attempt: string, costNano: bigint) => {
         await applyOne(
@@ -107,7 +107,8 @@ export const limitLaws: readonly Law[] = [
   ],
 
   [
-    "what was corrected downwards and goes over again is not told twice; parts of a raised limit are",
+    "a threshold is reported once, also after a downward correction, and again for a " +
+      "raised limit",
     async (store) => {
       let n = 0;
       const spend = async (costNano: bigint, max = 1_000n) => {
@@ -138,7 +139,7 @@ export const limitLaws: readonly Law[] = [
   ],
 
   [
-    "a settle turns what was held into what was used",
+    "a settle replaces the reserved amount with the used amount",
     async (store) => {
       const money = { max: 10_000n };
       const tokens = { unit: "tokens", per: "day", max: 1_000 } as const;
@@ -172,12 +173,16 @@ export const limitLaws: readonly Law[] = [
         reserveCommand("c", { claims: [limitClaim(tokens, 50n), limitClaim(calls, 1n)] }),
       );
       await applyOne(store, settleCommand("c", { state: "void", costNano: 0n, usage: {} }));
-      assert.deepEqual(await states(), [300n, 65n, 7n], "void costs a request and nothing else");
+      assert.deepEqual(
+        await states(),
+        [300n, 65n, 7n],
+        "void must cost one request and nothing else",
+      );
     },
   ],
 
   [
-    "what was not reported counts as it was taken",
+    "unreported usage counts as reserved",
     async (store) => {
       const tokens = { unit: "tokens", per: "day", max: 1_000 } as const;
       await applyOne(
@@ -191,7 +196,7 @@ export const limitLaws: readonly Law[] = [
   ],
 
   [
-    "a rate says exactly when it lets in again",
+    "a rate limit reports exactly when it admits again",
     async (store) => {
       const rate = { unit: "requests", per: "minute", max: 7 } as const;
       const ask = (attempt: string, at: number) =>
@@ -208,7 +213,7 @@ export const limitLaws: readonly Law[] = [
   ],
 
   [
-    "a rate in tokens is trued up, as credit and as debt",
+    "a token rate is corrected to actual usage, as credit and as debt",
     async (store) => {
       const rate = { unit: "tokens", per: "minute", max: 600 } as const;
       await applyOne(store, reserveCommand("a", { claims: [limitClaim(rate, 500n)] }));
@@ -225,7 +230,7 @@ export const limitLaws: readonly Law[] = [
   ],
 
   [
-    "a request larger than the bucket gets the whole bucket, when it is full",
+    "a request larger than the bucket takes the full bucket when it is full",
     async (store) => {
       const rate = { unit: "tokens", per: "minute", max: 600 } as const;
       assert.ok(
@@ -241,7 +246,7 @@ export const limitLaws: readonly Law[] = [
   ],
 
   [
-    "a clock that is set back locks no key out",
+    "a clock that is set back locks out no key",
     async (store) => {
       const rate = { unit: "requests", per: "minute", max: 2 } as const;
       const ask = (attempt: string, at: number) =>
@@ -249,14 +254,20 @@ export const limitLaws: readonly Law[] = [
       await ask("a", NOON);
       await ask("b", NOON);
       const yesterday = NOON - 86_400_000;
-      assert.ok(!(await ask("c", yesterday)).ok, "nor is it a way around the limit");
+      assert.ok(
+        !(await ask("c", yesterday)).ok,
+        "a clock that is set back must not bypass the limit",
+      );
       assert.ok((await ask("c", yesterday + 30_000)).ok);
-      assert.ok(!(await ask("d", yesterday + 29_000)).ok, "a little disorder is not a jump");
+      assert.ok(
+        !(await ask("d", yesterday + 29_000)).ok,
+        "a small disorder must not count as a clock jump",
+      );
     },
   ],
 
   [
-    "a clock that jumps is no way around a budget",
+    "a clock that jumps does not bypass a budget",
     async (store) => {
       for (const per of ["day", "week", "month", "total"] as const) {
         const budget = { per, scope: `key:${per}` };
@@ -292,7 +303,7 @@ export const limitLaws: readonly Law[] = [
   ],
 
   [
-    "a budget's window is the one the call began in",
+    "a call counts in the budget window in which it began",
     async (store) => {
       const day = { per: "day" } as const;
       const midnight = Date.UTC(2026, 5, 2);

@@ -55,7 +55,7 @@ const createKey = (more: Partial<KeyRecord> = {}): KeyRecord => ({
 /** Checks of erasure, backups, archives, and rollups. */
 export const maintenanceLaws: readonly Law[] = [
   [
-    "a label that is erased is said by no row and no key any more, and everything else is as it was",
+    "an erased label is in no row and no key, and all other data is unchanged",
     async (store) => {
       const erase = store.maintenance?.erase;
       if (!erase) return;
@@ -92,7 +92,7 @@ export const maintenanceLaws: readonly Law[] = [
   ],
 
   [
-    "a label is said anew by calls that come after its erasure, and others of its value stay",
+    "later calls can use an erased label again, and other labels with its value stay",
     async (store) => {
       const erase = store.maintenance?.erase;
       if (!erase) return;
@@ -110,7 +110,7 @@ export const maintenanceLaws: readonly Law[] = [
   ],
 
   [
-    "a key that is erased has no name, and its rows have no labels that say anything",
+    "an erased key has no name, and its rows have no readable labels",
     async (store, crash) => {
       const erase = store.maintenance?.erase;
       if (!erase) return;
@@ -138,7 +138,7 @@ export const maintenanceLaws: readonly Law[] = [
   ],
 
   [
-    "a copy is what the ledger was at one moment, and says so",
+    "a backup is a consistent copy of one moment and records that moment",
     async (store) => {
       const backup = store.maintenance?.backup;
       if (!backup) return;
@@ -155,13 +155,13 @@ export const maintenanceLaws: readonly Law[] = [
           () => undefined,
           (e: Error) => e,
         );
-        if (store.maintenance?.restore) assert.ok(error, "It was put in the place of a ledger.");
+        if (store.maintenance?.restore) assert.ok(error, "The backup replaced an existing ledger.");
       });
     },
   ],
 
   [
-    "an archive has all rows, and proves itself",
+    "an archive contains all rows and verifies itself",
     async (store) => {
       const { archive, readArchive } = store.maintenance ?? {};
       if (!archive || !readArchive) return;
@@ -182,7 +182,7 @@ export const maintenanceLaws: readonly Law[] = [
   ],
 
   [
-    "rows that are pruned leave their sums and what budgets have counted",
+    "pruning keeps the sums of pruned rows and the usage of budgets",
     async (store, crash) => {
       const { planPrune, prune, readState } = store.maintenance ?? {};
       if (!planPrune || !prune) return;
@@ -223,7 +223,7 @@ export const maintenanceLaws: readonly Law[] = [
   ],
 
   [
-    "a prune ends, also when its day is still to come",
+    "a prune ends, also if its day is in the future",
     async (store) => {
       const { prune } = store.maintenance ?? {};
       if (!prune) return;
@@ -236,7 +236,7 @@ export const maintenanceLaws: readonly Law[] = [
   ],
 
   [
-    "no row goes that is behind an older open call",
+    "rows after an older open call are not pruned",
     async (store) => {
       const { planPrune, prune } = store.maintenance ?? {};
       if (!planPrune || !prune) return;
@@ -255,7 +255,7 @@ export const maintenanceLaws: readonly Law[] = [
   ],
 
   [
-    "nothing is found wrong while rows are pruned, or a label is erased",
+    "verification finds no errors during pruning or erasure",
     async (store) => {
       const { prune, erase } = store.maintenance ?? {};
       if (!prune || !erase) return;

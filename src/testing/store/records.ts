@@ -14,7 +14,7 @@ import {
 /** Checks of keys, prices, and the members of an entry. */
 export const recordLaws: readonly Law[] = [
   [
-    "keys are found by digest, replaced whole, and listed in pages",
+    "keys are found by digest, replaced completely, and listed in pages",
     async (store) => {
       const key = (i: number, more: Partial<KeyRecord> = {}): KeyRecord => ({
         id: `k${i}`,
@@ -49,7 +49,7 @@ export const recordLaws: readonly Law[] = [
   ],
 
   [
-    "entries are found by what they are, and read in pages",
+    "entries are found by their fields and read in pages",
     async (store) => {
       await store.apply([
         reserveCommand("a", { at: NOON }),
@@ -142,7 +142,7 @@ export const recordLaws: readonly Law[] = [
   ],
 
   [
-    "totals are by anything, of anything, on any clock",
+    "totals group any value by any field in any time zone",
     async (store) => {
       const asked = {
         model: "fast",
@@ -226,7 +226,7 @@ export const recordLaws: readonly Law[] = [
   ],
 
   [
-    "rows say where their key stood, and are found and added up by every account of it",
+    "rows record the accounts of their key, and are found and summed by each of them",
     async (store) => {
       await store.apply([
         reserveCommand("a", { account: "acme/research/web" }),
@@ -278,7 +278,7 @@ export const recordLaws: readonly Law[] = [
   ],
 
   [
-    "a pinned price stays what it was",
+    "a pinned price does not change",
     async (store) => {
       if (!store.findPrice) return;
       const price = { lines: [{ unit: "input", usd: "0.15", per: 1_000_000 }] } as const;
@@ -290,7 +290,7 @@ export const recordLaws: readonly Law[] = [
   ],
 
   [
-    "the ledger holds copies: what is changed outside is not changed inside",
+    "the ledger stores copies: later changes of an object do not affect it",
     async (store) => {
       const labels = { team: "core" };
       await applyOne(store, reserveCommand("a", { labels }));

@@ -19,7 +19,7 @@ import {
 /** Checks of what the next owner finds and recovers after a crash. */
 export const recoveryLaws: readonly Law[] = [
   [
-    "what was acknowledged is there after a crash, and open calls are recovered",
+    "acknowledged rows survive a crash, and open calls are recovered",
     async (store, crash) => {
       const lease = { unit: "concurrent", per: "open", max: 3 } as const;
       const claims = [limitClaim({}, 1_000n), limitClaim(lease, 1n)];
@@ -48,7 +48,7 @@ export const recoveryLaws: readonly Law[] = [
   ],
 
   [
-    "the same owner again is no crash: its calls stay open",
+    "reopening by the same owner is not a crash: its calls stay open",
     async (store) => {
       await applyOne(store, reserveCommand("a"));
       assert.equal((await store.open(FIRST_OWNER)).recovered, 0);
@@ -58,7 +58,7 @@ export const recoveryLaws: readonly Law[] = [
   ],
 
   [
-    "the truth about a recovered call is a correction, once",
+    "the actual cost of a recovered call is a correction, once",
     async (_store, crash) => {
       await _store.apply([reserveCommand("a", { claims: [limitClaim({}, 1_000n)] })]);
       const store = await crash();
@@ -77,7 +77,7 @@ export const recoveryLaws: readonly Law[] = [
   ],
 
   [
-    "an adjustment is written once, counts, and says who and why",
+    "an adjustment is written once, counts, and records its author and reason",
     async (store) => {
       await store.apply([
         reserveCommand("a", { claims: [limitClaim({}, 1_000n)] }),
@@ -104,7 +104,7 @@ export const recoveryLaws: readonly Law[] = [
   ],
 
   [
-    "crossings are kept until they are told: over a crash, and of what recovery recovers",
+    "thresholds are kept until they are reported: across a crash, and for recovered calls",
     async (store, crash) => {
       if (!store.thresholds) return;
       const budget = { max: 1_000n, per: "month" } as const;
@@ -152,7 +152,7 @@ export const recoveryLaws: readonly Law[] = [
   ],
 
   [
-    "progress is best effort, and heard of open calls only",
+    "progress is best effort, and accepted for open calls only",
     async (store) => {
       const heard = { do: "progress", at: NOON, attempt: "a", usage: { output: 1 } } as const;
       assert.deepEqual(await store.apply([heard]), [{ ok: true }]);
@@ -164,7 +164,7 @@ export const recoveryLaws: readonly Law[] = [
   ],
 
   [
-    "after all that, it finds nothing wrong with itself",
+    "verification then finds no errors",
     async (store, crash) => {
       await store.apply([
         reserveCommand("a", {
@@ -184,7 +184,7 @@ export const recoveryLaws: readonly Law[] = [
   ],
 
   [
-    "and finds nothing wrong either while calls are written",
+    "verification finds no errors during writes",
     async (store) => {
       let over = false;
       const written = (async () => {

@@ -45,7 +45,7 @@ async function fillStore(store: Store): Promise<void> {
 
 const rejectionCode = (work: Promise<unknown>): Promise<string | undefined> =>
   work.then(
-    () => assert.fail("It was not refused."),
+    () => assert.fail("The transfer was not rejected."),
     (error: unknown) => getFault(error)?.code,
   );
 
@@ -89,7 +89,7 @@ const readVisible = async (store: Store) => ({
 /** Checks of moving to a store of the same kind, which the author's test creates. */
 export const transferLaws: readonly Law[] = [
   [
-    "a ledger that moves is the same there: rows, sums, keys, what budgets have counted, and what is open",
+    "a transferred ledger is identical: rows, sums, keys, budget usage, and open calls",
     async (store, crash, { createEmpty }) => {
       if (!store.transfer || !createEmpty) return;
       await fillStore(store);
@@ -116,7 +116,7 @@ export const transferLaws: readonly Law[] = [
   ],
 
   [
-    "a move that was interrupted goes on behind what is there, and until it is finished nothing is opened",
+    "an interrupted transfer resumes, and the store cannot be opened until it is finished",
     async (store, crash, { createEmpty }) => {
       if (!store.transfer || !createEmpty) return;
       await fillStore(store);
@@ -133,7 +133,7 @@ export const transferLaws: readonly Law[] = [
       await using out = await from.transfer!.openExport();
       {
         await using into = await there.transfer!.openImport();
-        assert.ok(into.after > 0, "it begins anew");
+        assert.ok(into.after > 0, "the transfer must resume");
         await transferPages(out, into);
         await out.stopWrites();
         await into.finish(await out.readRemainder());
@@ -145,7 +145,7 @@ export const transferLaws: readonly Law[] = [
   ],
 
   [
-    "what does not come to the same sums is refused, and is no ledger",
+    "a transfer whose sums differ is rejected and leaves no ledger",
     async (store, crash, { createEmpty }) => {
       if (!store.transfer || !createEmpty) return;
       await fillStore(store);
@@ -158,7 +158,7 @@ export const transferLaws: readonly Law[] = [
       });
       const from = await crash();
       const error = await transferAll(from, there, another).then(
-        () => assert.fail("It was not refused."),
+        () => assert.fail("The transfer was not rejected."),
         (e: unknown) => getFault(e)?.kind,
       );
       assert.equal(error, "invalid");
@@ -166,7 +166,7 @@ export const transferLaws: readonly Law[] = [
   ],
 
   [
-    "nothing moves into a store that has a ledger, nor out of one that is written to",
+    "a transfer requires an empty target and a source without writers",
     async (store, crash, { openAnother }) => {
       if (!store.transfer) return;
       await applyOne(store, reserveCommand("a"));

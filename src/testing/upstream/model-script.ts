@@ -94,7 +94,7 @@ function createScript(words: ScriptOutput): ModelScript {
     },
     toResponse(asked) {
       const protocol = protocolAtPath(asked.path);
-      if (!protocol) throw new Error(`No protocol is spoken at ${asked.path}.`);
+      if (!protocol) throw new Error(`No protocol is served at ${asked.path}.`);
       const body = asked.json();
       return this.toProtocol(protocol, {
         stream: body.stream === true,

@@ -113,7 +113,7 @@ export async function startUpstream(routes: ScriptedRoutes = {}): Promise<TestUp
     const found = findRoute(book, asked.method, asked.path);
     if (!found)
       return jsonResponse(
-        { error: { message: `The fake upstream has no ${asked.method} ${asked.path}.` } },
+        { error: { message: `The fake upstream has no route ${asked.method} ${asked.path}.` } },
         404,
       );
     if (!Array.isArray(found)) return resolveReply(found as ScriptedReply, asked);

@@ -141,12 +141,14 @@ it("docs/plugins/defects.md is this list", () => {
     ...DEFECTS.map((one) => row(one.in.replace("-", ", "), one.what, one.check)),
     ...packageDefects.map((one) => row("package", one.what, one.check)),
   ];
-  const text = `# What the kit finds
+  const text = `# Defects that the plugin test kit finds
 
-Each of these ${rows.length} defects is planted into a plugin of \`tollgate new\` that is good, and is found by the check that names it
-(\`test/plugins/defects\`). A defect that the kit lets through is a bug of the kit: tell us.
+This page lists ${rows.length} defects that the plugin test kit detects. It is for plugin authors who want to know what the kit checks.
 
-| in a | what is wrong | the check that says so |
+The test suite (\`test/plugins/defects\`) plants each defect into a working plugin from \`tollgate new\`. The named check must then fail.
+If the kit misses a defect in your plugin, report it as a bug of the kit.
+
+| Template | Defect | Check that fails |
 |---|---|---|
 ${rows.join("\n")}
 `;

@@ -17,19 +17,19 @@ const exported = (target: object) => (manifest: Manifest) =>
 
 export const packageDefects: readonly PackageDefect[] = [
   {
-    what: "a name by which `use:` does not find it",
+    what: "a name that `use:` cannot resolve",
     plant: (m) => void (m["name"] = "acme-for-tollgate"),
     check: "manifest: name",
     says: /tollgate-<kind>-<name>/,
   },
   {
-    what: "a name that is another plugin's",
+    what: "a name that does not match the plugin",
     plant: (m) => void (m["name"] = "tollgate-provider-other"),
     check: "manifest: named for its plugin",
     says: /rename it to tollgate-provider-acme/,
   },
   {
-    what: "no keyword by which it is found",
+    what: "the keyword is missing",
     plant: (m) => void (m["keywords"] = ["llm"]),
     check: "manifest: keywords",
     says: /tollgate-plugin/,
@@ -47,43 +47,43 @@ export const packageDefects: readonly PackageDefect[] = [
     says: /"module"/,
   },
   {
-    what: "Tollgate is no peer",
+    what: "Tollgate is not a peer dependency",
     plant: (m) => void delete m["peerDependencies"],
     check: "manifest: peer",
     says: /peerDependencies/,
   },
   {
-    what: "a Tollgate of its own",
+    what: "Tollgate is a dependency",
     plant: (m) => void (m["dependencies"] = { tollgate: "^0.1.0" }),
     check: "manifest: no copy of the host",
     says: /installs a second gateway/,
   },
   {
-    what: "code that runs when it is installed",
+    what: "an install script",
     plant: (m) => void (m["scripts"]["postinstall"] = "node ."),
     check: "manifest: no install scripts",
     says: /postinstall/,
   },
   {
-    what: "it does not say which Node it needs",
+    what: "no `engines.node`",
     plant: (m) => void delete m["engines"],
     check: "manifest: engines",
     says: />=24/,
   },
   {
-    what: "no licence",
+    what: "no license",
     plant: (m) => void delete m["license"],
     check: "manifest: licence",
     says: /LICENSE/,
   },
   {
-    what: "TypeScript is what it exports",
+    what: "it exports TypeScript",
     plant: exported({ types: "./src/index.ts", default: "./src/index.ts" }),
     check: "exports: javascript",
     says: /TypeScript/,
   },
   {
-    what: "what it exports is not built",
+    what: "its exports are not built",
     plant: exported({ types: "./dist/index.d.ts", default: "./dist/other.js" }),
     check: "exports: built",
     says: /npm run build/,
@@ -101,13 +101,13 @@ export const packageDefects: readonly PackageDefect[] = [
     says: /the import failed: Error: No\./,
   },
   {
-    what: "no plugin is exported",
+    what: "it exports no plugin",
     plant: (_m, folder) => writeFileSync(join(folder, "dist/index.js"), "export default 1;"),
     check: "exports: a plugin",
     says: /defineProvider/,
   },
   {
-    what: "a member that nothing calls",
+    what: "an unknown member",
     plant: (_m, folder) =>
       writeFileSync(
         join(folder, "dist/index.js"),
@@ -117,7 +117,7 @@ export const packageDefects: readonly PackageDefect[] = [
     says: /sumary/,
   },
   {
-    what: "its author's own keys are published",
+    what: "the author's own keys are published",
     plant: (m, folder) => {
       writeFileSync(join(folder, "dist/.env"), "KEY=1");
       m["files"] = ["dist"];
@@ -126,7 +126,7 @@ export const packageDefects: readonly PackageDefect[] = [
     says: /\.env would be published/,
   },
   {
-    what: "its page says another thing than its schema",
+    what: "the README's option table differs from the schema",
     plant: (_m, folder) =>
       writeFileSync(join(folder, "README.md"), "<!-- options -->\nNone.\n<!-- /options -->\n"),
     check: "readme: the table of its options",

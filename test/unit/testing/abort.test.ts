@@ -54,6 +54,6 @@ it("fails work that goes on", async () => {
     ),
   );
   await expect(checkAborts(goes, SUBJECT)).rejects.toThrow(
-    "models() goes on after its signal fired",
+    "models() continues after its signal was aborted",
   );
 });

@@ -108,17 +108,17 @@ describe("a provider", () => {
     options: { ...goodProvider.options, properties: change(goodProvider.options.properties) },
   });
   it.each<[string, object, string]>([
-    ["a name in capitals", { name: "Acme" }, "says what it is"],
-    ["another api", { api: 2 }, "says what it is"],
+    ["a name in capitals", { name: "Acme" }, "the definition is well-formed"],
+    ["another api", { api: 2 }, "the definition is well-formed"],
     [
       "an open schema",
       { options: { ...goodProvider.options, additionalProperties: true } },
-      "the schema is draft-07",
+      "the schema is closed",
     ],
     [
       "a later draft's keyword",
       schema((p) => ({ ...p, region: { ...p.region, prefixItems: [] } })),
-      "the schema is draft-07",
+      "the schema is closed",
     ],
     [
       "an open object inside",
@@ -130,12 +130,12 @@ describe("a provider", () => {
           description: "more",
         },
       })),
-      "the schema is draft-07",
+      "the schema is closed",
     ],
     [
       "an option nobody described",
       schema((p) => ({ ...p, mute: { type: "string" } })),
-      "each one is described",
+      "each property has a description",
     ],
     [
       "a secret that is not marked",
@@ -150,12 +150,12 @@ describe("a provider", () => {
     [
       "options that are not valid",
       schema((p) => ({ ...p, region: { ...p.region, enum: ["asia"] } })),
-      "what is given is valid",
+      "the given values are valid",
     ],
     [
       "a check that complains",
       { check: () => [{ path: "/region", message: "No." }] },
-      "its own check",
+      "check() accepts",
     ],
   ])("is caught with %s", async (_what, more, law) => {
     expect(
@@ -202,7 +202,7 @@ describe("a provider", () => {
     [
       "a token that is over in a word",
       (p) => (p.endpoints[0].auth = { sign: () => ({}), renewToken: () => "expired" }),
-      "whether the token is over",
+      "whether the token has expired",
     ],
     [
       "a token whose refusal must be JSON",
@@ -211,7 +211,7 @@ describe("a provider", () => {
           sign: () => ({}),
           renewToken: ({ body }: any) => JSON.parse(String(body)).error === "expired",
         }),
-      "whether the token is over",
+      "whether the token has expired",
     ],
     [
       "a list that ignores its signal",
@@ -238,7 +238,7 @@ describe("a provider", () => {
           yield { type: "delta", index: 0, text: "x" };
         };
       },
-      "native endpoints obey the grammar",
+      "native endpoints emit valid event streams",
     ],
     [
       "a usage that falls",
@@ -250,7 +250,7 @@ describe("a provider", () => {
           yield { type: "finish", reason: "stop" };
         };
       },
-      "native endpoints obey the grammar",
+      "native endpoints emit valid event streams",
     ],
     [
       "a key in an error",
@@ -260,7 +260,7 @@ describe("a provider", () => {
           throw new Error(`Cannot list with ${CANARY}`);
         };
       },
-      "secrets are in no log line",
+      "secrets do not appear in log lines",
     ],
   ])(
     "is caught with %s",
@@ -271,18 +271,18 @@ describe("a provider", () => {
   );
 
   it.each<[string, (options: any, ctx: any) => unknown, string]>([
-    ["a timer", () => setInterval(() => {}, 1000), "nothing survives"],
+    ["a timer", () => setInterval(() => {}, 1000), "dispose releases"],
     [
       "a timer that nobody waits for",
       () => setInterval(() => {}, 1000).unref(),
-      "nothing survives",
+      "dispose releases",
     ],
     [
       "a server",
       () => new Promise<void>((r) => createServer().listen(0, () => r())),
-      "nothing survives",
+      "dispose releases",
     ],
-    ["a listener on the process", () => process.on("SIGUSR2", () => {}), "nothing survives"],
+    ["a listener on the process", () => process.on("SIGUSR2", () => {}), "dispose releases"],
     [
       "a call upstream",
       (_o, ctx) => ctx.fetch("https://acme.test/models").catch(() => {}),
@@ -297,12 +297,12 @@ describe("a provider", () => {
     [
       "a key in the log",
       (_o, ctx) => ctx.log.info({ key: CANARY }, "Ready."),
-      "secrets are in no log line",
+      "secrets do not appear in log lines",
     ],
     [
       "a key in base64 in the log",
       (_o, ctx) => ctx.log.info({}, Buffer.from(CANARY).toString("base64")),
-      "secrets are in no log line",
+      "secrets do not appear in log lines",
     ],
     [
       "an undo that fails",
@@ -310,7 +310,7 @@ describe("a provider", () => {
         ctx.onDispose(() => {
           throw new Error("No.");
         }),
-      "two generations",
+      "two instances",
     ],
   ])(
     "is caught with a setup that leaves %s",
@@ -367,7 +367,7 @@ describe("a frontend", () => {
     [
       "errors without words",
       { encodeFault: () => ({ body: { error: "no" } }) },
-      "every error has words",
+      "every error has a message",
     ],
     [
       "a foreign throw at a strange header",
@@ -376,7 +376,7 @@ describe("a frontend", () => {
           throw new TypeError("x");
         },
       },
-      "the look at secrets",
+      "credential extraction",
     ],
     [
       "a reading of nothing",
@@ -385,7 +385,7 @@ describe("a frontend", () => {
           { method: "POST", path: "/a", actionType: "generate", readInput: () => ({ model: "" }) },
         ],
       },
-      "reading says",
+      "readInput returns",
     ],
     [
       "a reading that changes the body",
@@ -402,7 +402,7 @@ describe("a frontend", () => {
           },
         ],
       },
-      "reading says",
+      "readInput returns",
     ],
   ])("is caught with %s", async (_what, more, law) =>
     expect((await broken(frontend(more))).join()).toContain(law),
@@ -444,7 +444,7 @@ describe("a middleware", () => {
   it("that is good passes", async () => expect(await broken(middleware(good))).toEqual([]));
 
   it.each<[string, object, string]>([
-    ["a hook that is none", { admitt() {} }, "has hooks"],
+    ["a hook that is none", { admitt() {} }, "declares only known hooks"],
     [
       "a foreign throw in admit",
       {
@@ -537,12 +537,12 @@ describe("a middleware", () => {
     [
       "one shelf for all keys",
       { attempt: (_c: any, next: any) => shelf(next, () => "all") },
-      "gives no key what another one was answered",
+      "shares no response between keys",
     ],
     [
       "a shelf for private requests too",
       { attempt: (c: any, next: any) => shelf(next, () => c.exchange.identity?.id) },
-      "and nothing under privacy",
+      "stores nothing of private requests",
     ],
     [
       "a stream without its end",
@@ -666,13 +666,13 @@ describe("routes of a plugin that is no frontend", () => {
   });
 
   it.each([
-    ["middleware", { method: "get" }, /in capitals/],
-    ["middleware", { path: ["/x", "/x"] }, /is there twice/],
-    ["middleware", { path: "x" }, /is a path/],
-    ["middleware", { handle: undefined }, /is answered/],
-    ["middleware", { listener: "private" }, /no listener private/],
-    ["middleware", { allowUnauthenticated: true, role: "viewer" }, /is not open/],
-    ["observer", { listener: "public" }, /not the clients'/],
+    ["middleware", { method: "get" }, /must be uppercase/],
+    ["middleware", { path: ["/x", "/x"] }, /is declared twice/],
+    ["middleware", { path: "x" }, /must start with a slash/],
+    ["middleware", { handle: undefined }, /has no handler/],
+    ["middleware", { listener: "private" }, /unknown listener private/],
+    ["middleware", { allowUnauthenticated: true, role: "viewer" }, /must not be open/],
+    ["observer", { listener: "public" }, /must not be on the public listener/],
   ])("of a %s: %o does not", async (kind, route, words) => {
     const failed = await broken(of(kind, route));
     expect(failed).toHaveLength(1);

@@ -221,34 +221,58 @@ describe("the laws of a protocol", () => {
     [
       "a decoder that needs whole chunks",
       { lineBuffer: false },
-      "any split of the bytes gives the same events: hello",
+      "events do not depend on how the bytes are split: hello",
     ],
     [
       "events that depend on the chunks",
       { chunkDelta: true },
-      "any split of the bytes gives the same events: hello",
+      "events do not depend on how the bytes are split: hello",
     ],
     [
       "a truncated answer that looks whole",
       { ignoreEnd: true },
-      "what is cut off is never whole: hello",
+      "a truncated response is never reported as complete: hello",
     ],
-    ["an error that is no fault", { foreignThrow: true }, "what is cut off is never whole: hello"],
-    ["events out of their grammar", { secondClose: true }, "the recorded meaning: hello"],
-    ["a finish that is said after its bytes", { relayKeepsFinish: true }, "the lanes agree: hello"],
-    ["lanes that count differently", { relayUsage: 1 }, "the lanes agree: hello"],
+    [
+      "an error that is no fault",
+      { foreignThrow: true },
+      "a truncated response is never reported as complete: hello",
+    ],
+    [
+      "events out of their grammar",
+      { secondClose: true },
+      "recordings decode to the expected content: hello",
+    ],
+    [
+      "a finish that is said after its bytes",
+      { relayKeepsFinish: true },
+      "passthrough and translation give the same result: hello",
+    ],
+    [
+      "lanes that count differently",
+      { relayUsage: 1 },
+      "passthrough and translation give the same result: hello",
+    ],
     [
       "a whole answer that counts differently",
       { wholeUsage: 1 },
-      "stream and whole say the same: whole",
+      "streaming and non-streaming responses have the same content: whole",
     ],
     [
       "a field that is lost without a word",
       { dropSeed: "silently" },
-      "a request survives its own wire: hello",
+      "a request round-trips through the codec: hello",
     ],
-    ["a request that is changed", { mutate: true }, "a request survives its own wire: hello"],
-    ["a fault without words", { silentFault: true }, "an error is a fault: refused"],
+    [
+      "a request that is changed",
+      { mutate: true },
+      "a request round-trips through the codec: hello",
+    ],
+    [
+      "a fault without words",
+      { silentFault: true },
+      "an upstream error is decoded to a fault: refused",
+    ],
   ])("catch %s", async (_what, mutant, law) => expect(await broken(mutant)).toContain(law));
 
   it("allow what is declared", async () =>
@@ -259,6 +283,6 @@ describe("the laws of a protocol", () => {
     const failed: string[] = [];
     for (const { name, run } of protocolChecks(small(), { recordings: [wrong], trials: 1 }))
       await run().catch(() => failed.push(name));
-    expect(failed).toEqual(["small: the recorded meaning: hello"]);
+    expect(failed).toEqual(["small: recordings decode to the expected content: hello"]);
   });
 });

@@ -142,13 +142,13 @@ describe("live", () => {
     vi.stubEnv("TOLLGATE_LIVE", "1");
     await using up = await startUpstream(scriptedModel(say("Hello"), ["model"]));
     const [check] = asked(up, { price: { input: 300, output: 15_000 } });
-    await expect(check!.run()).rejects.toThrow(/could cost 2\.04\d\d USD; the cap is 0\.05/);
+    await expect(check!.run()).rejects.toThrow(/could cost 2\.04\d\d USD, but capUsd is 0\.05/);
     expect(up.requests).toEqual([]);
   });
 
   it("says a refusal as one", async () => {
     vi.stubEnv("TOLLGATE_LIVE", "1");
     await using up = await startUpstream({ "*": jsonResponse({ error: { message: "No." } }, 401) });
-    await expect(asked(up)[0]!.run()).rejects.toThrow(/answered with 401/);
+    await expect(asked(up)[0]!.run()).rejects.toThrow(/returned status 401/);
   });
 });

@@ -136,9 +136,9 @@ describe("the table of cases", () => {
       rejected: [{ request: "Hello", code: "no" }],
       rewritten: [{ request: "I am Ann.", hidden: "I am" }],
     });
-    expect(wrong.join("\n")).toMatch(/stands twice/);
-    expect(wrong.join("\n")).toMatch(/let through with 200/);
-    expect(wrong.join("\n")).toMatch(/the provider was told I am/);
+    expect(wrong.join("\n")).toMatch(/duplicate cases/);
+    expect(wrong.join("\n")).toMatch(/was accepted with status 200/);
+    expect(wrong.join("\n")).toMatch(/the provider received I am/);
   });
 
   it("finds a failure that is passed off as a refusal", async () => {
@@ -155,7 +155,9 @@ describe("the table of cases", () => {
     const wrong: string[] = [];
     for (const { run } of hookChecks(broken, { rejected: [{ request: "Hello" }] }))
       await run().catch((error: Error) => wrong.push(error.message));
-    expect(wrong.filter((one) => one.includes("it failed, which is no refusal"))).toHaveLength(6);
+    expect(
+      wrong.filter((one) => one.includes("the hook failed instead of rejecting")),
+    ).toHaveLength(6);
   });
 
   it("speaks as it is told to", async () => {
