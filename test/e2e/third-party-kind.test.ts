@@ -99,7 +99,9 @@ providers:
     expect(await ask("/v1/fingerprints", { model: "demo/echo", input: "x" })).toMatchObject({
       status: 400,
       body: {
-        error: { message: "demo/echo is a chat model. Send requests for it to /v1/chat/completions." },
+        error: {
+          message: "demo/echo is a chat model. Send requests for it to /v1/chat/completions.",
+        },
       },
     });
     const chat = { messages: [{ role: "user", content: "hi" }], model: "passing/small" };

@@ -67,7 +67,9 @@ it("names only what answers, never what was asked for, nothing of the operator's
           refused++;
           const said = `${model}: ${fault.message}`;
           expect(said).not.toMatch(/\$\{|ACME|when:|acct-7731/);
-          const offered = /(?:Similar names|Known names): ([^ ]+(?:, [^ ]+)*)\./.exec(fault.message)?.[1];
+          const offered = /(?:Similar names|Known names): ([^ ]+(?:, [^ ]+)*)\./.exec(
+            fault.message,
+          )?.[1];
           for (const name of offered?.split(", ") ?? []) {
             expect(name, said).not.toBe(model);
             expect(allowed(name), said).toBe(true);
