@@ -127,7 +127,9 @@ describe("the top level", () => {
     const entries = readdirSync(root).filter(
       (entry) => entry !== ".git" && !ignored.includes(entry),
     );
-    const table = /## The top level, and why\n([\s\S]*?)\n## /.exec(read("src/README.md"))![1]!;
+    const table = /## Top-level files and folders\n([\s\S]*?)\n## /.exec(
+      read("src/README.md"),
+    )![1]!;
     const reasons = table
       .split("\n")
       .filter((row) => row.startsWith("| `"))

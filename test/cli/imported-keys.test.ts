@@ -66,7 +66,7 @@ it("a table of hashed keys with budgets and rates, as JSON", async () => {
   ]);
   expect(warnings).toEqual([
     expect.stringMatching(/key 2: a budget for 45d is counted by the calendar month/),
-    "Not read: team_id.",
+    "Fields that were not read: team_id.",
   ]);
 });
 
@@ -181,7 +181,7 @@ it("limits are texts, in JSON and in CSV; in another form the error has the righ
   await expect(imported(JSON.stringify([{ digest: HASH, limits: [old] }]))).rejects.toThrow(
     "write usd=12.50/month",
   );
-  await expect(imported(`digest,limits\n${HASH},usd=5`)).rejects.toThrow('the limit "usd=5"');
+  await expect(imported(`digest,limits\n${HASH},usd=5`)).rejects.toThrow('Invalid limit "usd=5"');
   const vast = await imported(JSON.stringify([{ digest: HASH, max_budget: 1e12 }]));
   expect(vast).toMatchObject({
     keys: [{ limits: [] }],

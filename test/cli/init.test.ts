@@ -56,7 +56,7 @@ it("where no answer is one it ends", async () => {
   const ask = async () => "nothing known";
   await expect(
     askStarterOptions({ builtInProviders: KNOWN, detectedProviders: [], ask, print() {} }),
-  ).rejects.toThrow("No answer");
+  ).rejects.toThrow("Too many invalid answers");
 });
 
 it("flags: variables that are set are found, the file is written with its schema's line, and checked", async () => {

@@ -141,7 +141,9 @@ test("models: of a running gateway, its providers' own word first; asked again o
   expect(failing.modelLists).toMatchObject([
     { lastSuccessAt: aDate, nextRefreshAt: aDate, lastError: { at: aDate } },
   ]);
-  expect((await here.tollgate(["models", "refresh", "opnai"])).err).toContain("There are: demo");
+  expect((await here.tollgate(["models", "refresh", "opnai"])).err).toContain(
+    "Known providers: demo",
+  );
   gateway.kill("SIGTERM");
   await gateway.exit;
   // What was heard last is still known.

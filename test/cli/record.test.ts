@@ -62,7 +62,7 @@ it("a refusal is written down as one", async () => {
 
 it.each([
   [["acme"], "Missing model. Pass it as <provider>/<model>."],
-  [["acmee/model"], 'Unknown provider "acmee" in gateway.yaml. Did you mean "acme"?'],
+  [["acmee/model"], /Unknown provider "acmee" in \S+gateway\.yaml\. Did you mean "acme"\?/],
   [["acme/model", "--max-tokens", "many"], "--max-tokens must be a number."],
   [["acme/model", "--max-tokens", "100000"], "--max-tokens must be a number."],
   [["acme/model", "--too", "x"], 'Unknown option "--too". Did you mean "--to"?'],
@@ -70,6 +70,10 @@ it.each([
   await using up = await startUpstream(scriptedModel(say("Hello"), ["model"]));
   await using at = await createTestFolder({ "gateway.yaml": YAML });
   const { code, out, err } = await at.tollgate(["record", ...words], { env: { UP: up.url, KEY } });
-  expect([code, out, err]).toEqual([1, "", expect.stringContaining(said)]);
+  expect([code, out, err]).toEqual([
+    1,
+    "",
+    typeof said === "string" ? expect.stringContaining(said) : expect.stringMatching(said),
+  ]);
   expect(up.requests).toEqual([]);
 });

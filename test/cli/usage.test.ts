@@ -112,7 +112,7 @@ describe("a name that is none is an error, with what was meant", () => {
   it.each([
     [["--model", "demo/ecco"], 'model "demo/ecco". Did you mean "demo/echo"?'],
     [["--provider", "dmeo"], 'Did you mean "demo"?'],
-    [["--key", "frist"], 'no key "frist"'],
+    [["--key", "frist"], 'Key "frist" not found'],
     [["--label", "x-team=cor"], 'Did you mean "x-team=core"?'],
     [["--account", "acmee"], 'Did you mean "acme"?'],
     [["--frontend", "mesages"], 'Did you mean "messages"?'],
@@ -122,7 +122,7 @@ describe("a name that is none is an error, with what was meant", () => {
     [["--by", "modle"], 'Did you mean "model"?'],
     [["--by", "day", "--focus"], "--focus and --by cannot be used together"],
     [["--since", "yestermorrow"], "Invalid --since"],
-    [["--csv", "--plot"], "cannot be used together"],
+    [["--csv", "--plot"], "Only one of --json, --csv, --focus or --plot"],
   ])("%j", async (words, said) => {
     const { code, out, err } = await usage(...words);
     expect(code).toBe(1);
@@ -193,7 +193,7 @@ describe("for other programs", () => {
     expect(sum("output")).toBe(nano(String(used.output)));
     expect(rows.map(({ labels }) => JSON.parse(labels!))).toContainEqual({ "x-team": "core" });
     expect((await asksHere("ledger", "export", "--csv", "--json")).err).toContain(
-      "cannot be used together",
+      "--json and --csv cannot be used together",
     );
   });
 

@@ -189,7 +189,7 @@ describe.each([1, 2])("with %i processes", (workers) => {
     expect((await get("/levels/metrics", secret("metrics"))).status).toBe(401);
     expect((await get("/levels/metrics", secret("viewer"))).status).toBe(200);
     await gateway.write(yaml(workers, "port: 1"));
-    const { refused } = await gateway.line(({ msg }) => msg.startsWith("reload refused"));
+    const { refused } = await gateway.line(({ msg }) => msg.startsWith("reload rejected"));
     expect(refused).toEqual(["admin"]);
   });
 

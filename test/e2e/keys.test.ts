@@ -152,7 +152,7 @@ describe("every field of a key is a flag, and holds", () => {
       const { error } = (await refused.json()) as { error: { message: string; code: string } };
       const per = flag.split("/")[1];
       expect(error.message).toContain(unit === "nano_usd" ? "$0.01" : String(max));
-      expect(error.message).toContain(per === undefined ? "at once" : per);
+      expect(error.message).toContain(per === undefined ? "concurrent requests" : per);
       expect(error.code).toBe(unit === "nano_usd" ? "insufficient_quota" : "rate_limit_exceeded");
       if (per === "minute") {
         const [, again] = /Retry after (\d+) s\.$/.exec(error.message)!;
@@ -307,7 +307,9 @@ describe("budgets", () => {
     expect(refused.status).toBe(429);
     const { error } = (await refused.json()) as any;
     expect(error.code).toBe("unpriced_model");
-    const [, line] = /under providers\.up: (models: \{.*\} \} \})/.exec(error.message)!;
+    const [, line] = /Add (models: \{.*\} \} \}) under providers\.up in gateway\.yaml/.exec(
+      error.message,
+    )!;
     const entry = line!.replaceAll('"…"', '"1.25"').replace(/^models: \{ (.*) \}$/, "$1");
     await at.write(yaml(up.url).replace("      model:", `      ${entry}\n      model:`));
     await at.line((l) => l.msg === "reloaded" && (l["generation"] as number) > generation);

@@ -119,10 +119,10 @@ describe("what was used", () => {
     expect((await get("?model=other")).said.total).toMatchObject({ calls: 1, unpriced_calls: 1 });
     expect((await get("?provider=up&from=2026-01-01")).said.total.calls).toBe(4);
     for (const [query, said] of [
-      ["?model=up/modl", "It has of up/model, up/other"],
+      ["?model=up/modl", "Known values: up/model, up/other"],
       ["?tz=Mars/Olympus", "tz must be a time zone"],
-      ["?by=credential", "by is one or more"],
-      ["?by=account", "by is one or more"],
+      ["?by=credential", "by must be one or more"],
+      ["?by=account", "by must be one or more"],
     ] as const) {
       const { status, said: fault } = await get(query);
       expect([status, JSON.stringify(fault)]).toEqual([400, expect.stringContaining(said)]);
@@ -167,7 +167,7 @@ describe("what was used", () => {
     expect(fine).toMatchObject({ code: 0 });
     const other = await runTollgate(at, ["ledger", "verify", "--head", "0".repeat(noted.length)]);
     expect(other.code).toBe(1);
-    expect(other.out).toContain("shortened");
+    expect(other.out).toContain("the ledger was truncated");
   });
 
   it.skipIf(isOtherStore)("a flip in its file is found", async () => {

@@ -110,7 +110,7 @@ describe("with two processes", () => {
     writeFileSync(join(keys, "large"), Buffer.alloc(16 * 1024 * 1024 + 1));
     expect((await read("file", "keys/within")).got).toBe("a certificate");
     for (const path of ["keys/out", "keys/up/other.txt"])
-      expect((await read("file", path)).error).toMatch(/leads to .*other\.txt, which/);
+      expect((await read("file", path)).error).toMatch(/resolves to .*other\.txt, which/);
     expect((await read("file", "keys/pipe")).error).toMatch(/is not a file/);
     expect((await read("file", "keys/a")).error).toMatch(/is not a file/);
     expect((await read("file", "keys/large")).error).toMatch(/larger than/);
@@ -173,11 +173,11 @@ describe("the metadata service", () => {
 
 it.each([
   ["{ exec: true }", /exec/],
-  ["{ env: 'HOME' }", /needs\.env are no names/],
-  ["{ env: ['A B'] }", /needs\.env are no names/],
+  ["{ env: 'HOME' }", /needs\.env must be a list of variable names/],
+  ["{ env: ['A B'] }", /needs\.env must be a list of variable names/],
   ["{ metadata: false }", /needs\.metadata/],
-  ["{ files: '/etc' }", /needs\.files is neither/],
-  ["{ files: () => [7] }", /needs\.files has 7/],
+  ["{ files: '/etc' }", /needs\.files must be a list or a function/],
+  ["{ files: () => [7] }", /needs\.files contains 7/],
 ])("needs: %s is refused before anything runs", async (needs, words) => {
   writeFileSync(join(at.dir, "bad.ts"), plugin(needs));
   writeFileSync(

@@ -125,7 +125,7 @@ describe.each([1, 2])("with %i processes, an observer", (workers) => {
     );
 
     await gateway.write("providers: {");
-    await gateway.line(({ msg }) => msg.startsWith("reload refused"));
+    await gateway.line(({ msg }) => msg.startsWith("reload rejected"));
     expect((await settled(gateway, 80)).notices).toEqual([
       "key",
       "reloaded true",

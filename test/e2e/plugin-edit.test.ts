@@ -59,7 +59,7 @@ describe.each([1, 2])("with %i processes, an edited plugin", (workers) => {
     expect(await says(gateway)).toEqual(["two"]);
 
     await writeFile(join(gateway.dir, "lib/said.ts"), `${saying("three")}\nexport const = 1;\n`);
-    const refused = await gateway.line(({ msg }) => msg.startsWith("reload refused"));
+    const refused = await gateway.line(({ msg }) => msg.startsWith("reload rejected"));
     expect(JSON.stringify(refused["problems"])).toContain(`${join(gateway.dir, "lib/said.ts")}:3:`);
     expect(await says(gateway)).toEqual(["two"]);
 
@@ -100,7 +100,7 @@ describe("tollgate serve --dev", () => {
     const wrong = async (text: string, words: string) => {
       await writeFile(said, text);
       const { problems } = await gateway.line(
-        (line) => line.msg.startsWith("reload refused") && JSON.stringify(line).includes(words),
+        (line) => line.msg.startsWith("reload rejected") && JSON.stringify(line).includes(words),
       );
       return JSON.stringify(problems);
     };
@@ -152,7 +152,7 @@ export default { "~tollgate": "middleware", api: 1, name: "guard", summary: "Fai
     const line = await gateway.line(({ msg }) => msg === "hook failed");
     expect(JSON.stringify(line)).toContain(`${file}:6:`);
     await writeFile(file, guard('throw new RangeError("no such luck");', ""));
-    const refused = await gateway.line(({ msg }) => msg.startsWith("reload refused"));
+    const refused = await gateway.line(({ msg }) => msg.startsWith("reload rejected"));
     expect(JSON.stringify(refused["problems"])).toContain(`RangeError at ${file}:4:`);
   });
 });

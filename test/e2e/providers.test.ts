@@ -147,7 +147,7 @@ describe("the health of providers", () => {
     const { out } = await runCliInProcess(["providers", "-c", at.file]);
     expect(out).toContain("calls 1h");
     const { out: tests, code } = await runCliInProcess(["providers", "test", "up", "-c", at.file]);
-    expect([code, tests]).toEqual([0, expect.stringContaining("answers")]);
+    expect([code, tests]).toEqual([0, expect.stringMatching(/^first +ok +cheap /)]);
   });
 });
 
@@ -250,7 +250,7 @@ describe("a check of another config", () => {
 
   it("is said on the command line too", async () => {
     const { out, code } = await runCliInProcess(["config", "check", at.file, "-c", at.file]);
-    expect([code, out]).toEqual([0, expect.stringContaining("changes nothing")]);
+    expect([code, out]).toEqual([0, expect.stringContaining("No visible value changes")]);
     expect((await runCliInProcess(["config", "show", "--said", "-c", at.file])).out).toContain(
       "providers.up.use",
     );

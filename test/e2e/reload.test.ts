@@ -86,7 +86,7 @@ describe("reload", () => {
         await gateway.line(
           (line) =>
             gateway.log.indexOf(line) >= seen &&
-            (bad ? line.msg.startsWith("reload refused") : line.msg === "reloaded"),
+            (bad ? line.msg.startsWith("reload rejected") : line.msg === "reloaded"),
         );
         if (!bad) taken++;
       }
@@ -101,7 +101,7 @@ describe("reload", () => {
       expect(failures).toEqual([]);
       expect(generations.length).toBeGreaterThan(1);
       expect(generations.at(-1)).toBeLessThanOrEqual(taken + 1);
-      const refused = gateway.log.filter((l) => l.msg.startsWith("reload refused"));
+      const refused = gateway.log.filter((l) => l.msg.startsWith("reload rejected"));
       expect(refused.length).toBeGreaterThan(0);
       expect(JSON.stringify(refused[0])).toContain("models");
       // All but the last have ended.
@@ -117,7 +117,7 @@ describe("reload", () => {
     await gateway.write(
       `listen: { hosts: [gate.test] }\nstate_dir: ./other\nworkers: 2\n${yaml(up.url, 1)}`,
     );
-    const line = await gateway.line((l) => l.msg.startsWith("reload refused"));
+    const line = await gateway.line((l) => l.msg.startsWith("reload rejected"));
     expect(line["refused"]).toEqual(["listen", "workers", "state_dir"]);
   });
 
@@ -169,7 +169,7 @@ describe("an end", () => {
       }),
     });
     gateway.kill("SIGTERM");
-    await gateway.line((l) => l.msg.startsWith("stopping when"));
+    await gateway.line((l) => l.msg.startsWith("shutting down after"));
     // Two in one breath are one: a terminal and npm both pass a Ctrl-C on.
     const cut = expect(res.text()).rejects.toThrow();
     await killUntilExit(gateway, "SIGTERM");

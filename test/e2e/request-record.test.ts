@@ -259,12 +259,12 @@ describe("of a client's address a record has", () => {
       plugins: { one: ear([]), two: ear([], { clientAddress: "full" }, abroad) },
       yaml,
     });
-    await expect(refused).rejects.toThrow(/whole addresses/);
+    await expect(refused).rejects.toThrow(/full client addresses/);
     const wrong = startTestGateway({
       plugins: { one: ear([]), two: ear([], { clientAddress: "some" as never }) },
       yaml,
     });
-    await expect(wrong).rejects.toThrow(/none, prefix or full/);
+    await expect(wrong).rejects.toThrow(/none, prefix, or full/);
   });
 });
 

@@ -48,11 +48,11 @@ it("prunes what is older, by itself and by hand, and refuses what cannot be kept
     ledgerState: { prunedRows: 6 },
   });
   await expect(at.ask("ledger.prune", { before: now })).rejects.toThrow(/at least one day ago/);
-  expect(at.log.some(({ msg }) => String(msg).includes("sums stand for old rows"))).toBe(true);
+  expect(at.log.some(({ msg }) => String(msg).includes("replaced by rollups"))).toBe(true);
 });
 
 it.each([
-  ["ledger: { retention: 3h }", /kept for a day at least/],
+  ["ledger: { retention: 3h }", /must be at least 1d/],
   ["ledger: { retention: 400d }\nstore: memory", /"memory" cannot replace rows/],
   ["ledger: { retain: 400d }", /retention/],
 ])("%s is refused, with its place", async (yaml, words) => {

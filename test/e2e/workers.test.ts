@@ -308,7 +308,7 @@ describe("workers: 2", () => {
     await gateway.write(yaml(up.base).replace("auth,", "auth, { use: ./choosy.ts },"));
     await gateway.line((l) => JSON.stringify(l).includes("not in a worker"));
     await gateway.line(
-      (l) => l.msg.startsWith("reload refused") && JSON.stringify(l).includes("choosy"),
+      (l) => l.msg.startsWith("reload rejected") && JSON.stringify(l).includes("choosy"),
     );
     const still = await many(20, gateway);
     expect([served(still), processes(still)]).toEqual([20, 2]);
@@ -382,7 +382,7 @@ describe("workers: 2", () => {
     const pids = await pidsOf(gateway);
     // As a terminal or an init system does it: every process is told.
     for (const pid of [gateway.pid, ...pids]) process.kill(pid, "SIGTERM");
-    await gateway.line(/^stopping when/);
+    await gateway.line(/^shutting down after/);
     expect(isAlive(pids[0]!) && isAlive(pids[1]!)).toBe(true);
     up.letGo();
     for (const { text } of streams) expect((await text).trimEnd()).toMatch(/data: \[DONE\]$/);
@@ -416,8 +416,8 @@ describe("workers: 2", () => {
     const streams = await many(6, gateway, { stream: true });
     expect(served(streams)).toBe(6);
     gateway.kill("SIGTERM");
-    await gateway.line((l) => l.msg.startsWith("stopping when"));
-    expect(gateway.log.find((l) => l.msg.startsWith("stopping when"))!["inFlight"]).toBe(6);
+    await gateway.line((l) => l.msg.startsWith("shutting down after"));
+    expect(gateway.log.find((l) => l.msg.startsWith("shutting down after"))!["inFlight"]).toBe(6);
     expect((await killUntilExit(gateway, "SIGTERM")).code).toBe(1);
     await using next = await start(up.base, { dir: gateway.dir });
     const rows = (await entries(next)).filter(({ kind }) => kind === "settle");

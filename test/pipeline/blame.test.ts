@@ -186,7 +186,7 @@ describe("nobody is kept away from a target", () => {
     const headers = { "x-stainless-timeout": "1" };
     for (const text of ["hi", "begin"])
       expect((await unmoved({ providers }, { stream: true, text }, headers)).text).toContain(
-        "waits",
+        "within this client's time limit",
       );
   });
 

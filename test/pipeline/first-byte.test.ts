@@ -22,7 +22,9 @@ function lateAfter(ms: number, chunks: readonly string[], type = "text/event-str
 it("endless comments do not outlast first_byte", () => {
   const comments = Array.from({ length: 100 }, () => ": processing\n\n");
   expect(lateAfter(2_000, comments)).toMatch(/did not respond within 1 s/);
-  expect(lateAfter(2_000, [":\r\n", "\r\n", ": a", "b\r", "\n\r\n"])).toMatch(/sent nothing/);
+  expect(lateAfter(2_000, [":\r\n", "\r\n", ": a", "b\r", "\n\r\n"])).toMatch(
+    /did not respond within/,
+  );
   expect(lateAfter(2_000, [])).toMatch(/did not respond within 1 s/);
 });
 

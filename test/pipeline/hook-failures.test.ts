@@ -194,7 +194,7 @@ describe("an attempt", () => {
       over = Promise.withResolvers();
       expect((await asked({ ...hook, timeoutMs: 100, onError })).asked).toBe(count);
       over.resolve();
-      expect(await late).toMatch(/given up/);
+      expect(await late).toMatch(/canceled/);
     }
   });
 });

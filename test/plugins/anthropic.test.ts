@@ -167,7 +167,9 @@ describe("what is known of Claude", () => {
   });
 
   test("those that always think say so", () => {
-    expect(() => sent("claude-fable-5-2", { reasoning: { mode: "off" } })).toThrow(/thinking/);
+    expect(() => sent("claude-fable-5-2", { reasoning: { mode: "off" } })).toThrow(
+      /Reasoning cannot be disabled/,
+    );
     expect(sent("claude-haiku-5-5", { reasoning: { mode: "off" } })["thinking"]).toEqual({
       type: "disabled",
     });

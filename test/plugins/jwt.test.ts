@@ -282,7 +282,7 @@ describe("an issuer's keys", () => {
     "%j are none",
     async (said) => {
       const { get, at } = set(async () => said);
-      await expect(get("RS256 old")).rejects.toThrow("not known yet");
+      await expect(get("RS256 old")).rejects.toThrow("not loaded yet");
       expect(at.logs).toHaveLength(1);
     },
   );

@@ -95,11 +95,11 @@ describe.each(asking)("%s", (_, models) => {
   });
 
   it.each([
-    ['{"object":"error"}', '{"object"} came'],
-    ['"busy"', "a text came"],
-    ["<html>", "no JSON came"],
-    ["", "nothing came"],
-    ["null", "null came"],
+    ['{"object":"error"}', 'received {"object"}'],
+    ['"busy"', "received a text"],
+    ["<html>", "received no JSON"],
+    ["", "received nothing"],
+    ["null", "received null"],
   ])("%s", async (text, came) => {
     const fault = getFault(await caught(models(answering(text))));
     expect([fault?.code, fault?.message]).toEqual([

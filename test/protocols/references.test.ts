@@ -239,7 +239,7 @@ describe("the time that it takes grows with the body and not faster", () => {
 
   it("and what is named has a bound", () => {
     const tools = Array.from({ length: 5_000 }, (_, i) => ({ type: `x_${i}` }));
-    expect(() => findReferences({ tools })).toThrow(/More than 1024/);
+    expect(() => findReferences({ tools })).toThrow(/more than 1024/);
   });
 });
 

@@ -124,7 +124,7 @@ export class OidcSignIn {
       const refused = getFault(error) === undefined;
       return refused
         ? rejectSignIn("Invalid response from the identity provider. See the gateway log.")
-        : fail("upstream", "The identity provider is not reachable. Try again later.", {
+        : fail("upstream", "The identity provider is not reachable.", {
             code: "oidc_unreachable",
           });
     }

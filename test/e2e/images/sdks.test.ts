@@ -82,7 +82,7 @@ describe("what a model cannot", () => {
     ["openai/gpt-image-2", { output_format: "bmp" }, "output_format", /png, jpeg, webp/],
     ["together/black-forest-labs/flux-schnell", { n: 5 }, "n", /at most 4 images/],
     ["bfl/flux-pro-1.1", { n: 5 }, "n", /at most 4 images/],
-    ["google/gemini-3-pro-image", { n: 11 }, "n", /at most 10 images/],
+    ["google/gemini-3-pro-image", { n: 11 }, "n", /up to 10 images/],
     ["demo/image", { size: "8x8" }, "size", /16 to 2048/],
     ["demo/image", { size: "huge" }, "size", /must match/],
   ])("%s %j: told what it can, and nobody is asked", async (model, more, param, can) => {

@@ -91,7 +91,7 @@ it("nor does what is refused meanwhile, and never touches the disk, let it be ov
   disk.resolve();
   expect(await back).toBe(1);
   await deciding;
-  expect(await refused).toMatch(/away/);
+  expect(await refused).toMatch(/no budget lease/);
   expect(said).toEqual(["a", "paid"]);
 });
 

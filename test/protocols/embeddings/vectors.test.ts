@@ -350,7 +350,7 @@ describe("a host's dialect, on the client's own bytes", () => {
 
   it("refuses what it cannot do before a byte leaves", () => {
     expect(() => prepared(voyage, { input: [1, 2, 3] })).toThrow(/not token IDs/);
-    expect(() => prepared({ dimensions: false }, { dimensions: 4 })).toThrow(/one width/);
+    expect(() => prepared({ dimensions: false }, { dimensions: 4 })).toThrow(/one embedding size/);
   });
 });
 

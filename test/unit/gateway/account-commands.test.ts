@@ -150,11 +150,11 @@ it("what cannot be is refused by name", async () => {
   const said = async (command: string, input: JsonObject) =>
     (await refusal(command, input))!.slice(1).join(": ");
   expect(await said("accounts.create", { id: "c", parent: "last" })).toMatch(
-    /account_too_deep: c in house\/wing\/a\/b\/d0\/.*\/last would make 17 levels/,
+    /account_too_deep: Nesting c under house\/wing\/a\/b\/d0\/.*\/last would make 17 levels/,
   );
   // A tree is as deep as what stands in it.
   expect(await said("accounts.update", { id: "x", parent: "d10" })).toMatch(
-    /account_too_deep: x in house\/.*\/d10 would make 17/,
+    /account_too_deep: Nesting x under house\/.*\/d10 would make 17/,
   );
   expect(await said("accounts.update", { id: "a", parent: "b" })).toMatch(
     /account_cycle.*a → b → a/,

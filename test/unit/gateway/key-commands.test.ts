@@ -188,11 +188,11 @@ test("a name that a valid key has already, and grants that name nothing here, ar
     frontends: ["mesages"],
   });
   expect(second.warnings).toEqual([
-    expect.stringContaining(`${first.key.id} is named "laptop" too`),
-    'Nothing that is here matches the model "demo/ehco".',
-    'Nothing that is here matches the model "opnai/*".',
-    'Nothing that is here matches the model "fsat".',
-    'No frontend that is here is named "mesages".',
+    expect.stringContaining(`the key ${first.key.id} is also named "laptop"`),
+    'No configured model matches "demo/ehco".',
+    'No configured model matches "opnai/*".',
+    'No configured model matches "fsat".',
+    'Frontend "mesages" is not configured.',
   ]);
   for (const { key } of [first, second]) await warned["keys.revoke"]!({ id: key.id });
   expect((await create({ name: "laptop" })).warnings).toEqual([]);

@@ -549,7 +549,7 @@ describe("the port", () => {
     other.close();
     expect(getFault(error)).toMatchObject({
       code: "port_taken",
-      message: expect.stringContaining(`Port ${port} on 127.0.0.1 is taken`) as string,
+      message: expect.stringContaining(`Port ${port} on 127.0.0.1 is already in use`) as string,
     });
   });
 

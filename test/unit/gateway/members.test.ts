@@ -54,9 +54,9 @@ describe("a member that nothing calls", () => {
     [
       "middleware",
       { rewirte: (r: unknown) => r },
-      /"rewirte".*no such hook.*did you mean "rewrite"/s,
+      /unknown hook "rewirte".*did you mean "rewrite"/s,
     ],
-    ["middleware", { onRequest() {} }, /"onRequest".*no such hook/s],
+    ["middleware", { onRequest() {} }, /unknown hook "onRequest"/s],
     [
       "middleware",
       new (class {
@@ -72,7 +72,7 @@ describe("a member that nothing calls", () => {
     [
       "provider",
       { endpoints: [{ ...endpoint, prepair() {} }] },
-      /"prepair".*endpoint.*did you mean "prepare"/s,
+      /member of an endpoint "prepair".*did you mean "prepare"/s,
     ],
     [
       "frontend",
@@ -81,7 +81,7 @@ describe("a member that nothing calls", () => {
           { method: "GET", path: "/a", handle: () => ({ status: 200 }), alowUnauthenticated: true },
         ],
       },
-      /"alowUnauthenticated".*route.*did you mean "allowUnauthenticated"/s,
+      /member of a route "alowUnauthenticated".*did you mean "allowUnauthenticated"/s,
     ],
     [
       "frontend",

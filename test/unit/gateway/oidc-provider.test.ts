@@ -147,7 +147,9 @@ it("a provider that says to be another one, names no address, or answers badly i
     { jwks_uri: "file:///etc/passwd" },
     { authorization_endpoint: "javascript:alert(1)" },
   ])
-    await expect(claimsOf({ token, discovered })).rejects.toThrow(/It (calls itself|says no)/);
+    await expect(claimsOf({ token, discovered })).rejects.toThrow(
+      /The issuer is https|metadata has no /,
+    );
   const large = JSON.stringify({ keys: [], more: "x".repeat(300_000) });
   for (const [keys, why] of [
     [new Response(large), /larger than/],

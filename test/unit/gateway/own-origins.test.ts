@@ -143,7 +143,7 @@ describe("an address on a private network", () => {
   it("that cannot be one is refused with its line, when the file is read", async () => {
     await expect(mounted({ judge: "127.0.0.1:9" })).rejects.toThrow(/judge|http/);
     await expect(mounted({}, fetcher({ needs: { origins: ["*"] } }))).rejects.toThrow(
-      /needs.*"\*".*no address/s,
+      /needs.*"\*".*not a valid origin/s,
     );
   });
 });

@@ -142,7 +142,7 @@ describe("a link", () => {
     expect(await asked).toBe(1);
     say({ reply: 1, value: 2 });
     await turn();
-    expect(ended).toEqual([expect.stringContaining("twice")]);
+    expect(ended).toEqual([expect.stringContaining("unexpected or repeated response")]);
   });
 
   it("ends at a line that has no end, before all of it is kept", async () => {
@@ -161,7 +161,7 @@ describe("a link", () => {
     const { say, ended } = linked();
     say('{"notify":"log"}\n'.repeat(100_000) + '{"notify":"log"}');
     await until(() => ended.length > 0);
-    expect(ended).toEqual([expect.stringContaining("too much")]);
+    expect(ended).toEqual([expect.stringContaining("too many messages")]);
   });
 
   it("asks one that is silent whether it is there, and ends without a word", async () => {

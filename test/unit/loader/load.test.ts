@@ -186,25 +186,35 @@ describe("what is in it", () => {
       definition("x").replace('"provider"', '"store"'),
       "plugin/wrong-kind",
       /is a store, not a provider/,
-      /under store/,
+      /move it to store/,
     ],
     [
       definition("x").replace("api: 1", "api: 2"),
       "plugin/api-mismatch",
-      /api 2.*api 1/,
+      /API version 2.*API version 1/,
       /upgrade tollgate/,
     ],
     [
       definition("x").replace("api: 1", "api: 0"),
       "plugin/api-mismatch",
-      /api 0.*api 1/,
+      /API version 0.*API version 1/,
       /upgrade the plugin/,
     ],
     [definition("x").replace("api: 1,", ""), "plugin/api-mismatch", /./, /upgrade the plugin/],
     [definition("Bad Name"), "plugin/bad-definition", /Bad Name/, /^$/],
     [definition("x").replace("setup() {}", "set: 1"), "plugin/bad-definition", /no setup/, /^$/],
-    [definition("x", "options: { type: 'object' }"), "plugin/bad-schema", /options.*open/, /^$/],
-    [definition("x", "options: { type: 'string' }"), "plugin/bad-schema", /type object/, /^$/],
+    [
+      definition("x", "options: { type: 'object' }"),
+      "plugin/bad-schema",
+      /options.*additionalProperties: false/,
+      /^$/,
+    ],
+    [
+      definition("x", "options: { type: 'string' }"),
+      "plugin/bad-schema",
+      /type must be object/,
+      /^$/,
+    ],
     [
       definition(
         "x",
@@ -244,7 +254,7 @@ describe("what is in it", () => {
     [
       definition("x", "stabilty: 'stable'"),
       "plugin/unknown-member",
-      /"stabilty".*no such member/,
+      /unknown member "stabilty"/,
       /did you mean "stability"/,
     ],
     ["throw new Error('boom at import');", "plugin/import-failed", /boom at import/, /^$/],
@@ -268,7 +278,7 @@ describe("what is in it", () => {
     const builtin: BuiltinPlugins = { ...EMPTY, provider: { openai: never, anthropic: never } };
     expect(await problemOf("opnai", "provider", { builtin })).toMatchObject({
       id: "plugin/not-found",
-      hint: 'did you mean "openai"? If not: npm i tollgate-provider-opnai',
+      hint: 'did you mean "openai"? If not, run: npm i tollgate-provider-opnai',
     });
     expect((await problemOf("otel", "middleware")).hint).toBe("npm i tollgate-middleware-otel");
     expect((await problemOf("@acme/y/deep")).hint).toBe("npm i @acme/y");
