@@ -82,7 +82,7 @@ test("a config with errors starts nothing: 78", async () => {
   expect((await here.tollgate(["serve", "-c", "nowhere.yaml"])).code).toBe(78);
 });
 
-test("a port that is taken, a second gateway on one state folder: in words, on the one line that a program reads", async () => {
+test("a port that is already in use, a second gateway on one state folder: in words, on the one line that a program reads", async () => {
   const said = ({ code, out, err }: { code: number | null; out: string; err: string }) => {
     const { level, msg } = JSON.parse(out) as { level: string; msg: string };
     return [code, err, level, msg];
@@ -100,7 +100,7 @@ test("a port that is taken, a second gateway on one state folder: in words, on t
     1,
     "",
     "error",
-    expect.stringContaining(`Port ${port} on 127.0.0.1 is taken`),
+    expect.stringContaining(`Port ${port} on 127.0.0.1 is already in use`),
   ]);
   const { pid } = await here.serve();
   const second = await here.tollgate(["serve", "--port", "0"]);

@@ -186,7 +186,9 @@ describe("a start that fails is one line of JSON where a program reads it", () =
   it("a gateway that runs already", async () => {
     const { code, err, said } = await started("providers: { demo: { use: demo } }\n");
     expect([code, err]).toEqual([1, ""]);
-    expect(said).toMatchObject([{ level: "error", msg: expect.stringMatching(/did not start/) }]);
+    expect(said).toMatchObject([
+      { level: "error", msg: expect.stringMatching(/gateway start failed/) },
+    ]);
   });
 
   it("a port that is taken", async () => {
@@ -195,7 +197,9 @@ describe("a start that fails is one line of JSON where a program reads it", () =
     );
     expect(code).toBeGreaterThan(0);
     expect(err).toBe("");
-    expect(said).toMatchObject([{ level: "error", msg: expect.stringMatching(/did not start/) }]);
+    expect(said).toMatchObject([
+      { level: "error", msg: expect.stringMatching(/gateway start failed/) },
+    ]);
   });
 });
 
@@ -255,7 +259,7 @@ providers: { demo: { use: demo } }
     await using one = await started(1);
     await breaking(one, content);
     expect(await one.exit).toEqual({ code: 1, signal: null });
-    await one.line(/^stopping/);
+    await one.line(/^shutting down/);
     expect(failures(one)).toMatchObject([{ msg: "uncaught error, shutting down", error }]);
     if (typeof error === "object")
       expect((failures(one)[0]!["error"] as { stack: string }).stack).toContain("fatal.mjs");
