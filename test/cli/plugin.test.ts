@@ -86,7 +86,10 @@ test("options become what the schema wants, or an error says which one is wrong,
   await says([...ADD, "--input", "{"], "Invalid JSON in --input");
   await says(["plugin", "usage", "today"], 'Did you mean "middleware.usage"?');
   await says(["plugin", "usage"], 'Did you mean "middleware.usage"?');
-  await says(["plugin", "store", "contians"], 'Did you mean "contains"? It has head, contains.');
+  await says(
+    ["plugin", "store", "contians"],
+    'Did you mean "contains"? Known commands: head, contains.',
+  );
   await says(["plugin", "providers.demo", "x"], "The plugin providers.demo has no commands");
   await says(["plugin", "middleware.own", "boom"], "middleware.own boom failed: no such luck");
 });

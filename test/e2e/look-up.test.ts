@@ -121,7 +121,7 @@ models:
     const { code, out } = await run("request", id);
     expect(code).toBe(0);
     for (const words of [
-      /client's id +client-7/,
+      /client request ID +client-7/,
       /asked +fast,/,
       /by +first \(/,
       /attempt 1 +up\/sick.*overloaded/,
@@ -277,7 +277,7 @@ models:
     );
     expect(again.code).toBe(0);
     expect(again.out).toMatch(/up\/good +\d+ /);
-    expect(again.out).toMatch(/cooling down  up default/);
+    expect(again.out).toMatch(/in cooldown  up default/);
     expect(again.out).not.toContain("\u001b");
     expect((await run("top", "--window", "2d")).code).toBe(1);
   });
@@ -297,7 +297,7 @@ models:
       err: expect.stringMatching(/ended before it responded|No gateway is running/),
     });
     const alone = await run("request", id);
-    expect(alone).toMatchObject({ code: 0, err: expect.stringContaining("No gateway runs") });
+    expect(alone).toMatchObject({ code: 0, err: expect.stringContaining("No gateway is running") });
     expect(alone.out).toMatch(/attempt 1 +up\/good.*\n.*\n.*10 in, 2 out, \$0\.00002, exact/);
     expect((await run("request", turned.id)).code).toBe(1);
     await using again = await startDaemon({

@@ -125,7 +125,7 @@ import { defineMiddleware } from "tollgate/plugin";
 export default defineMiddleware({ api: 1, name: "mine", summary: "One", sends: "nowhere", ${hooks} });
 `;
   it.each([
-    ["a built-in", "{ use: auth, isolate: child }", "", /4:\d+ .*"auth" is a part of the gateway/s],
+    ["a built-in", "{ use: auth, isolate: child }", "", /4:\d+ .*"auth" is a built-in plugin/s],
     [
       "a word that there is not",
       "{ use: ./mine.ts, isolate: chld }",

@@ -102,7 +102,7 @@ export default defineStore({
         default: 8,
         description:
           "Number of gateways that must charge a budget within 10 seconds before it is " +
-          "divided into slices, one per gateway. 0: no budget is divided",
+          "divided into budget leases, one per gateway. 0: no budget is divided",
       },
       migrate: {
         enum: ["auto", "never"],

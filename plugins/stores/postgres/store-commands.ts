@@ -63,7 +63,7 @@ export const createSchemaCommands = (
     }),
   },
   release: {
-    summary: "Release the budget slices of a gateway whose disk is lost",
+    summary: "Release the budget leases of a gateway whose disk is lost",
     role: "owner",
     writes: true,
     runsBeforeOpen: true,
@@ -82,7 +82,7 @@ export const createSchemaCommands = (
     output: {
       type: "object",
       required: ["slices"],
-      properties: { slices: { type: "integer", description: "Number of released slices" } },
+      properties: { slices: { type: "integer", description: "Number of released budget leases" } },
     },
     run: async ({ gateway }) => ({
       slices: await asOwner((sql) => releaseBudgetLeases(sql, schema, String(gateway))),
@@ -164,7 +164,7 @@ async function releaseBudgetLeases(sql: RunSql, schema: string, node: string): P
       code: "not_one",
     });
   if (found["lives"] === "true")
-    fail("conflict", `The gateway ${id} is running and releases its slices itself.`, {
+    fail("conflict", `The gateway ${id} is running and releases its budget leases itself.`, {
       code: "lives",
     });
   return (await returnLeases(sql, schema, id)).length;

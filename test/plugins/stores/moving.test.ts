@@ -184,7 +184,7 @@ describe.skipIf(!hasPostgres())("a ledger moves", () => {
       const reader = await inFile("live.db");
       await expect(copied(reader.store, there)).rejects.toMatchObject({});
     }
-    await expect(there.open({ instance: "early" })).rejects.toThrow(/not finished/);
+    await expect(there.open({ instance: "early" })).rejects.toThrow(/is incomplete/);
     await one.store.apply([
       reserveCommand("late", { at: NOON + 5 * DAY }),
       settleCommand("late", { at: NOON + 5 * DAY }),

@@ -203,10 +203,14 @@ describe.skipIf(!hasPostgres())("the postgres store", () => {
       "DELETE FROM tollgate.ledger_row WHERE kind = 1",
       /rows, but was written with/,
     ],
-    ["terms of rows", "UPDATE tollgate.terms SET model = model || 'x'", /not as it was written/],
-    ["terms that are gone", "DELETE FROM tollgate.terms", /not as it was written/],
+    [
+      "terms of rows",
+      "UPDATE tollgate.terms SET model = model || 'x'",
+      /was changed after it was written/,
+    ],
+    ["terms that are gone", "DELETE FROM tollgate.terms", /was changed after it was written/],
     ["the last batch", "DELETE FROM tollgate.batch WHERE n = 3", /wrote 3 batches|never written/],
-    ["a batch within", "DELETE FROM tollgate.batch WHERE n = 2", /The batch is gone/],
+    ["a batch within", "DELETE FROM tollgate.batch WHERE n = 2", /The batch is missing/],
     [
       "a row behind the last batch",
       "INSERT INTO tollgate.ledger_row (node, n, i, terms, kind, attempt, qualifier, started_at, at, state, outcome) SELECT node, 9, i, terms, kind, attempt || 'x', qualifier, started_at, at, state, outcome FROM tollgate.ledger_row LIMIT 1",
@@ -217,12 +221,20 @@ describe.skipIf(!hasPostgres())("the postgres store", () => {
       "UPDATE tollgate.node SET n = 2",
       /wrote 2 batches, but 3 are in the database/,
     ],
-    ["the one chain", "UPDATE tollgate.batch SET chain_hash = hash WHERE n = 2", /does not go on/],
-    ["what a meter holds", "UPDATE tollgate.meter SET reserved = reserved + 1", /open calls hold/],
+    [
+      "the one chain",
+      "UPDATE tollgate.batch SET chain_hash = hash WHERE n = 2",
+      /chain of all batches is broken/,
+    ],
+    [
+      "what a meter holds",
+      "UPDATE tollgate.meter SET reserved = reserved + 1",
+      /budget leases and open calls have/,
+    ],
     [
       "a key's record",
       "UPDATE tollgate.key SET record = replace(record, 'k1', 'k2')",
-      /no command|not as any command/,
+      /outside of Tollgate's commands/,
     ],
   ])("%s that was changed by hand is found", async (_what, statement, words) => {
     const made = await makePostgres(url);

@@ -306,7 +306,7 @@ async function verifyHeldAmounts(sql: RunSql, schema: string, say: AddProblem): 
     if ((held.get(id) ?? 0n) !== BigInt(amount))
       say(
         `/meters/${id}`,
-        `The meter has ${amount} reserved, but slices and open calls have ${held.get(id) ?? 0n}.`,
+        `The meter has ${amount} reserved, but budget leases and open calls have ${held.get(id) ?? 0n}.`,
       );
     held.delete(id);
   }
@@ -314,7 +314,7 @@ async function verifyHeldAmounts(sql: RunSql, schema: string, say: AddProblem): 
     if (amount !== 0n)
       say(
         `/meters/${id}`,
-        `The meter has nothing reserved, but slices and open calls have ${amount}.`,
+        `The meter has nothing reserved, but budget leases and open calls have ${amount}.`,
       );
 }
 

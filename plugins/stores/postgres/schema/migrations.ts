@@ -27,7 +27,8 @@ export interface Migration {
 export const MIGRATIONS: readonly Migration[] = [
   {
     version: 1,
-    description: "tables, the gate, the closer, sums of days, and of what was pruned, slices",
+    description:
+      "tables, admission function, sequencer, daily rollups, rollups of pruned rows, budget leases",
     minVersion: 1,
     expand: (schema) =>
       tablesSql(schema) +
