@@ -33,3 +33,9 @@ export { createRollup, parseRollupGroups, parseRollup, type Rollup } from "./rol
 export * from "./totals.ts";
 export { meteredUsage } from "./metered-usage.ts";
 export { isTimeZone, zoneClock, type ZoneClock } from "../lib/time/time-zone.ts";
+export * from "./kit/archive.ts";
+export * from "./kit/call-terms.ts";
+export * from "./kit/column-codec.ts";
+export * from "./kit/commit-text.ts";
+export * from "./kit/row-columns.ts";
+export * from "./kit/salted-text.ts";

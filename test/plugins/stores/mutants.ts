@@ -9,7 +9,8 @@ export interface Mutant extends ChangedSource {
   readonly named?: string | undefined;
 }
 
-const store = (file: string) => `plugins/stores/postgres/${file}.ts`;
+const store = (file: string) =>
+  file.startsWith("src/") ? `${file}.ts` : `plugins/stores/postgres/${file}.ts`;
 
 const of = (
   file: string,
@@ -391,7 +392,7 @@ export const MUTANTS: Readonly<Record<string, Mutant>> = {
       "AND false GROUP BY",
     ],
   }),
-  ...of("rows/row-codec", ["postgres-rules"], {
+  ...of("src/store/kit/column-codec", ["postgres-rules"], {
     "what a correction says of units is counted": ['kind !== "adjust" && ', ""],
   }),
   ...of("rows/call-terms", ["rows", "postgres-terms"], {
@@ -532,12 +533,14 @@ export const MUTANTS: Readonly<Record<string, Mutant>> = {
     ],
   }),
   ...of("retention/archive", ["on-postgres", "postgres-keeping"], {
-    "labels are there": ["labels ? row : withoutLabels(row)", "row"],
-    "a batch more is there": ['if (Number(batch["seq"]) >= to) break;', ""],
-    "it does not say where it ends": [
-      'end = parseBytea(batch["chain_hash"]!).toString("hex");',
-      "",
+    "labels are there": [
+      "findText: labels ? (hash) => texts.get(hash) ?? { salt: null, text: null } : undefined,",
+      "findText: (hash) => texts.get(hash) ?? { salt: null, text: null },",
     ],
+    "a batch more is there": ["if (first >= to) break;", ""],
+  }),
+  ...of("src/store/kit/archive", ["on-postgres", "postgres-keeping"], {
+    "it does not say where it ends": ["end = { seq: commit.last, hash: commit.hash };", ""],
   }),
   ...of("connection/connection-config", ["postgres-tls"], {
     "any server is believed": ["rejectUnauthorized: true", "rejectUnauthorized: false"],

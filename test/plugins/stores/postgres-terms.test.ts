@@ -2,13 +2,13 @@
 // that remembers it says it anew then, and no row is without it.
 import * as fc from "fast-check";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { hashLabels } from "tollgate/store";
 import { connectionConfig } from "../../../plugins/stores/postgres/connection/connection-config.ts";
 import { erase } from "../../../plugins/stores/postgres/retention/erasure.ts";
 import {
   PipelinedConnection,
   type RunSql,
 } from "../../../plugins/stores/postgres/connection/pipelined-connection.ts";
-import { hashLabels } from "../../../plugins/stores/postgres/rows/salted-labels.ts";
 import { createWriter } from "../../../plugins/stores/postgres/writer.ts";
 import type { PostgresStore } from "../../../plugins/stores/postgres/store.ts";
 import { NOON, reserveCommand, settleCommand } from "../../../src/testing/store.ts";
@@ -240,7 +240,7 @@ describe.skipIf(!hasPostgres())("terms", () => {
     expect(await one.verify!()).toEqual([]);
     const [row] = await by.ask("SELECT labels, salt FROM tollgate.terms");
     await by.ask(
-      `UPDATE tollgate.terms SET labels = '${hashLabels(row!["labels"]!, row!["salt"]!)}', salt = NULL`,
+      `UPDATE tollgate.terms SET labels = '${JSON.stringify(hashLabels(row!["labels"]!, row!["salt"]!))}', salt = NULL`,
     );
     expect((await one.verify!()).map(({ message }) => message).join()).toMatch(
       /A text was removed/,

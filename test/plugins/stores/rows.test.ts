@@ -1,8 +1,7 @@
 // A row that goes into columns and comes back is the same row: what goes without saying is said again.
 import * as fc from "fast-check";
 import { expect, it } from "vitest";
-import { ALL_COLUMNS } from "../../../plugins/stores/postgres/rows/columns.ts";
-import { decodeRow, type StoredRow } from "../../../plugins/stores/postgres/rows/row-codec.ts";
+import { ALL_COLUMNS, decodeColumns, type ColumnRow } from "tollgate/store";
 import { TermsCache } from "../../../plugins/stores/postgres/rows/call-terms.ts";
 import { NO_SETTLE_FIELDS, type LedgerRow } from "../../../src/store/index.ts";
 
@@ -52,13 +51,13 @@ const said = fc.record({
     { requiredKeys: [] },
   ),
 });
-const found = (row: LedgerRow): StoredRow => {
+const found = (row: LedgerRow): ColumnRow => {
   const { columns, terms } = new TermsCache().planRow(row, row.at);
   const all = [...columns, ...terms.columns];
   return {
     ...Object.fromEntries(ALL_COLUMNS.map((name, i) => [name, all[i]])),
     instance: "one",
-  } as unknown as StoredRow;
+  } as unknown as ColumnRow;
 };
 
 it("a reserve and its settle", () => {
@@ -87,7 +86,7 @@ it("a reserve and its settle", () => {
         state: "open",
         outcome: "",
       } as never;
-      expect(decodeRow(found(row))).toEqual(row);
+      expect(decodeColumns(found(row))).toEqual(row);
       const settle: LedgerRow = {
         ...row,
         kind: "settle",
@@ -96,7 +95,7 @@ it("a reserve and its settle", () => {
         usage,
         costNano: 3n,
       };
-      expect(decodeRow(found(settle))).toEqual(settle);
+      expect(decodeColumns(found(settle))).toEqual(settle);
     }),
     { numRuns: 500 },
   );

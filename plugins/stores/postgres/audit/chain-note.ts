@@ -1,11 +1,10 @@
 // Notes are chain records that are not rows of calls, such as operator commands. A note is part of
 // the chain of the node that writes it.
+import { hashBatch, noteChainLine, createSalt } from "tollgate/store";
 import { parseBytea, type NodePosition } from "../write/slow-path.ts";
 import { awaitAll } from "../connection/await-all.ts";
 import type { RunSql, SqlQuery } from "../connection/pipelined-connection.ts";
 import { failFenced } from "../connection/errors.ts";
-import { hashBatch, noteChainLine } from "../rows/row-codec.ts";
-import { createSalt } from "../rows/salted-labels.ts";
 
 /** Notes to append, with statements that run in the same transaction. */
 export interface NoteWrite {

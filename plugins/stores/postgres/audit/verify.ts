@@ -1,6 +1,13 @@
 // Verifies the whole ledger: the chain of each node, the global chain, the amounts that open calls
 // reserve, and the key and account records.
 import type { Problem } from "tollgate/plugin";
+import {
+  hashBatch,
+  noteChainLine,
+  decodeMeterAmounts,
+  termsChainLine,
+  TERMS_COLUMNS,
+} from "tollgate/store";
 import { parseBytea } from "../write/slow-path.ts";
 import { awaitAll } from "../connection/await-all.ts";
 import {
@@ -14,8 +21,7 @@ import { verifyErasures, isErasedWithoutRecord } from "../schema/erased-hashes.t
 import type { RunSql, Row } from "../connection/pipelined-connection.ts";
 import { readChain } from "../read/global-chain.ts";
 import { numberArray } from "../connection/array-literal.ts";
-import { hashBatch, noteChainLine, decodeMeterAmounts, termsChainLine } from "../rows/row-codec.ts";
-import { CHAIN_LINE_SQL, TERMS_COLUMNS } from "../rows/columns.ts";
+import { CHAIN_LINE_SQL } from "../rows/row-sql.ts";
 
 /**
  * Number of batches per read. Larger reads keep rows in memory for longer, and most of the time is

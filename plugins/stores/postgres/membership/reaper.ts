@@ -1,9 +1,16 @@
 // Recovers calls that dead nodes left open.
 import type { StoreCommand } from "tollgate/plugin";
-import { recoveredSettle, recoveryTime, type LedgerRow, type Progress } from "tollgate/store";
+import {
+  recoveredSettle,
+  recoveryTime,
+  type LedgerRow,
+  type Progress,
+  decodeColumns,
+  type ColumnRow,
+} from "tollgate/store";
 import type { RunSql, Row } from "../connection/pipelined-connection.ts";
 import { textArray } from "../connection/array-literal.ts";
-import { nodeJoinSql, decodeRow, ROW_SELECT_SQL, type StoredRow } from "../rows/row-codec.ts";
+import { nodeJoinSql, ROW_SELECT_SQL } from "../rows/row-sql.ts";
 
 /** Maximum number of calls settled in one batch. */
 const CALLS_PER_BATCH = 500;
@@ -41,7 +48,7 @@ export async function recoverDeadCalls(
 function parseOpenCall(found: Row): { row: LedgerRow; heard: Progress | undefined } {
   const { heard, costs } = found;
   return {
-    row: decodeRow(found as StoredRow),
+    row: decodeColumns(found as ColumnRow),
     heard:
       typeof heard === "string"
         ? { usage: JSON.parse(heard), costNano: typeof costs === "string" ? BigInt(costs) : null }

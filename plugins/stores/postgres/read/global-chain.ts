@@ -1,18 +1,10 @@
 // Reads the global chain of all batches in order, one section at a time.
-import { createHash } from "node:crypto";
+import { chainLink } from "tollgate/store";
 import { parseBytea } from "../write/slow-path.ts";
 import type { RunSql, Row } from "../connection/pipelined-connection.ts";
 
 /** Number of batches per read. */
 const BATCHES_PER_READ = 5_000;
-
-/** Computes the chain hash after a batch. */
-export function chainLink(head: Uint8Array, { node, n, hash }: Row): Buffer {
-  const number = Buffer.alloc(12);
-  number.writeInt32BE(Number(node), 0);
-  number.writeBigInt64BE(BigInt(n!), 4);
-  return createHash("sha256").update(head).update(number).update(parseBytea(hash!)).digest();
-}
 
 /**
  * A section of the chain in order. `breakMessage` is the sequence number where the chain breaks.
@@ -63,7 +55,9 @@ function orderByLink(rows: readonly Row[], head: Buffer): ChainSection {
   for (const [seq, group] of groups)
     for (const left = [...group]; left.length > 0;) {
       const next = left.findIndex((row) =>
-        chainLink(last, row).equals(parseBytea(row["chain_hash"]!)),
+        chainLink(last, Number(row["node"]), Number(row["n"]), parseBytea(row["hash"]!)).equals(
+          parseBytea(row["chain_hash"]!),
+        ),
       );
       if (next < 0) return { batches, head: last, breakMessage: seq };
       const [found] = left.splice(next, 1);

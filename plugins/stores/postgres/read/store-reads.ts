@@ -19,21 +19,18 @@ import {
   toPage,
   pageSize,
   toEntry,
+  toColumnText,
+  decodeColumns,
+  type ColumnRow,
 } from "tollgate/store";
 import { parseMeter } from "../write/slow-path.ts";
 import { unreportedSpendSql } from "../schema/budget-lease-sql.ts";
 import type { RunSql, Row } from "../connection/pipelined-connection.ts";
 import { textArray } from "../connection/array-literal.ts";
 import { EMPTY_JOURNAL } from "../write/result-replay.ts";
-import {
-  toColumnText,
-  nodeJoinSql,
-  decodeRow,
-  ROW_SELECT_SQL,
-  type StoredRow,
-} from "../rows/row-codec.ts";
 import { readTotals } from "./totals.ts";
 import { SqlParameters, whereClause } from "./where-clause.ts";
+import { nodeJoinSql, ROW_SELECT_SQL } from "../rows/row-sql.ts";
 
 type StoreReads = Pick<Store, "findKey" | "listKeys" | "listEntries" | "sumEntries"> &
   Required<Pick<Store, "listAccounts" | "readLimits" | "findPrice" | "readSize" | "listInstances">>;
@@ -195,7 +192,7 @@ const createLedgerReads = (
             values: values.all,
           });
     return toPage(
-      rows.map((found) => toEntry(decodeRow(found as StoredRow), Number(found["seq"]))),
+      rows.map((found) => toEntry(decodeColumns(found as ColumnRow), Number(found["seq"]))),
       size,
       ({ seq }) => String(seq),
     );

@@ -8,6 +8,7 @@ import {
   parseRollupGroups as textGroups,
   type RowDimensions,
   type TotalsQuery,
+  UNIT_COLUMNS,
 } from "tollgate/store";
 import type { RunSql, Row } from "../connection/pipelined-connection.ts";
 import {
@@ -17,7 +18,6 @@ import {
   type DayExpression,
   type TimeRange,
 } from "./report-range.ts";
-import { UNIT_COLUMNS } from "../rows/columns.ts";
 import {
   rollupTablesFor,
   lateralLookupSql,

@@ -1,6 +1,6 @@
 // Converts the conditions of a query to SQL on the columns of a row `e`.
 import type { LedgerQuery } from "tollgate/plugin";
-import { toColumnText } from "../rows/row-codec.ts";
+import { toColumnText } from "tollgate/store";
 
 /** Collects the parameters of a statement. */
 export class SqlParameters {

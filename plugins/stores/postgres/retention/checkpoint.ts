@@ -2,9 +2,8 @@
 // contains its hash and the last rollup hash. Each chain continues from its anchor.
 import { hash } from "node:crypto";
 import type { Problem } from "tollgate/plugin";
+import { noteChainLine, rowChainLine, ALL_COLUMNS } from "tollgate/store";
 import type { RunSql, Row } from "../connection/pipelined-connection.ts";
-import { noteChainLine, rowChainLine } from "../rows/row-codec.ts";
-import { ALL_COLUMNS } from "../rows/columns.ts";
 
 /** A reserve that is kept because later rows refer to its call, with the hash of its line. */
 export type RetainedReserve = readonly [node: number, n: number, i: number, hash: string];

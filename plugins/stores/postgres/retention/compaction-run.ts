@@ -1,6 +1,7 @@
 // Runs a compaction. It replaces a limited number of rows per transaction and records each in the
 // chain of its own node.
 import type { PruneResult, PruneProgress } from "tollgate/plugin";
+import { hashBatch, noteChainLine, createSalt } from "tollgate/store";
 import { readCheckpoint, hashText, type CompactionNote } from "./checkpoint.ts";
 import {
   findCompactionRange,
@@ -11,8 +12,6 @@ import {
 import type { RunSql, Row } from "../connection/pipelined-connection.ts";
 import { numberArray, textArray } from "../connection/array-literal.ts";
 import { assignNumbers, updateRollups } from "../read/store-reads.ts";
-import { hashBatch, noteChainLine } from "../rows/row-codec.ts";
-import { createSalt } from "../rows/salted-labels.ts";
 
 /** Maximum number of entries per transaction. */
 const MAX_ENTRIES = 100_000;

@@ -1,7 +1,13 @@
 // Builds the checkpoint of a compaction from the rows. It determines the rows to compact, their
 // totals per quarter of an hour, and where the chains continue.
 import type { PrunePlan } from "tollgate/plugin";
-import { createRollup, type Rollup } from "tollgate/store";
+import {
+  createRollup,
+  type Rollup,
+  decodeColumns,
+  type ColumnRow,
+  ALL_COLUMNS,
+} from "tollgate/store";
 import {
   retainedReserveHash,
   hashNotes,
@@ -13,8 +19,7 @@ import {
 } from "./checkpoint.ts";
 import { parseBytea } from "../write/slow-path.ts";
 import type { RunSql, Row } from "../connection/pipelined-connection.ts";
-import { nodeJoinSql, decodeRow, ROW_SELECT_SQL, type StoredRow } from "../rows/row-codec.ts";
-import { ALL_COLUMNS } from "../rows/columns.ts";
+import { nodeJoinSql, ROW_SELECT_SQL } from "../rows/row-sql.ts";
 
 /** Number of batches, or of rows, per read. */
 const BATCHES_PER_STRIDE = 2_000;
@@ -179,7 +184,7 @@ async function buildRollups(
           AND b.seq + e.i > $1::bigint AND e.kind <> 0 ORDER BY b.seq + e.i LIMIT $3`,
       values: [after, to, BATCHES_PER_STRIDE],
     });
-    for (const row of rows.map((found) => decodeRow(found as StoredRow))) {
+    for (const row of rows.map((found) => decodeColumns(found as ColumnRow))) {
       const quarter = Math.floor(row.at / QUARTER_HOUR_MS) * QUARTER_HOUR_MS;
       let of = quarters.get(quarter);
       if (!of) quarters.set(quarter, (of = createRollup("keys")));

@@ -2,11 +2,18 @@
 // with their earlier versions. Rows keep the hashes that the chain covers. A table lists the hashes
 // without text, and a note in the chain records their number.
 import type { AccountRecord, ErasureResult, ErasureRequest, KeyRecord } from "tollgate/plugin";
-import { fromJson, toJson } from "tollgate/store";
-import { hashSet, type ErasureNote } from "../schema/erased-hashes.ts";
+import {
+  fromJson,
+  toJson,
+  hashSet,
+  toErasedSalt,
+  hashLabel,
+  isErasedSalt,
+  hashOrErased,
+} from "tollgate/store";
+import { type ErasureNote } from "../schema/erased-hashes.ts";
 import type { RunSql, SqlQuery, Row } from "../connection/pipelined-connection.ts";
 import { numberArray, textArray } from "../connection/array-literal.ts";
-import { toErasedSalt, hashLabel, isErasedSalt, hashNote } from "../rows/salted-labels.ts";
 import type { Writer } from "../writer-interface.ts";
 
 /** The text that replaces erased text. */
@@ -125,7 +132,7 @@ function toLabelErasure(group: readonly Row[], what: ErasureRequest): LabelErasu
     (name) =>
       all.some((salts) => !isErasedSalt(salts[name] ?? "")) &&
       (values
-        ? all.some((salts) => values.has(hashLabel(salts[name] ?? "", name, said[name]!)))
+        ? all.some((salts) => values.has(hashLabel(salts[name] ?? "", said[name]!)))
         : "key" in what || ("label" in what && name === what.label.name)),
   );
   if (names.length === 0) return undefined;
@@ -133,7 +140,7 @@ function toLabelErasure(group: readonly Row[], what: ErasureRequest): LabelErasu
   const news = all.map((salts) => {
     const changed: Record<string, string> = { ...salts };
     for (const name of names) {
-      const its = hashLabel(salts[name] ?? "", name, said[name]!);
+      const its = hashLabel(salts[name] ?? "", said[name]!);
       gone.add(its);
       changed[name] = toErasedSalt(its);
     }
@@ -169,7 +176,7 @@ async function findNoteErasures(
     text: `SELECT node, n, i, kind, text, salt FROM ${schema}.note WHERE kind IN ('key', 'account') AND text <> ''`,
   });
   return rows.flatMap((row) => {
-    const proved = hashNote(row["salt"]!, row["text"]!);
+    const proved = hashOrErased(row["salt"]!, row["text"]!);
     const record = fromJson<KeyRecord | AccountRecord>(row["text"]!);
     const goes =
       "hashes" in what
@@ -272,7 +279,8 @@ async function findRedactedRecords(
       values: [kind],
     });
     for (const row of rows) {
-      if ("hashes" in what && !hashes.has(hashNote(row["salt"] ?? "", row["record"]!))) continue;
+      if ("hashes" in what && !hashes.has(hashOrErased(row["salt"] ?? "", row["record"]!)))
+        continue;
       const now = redactRecord(fromJson<KeyRecord | AccountRecord>(row["record"]!), kind, what);
       if (!now) continue;
       // Other gateways treat the new version of an account like any other change.

@@ -5,13 +5,13 @@ import {
   type PruneResult,
   type PruneProgress,
 } from "tollgate/plugin";
-import { writeArchive } from "./archive.ts";
+import { readArchive } from "tollgate/store";
+import { archive } from "./archive.ts";
 import { readCheckpoint } from "./checkpoint.ts";
 import { erase } from "./erasure.ts";
 import { planCompaction } from "./compaction.ts";
 import type { RunSql } from "../connection/pipelined-connection.ts";
 import { runCompaction } from "./compaction-run.ts";
-import { readArchive } from "./archive-reader.ts";
 import type { Writer } from "../writer-interface.ts";
 
 /**
@@ -47,9 +47,9 @@ export function createLedgerMaintenance(
     archive: (file, of) =>
       withConnection(async (sql) => {
         await numbered(sql);
-        return writeArchive(sql, schema, file, of);
+        return archive(sql, schema, file, of);
       }),
-    readArchive,
+    readArchive: (file) => readArchive(file),
     planPrune: (before) =>
       withConnection(async (sql) => {
         await numbered(sql);

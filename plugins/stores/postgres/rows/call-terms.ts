@@ -1,12 +1,20 @@
 // Call terms are the facts that calls share, such as the key, the model, and the price. They are
 // stored once, and rows refer to them by a number that the node assigns. A row is rejected if its
 // terms were deleted or erased. The node then assigns a new number.
-import type { LedgerRow } from "tollgate/store";
+import {
+  type LedgerRow,
+  rowColumns,
+  termsChainLine,
+  termsColumns,
+  type ColumnValues,
+  createSalts,
+  ROW_COLUMNS,
+  chainLine,
+  TERMS_COLUMNS,
+  COLUMN_TYPES,
+} from "tollgate/store";
 import { numberArray, textArray } from "../connection/array-literal.ts";
 import type { SqlQuery } from "../connection/pipelined-connection.ts";
-import { encodeRow, termsChainLine, termsColumns, type ColumnValues } from "./row-codec.ts";
-import { createSalts } from "./salted-labels.ts";
-import { ROW_COLUMNS, chainLine, TERMS_COLUMNS, COLUMN_TYPES } from "./columns.ts";
 
 /** Maximum number of terms that a node caches. */
 const MAX_TERMS = 10_000;
@@ -49,7 +57,7 @@ export class TermsCache {
   }
 
   planRow(row: LedgerRow, began: number): PlannedRow {
-    return { columns: encodeRow(row, began), terms: this.#termsFor(termsColumns(row)) };
+    return { columns: rowColumns(row, began), terms: this.#termsFor(termsColumns(row)) };
   }
 
   #termsFor(columns: ColumnValues): CachedTerms {

@@ -13,7 +13,7 @@
 // Both checks use the same rule, otherwise a batch could be retried forever. Rate limits drain only
 // by the database clock.
 
-import { ROW_COLUMNS, TERMS_COLUMNS, COLUMN_TYPES } from "../rows/columns.ts";
+import { ROW_COLUMNS, TERMS_COLUMNS, COLUMN_TYPES } from "tollgate/store";
 import { termsRecordsetSql } from "../rows/call-terms.ts";
 
 /** SQL for the level of a rate limit after draining, in amount times milliseconds. */

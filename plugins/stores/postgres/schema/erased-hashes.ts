@@ -1,9 +1,8 @@
 // Erasure in the database: the list of hashes without text, and the functions that remove text from
 // rows, rollups, and notes.
-import { hash } from "node:crypto";
 import type { Problem } from "tollgate/plugin";
+import { hashSet, isErasedSalt } from "tollgate/store";
 import type { RunSql } from "../connection/pipelined-connection.ts";
-import { isErasedSalt } from "../rows/salted-labels.ts";
 import { ALL_DIMENSIONS, groupNameSql } from "./rollup-sql.ts";
 
 /** Returns the SQL for the erasure table and functions. */
@@ -48,10 +47,6 @@ export interface ErasureNote {
   readonly count: number;
   readonly hash: string;
 }
-
-/** Hashes a set of hashes. The result does not depend on their order. */
-export const hashSet = (hashes: readonly string[]): string =>
-  hash("sha256", [...hashes].sort().join("\n"));
 
 /** Verifies that the erased hashes match the notes in the chain. Returns all erased hashes. */
 export async function verifyErasures(

@@ -1,7 +1,6 @@
 // Rollups by day and half hour. Numbered entries are added to the rollups of their time span
 // exactly once, up to a position. A row with an earlier time is added to the span of that time.
-
-import { UNIT_COLUMNS } from "../rows/columns.ts";
+import { UNIT_COLUMNS } from "tollgate/store";
 
 export const ALL_DIMENSIONS = [
   "key",

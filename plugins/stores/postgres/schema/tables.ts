@@ -2,7 +2,7 @@
 // rows of a call are then in one partition, and a unique index can reject duplicates. The terms of
 // calls are stored once per node.
 
-import { ROW_COLUMNS, UNIT_COLUMNS, TERMS_COLUMNS } from "../rows/columns.ts";
+import { ROW_COLUMNS, UNIT_COLUMNS, TERMS_COLUMNS } from "tollgate/store";
 import { rollupTablesSql } from "./rollup-sql.ts";
 
 /** Returns the SQL for all tables. */

@@ -13,13 +13,13 @@ import {
   type Price,
   type Usage,
 } from "tollgate/plugin";
-import { fromJson, toMovedRow } from "tollgate/store";
+import { fromJson, toMovedRow, decodeColumns, type ColumnRow } from "tollgate/store";
 import { readCheckpoint } from "../retention/checkpoint.ts";
 import type { RunSql } from "../connection/pipelined-connection.ts";
 import { assignNumbers } from "../read/store-reads.ts";
-import { nodeJoinSql, decodeRow, ROW_SELECT_SQL, type StoredRow } from "../rows/row-codec.ts";
 import { unreportedSpendSql } from "../schema/budget-lease-sql.ts";
 import { readTotals } from "../read/totals.ts";
+import { nodeJoinSql, ROW_SELECT_SQL } from "../rows/row-sql.ts";
 
 /** Number of rows per page. */
 const PAGE_ROWS = 5_000;
@@ -68,7 +68,7 @@ async function readRowsAfter(sql: RunSql, schema: string, after: number): Promis
     const next = ((await readCheckpoint(sql, schema))?.nextSeq ?? 1) - 1;
     if (stayed.length > 0)
       return {
-        rows: stayed.map((row) => toMovedRow(decodeRow(row as StoredRow))),
+        rows: stayed.map((row) => toMovedRow(decodeColumns(row as ColumnRow))),
         next,
         more: true,
       };
@@ -80,7 +80,7 @@ async function readRowsAfter(sql: RunSql, schema: string, after: number): Promis
     values: [after, PAGE_ROWS],
   });
   return {
-    rows: rows.map((row) => toMovedRow(decodeRow(row as StoredRow))),
+    rows: rows.map((row) => toMovedRow(decodeColumns(row as ColumnRow))),
     next: Number(rows.at(-1)?.["seq"] ?? after),
     more: rows.length === PAGE_ROWS,
   };

@@ -1,7 +1,14 @@
 // Imports everything except rows: records with a note for each, meters, checkpoint rollups, and a
 // note about the source.
 import type { TransferredRemainder } from "tollgate/plugin";
-import { keyCursor, toJson } from "tollgate/store";
+import {
+  keyCursor,
+  toJson,
+  hashBatch,
+  noteChainLine,
+  decodeMeterAmounts,
+  createSalt,
+} from "tollgate/store";
 import { parseMeterId } from "../rows/batch-plan.ts";
 import { parseBytea } from "../write/slow-path.ts";
 import type { RunSql } from "../connection/pipelined-connection.ts";
@@ -12,8 +19,6 @@ import {
   type Checkpoint,
   type CompactionNote,
 } from "../retention/checkpoint.ts";
-import { hashBatch, noteChainLine, decodeMeterAmounts } from "../rows/row-codec.ts";
-import { createSalt } from "../rows/salted-labels.ts";
 
 /** Name of the node that imports a ledger and writes its notes. */
 export const IMPORT_NODE = "move";

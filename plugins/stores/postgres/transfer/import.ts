@@ -7,7 +7,7 @@ import {
   type TransferredRemainder,
   type TransferredRows,
 } from "tollgate/plugin";
-import { fromMovedRow, toJson, type LedgerRow } from "tollgate/store";
+import { fromMovedRow, toJson, type LedgerRow, hashBatch } from "tollgate/store";
 import { ImportMetadata, appendToChain, IMPORT_NODE, type NodeChain } from "./import-metadata.ts";
 import { parseBytea } from "../write/slow-path.ts";
 import { awaitAll } from "../connection/await-all.ts";
@@ -15,7 +15,6 @@ import { COMPARED_TOTALS } from "./export.ts";
 import type { RunSql } from "../connection/pipelined-connection.ts";
 import { textArray } from "../connection/array-literal.ts";
 import { assignNumbers, updateRollups } from "../read/store-reads.ts";
-import { hashBatch } from "../rows/row-codec.ts";
 import { plannedRowLine, insertRowsQueries, TermsCache } from "../rows/call-terms.ts";
 import { readTotals } from "../read/totals.ts";
 

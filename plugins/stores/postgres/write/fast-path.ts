@@ -1,13 +1,13 @@
 // The fast path: one call of the admission function per batch, followed by the flush in the same
 // write. Locks are released before the disk works. The result is used after both have succeeded.
 import type { StoreCommand, CommandResult } from "tollgate/plugin";
+import { hashBatch } from "tollgate/store";
 import type { OwnCall, BatchPlan, MeterDelta } from "../rows/batch-plan.ts";
 import { awaitAll } from "../connection/await-all.ts";
 import { APPLY_BATCH_ARGUMENTS } from "../schema/apply-batch.ts";
 import type { RunSql } from "../connection/pipelined-connection.ts";
 import { numberArray, textArray } from "../connection/array-literal.ts";
 import { replayResults } from "./result-replay.ts";
-import { hashBatch } from "../rows/row-codec.ts";
 import { LEASED_ARGUMENTS } from "../schema/budget-lease-sql.ts";
 import { rowArrays, plannedRowLine, encodeTerms, type TermsCache } from "../rows/call-terms.ts";
 

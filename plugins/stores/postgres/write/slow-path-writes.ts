@@ -1,10 +1,16 @@
 // The writes of the slow path after the rules have decided. All statements are sent together.
-import { fromJson, keyCursor, toJson, type Meter } from "tollgate/store";
+import {
+  fromJson,
+  keyCursor,
+  toJson,
+  type Meter,
+  hashBatch,
+  noteChainLine,
+  createSalt,
+} from "tollgate/store";
 import type { BatchJournal } from "./batch-journal.ts";
 import type { RunSql, Row } from "../connection/pipelined-connection.ts";
 import { numberArray, textArray } from "../connection/array-literal.ts";
-import { hashBatch, noteChainLine } from "../rows/row-codec.ts";
-import { createSalt } from "../rows/salted-labels.ts";
 import {
   plannedRowLine,
   insertRowsQueries,

@@ -3,15 +3,23 @@
 // The ledger rules then decide the whole batch, and the transaction writes the result.
 import { awaitAll } from "../connection/await-all.ts";
 import type { AccountRecord, KeyRecord, StoreCommand, CommandResult } from "tollgate/plugin";
-import { mergeClaims, createLedgerRules, fromJson, createMeter, type Meter } from "tollgate/store";
+import {
+  mergeClaims,
+  createLedgerRules,
+  fromJson,
+  createMeter,
+  type Meter,
+  decodeColumns,
+  type ColumnRow,
+} from "tollgate/store";
 import { parseMeterId } from "../rows/batch-plan.ts";
 import { createBatchJournal, type BatchJournal } from "./batch-journal.ts";
 import type { RunSql, Row } from "../connection/pipelined-connection.ts";
 import { textArray } from "../connection/array-literal.ts";
-import { nodeJoinSql, decodeRow, ROW_SELECT_SQL, type StoredRow } from "../rows/row-codec.ts";
 import type { PlannedRow, TermsCache } from "../rows/call-terms.ts";
 import { failFenced } from "../connection/errors.ts";
 import { chainBatch, writeBatch } from "./slow-path-writes.ts";
+import { nodeJoinSql, ROW_SELECT_SQL } from "../rows/row-sql.ts";
 
 /** The writing instance and the state of its node row. */
 export interface NodePosition {
@@ -180,7 +188,7 @@ async function readBatchState(
   const keysKept = keys!.map(({ record }) => fromJson<KeyRecord>(record!));
   return {
     journal: createBatchJournal(
-      rows!.map((row) => decodeRow(row as StoredRow)),
+      rows!.map((row) => decodeColumns(row as ColumnRow)),
       heard,
       {
         accounts: new Map(accountsKept.map((record) => [record.id, record])),

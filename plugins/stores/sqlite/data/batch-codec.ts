@@ -25,32 +25,13 @@ import {
   fromJson,
   type OtherCommand,
   toJson,
+  type TermsTuple,
+  encodeSettleFields,
 } from "tollgate/store";
 import type { HashedTerms } from "./hashed-terms.ts";
-import { createTermsNumbering, type TermsTuple } from "./call-terms.ts";
+import { createTermsNumbering } from "./terms-numbering.ts";
 
 type Timed<C> = C & { readonly at: number };
-
-/** Encodes an amount as the file holds it: decimal text, or null. */
-export const encodeAmount = (value: bigint | null | undefined): string | null =>
-  value == null ? null : String(value);
-
-/**
- * Encodes the fields of a settle row that follow kind, time, attempt, request, n, terms, and hold.
- * The result is a JSON list without its brackets.
- */
-export const encodeSettleFields = (c: Settle): string =>
-  JSON.stringify([
-    c.state,
-    encodeAmount(c.costNano),
-    c.outcome,
-    c.usage,
-    c.upstreamId,
-    encodeAmount(c.upstreamCostNano),
-    c.finish,
-    c.ms,
-    c.parts?.map((part) => ({ ...part, costNano: encodeAmount(part.costNano) })),
-  ]).slice(1, -1);
 
 export interface BatchEncoder {
   /**

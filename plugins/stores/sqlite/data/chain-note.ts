@@ -1,8 +1,8 @@
 // Notes are records about the ledger itself: an erasure, a compaction, an import, or an operator's
 // command. A note is a row of the hash chain, alone in its commit. It is not an entry, so listings
 // and rollups skip it.
-import { hash } from "node:crypto";
 import type { AuditEnd, AuditEntry } from "tollgate/plugin";
+import { isNote } from "tollgate/store";
 
 export interface ChainNote {
   /** The text behind `count` hashes was erased. `hash` covers all these hashes. */
@@ -28,8 +28,6 @@ export interface ChainNote {
 /** Encodes a note as a row. */
 export const encodeNote = (at: number, note: ChainNote): string => JSON.stringify(["n", at, note]);
 
-const NOTE_PREFIX = '[["n",';
-
 /**
  * Parses the note in the rows of a commit. Returns undefined if the rows are entries.
  * @throws If the rows start like a note but are not valid JSON.
@@ -37,11 +35,7 @@ const NOTE_PREFIX = '[["n",';
 export function parseNote(
   rows: string,
 ): { readonly at: number; readonly note: ChainNote } | undefined {
-  if (!rows.startsWith(NOTE_PREFIX)) return undefined;
+  if (!isNote(rows)) return undefined;
   const [[, at, note]] = JSON.parse(rows) as [["n", number, ChainNote]];
   return { at, note };
 }
-
-/** Hashes a set of hashes. The result does not depend on their order. */
-export const hashSet = (hashes: readonly string[]): string =>
-  hash("sha256", [...hashes].sort().join("\n"));

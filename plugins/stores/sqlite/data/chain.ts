@@ -2,8 +2,9 @@
 // was recorded. It does not stop a process that can write to the file.
 import type { DatabaseSync } from "node:sqlite";
 import type { Problem } from "tollgate/plugin";
+import { commitHash } from "tollgate/store";
 import { readCheckpoint } from "./checkpoint.ts";
-import { chainHash, BATCH_COLUMNS, type StoredBatch } from "./stored-batch.ts";
+import { BATCH_COLUMNS, type StoredBatch } from "./stored-batch.ts";
 
 /** The newest link of the chain. Operators can record it and compare it later. */
 export interface ChainHead {
@@ -77,7 +78,7 @@ export function* verifyChain(
         path,
         message: `Of the entries ${s.first} to ${s.last}, only ${there} exist.`,
       };
-    if (found.length !== 1 || chainHash(hash, found[0]!) !== s.hash)
+    if (found.length !== 1 || commitHash(hash, found[0]!) !== s.hash)
       yield {
         path,
         message: `The entries ${s.first} to ${s.last} were changed after they were written.`,

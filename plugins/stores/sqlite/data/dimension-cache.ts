@@ -1,8 +1,11 @@
 // Caches the dimensions of rows. Rows with the same terms, kind, state, and outcome share one
 // object.
-import { dimensionsOf, type RowDimensions } from "tollgate/store";
-import type { SettledFields } from "./stored-batch.ts";
-import type { CallTerms } from "./call-terms.ts";
+import {
+  dimensionsOf,
+  type RowDimensions,
+  type SettledFields,
+  type CallTerms,
+} from "tollgate/store";
 
 /** Maximum number of cached entries. */
 const MAX_TERMS = 4_096;

@@ -1,5 +1,5 @@
 // Terms as the file holds them: with hashes in place of label texts.
-import type { TermsTuple } from "./call-terms.ts";
+import type { TermsTuple } from "tollgate/store";
 
 export interface HashedTerms {
   readonly text: string;

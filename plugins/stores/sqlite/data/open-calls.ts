@@ -1,7 +1,13 @@
 // Reads the state that the previous owner left: meters and open calls.
 import type { DatabaseSync } from "node:sqlite";
-import { type LedgerRow, type Meter, createMeter, type Progress } from "tollgate/store";
-import { decodeRows, BATCH_COLUMNS, type StoredBatch } from "./stored-batch.ts";
+import {
+  type LedgerRow,
+  type Meter,
+  createMeter,
+  type Progress,
+  decodeCommit,
+} from "tollgate/store";
+import { BATCH_COLUMNS, type StoredBatch } from "./stored-batch.ts";
 
 export function insertInstance(db: DatabaseSync, name: string, at: number): number {
   const { lastInsertRowid } = db
@@ -44,7 +50,7 @@ export function readOpenCalls(db: DatabaseSync): LeftOpenCall[] {
   const since = db.prepare(`SELECT ${BATCH_COLUMNS} FROM batch WHERE first >= ? ORDER BY first`);
   for (const stored of since.iterate(low) as Iterable<unknown> as Iterable<StoredBatch>) {
     const { first } = stored;
-    decodeRows(stored).forEach((row, i) => {
+    decodeCommit(stored).forEach((row, i) => {
       if (row.kind === "reserve")
         keep({ row, seq: first + i, firstSeq: first, isListed: false, progress: undefined });
       if (row.kind === "settle") found.delete(row.attempt);
@@ -56,7 +62,7 @@ export function readOpenCalls(db: DatabaseSync): LeftOpenCall[] {
   lists.setReadBigInts(true);
   for (const { seq, usage, cost, first, ...texts } of lists.iterate()) {
     const stored = { ...texts, first: Number(first) } as unknown as StoredBatch;
-    const row = decodeRows(stored)[Number(seq) - stored.first]!;
+    const row = decodeCommit(stored)[Number(seq) - stored.first]!;
     // The call is listed because of its age. It has reported no progress.
     const silent = usage === "{}" && cost === null;
     const heard = { usage: JSON.parse(String(usage)), costNano: cost as bigint | null };

@@ -5,8 +5,8 @@
 import { createHash } from "node:crypto";
 import type { DatabaseSync } from "node:sqlite";
 import type { Problem } from "tollgate/plugin";
-import { fromJson, toJson } from "tollgate/store";
-import { KEY_NAME_LABEL, accountOwner, toJsonText, type NamedRecord } from "./salted-text.ts";
+import { fromJson, toJson, toJsonText } from "tollgate/store";
+import { KEY_NAME_LABEL, accountOwner, type NamedRecord } from "./salted-text.ts";
 
 const sha256 = (...texts: readonly string[]): string => {
   const hash = createHash("sha256");

@@ -1,34 +1,26 @@
 // Stores personal data outside the hash chain. Label texts and key names may identify a person, so
 // the chain contains only a salted hash of each. Text and salt are in a separate table. After both
 // are erased, the hash still verifies, and its text cannot be guessed.
-import { hash, randomBytes } from "node:crypto";
 import type { DatabaseSync } from "node:sqlite";
 import type { HeadersOut, KeyRecord } from "tollgate/plugin";
-import { toJson } from "tollgate/store";
+import {
+  toJson,
+  type TermsTuple,
+  toJsonText,
+  createSalt,
+  hashSalted,
+  ERASED,
+  LABELS_INDEX,
+} from "tollgate/store";
 import { chapterOf } from "./key-index.ts";
-import type { TermsTuple } from "./call-terms.ts";
 import type { EncodedTerms } from "./batch-codec.ts";
 import { createHashedTerms, type HashedTerms } from "./hashed-terms.ts";
-
-/**
- * Encodes text as JSON. The file stores names, keys, and texts in this form, because JSON can
- * represent unpaired surrogates.
- */
-export const toJsonText = (text: string | null): string => JSON.stringify(text);
 
 /** The label under which the name of a key is stored. No label can have this name. */
 export const KEY_NAME_LABEL = toJsonText(null);
 
 /** Returns the owner ID for the texts of an account. It never equals a key ID. */
 export const accountOwner = (account: string): string => `account:${account}`;
-
-const HASH_LENGTH = 22;
-/** Returns the salted hash of a text: 22 base64url characters, which is 16.5 bytes. */
-export const hashSalted = (salt: string, text: string): string =>
-  hash("sha256", `${salt}\n${text}`, "base64url").slice(0, HASH_LENGTH);
-
-/** Index of the labels in the terms tuple. */
-const LABELS_INDEX = 6;
 
 /** A record with texts. They belong to the owner `id`. */
 export type NamedRecord = Pick<KeyRecord, "id" | "name" | "labels">;
@@ -83,7 +75,7 @@ export function createSaltedTexts(db: DatabaseSync): SaltedTexts {
     const id = `${of} ${name} ${value}`;
     const found = known.get(id);
     if (found !== undefined) return found;
-    const salt = randomBytes(16).toString("base64url");
+    const salt = createSalt();
     const its = hashSalted(salt, value);
     make.run(its, of, name, salt, value);
     made = true;
@@ -147,7 +139,6 @@ export interface LabelResolver {
   forget(): void;
 }
 
-export const ERASED = "erased";
 /** Maximum number of cached texts. */
 const MAX_REMEMBERED = 20_000;
 

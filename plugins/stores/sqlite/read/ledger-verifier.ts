@@ -9,6 +9,7 @@ import {
   createMeter,
   type MeterAmount,
   meteredUsage,
+  decodeCommit,
 } from "tollgate/store";
 import { AuditLogVerifier } from "../audit-log.ts";
 import { type Checkpoint, verifyCheckpoint, readCheckpoint } from "../data/checkpoint.ts";
@@ -18,7 +19,6 @@ import type { ChainNote } from "../data/chain-note.ts";
 import {
   readRetainedReserves,
   createRowLookup,
-  decodeRows,
   type RowLookup,
   type StoredBatch,
 } from "../data/stored-batch.ts";
@@ -68,7 +68,7 @@ export class LedgerVerifier {
     for (const [id, sum] of meters) this.#spent.set(id, BigInt(sum));
     for (const [seq, count, hash] of erasures) this.#saltedTexts.addErasure(seq, { count, hash });
     for (const { isSettled, ...stored } of readRetainedReserves(this.#db)) {
-      const [row] = decodeRows(stored);
+      const [row] = decodeCommit(stored);
       if (!row) continue;
       this.#lookups.verifyReserve(row, stored.first);
       if (!isSettled)
@@ -81,7 +81,7 @@ export class LedgerVerifier {
     if (noted?.note.erased) this.#saltedTexts.addErasure(stored.first, noted.note.erased);
     if (noted?.note.audit) this.#auditLog.addNote(stored.first, noted.note.audit);
     if (noted?.note.compacted) this.#checkpointNote = noted.note.compacted;
-    const rows = decodeRows(stored);
+    const rows = decodeCommit(stored);
     this.#saltedTexts.add(rows);
     this.#lookups.verifyCommit(stored, rows);
     rows.forEach((row, i) => {

@@ -25,6 +25,8 @@ import {
   toEntry,
   type Totals,
   type TotalsQuery,
+  forEachSettledRow,
+  decodeCommit,
 } from "tollgate/store";
 import { LedgerVerifier } from "./ledger-verifier.ts";
 import { COMPACTED_UP_TO_SQL, readCompactedUpTo, readCheckpoint } from "../data/checkpoint.ts";
@@ -34,13 +36,7 @@ import { parseNote } from "../data/chain-note.ts";
 import { verifyRecordChain } from "../data/record-chain.ts";
 import { DimensionCache } from "../data/dimension-cache.ts";
 import { checkpointRollups } from "../data/checkpoint-rollups.ts";
-import {
-  forEachSettledRow,
-  createRowLookup,
-  decodeRows,
-  BATCH_COLUMNS,
-  type StoredBatch,
-} from "../data/stored-batch.ts";
+import { createRowLookup, BATCH_COLUMNS, type StoredBatch } from "../data/stored-batch.ts";
 import type { TotalsTarget, RollupGap } from "../sums/rollup-reader.ts";
 import { MAX_UNSUMMARIZED, type Samples, Rollups, canUseRollups } from "../sums/rollups.ts";
 import { quarterStart } from "../sums/rollup-file.ts";
@@ -85,7 +81,7 @@ export class Reader {
         if (still?.isWanted === false) break;
         continue;
       }
-      decodeRows(stored).forEach((row, i) => {
+      decodeCommit(stored).forEach((row, i) => {
         const seq = stored.first + i;
         if (seq <= after) return;
         if (speaks) this.#resolveLabels(row);
@@ -148,7 +144,7 @@ export class Reader {
   /** Adds whole rows to the totals, for queries about a single call or about open calls. */
   #addRowsTo({ totals, resolveLabels }: TotalsTarget, asked: TotalsQuery): AddBatch {
     return (stored, of) => {
-      const rows = decodeRows(stored);
+      const rows = decodeCommit(stored);
       rows.forEach((row, i) => {
         if (!isSettledRow(row, asked.state) || of?.has(quarterStart(row.at)) === false) return;
         row.labels = resolveLabels(dimensionsOf(row)).labels;

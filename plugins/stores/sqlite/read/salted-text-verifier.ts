@@ -1,9 +1,8 @@
 // Verifies that every hash in the rows has a text, or a text whose erasure is recorded in a note.
 import type { DatabaseSync, StatementSync } from "node:sqlite";
-import type { LedgerRow } from "tollgate/store";
+import { type LedgerRow, hashSet, hashSalted } from "tollgate/store";
 import type { AddProblem } from "./lookup-verifier.ts";
-import { hashSet, type ChainNote } from "../data/chain-note.ts";
-import { hashSalted } from "../data/salted-text.ts";
+import { type ChainNote } from "../data/chain-note.ts";
 
 type ErasedCount = NonNullable<ChainNote["erased"]>;
 

@@ -11,6 +11,8 @@ import {
   type Rollup,
   type MeterAmount,
   meteredUsage,
+  decodeCommit,
+  extractRow,
 } from "tollgate/store";
 import {
   type Checkpoint,
@@ -26,7 +28,6 @@ import { quarterStart } from "../sums/rollup-file.ts";
 import {
   readRetainedReserves,
   createRowLookup,
-  decodeRows,
   type RowLookup,
   BATCH_COLUMNS,
   type StoredBatch,
@@ -181,7 +182,7 @@ class CheckpointBuilder {
     this.#windowLevels = new Map(base?.meters.map(([id, sum]) => [id, BigInt(sum)]));
     this.#erasures = [...(base?.erasures ?? [])];
     for (const { isSettled, ...stored } of readRetainedReserves(db)) {
-      const [row] = decodeRows(stored);
+      const [row] = decodeCommit(stored);
       if (row && !isSettled) this.#addReserve(row, stored, 0);
     }
   }
@@ -189,7 +190,7 @@ class CheckpointBuilder {
   add(stored: StoredBatch): void {
     const erased = parseNote(stored.rows)?.note.erased;
     if (erased) this.#erasures.push([stored.first, erased.count, erased.hash]);
-    decodeRows(stored).forEach((row, i) => {
+    decodeCommit(stored).forEach((row, i) => {
       if (row.kind === "reserve") return this.#addReserve(row, stored, i);
       this.#addToRollup(row);
       if (row.kind === "settle") {
@@ -295,23 +296,10 @@ class CheckpointBuilder {
   }
 }
 
-const TERMS_INDEX = 5;
-/** Extracts one row of a commit as a commit with one row. */
-function toRetainedReserve(
+/** Extracts one row of a commit as a retained reserve. */
+const toRetainedReserve = (
   attempt: string,
   stored: StoredBatch,
   i: number,
-  over: 0 | 1,
-): RetainedReserve {
-  const row = (JSON.parse(stored.rows) as unknown[][])[i]!;
-  const terms = (JSON.parse(stored.terms) as unknown[])[row[TERMS_INDEX] as number];
-  const { first, instance } = stored;
-  return {
-    seq: first + i,
-    attempt,
-    isSettled: over,
-    instance,
-    terms: JSON.stringify([terms]),
-    rows: JSON.stringify([row.with(TERMS_INDEX, 0)]),
-  };
-}
+  isSettled: 0 | 1,
+): RetainedReserve => ({ seq: stored.first + i, attempt, isSettled, ...extractRow(stored, i) });

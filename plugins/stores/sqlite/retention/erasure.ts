@@ -3,17 +3,10 @@
 // have a text.
 import type { DatabaseSync } from "node:sqlite";
 import type { AccountRecord, ErasureRequest, KeyRecord } from "tollgate/plugin";
-import { fromJson } from "tollgate/store";
+import { fromJson, hashSet, ERASED, toJsonText } from "tollgate/store";
 import type { SqliteJournal } from "../write/journal.ts";
-import { hashSet } from "../data/chain-note.ts";
 import type { LedgerSession } from "../write/ledger-session.ts";
-import {
-  ERASED,
-  KEY_NAME_LABEL,
-  accountOwner,
-  toJsonText,
-  type NamedRecord,
-} from "../data/salted-text.ts";
+import { KEY_NAME_LABEL, accountOwner, type NamedRecord } from "../data/salted-text.ts";
 
 /** Number of texts per step. */
 export const TEXTS_PER_STEP = 500;

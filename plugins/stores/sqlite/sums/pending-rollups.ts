@@ -5,11 +5,12 @@ import {
   type RollupLevel,
   parseRollup,
   type Rollup,
+  forEachSettledRow,
 } from "tollgate/store";
 import type { DimensionCache } from "../data/dimension-cache.ts";
 import type { ChainedBatch } from "../data/chained-batches.ts";
 import { chapterOf } from "../data/key-index.ts";
-import { forEachSettledRow, type StoredBatch } from "../data/stored-batch.ts";
+import { type StoredBatch } from "../data/stored-batch.ts";
 import {
   HOUR_MS,
   hourStart,

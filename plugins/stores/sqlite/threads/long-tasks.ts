@@ -3,7 +3,8 @@
 import { DatabaseSync } from "node:sqlite";
 import type { ArchiveRequest, ErasureRequest, PrunePlan } from "tollgate/plugin";
 import type { TransferredRemainder, TransferredRows } from "tollgate/plugin";
-import { writeArchive, readArchive } from "../transfer/archive.ts";
+import { readArchive } from "tollgate/store";
+import { archive } from "../transfer/archive.ts";
 import { backup, restore } from "../transfer/backup.ts";
 import { type FoundTexts, findTexts } from "../retention/erasure.ts";
 import { LedgerImporter } from "../transfer/import.ts";
@@ -33,7 +34,7 @@ export class LongTasks {
   }
 
   archive(to: string, of: ArchiveRequest) {
-    return writeArchive(this.#file, to, of);
+    return archive(this.#file, to, of);
   }
 
   readArchive(file: string) {

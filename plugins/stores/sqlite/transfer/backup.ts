@@ -1,13 +1,13 @@
 // Backs up a ledger into one file while the gateway writes, and restores it to a new location.
 import { chmodSync, constants, copyFileSync, existsSync, renameSync, rmSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
-import { fail, type LedgerBackup, type LedgerSum, type LedgerTotal } from "tollgate/plugin";
-import { createTotals, isSettledRow } from "tollgate/store";
+import { fail, type LedgerBackup } from "tollgate/plugin";
+import { createTotals, isSettledRow, decodeCommit, toLedgerSum } from "tollgate/store";
 import { readHead } from "../data/chain.ts";
 import { checkpointRollups } from "../data/checkpoint-rollups.ts";
 import { verifyLedger } from "../read/reader.ts";
 import { checkVersion } from "../data/schema.ts";
-import { decodeRows, BATCH_COLUMNS, type StoredBatch } from "../data/stored-batch.ts";
+import { BATCH_COLUMNS, type StoredBatch } from "../data/stored-batch.ts";
 
 /** Copies the ledger in one read transaction. Later commits are not included. */
 export function backup(file: string, to: string): LedgerBackup {
@@ -30,7 +30,7 @@ function readBackupInfo(file: string): LedgerBackup {
       `SELECT ${BATCH_COLUMNS} FROM batch WHERE first > coalesce((SELECT last FROM checkpoint), 0) ORDER BY first`,
     );
     for (const stored of batches.iterate() as Iterable<unknown>)
-      for (const row of decodeRows(stored as StoredBatch))
+      for (const row of decodeCommit(stored as StoredBatch))
         if (isSettledRow(row, undefined)) totals.add(row);
     const erased = db
       .prepare("SELECT hash FROM salted_text WHERE erased_at_seq > 0 ORDER BY hash")
@@ -45,14 +45,6 @@ function readBackupInfo(file: string): LedgerBackup {
     db.close();
   }
 }
-
-/** Converts a total. Missing values become zero. */
-export const toLedgerSum = (total: LedgerTotal | undefined): LedgerSum => ({
-  calls: total?.calls ?? 0,
-  usage: total?.usage ?? {},
-  costNano: total?.costNano ?? 0n,
-  unpriced: total?.unpriced ?? 0,
-});
 
 /**
  * Verifies a backup and copies it into place.

@@ -11,18 +11,20 @@ import {
   type TransferredRows,
   type Price,
 } from "tollgate/plugin";
-import { createTotals, fromJson, isSettledRow, toMovedRow, type LedgerRow } from "tollgate/store";
+import {
+  createTotals,
+  fromJson,
+  isSettledRow,
+  toMovedRow,
+  type LedgerRow,
+  decodeCommit,
+} from "tollgate/store";
 import { readHead } from "../data/chain.ts";
 import { readMeters, readOpenCalls } from "../data/open-calls.ts";
 import { lockLedger } from "../lock.ts";
 import { checkpointRollups } from "../data/checkpoint-rollups.ts";
 import { readCheckpoint } from "../data/checkpoint.ts";
-import {
-  readRetainedReserves,
-  decodeRows,
-  BATCH_COLUMNS,
-  type StoredBatch,
-} from "../data/stored-batch.ts";
+import { readRetainedReserves, BATCH_COLUMNS, type StoredBatch } from "../data/stored-batch.ts";
 import { createLabelResolver } from "../data/salted-text.ts";
 
 /** Number of rows per page. */
@@ -47,7 +49,7 @@ export class LedgerExporter {
     // First, export the retained reserves whose settles are still in the ledger.
     if (after === 0 && base) {
       const stayed = [...readRetainedReserves(this.#db)].flatMap(({ isSettled, ...stored }) =>
-        isSettled ? [] : decodeRows(stored).map(moved),
+        isSettled ? [] : decodeCommit(stored).map(moved),
       );
       if (stayed.length > 0) return { rows: stayed, next: base.last, more: true };
     }
@@ -59,7 +61,7 @@ export class LedgerExporter {
     const last = this.#db.prepare("SELECT last FROM segment WHERE first = ?");
     for (const stored of batches.iterate(next) as Iterable<unknown> as Iterable<StoredBatch>) {
       if (rows.length >= PAGE_ROWS) return { rows, next, more: true };
-      for (const row of decodeRows(stored)) rows.push(moved(row));
+      for (const row of decodeCommit(stored)) rows.push(moved(row));
       next = Number(last.get(stored.first)?.["last"]);
     }
     return { rows, next, more: false };
@@ -147,7 +149,7 @@ export function readTotals(db: DatabaseSync): TransferredRemainder["totals"] {
     `SELECT ${BATCH_COLUMNS} FROM batch WHERE first > coalesce((SELECT last FROM checkpoint), 0) ORDER BY first`,
   );
   for (const stored of batches.iterate() as Iterable<unknown>)
-    for (const row of decodeRows(stored as StoredBatch))
+    for (const row of decodeCommit(stored as StoredBatch))
       if (isSettledRow(row, undefined)) totals.add(row);
   return totals.totals();
 }

@@ -3,12 +3,7 @@
 import { partialImportPath } from "../data/partial-import.ts";
 import { existsSync, renameSync, rmSync } from "node:fs";
 import type { DatabaseSync } from "node:sqlite";
-import {
-  fail,
-  type TransferredRemainder,
-  type TransferredRows,
-  type Settle,
-} from "tollgate/plugin";
+import { fail, type TransferredRemainder, type TransferredRows } from "tollgate/plugin";
 import {
   isCalendarPeriod,
   createMeter,
@@ -17,6 +12,11 @@ import {
   meteredUsage,
   type LedgerRow,
   type MeterAmount,
+  decodeCommit,
+  serializeTerms,
+  encodeAmount,
+  encodeSettleFields,
+  encodeIdentity,
 } from "tollgate/store";
 import { appendAudit } from "../audit-log.ts";
 import { readHead } from "../data/chain.ts";
@@ -26,15 +26,8 @@ import { lockLedger } from "../lock.ts";
 import { verifyLedger } from "../read/reader.ts";
 import { LedgerSession } from "../write/ledger-session.ts";
 import { rollupHash, hashText, type Checkpoint } from "../data/checkpoint.ts";
-import { decodeRows, BATCH_COLUMNS, type StoredBatch } from "../data/stored-batch.ts";
-import { serializeTerms } from "../data/call-terms.ts";
-import {
-  encodeAmount,
-  createEncodedTerms,
-  EncodedSettle,
-  encodeSettleFields,
-  type EncodedReserve,
-} from "../data/batch-codec.ts";
+import { BATCH_COLUMNS, type StoredBatch } from "../data/stored-batch.ts";
+import { createEncodedTerms, EncodedSettle, type EncodedReserve } from "../data/batch-codec.ts";
 
 /** Instance name for imported data that is not a row of another instance. */
 const IMPORT_INSTANCE = "move";
@@ -101,7 +94,7 @@ export class LedgerImporter {
       this.#open.delete(attempt);
       return journal.settle(
         call,
-        new EncodedSettle(Math.floor(row.at), attempt, encodeSettleFields(toSettle(row))),
+        new EncodedSettle(Math.floor(row.at), attempt, encodeSettleFields(row)),
       );
     }
     if (journal.hasReserve(attempt)) return;
@@ -111,7 +104,7 @@ export class LedgerImporter {
       attempt,
       claims: [],
       terms: createEncodedTerms(serializeTerms(row)),
-      identity: `${JSON.stringify(attempt)},${JSON.stringify(row.request)},${row.n}`,
+      identity: encodeIdentity(row),
       hold: JSON.stringify(encodeAmount(row.holdNano)),
     };
     this.#open.set(attempt, journal.reserve(line, row.meterAmounts)!);
@@ -234,14 +227,6 @@ export class LedgerImporter {
   }
 }
 
-/** Converts a row to a settle command. Undefined fields are omitted. */
-const toSettle = (row: LedgerRow): Settle => ({
-  ...(Object.fromEntries(
-    Object.entries(row).filter(([, value]) => value !== undefined),
-  ) as unknown as Settle),
-  do: "settle",
-});
-
 /** Returns the usage of calendar windows from the rows that exist. */
 function windowLevels(db: DatabaseSync): ReadonlyMap<string, bigint> {
   const spent = new Map<string, bigint>();
@@ -251,7 +236,7 @@ function windowLevels(db: DatabaseSync): ReadonlyMap<string, bigint> {
   };
   const batches = db.prepare(`SELECT ${BATCH_COLUMNS} FROM batch ORDER BY first`);
   for (const stored of batches.iterate() as Iterable<unknown>)
-    for (const row of decodeRows(stored as StoredBatch))
+    for (const row of decodeCommit(stored as StoredBatch))
       if (row.kind === "reserve") taken.set(row.attempt, row.meterAmounts);
       else
         for (const [id, amount] of taken.get(row.attempt) ?? [])

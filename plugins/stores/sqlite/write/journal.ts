@@ -14,6 +14,12 @@ import {
   type Progress,
   type MeterAmount,
   toJson,
+  commitHash,
+  decodeCommit,
+  serializeTerms,
+  encodeMeterAmounts,
+  encodeAdjust,
+  encodeIdentity,
 } from "tollgate/store";
 import { readHead, type ChainHead } from "../data/chain.ts";
 import { createLowWaterMark, type LowWaterMark } from "../data/low-water-mark.ts";
@@ -21,19 +27,11 @@ import { createKeyIndex, type KeyIndex } from "../data/key-index.ts";
 import { readOpenCalls } from "../data/open-calls.ts";
 import { createRecordRepository, type RecordRepository } from "../data/record-repository.ts";
 import { prepareStatements } from "./statements.ts";
-import {
-  createRowLookup,
-  chainHash,
-  decodeRows,
-  type RowLookup,
-  type StoredBatch,
-} from "../data/stored-batch.ts";
-import { serializeTerms } from "../data/call-terms.ts";
+import { createRowLookup, type RowLookup, type StoredBatch } from "../data/stored-batch.ts";
 import { encodeNote, type ChainNote } from "../data/chain-note.ts";
 import { createSaltedTexts, type SaltedTexts } from "../data/salted-text.ts";
 import { createHashedTerms, type HashedTerms } from "../data/hashed-terms.ts";
 import {
-  encodeAmount,
   createEncodedTerms,
   type EncodedReserve,
   type EncodedSettle,
@@ -120,8 +118,7 @@ export class SqliteJournal implements LedgerJournal<EncodedReserve, EncodedSettl
       firstSeq: first,
       isListed: false,
     };
-    const takes =
-      taken.length === 0 ? "null" : JSON.stringify(taken.map(([id, n]) => [id, String(n)]));
+    const takes = encodeMeterAmounts(taken);
     this.#addRow(c.at, `["r",${c.at},${identity},${this.#termsIndex(terms)},${hold},${takes}]`);
     this.#openedInBatch.push(call);
     this.#lowWaterMark.beginCommit(first);
@@ -142,15 +139,10 @@ export class SqliteJournal implements LedgerJournal<EncodedReserve, EncodedSettl
     this.adjust(row, this.#saltedTexts.hashTerms(createEncodedTerms(serializeTerms(row))));
 
   adjust(row: LedgerRow, terms = createHashedTerms(serializeTerms(row))): boolean {
-    const { attempt, request, n, usage, costNano, reason, actor } = row;
+    const { attempt } = row;
     if (this.#statements.adjustment.run(attempt, rowQualifier(row), this.#nextSeq()).changes === 0)
       return false;
-    const at = Math.floor(row.at);
-    const said = [attempt, request, n, this.#termsIndex(terms)];
-    this.#addRow(
-      at,
-      JSON.stringify(["a", at, ...said, usage, encodeAmount(costNano), reason, actor]),
-    );
+    this.#addRow(Math.floor(row.at), encodeAdjust(row, this.#termsIndex(terms)));
     return true;
   }
 
@@ -217,7 +209,7 @@ export class SqliteJournal implements LedgerJournal<EncodedReserve, EncodedSettl
     const [first, last] = [seq + 1, seq + this.#rows.length];
     this.#listLongOpenCalls(last, open);
     const stored = this.#currentBatch();
-    this.#sealedHead = { segment: segment + 1, seq: last, hash: chainHash(hash, stored) };
+    this.#sealedHead = { segment: segment + 1, seq: last, hash: commitHash(hash, stored) };
     say.batch.run(first, this.#instance, stored.terms, stored.rows);
     const low = this.#lowWaterMark.oldestOpen(last + 1);
     say.segment.run(
@@ -257,12 +249,12 @@ export class SqliteJournal implements LedgerJournal<EncodedReserve, EncodedSettl
   /** Yields the calls that the previous owner left open. */
   *openCalls(): Iterable<FoundOpenCall> {
     for (const { row, seq, firstSeq, isListed, progress } of readOpenCalls(this.#db)) {
-      const { attempt, meterAmounts, request, n, holdNano } = row;
+      const { attempt, meterAmounts, holdNano } = row;
       const call: StoredCall = {
         attempt,
         meterAmounts,
         terms: createHashedTerms(serializeTerms(row)),
-        identity: `${JSON.stringify(attempt)},${JSON.stringify(request)},${n}`,
+        identity: encodeIdentity(row),
         hold: holdNano === null ? "null" : `"${holdNano}"`,
         seq,
         firstSeq,
@@ -325,7 +317,7 @@ export class SqliteJournal implements LedgerJournal<EncodedReserve, EncodedSettl
 
   /** Returns the rows of this batch, which are not in the tables yet. */
   #pendingRows(): LedgerRow[] {
-    return decodeRows(this.#currentBatch());
+    return decodeCommit(this.#currentBatch());
   }
 
   #clearBatch(): void {

@@ -1,17 +1,20 @@
 // Converts ledger rows to text columns and back, for the row and its terms. Facts that reports
-// group or filter by have columns. All others are stored as JSON.
+// group or filter by have columns. All others are stored as JSON. Stores of several nodes chain
+// these columns: each node its own batches, and one chain all of them.
 import { createHash } from "node:crypto";
-import type { Opt, Privacy, ClientRequestInfo, Usage } from "tollgate/plugin";
+import type { Opt, Privacy, ClientRequestInfo, Usage } from "../../plugin/index.ts";
+import { fromJson, toJson } from "../bigint-json.ts";
+import { rowQualifier, NO_SETTLE_FIELDS, type LedgerRow } from "../ledger-row.ts";
+import type { MeterAmount } from "../meter.ts";
+import { encodeAmount } from "./commit-text.ts";
+import { hashLabels, hashOrErased } from "./salted-text.ts";
 import {
-  fromJson,
-  rowQualifier,
-  toJson,
-  NO_SETTLE_FIELDS,
-  type LedgerRow,
-  type MeterAmount,
-} from "tollgate/store";
-import { hashLabels, hashNote } from "./salted-labels.ts";
-import { ROW_COLUMNS, ALL_COLUMNS, UNIT_COLUMNS, chainLine, TERMS_COLUMNS } from "./columns.ts";
+  type ALL_COLUMNS,
+  ROW_COLUMNS,
+  UNIT_COLUMNS,
+  chainLine,
+  TERMS_COLUMNS,
+} from "./row-columns.ts";
 
 type Column = (typeof ALL_COLUMNS)[number];
 /** Column values of a row, in column order. */
@@ -63,8 +66,6 @@ function encodeLabels(labels: LedgerRow["labels"]): string | null {
   }
   return said ? JSON.stringify(said) : null;
 }
-
-const encodeAmount = (nano: bigint | null): string | null => (nano === null ? null : String(nano));
 
 const ATTEMPT_ID = /^(.*)\.(\d+)$/su;
 /** Parses a gateway attempt ID, `<request>.<n>`. */
@@ -160,10 +161,10 @@ function usageColumns({ kind, usage }: LedgerRow): ColumnValues {
 }
 
 /**
- * Encodes a row.
+ * Encodes a row, without its terms.
  * @param began Time of the call's reserve. All rows of a call are in the same partition.
  */
-export const encodeRow = (row: LedgerRow, began: number): ColumnValues => [
+export const rowColumns = (row: LedgerRow, began: number): ColumnValues => [
   String(ROW_KINDS.indexOf(row.kind)),
   row.attempt,
   toColumnText(rowQualifier(row)),
@@ -178,14 +179,8 @@ export const encodeRow = (row: LedgerRow, began: number): ColumnValues => [
   encodeRest(row),
 ];
 
-/** Select list for rows `e` and their node `w`. */
-export const ROW_SELECT_SQL = `${ALL_COLUMNS.map((name) => `e.${name}`).join(", ")}, w.id AS instance`;
-
-/** SQL join of a row with the node that wrote it. */
-export const nodeJoinSql = (schema: string): string => `JOIN ${schema}.node w ON w.epoch = e.node`;
-
-/** A row as a query returns it. Every value is text. */
-export type StoredRow = Readonly<Record<Column | "instance", string>> & {
+/** A row with its columns by name, and the name of its instance. Every value is text. */
+export type ColumnRow = Readonly<Record<Column | "instance", string>> & {
   readonly [name: string]: string | null;
 };
 
@@ -200,8 +195,8 @@ export function decodeUsage(found: Readonly<Record<string, string | null>>): Usa
   return others === null ? usage : { ...usage, ...(JSON.parse(others) as Usage) };
 }
 
-/** Decodes a row. */
-export function decodeRow(found: StoredRow): LedgerRow {
+/** Decodes a row from its columns. */
+export function decodeColumns(found: ColumnRow): LedgerRow {
   const kind = ROW_KINDS[Number(found.kind)]!;
   const text = found as Readonly<Record<string, string | null>>;
   const {
@@ -253,11 +248,18 @@ export function decodeRow(found: StoredRow): LedgerRow {
 const parseOptional = <T extends object>(text: string | null | undefined): Partial<T> =>
   text === null || text === undefined ? {} : fromJson<T>(text);
 
-/** Returns the part of a chain line that covers the terms. */
+/**
+ * Returns the part of a chain line that covers the terms.
+ * @param columns Terms in column order, with the salts. Labels without salts are hashes.
+ */
 export function termsChainLine(columns: ColumnValues): string {
+  const [labels, salts] = [columns[LABELS_INDEX] ?? null, columns[SALT_INDEX] ?? null];
+  const hashes = labels === null || salts === null ? labels : hashLabels(labels, salts);
   let line = "";
   for (let i = 0; i < LABELS_INDEX; i++) line += encodeChainField(columns[i]!);
-  return line + encodeChainField(hashLabels(columns[LABELS_INDEX]!, columns[SALT_INDEX] ?? null));
+  return (
+    line + encodeChainField(typeof hashes === "string" ? hashes : hashes && JSON.stringify(hashes))
+  );
 }
 
 const LABELS_INDEX = TERMS_COLUMNS.indexOf("labels");
@@ -271,12 +273,20 @@ export const rowChainLine = (columns: ColumnValues): string =>
 
 /** Returns the chain line of a note. */
 export const noteChainLine = (kind: string, id: string, text: string, salt: string): string =>
-  hashedNoteChainLine(kind, id, hashNote(salt, text));
+  hashedNoteChainLine(kind, id, hashOrErased(salt, text));
 
 /** Returns the chain line of a note from the hash of its text. */
 export const hashedNoteChainLine = (kind: string, id: string, proved: string): string =>
   encodeChainField(kind) + encodeChainField(id) + encodeChainField(proved);
 
-/** Returns the hash of a batch, from the previous hash and the chain lines. */
+/** Returns the hash of a batch of a node, from the previous hash and the chain lines. */
 export const hashBatch = (head: Uint8Array, lines: readonly string[]): Buffer =>
   createHash("sha256").update(head).update(lines.join("")).digest();
+
+/** Returns the hash of the chain of all nodes' batches, from the previous hash and a batch. */
+export function chainLink(head: Uint8Array, node: number, n: number, batch: Uint8Array): Buffer {
+  const number = Buffer.alloc(12);
+  number.writeInt32BE(node, 0);
+  number.writeBigInt64BE(BigInt(n), 4);
+  return createHash("sha256").update(head).update(number).update(batch).digest();
+}

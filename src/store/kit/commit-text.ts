@@ -1,0 +1,261 @@
+// The text of a commit: rows as JSON lists, with the terms that they share. It is the form in which
+// archives, and stores that keep a commit in one piece, write rows. In rows, labels are hashes of
+// their texts.
+//
+// Amounts exceed the range of JSON numbers, so they are decimal text.
+import { hash } from "node:crypto";
+import type { BillPart, Settle, Usage } from "../../plugin/index.ts";
+import { type LedgerRow, NO_SETTLE_FIELDS } from "../ledger-row.ts";
+import type { MeterAmount } from "../meter.ts";
+import {
+  type CallTerms,
+  LABELS_INDEX,
+  serializeTerms,
+  termsFromTuple,
+  type TermsTuple,
+} from "./call-terms.ts";
+
+/** The rows of one commit of one instance. */
+export interface CommitText {
+  readonly instance: string;
+  readonly terms: string;
+  readonly rows: string;
+}
+
+/** Computes the hash of a chain link from the previous link and the content of the commit. */
+export const commitHash = (before: string, { instance, terms, rows }: CommitText): string =>
+  hash("sha256", `${before}\n${instance}\n${terms}\n${rows}`);
+
+type AmountText = string | null;
+type CallFields = [attempt: string, request: string, n: number, terms: number];
+type ReserveTuple = [
+  "r",
+  at: number,
+  ...CallFields,
+  hold: AmountText,
+  taken: readonly [string, string][] | null,
+];
+type PartTuple = Omit<BillPart, "costNano"> & { costNano: AmountText };
+type SettleFields = [
+  state: Settle["state"],
+  cost: AmountText,
+  outcome: string,
+  usage: Usage,
+  upstreamId: string | null,
+  upstreamCost: AmountText,
+  finish: string | null,
+  ms: NonNullable<Settle["ms"]> | null,
+  parts: readonly PartTuple[] | null,
+];
+type SettleTuple = ["s", at: number, ...CallFields, hold: AmountText, ...SettleFields];
+type AdjustTuple = [
+  "a",
+  at: number,
+  ...CallFields,
+  usage: Usage,
+  cost: AmountText,
+  reason: string | null,
+  actor: string | null,
+];
+type RowTuple = ReserveTuple | SettleTuple | AdjustTuple;
+
+/** Encodes an amount as decimal text. */
+export const encodeAmount = (value: bigint | null | undefined): string | null =>
+  value == null ? null : String(value);
+const decodeAmount = (text: AmountText): bigint | null => (text === null ? null : BigInt(text));
+
+type SettleData = Pick<LedgerRow, "state" | "costNano" | "outcome" | "usage"> &
+  Partial<Pick<LedgerRow, "upstreamId" | "upstreamCostNano" | "finish" | "ms" | "parts">>;
+
+/**
+ * Encodes the fields of a settle row that follow kind, time, attempt, request, n, terms, and hold.
+ * The result is a JSON list without its brackets.
+ */
+export const encodeSettleFields = (c: SettleData): string =>
+  JSON.stringify([
+    c.state,
+    encodeAmount(c.costNano),
+    c.outcome,
+    c.usage,
+    c.upstreamId,
+    encodeAmount(c.upstreamCostNano),
+    c.finish,
+    c.ms,
+    c.parts?.map((part) => ({ ...part, costNano: encodeAmount(part.costNano) })),
+  ]).slice(1, -1);
+
+/** Encodes the identity of a row: attempt, request, and n. A JSON list without its brackets. */
+export const encodeIdentity = ({
+  attempt,
+  request,
+  n,
+}: Pick<LedgerRow, "attempt" | "request" | "n">): string =>
+  `${JSON.stringify(attempt)},${JSON.stringify(request)},${n}`;
+
+/** Encodes the amounts that a reserve took from meters. */
+export const encodeMeterAmounts = (taken: readonly MeterAmount[]): string =>
+  taken.length === 0 ? "null" : JSON.stringify(taken.map(([id, n]) => [id, String(n)]));
+
+/** Encodes an adjustment. */
+export const encodeAdjust = (row: LedgerRow, terms: number): string =>
+  JSON.stringify([
+    "a",
+    Math.floor(row.at),
+    row.attempt,
+    row.request,
+    row.n,
+    terms,
+    row.usage,
+    encodeAmount(row.costNano),
+    row.reason,
+    row.actor,
+  ]);
+
+function encodeRow(row: LedgerRow, terms: number): string {
+  if (row.kind === "adjust") return encodeAdjust(row, terms);
+  const hold = row.holdNano === null ? "null" : `"${row.holdNano}"`;
+  const begin = `${Math.floor(row.at)},${encodeIdentity(row)},${terms},${hold}`;
+  return row.kind === "reserve"
+    ? `["r",${begin},${encodeMeterAmounts(row.meterAmounts)}]`
+    : `["s",${begin},${encodeSettleFields(row)}]`;
+}
+
+/** Encodes the rows of a commit. Labels must be hashes. */
+export function encodeCommit(instance: string, rows: readonly LedgerRow[]): CommitText {
+  const terms = new Map<string, number>();
+  const texts = rows.map((row) => {
+    const own = serializeTerms(row);
+    let index = terms.get(own);
+    if (index === undefined) terms.set(own, (index = terms.size));
+    return encodeRow(row, index);
+  });
+  return { instance, terms: `[${[...terms.keys()].join()}]`, rows: `[${texts.join()}]` };
+}
+
+/** Returns the hashes of the labels in the terms of a commit. */
+export function* textHashesIn(terms: string): Generator<string, void> {
+  for (const listed of JSON.parse(terms) as TermsTuple[])
+    yield* Object.values(listed[LABELS_INDEX]) as string[];
+}
+
+const NOTE_PREFIX = '[["n",';
+/** Whether the rows of a commit are a note about the ledger. A note is alone in its commit. */
+export const isNote = (rows: string): boolean => rows.startsWith(NOTE_PREFIX);
+
+/** Decodes the rows of a commit. A note has no rows. */
+export function decodeCommit({ instance, terms, rows }: CommitText): LedgerRow[] {
+  if (isNote(rows)) return [];
+  const values = JSON.parse(rows) as RowTuple[];
+  const list = (JSON.parse(terms) as TermsTuple[]).map(termsFromTuple);
+  return values.map((one) => decodeRow(one, instance, list));
+}
+
+function decodeRow(v: RowTuple, instance: string, list: readonly CallTerms[]): LedgerRow {
+  const [, at, attempt, request, n, number] = v;
+  const { key, target, privacy, labels, account, price, clientRequest } = list[number]!;
+  const row: LedgerRow = {
+    ...NO_SETTLE_FIELDS,
+    kind: "reserve",
+    attempt,
+    request,
+    n,
+    at,
+    instance,
+    key,
+    target,
+    privacy,
+    labels,
+    account,
+    price,
+    clientRequest,
+    meterAmounts: [],
+    holdNano: null,
+    state: "open",
+    outcome: "open",
+  };
+  switch (v[0]) {
+    case "r":
+      row.holdNano = decodeAmount(v[6]);
+      row.meterAmounts = (v[7] ?? []).map(([id, take]): MeterAmount => [id, BigInt(take)]);
+      return row;
+    case "s":
+      row.kind = "settle";
+      row.holdNano = decodeAmount(v[6]);
+      row.state = v[7];
+      row.costNano = decodeAmount(v[8]);
+      row.outcome = v[9];
+      row.usage = v[10];
+      row.upstreamId = v[11] ?? undefined;
+      row.upstreamCostNano = decodeAmount(v[12]) ?? undefined;
+      row.finish = v[13] ?? undefined;
+      row.ms = v[14] ?? undefined;
+      row.parts = v[15]?.map((part) => ({ ...part, costNano: decodeAmount(part.costNano) }));
+      return row;
+    case "a":
+      row.kind = "adjust";
+      row.usage = v[6];
+      row.costNano = decodeAmount(v[7]);
+      row.state = "exact";
+      row.outcome = "adjusted";
+      row.reason = v[8] ?? undefined;
+      row.actor = v[9] ?? undefined;
+      return row;
+  }
+}
+
+/** Fields of a settle or an adjustment that rollups need in addition to the terms. */
+export type SettledFields = Pick<
+  LedgerRow,
+  "kind" | "at" | "state" | "outcome" | "usage" | "costNano"
+>;
+
+/**
+ * Calls `each` for every row that rollups count, with only the fields they need. Terms are decoded
+ * once for all rows that share them.
+ * @returns The number of all rows in the commit.
+ */
+export function forEachSettledRow(
+  { terms, rows }: Pick<CommitText, "terms" | "rows">,
+  each: (row: SettledFields, said: string, terms: () => CallTerms) => void,
+): number {
+  const list = JSON.parse(terms) as TermsTuple[];
+  const texts: string[] = [];
+  const all = JSON.parse(rows) as RowTuple[];
+  for (const v of all) {
+    if (v[0] !== "s" && v[0] !== "a") continue;
+    const [, at, , , , place] = v;
+    const said = (texts[place] ??= JSON.stringify(list[place]));
+    const fields: SettledFields =
+      v[0] === "s"
+        ? {
+            kind: "settle",
+            at,
+            state: v[7],
+            outcome: v[9],
+            usage: v[10],
+            costNano: decodeAmount(v[8]),
+          }
+        : {
+            kind: "adjust",
+            at,
+            state: "exact",
+            outcome: "adjusted",
+            usage: v[6],
+            costNano: decodeAmount(v[7]),
+          };
+    each(fields, said, () => termsFromTuple(list[place]!));
+  }
+  return all.length;
+}
+
+const TERMS_INDEX = 5;
+/** Extracts one row of a commit as a commit with one row. */
+export function extractRow({ instance, terms, rows }: CommitText, i: number): CommitText {
+  const row = (JSON.parse(rows) as unknown[][])[i]!;
+  const own = (JSON.parse(terms) as unknown[])[row[TERMS_INDEX] as number];
+  return {
+    instance,
+    terms: JSON.stringify([own]),
+    rows: JSON.stringify([row.with(TERMS_INDEX, 0)]),
+  };
+}
