@@ -16,7 +16,12 @@ export {
   type RowDimensions,
 } from "./row-dimensions.ts";
 export { fromJson, toJson } from "./bigint-json.ts";
-export { createMemoryJournal, createJournalReads, type MemoryJournal } from "./memory-journal.ts";
+export {
+  createMemoryJournal,
+  createJournalBackend,
+  createJournalReads,
+  type MemoryJournal,
+} from "./memory-journal.ts";
 export {
   mergeClaims,
   WINDOW_GRACE_MS,
@@ -39,3 +44,9 @@ export * from "./kit/column-codec.ts";
 export * from "./kit/commit-text.ts";
 export * from "./kit/row-columns.ts";
 export * from "./kit/salted-text.ts";
+export * from "./kit/checkpoint.ts";
+export * from "./kit/ledger-replay.ts";
+export * from "./kit/redaction.ts";
+export * from "./kit/transfer.ts";
+export * from "./kit/pruning.ts";
+export * from "./kit/row-maintenance.ts";

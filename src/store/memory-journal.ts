@@ -1,4 +1,7 @@
 // Ledger rows in memory, in order, with rollback of a batch.
+import { createSalt } from "./kit/salted-text.ts";
+import { type LedgerBackend, type RowCheckpoint } from "./kit/row-maintenance.ts";
+import { addCheckpointRollups, type CheckpointRollup } from "./kit/checkpoint.ts";
 import type { AccountRecord, KeyRecord, Price, Store } from "../plugin/index.ts";
 import type { OpenCalls } from "./open-calls.ts";
 import { keyCursor, toPage, pageSize } from "./page.ts";
@@ -29,6 +32,10 @@ export interface MemoryJournal extends RowJournal {
   commit(): void;
   /** Drops the oldest rows of calls that have ended. */
   dropOldest(keep: number, open: OpenCalls<OpenRow>): void;
+  /** The checkpoint that replaces compacted rows, if any. */
+  readonly compacted: { checkpoint: RowCheckpoint; rollups: CheckpointRollup[] } | undefined;
+  /** Implements `putCheckpoint` of a backend. */
+  compact(checkpoint: RowCheckpoint, rollups: readonly CheckpointRollup[], head: number): boolean;
 }
 
 const rowIdentity = (row: LedgerRow): string =>
@@ -45,6 +52,7 @@ export function createMemoryJournal(instance: () => string): MemoryJournal {
   const keys = new Map<string, KeyRecord>();
   const records = new Map<string, AccountRecord>();
   const prices = new Map<string, Price>();
+  let compacted: MemoryJournal["compacted"];
   let last = 0;
   let undoing: (() => void)[] = [];
 
@@ -95,6 +103,21 @@ export function createMemoryJournal(instance: () => string): MemoryJournal {
       undoing = [];
     },
     commit: () => void (undoing = []),
+    get compacted() {
+      return compacted;
+    },
+    compact(checkpoint, rollups, head) {
+      for (const [seq, row] of rows) if (seq > head && row.kind === "adjust") return false;
+      const retained = new Set(checkpoint.retained);
+      for (const [seq, row] of rows) {
+        if (seq > checkpoint.last || retained.has(seq)) continue;
+        rows.delete(seq);
+        identities.delete(rowIdentity(row));
+        if (row.kind === "reserve") attempts.delete(row.attempt);
+      }
+      compacted = { checkpoint, rollups: [...(compacted?.rollups ?? []), ...rollups] };
+      return true;
+    },
     dropOldest(keep, open) {
       for (const [seq, row] of rows) {
         if (rows.size <= keep || open.get(row.attempt)) return;
@@ -105,6 +128,40 @@ export function createMemoryJournal(instance: () => string): MemoryJournal {
     },
   };
 }
+
+/**
+ * Returns the backend of maintenance over this journal.
+ * @param isOpen Whether the call is open.
+ */
+export const createJournalBackend = (
+  journal: MemoryJournal,
+  isOpen: (attempt: string) => boolean,
+): LedgerBackend => ({
+  secret: createSalt(),
+  *scanRows(after) {
+    for (const entry of journal.rows) if (entry[0] > after) yield entry;
+  },
+  isOpen,
+  readBytes: async () => journal.rows.size * ROW_BYTES,
+  readCheckpoint: async () => journal.compacted?.checkpoint,
+  putCheckpoint: async (...of) => journal.compact(...of),
+  async setLabels(seq, labels) {
+    journal.rows.get(seq)!.labels = labels;
+  },
+  readKeys: async () => [...journal.keys.values()],
+  readAccounts: async () => [...journal.accountRecords.values()],
+  async putKey(record) {
+    journal.putKey(record);
+    journal.commit();
+  },
+  async putAccount(record) {
+    journal.accounts!.put(record);
+    journal.commit();
+  },
+});
+
+/** Approximate size of a row in memory. */
+const ROW_BYTES = 1_000;
 
 /** Returns the read methods of a store over this journal. */
 export const createJournalReads = (
@@ -140,6 +197,12 @@ export const createJournalReads = (
   },
   async sumEntries(query) {
     const sums = createTotals(query.by, query.zone);
+    const rollups = journal.compacted?.rollups ?? [];
+    addCheckpointRollups(sums, query, (from, to) =>
+      rollups
+        .filter(([, quarter]) => quarter >= from && quarter < to)
+        .map(([, quarter, text]) => [quarter, text] as const),
+    );
     for (const row of journal.rows.values())
       if (isSettledRow(row, query.state) && matchesQuery(row, query, journal.isClosed(row.attempt)))
         sums.add(row);

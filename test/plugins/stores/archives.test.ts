@@ -1,4 +1,4 @@
-// Archives have one format: each store reads those of the others, and nothing is lost.
+// Archives have one format: each store reads those of the others, and nothing is lost. The third store is one on the kit.
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -7,10 +7,17 @@ import * as fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
 import type { Store } from "../../../src/plugin/store/store.ts";
 import { createPostgresStore } from "../../../plugins/stores/postgres/store.ts";
-import { decodeCommit, encodeCommit, fromMovedRow, readArchive, toEntry } from "../../../src/store/index.ts";
+import {
+  decodeCommit,
+  encodeCommit,
+  fromMovedRow,
+  readArchive,
+  toEntry,
+} from "../../../src/store/index.ts";
 import { NOON, reserveCommand, settleCommand } from "../../../src/testing/store.ts";
 import { hasPostgres, startPostgres, type Postgres } from "../../kit/postgres.ts";
 import { makeMemory, onFile } from "./made.ts";
+import { sharedLedger } from "./several.ts";
 import { settings } from "./made-postgres.ts";
 import { trialCount } from "../../kit/law-effort.ts";
 
@@ -86,7 +93,7 @@ async function archiveOf(store: Store, file: string, labels = true) {
   return { made, problems, read, rows };
 }
 
-describe.skipIf(!hasPostgres())("an archive of either store", () => {
+describe.skipIf(!hasPostgres())("an archive of any store", () => {
   let server: Postgres;
   const folder = mkdtempSync(join(tmpdir(), "tollgate-archives-"));
   beforeAll(async () => {
@@ -116,7 +123,9 @@ describe.skipIf(!hasPostgres())("an archive of either store", () => {
       fc.asyncProperty(fc.array(call, { minLength: 1, maxLength: 12 }), async (calls) => {
         const sqlite = await inFile();
         await sqlite.open({ instance: "one" });
-        for (const store of [sqlite, postgres]) {
+        const kept = sharedLedger().store();
+        await kept.open({ instance: "one" });
+        for (const store of [sqlite, postgres, kept]) {
           const file = join(folder, `${++attempts}.gz`);
           if (store === postgres) {
             // One database for all runs: rows of earlier runs are pruned.
@@ -138,7 +147,7 @@ describe.skipIf(!hasPostgres())("an archive of either store", () => {
           expect(problems).toEqual([]);
           expect(read).toEqual(made);
           expect(rows).toEqual(await listed(store));
-          for (const reader of [sqlite, postgres])
+          for (const reader of [sqlite, postgres, kept])
             expect(await reader.maintenance!.readArchive!(file)).toEqual({ ...made, problems: [] });
         }
       }),
@@ -173,7 +182,7 @@ describe.skipIf(!hasPostgres())("an archive of either store", () => {
   });
 
   it("continues after a prune with the hash with which the one before ended", async () => {
-    for (const store of [await inFile(), await inPostgres()]) {
+    for (const store of [await inFile(), await inPostgres(), sharedLedger().store()]) {
       await store.open({ instance: "one" });
       await store.apply([reserveCommand("a"), settleCommand("a")]);
       const first = await archiveOf(store, join(folder, "first.gz"));

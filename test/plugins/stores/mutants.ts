@@ -511,24 +511,23 @@ export const MUTANTS: Readonly<Record<string, Mutant>> = {
   }),
   ...of("retention/checkpoint", ["on-postgres", "postgres-keeping"], {
     "a changed base is not found": ['hashText(found["text"]!) !== said.checkpoint ||', ""],
-    "changed sums are not found": [
-      'if (rollupHash(before, Number(row["quarter"]), row["text"]!) !== row["hash"])',
-      "if (false)",
-    ],
     "missing sums are not found": [
-      'if (before !== said.rollups || n !== base.rollups || more!["are"] === "true")',
+      'if (chain.hash !== said.rollups || chain.n !== base.rollups || more!["are"] === "true")',
       "if (false)",
     ],
     "changed notes are not found": [
       "if ((await hashNotes(sql, schema, node, n)) !== notes)",
       "if (false)",
     ],
-    "a changed reserve is not found": [
-      "if (named.get(id) !== retainedReserveHash(row))",
+  }),
+  ...of("src/store/kit/checkpoint", ["on-postgres", "postgres-keeping"], {
+    "changed sums are not found": [
+      "if (rollupHash(this.hash, quarter, text) !== its)",
       "if (false)",
     ],
+    "a changed reserve is not found": ["if (missing.get(id) !== its)", "if (false)"],
     "a missing reserve is not found": [
-      "for (const id of named.keys())\n    yield",
+      "for (const id of missing.keys())\n    yield",
       "for (const id of [])\n    yield",
     ],
   }),

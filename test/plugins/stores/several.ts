@@ -6,6 +6,8 @@ import {
   createMemoryJournal,
   createJournalReads,
   recoveredSettle,
+  createJournalBackend,
+  createRowMaintenance,
 } from "tollgate/store";
 
 interface Instance extends StoreInstance {
@@ -62,6 +64,10 @@ export function sharedLedger(lease = { durationMs: 15_000, heartbeatMs: 5_000 })
     return left.length;
   }
 
+  const maintenance = createRowMaintenance(
+    createJournalBackend(journal, (attempt) => book.openCalls.get(attempt) !== undefined),
+  );
+
   return {
     bury: (instance) => void (instances.get(instance)!.state = "dead"),
     store(): Store {
@@ -114,6 +120,7 @@ export function sharedLedger(lease = { durationMs: 15_000, heartbeatMs: 5_000 })
           })),
         readLimits: async (limits, at) => book.limitUsage(limits, at),
         ...createJournalReads(journal),
+        maintenance,
       };
     },
   };

@@ -1,8 +1,17 @@
 // Reads and verifies the checkpoint that replaces compacted rows. The newest compaction note
 // contains its hash and the last rollup hash. Each chain continues from its anchor.
-import { hash } from "node:crypto";
 import type { Problem } from "tollgate/plugin";
-import { noteChainLine, rowChainLine, ALL_COLUMNS } from "tollgate/store";
+import {
+  noteChainLine,
+  rowChainLine,
+  ALL_COLUMNS,
+  hashText,
+  parseCheckpoint,
+  RollupChain,
+  verifyRetained,
+  type CheckpointBase,
+  type CheckpointHashes,
+} from "tollgate/store";
 import type { RunSql, Row } from "../connection/pipelined-connection.ts";
 
 /** A reserve that is kept because later rows refer to its call, with the hash of its line. */
@@ -13,33 +22,18 @@ export type RetainedReserve = readonly [node: number, n: number, i: number, hash
  */
 export type NodeAnchor = readonly [node: number, n: number, head: string, notes: string];
 
-export interface Checkpoint {
+export interface Checkpoint extends CheckpointBase {
   /** The first existing entry, and the chain hash before it. */
   readonly nextSeq: number;
   readonly link: string;
-  readonly firstAt: number;
-  readonly lastAt: number;
-  /** Number of compacted rows. */
-  readonly rows: number;
-  readonly at: number;
-  /** Number of rollups that replace them. */
-  readonly rollups: number;
   readonly retainedReserves: readonly RetainedReserve[];
   readonly anchors: readonly NodeAnchor[];
 }
 
 /** The content of a compaction note in the chain. */
-export interface CompactionNote {
+export interface CompactionNote extends CheckpointHashes {
   readonly nextSeq: number;
-  readonly checkpoint: string;
-  readonly rollups: string;
 }
-
-export const hashText = (text: string): string => hash("sha256", text);
-
-/** Hashes a rollup together with the hash of its predecessor. */
-export const rollupHash = (before: string, quarter: number, text: string): string =>
-  hash("sha256", `${before}\n${quarter}\n${text}`);
 
 /** Reads the checkpoint. Returns undefined if nothing was compacted yet. */
 export async function readCheckpoint(sql: RunSql, schema: string): Promise<Checkpoint | undefined> {
@@ -85,7 +79,7 @@ export async function* verifyCheckpoint(
     .reduce<CompactionNote | undefined>((a, b) => (a && a.nextSeq > b.nextSeq ? a : b), undefined);
   if (!found && !said) return;
   if (!said) return yield wrong("The ledger has no record of a pruning.");
-  const base = found && parseCheckpoint(found["text"]!);
+  const base = found && parseCheckpoint<Checkpoint>(found["text"]!);
   if (
     !base ||
     hashText(found["text"]!) !== said.checkpoint ||
@@ -104,14 +98,6 @@ export async function* verifyCheckpoint(
   yield* verifyRetainedReserves(sql, schema, base);
 }
 
-function parseCheckpoint(text: string): Checkpoint | undefined {
-  try {
-    return JSON.parse(text) as Checkpoint;
-  } catch {
-    return undefined;
-  }
-}
-
 const ROLLUPS_PER_READ = 500;
 
 async function* verifyRollups(
@@ -120,28 +106,21 @@ async function* verifyRollups(
   base: Checkpoint,
   said: CompactionNote,
 ): AsyncGenerator<Problem, void> {
-  let [before, n] = ["", 0];
+  const chain = new RollupChain("/sums");
   for (let going = true; going;) {
     const rows = await sql({
       text: `SELECT n, quarter, text, hash FROM ${schema}.checkpoint_rollup WHERE n > $1 AND n <= $2 ORDER BY n LIMIT $3`,
-      values: [n, base.rollups, ROLLUPS_PER_READ],
+      values: [chain.n, base.rollups, ROLLUPS_PER_READ],
     });
-    for (const row of rows) {
-      if (rollupHash(before, Number(row["quarter"]), row["text"]!) !== row["hash"])
-        yield {
-          path: `/sums/${row["n"]}`,
-          message: "The totals were changed after they were written.",
-        };
-      before = row["hash"]!;
-      n = Number(row["n"]);
-    }
+    for (const row of rows)
+      yield* chain.add(Number(row["n"]), Number(row["quarter"]), row["text"]!, row["hash"]!);
     going = rows.length === ROLLUPS_PER_READ;
   }
   // One statement sees one moment. A compaction may add rollups concurrently.
   const [more] = await sql({
     text: `SELECT EXISTS (SELECT 1 FROM ${schema}.checkpoint_rollup x, ${schema}.checkpoint b WHERE x.n > b.rollups)::text AS are`,
   });
-  if (before !== said.rollups || n !== base.rollups || more!["are"] === "true")
+  if (chain.hash !== said.rollups || chain.n !== base.rollups || more!["are"] === "true")
     yield { path: "/base", message: "Totals of pruned rows are missing, or there are too many." };
 }
 
@@ -151,22 +130,15 @@ async function* verifyRetainedReserves(
   schema: string,
   base: Checkpoint,
 ): AsyncGenerator<Problem, void> {
-  const named = new Map(
-    base.retainedReserves.map(([node, n, i, its]) => [`${node}/${n}/${i}`, its]),
-  );
+  const found: (readonly [id: string, hash: string])[] = [];
   for (const [node, n] of base.anchors)
     for (const row of await sql({
       text: `SELECT node, n, i, ${ALL_COLUMNS.join(", ")} FROM ${schema}.entry WHERE node = $1 AND n <= $2`,
       values: [node, n],
-    })) {
-      const id = `${row["node"]}/${row["n"]}/${row["i"]}`;
-      if (named.get(id) !== retainedReserveHash(row))
-        yield { path: `/carried/${id}`, message: "The reserve differs from its checkpoint." };
-      named.delete(id);
-    }
-  for (const id of named.keys())
-    yield {
-      path: `/carried/${id}`,
-      message: "The reserve is in the checkpoint, but it is missing.",
-    };
+    }))
+      found.push([`${row["node"]}/${row["n"]}/${row["i"]}`, retainedReserveHash(row)]);
+  const named = base.retainedReserves.map(
+    ([node, n, i, its]) => [`${node}/${n}/${i}`, its] as const,
+  );
+  yield* verifyRetained("/carried", named, found);
 }

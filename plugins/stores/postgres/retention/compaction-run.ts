@@ -1,8 +1,8 @@
 // Runs a compaction. It replaces a limited number of rows per transaction and records each in the
 // chain of its own node.
 import type { PruneResult, PruneProgress } from "tollgate/plugin";
-import { hashBatch, noteChainLine, createSalt } from "tollgate/store";
-import { readCheckpoint, hashText, type CompactionNote } from "./checkpoint.ts";
+import { hashBatch, noteChainLine, createSalt, hashText } from "tollgate/store";
+import { readCheckpoint, type CompactionNote } from "./checkpoint.ts";
 import {
   findCompactionRange,
   buildCheckpoint,

@@ -2,17 +2,18 @@
 // totals per quarter of an hour, and where the chains continue.
 import type { PrunePlan } from "tollgate/plugin";
 import {
-  createRollup,
-  type Rollup,
   decodeColumns,
   type ColumnRow,
   ALL_COLUMNS,
+  CheckpointSums,
+  estimatePrune,
+  extendCheckpoint,
+  type CheckpointRollup,
 } from "tollgate/store";
 import {
   retainedReserveHash,
   hashNotes,
   readCheckpoint,
-  rollupHash,
   type NodeAnchor,
   type Checkpoint,
   type RetainedReserve,
@@ -25,7 +26,6 @@ import { nodeJoinSql, ROW_SELECT_SQL } from "../rows/row-sql.ts";
 const BATCHES_PER_STRIDE = 2_000;
 /** Approximate compaction speed, in entries per second. */
 const ENTRIES_PER_SECOND = 30_000;
-const QUARTER_HOUR_MS = 900_000;
 
 /** A range of whole batches from the oldest on. */
 export interface CompactionRange {
@@ -113,22 +113,19 @@ export async function planCompaction(
       ? await findCompactionRange(sql, schema, { from, before, limit: open.seq, most: Infinity })
       : all;
   const [chain] = await sql({ text: `SELECT next_seq FROM ${schema}.chain` });
-  const rows = cut ? cut.to - from : 0;
-  const there = Math.max(1, Number(chain!["next_seq"]) - from);
-  return {
-    rows,
-    bytes: Math.round((bytesNow * rows) / there),
-    ms: Math.round((rows / ENTRIES_PER_SECOND) * 1_000),
-    ...(cut && { from: cut.firstAt, to: cut.lastAt }),
-    ...(open && cut?.to !== all?.to && { open: { attempt: open.attempt, at: open.at } }),
-  };
+  return estimatePrune(
+    cut && { rows: cut.to - from, firstAt: cut.firstAt, lastAt: cut.lastAt },
+    { rows: Number(chain!["next_seq"]) - from, bytes: bytesNow },
+    ENTRIES_PER_SECOND,
+    cut?.to === all?.to ? undefined : open,
+  );
 }
 
 /** The data with which the database replaces rows. */
 export interface CompactionResult {
   readonly range: CompactionRange;
   readonly checkpoint: Checkpoint;
-  readonly rollups: readonly (readonly [n: number, quarter: number, text: string, hash: string])[];
+  readonly rollups: readonly CheckpointRollup[];
 }
 
 export async function buildCheckpoint(
@@ -154,11 +151,13 @@ export async function buildCheckpoint(
     checkpoint: {
       nextSeq: cut.to,
       link: last!["chain_hash"]!,
-      firstAt: Math.min(cut.firstAt, before?.firstAt ?? Infinity),
-      lastAt: Math.max(cut.lastAt, before?.lastAt ?? -Infinity),
-      rows: (before?.rows ?? 0) + cut.to - cut.from,
-      at,
-      rollups: (before?.rollups ?? 0) + sums.length,
+      ...extendCheckpoint(before, {
+        firstAt: cut.firstAt,
+        lastAt: cut.lastAt,
+        rows: cut.to - cut.from,
+        at,
+        rollups: sums.length,
+      }),
       retainedReserves: carried.map((row): RetainedReserve => [
         Number(row["node"]),
         Number(row["n"]),
@@ -176,7 +175,7 @@ async function buildRollups(
   { from, to }: CompactionRange,
   n: number,
 ): Promise<CompactionResult["rollups"]> {
-  const quarters = new Map<number, Rollup>();
+  const sums = new CheckpointSums();
   for (let after = from - 1, more = true; more;) {
     const rows = await sql({
       text: `SELECT b.seq + e.i AS seq, ${ROW_SELECT_SQL} FROM ${schema}.batch b JOIN ${schema}.entry e ON e.node = b.node AND e.n = b.n ${nodeJoinSql(schema)}
@@ -184,12 +183,7 @@ async function buildRollups(
           AND b.seq + e.i > $1::bigint AND e.kind <> 0 ORDER BY b.seq + e.i LIMIT $3`,
       values: [after, to, BATCHES_PER_STRIDE],
     });
-    for (const row of rows.map((found) => decodeColumns(found as ColumnRow))) {
-      const quarter = Math.floor(row.at / QUARTER_HOUR_MS) * QUARTER_HOUR_MS;
-      let of = quarters.get(quarter);
-      if (!of) quarters.set(quarter, (of = createRollup("keys")));
-      of.add(row);
-    }
+    for (const row of rows) sums.add(decodeColumns(row as ColumnRow));
     more = rows.length === BATCHES_PER_STRIDE;
     after = Number(rows.at(-1)?.["seq"] ?? after);
   }
@@ -197,14 +191,7 @@ async function buildRollups(
     text: `SELECT hash FROM ${schema}.checkpoint_rollup WHERE n = $1`,
     values: [n],
   });
-  let before = newest?.["hash"] ?? "";
-  return [...quarters]
-    .sort(([a], [b]) => a - b)
-    .map(([quarter, of]) => {
-      const text = of.serialize();
-      before = rollupHash(before, quarter, text);
-      return [++n, quarter, text, before] as const;
-    });
+  return sums.rollups(n, newest?.["hash"] ?? "");
 }
 
 /** Returns the end of each node's compacted batches. */

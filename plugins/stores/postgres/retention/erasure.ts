@@ -10,20 +10,20 @@ import {
   hashLabel,
   isErasedSalt,
   hashOrErased,
+  ERASED,
+  redactRecord,
+  textFilter,
+  type LabelTexts,
 } from "tollgate/store";
 import { type ErasureNote } from "../schema/erased-hashes.ts";
 import type { RunSql, SqlQuery, Row } from "../connection/pipelined-connection.ts";
 import { numberArray, textArray } from "../connection/array-literal.ts";
 import type { Writer } from "../writer-interface.ts";
 
-/** The text that replaces erased text. */
-const ERASED_TEXT = "erased";
 /** Maximum number of label sets per statement. */
 const LABELS_PER_STATEMENT = 1_000;
 /** Maximum time to wait until other gateways have seen the change, in milliseconds. */
 const PROPAGATION_TIMEOUT_MS = 3_000;
-
-type Labels = Readonly<Record<string, string>>;
 
 export async function erase(
   sql: RunSql,
@@ -125,9 +125,9 @@ async function findLabelErasures(
 
 function toLabelErasure(group: readonly Row[], what: ErasureRequest): LabelErasure | undefined {
   const { key, labels } = group[0]!;
-  const said = JSON.parse(labels!) as Labels;
+  const said = JSON.parse(labels!) as LabelTexts;
   const values = "hashes" in what ? new Set(what.hashes) : undefined;
-  const all = group.map(({ salt }) => JSON.parse(salt!) as Labels);
+  const all = group.map(({ salt }) => JSON.parse(salt!) as LabelTexts);
   const names = Object.keys(said).filter(
     (name) =>
       all.some((salts) => !isErasedSalt(salts[name] ?? "")) &&
@@ -146,7 +146,7 @@ function toLabelErasure(group: readonly Row[], what: ErasureRequest): LabelErasu
     }
     return JSON.stringify(changed);
   });
-  const now = { ...said, ...Object.fromEntries(names.map((name) => [name, ERASED_TEXT])) };
+  const now = { ...said, ...Object.fromEntries(names.map((name) => [name, ERASED])) };
   return {
     key: key!,
     labels: labels!,
@@ -181,7 +181,7 @@ async function findNoteErasures(
     const goes =
       "hashes" in what
         ? what.hashes.includes(proved)
-        : redactRecord(record, row["kind"]!, what) !== undefined;
+        : redact(record, row["kind"] as "key" | "account", what) !== undefined;
     return goes
       ? [{ node: Number(row["node"]), n: Number(row["n"]), i: Number(row["i"]), proved }]
       : [];
@@ -189,31 +189,11 @@ async function findNoteErasures(
 }
 
 /** Returns the redacted record, or undefined if it does not contain the data. */
-function redactRecord<R extends KeyRecord | AccountRecord>(
+const redact = <R extends KeyRecord | AccountRecord>(
   record: R,
-  kind: string,
+  kind: "key" | "account",
   what: ErasureRequest,
-): R | undefined {
-  if ("hashes" in what) return removeLabels(record);
-  if ("key" in what)
-    return kind === "key" && record.id === what.key ? removeLabels(record) : undefined;
-  const { name, value } = what.label;
-  if (record.labels?.[name] !== value || value === ERASED_TEXT) return undefined;
-  return { ...record, labels: { ...record.labels, [name]: ERASED_TEXT } };
-}
-
-function removeLabels<R extends KeyRecord | AccountRecord>(record: R): R | undefined {
-  const labels = record.labels && Object.keys(record.labels);
-  const says =
-    (record.name !== undefined && record.name !== ERASED_TEXT) ||
-    labels?.some((name) => record.labels![name] !== ERASED_TEXT);
-  if (!says) return undefined;
-  return {
-    ...record,
-    ...(record.name !== undefined && { name: ERASED_TEXT }),
-    ...(labels && { labels: Object.fromEntries(labels.map((name) => [name, ERASED_TEXT])) }),
-  };
-}
+): R | undefined => redactRecord(record, textFilter(what, kind, record.id) ?? (() => true));
 
 /** Writes the redacted records, and a note with the number of hashes without text. */
 async function writeErasureNotes(
@@ -281,7 +261,7 @@ async function findRedactedRecords(
     for (const row of rows) {
       if ("hashes" in what && !hashes.has(hashOrErased(row["salt"] ?? "", row["record"]!)))
         continue;
-      const now = redactRecord(fromJson<KeyRecord | AccountRecord>(row["record"]!), kind, what);
+      const now = redact(fromJson<KeyRecord | AccountRecord>(row["record"]!), kind, what);
       if (!now) continue;
       // Other gateways treat the new version of an account like any other change.
       const record =

@@ -1,11 +1,6 @@
 // Ledger maintenance: archives, compaction, and erasure. Each task uses its own connection.
-import {
-  fail,
-  type LedgerMaintenance,
-  type PruneResult,
-  type PruneProgress,
-} from "tollgate/plugin";
-import { readArchive } from "tollgate/store";
+import type { LedgerMaintenance, LedgerState } from "tollgate/plugin";
+import { createPrune, readArchive } from "tollgate/store";
 import { archive } from "./archive.ts";
 import { readCheckpoint } from "./checkpoint.ts";
 import { erase } from "./erasure.ts";
@@ -26,16 +21,14 @@ export function createLedgerMaintenance(
   numbered: (sql: RunSql) => Promise<void>,
   writer: Pick<Writer, "appendNotes" | "refreshLabels">,
 ): LedgerMaintenance {
-  let under: Promise<PruneResult> | undefined;
-  async function pruned(
-    sql: RunSql,
-    before: number,
-    progress?: (of: PruneProgress) => void,
-  ): Promise<PruneResult> {
-    const room = (await size()).bytes ?? 0;
-    const done = await runCompaction(sql, schema, before, progress);
-    const { bytes = 0, oldestAt } = await size();
-    return { ...done, bytes: Math.max(0, room - bytes), rowsSince: oldestAt };
+  async function readState(): Promise<LedgerState> {
+    const [base, { bytes = 0, oldestAt }] = [await readCheckpoint(sql, schema), await size()];
+    return {
+      bytes,
+      ...(oldestAt !== undefined && { oldestAt }),
+      prunedRows: base?.rows ?? 0,
+      ...(base && { prunedAt: base.at }),
+    };
   }
   return {
     alternatives: {
@@ -55,23 +48,10 @@ export function createLedgerMaintenance(
         await numbered(sql);
         return planCompaction(sql, schema, before, (await size()).bytes ?? 0);
       }),
-    async prune(before, progress) {
-      if (under)
-        return fail("conflict", "Ledger pruning is already running.", { code: "prune_under_way" });
-      under = withConnection((sql) => pruned(sql, before, progress)).finally(
-        () => (under = undefined),
-      );
-      return under;
-    },
+    prune: createPrune(readState, (before, progress) =>
+      withConnection((own) => runCompaction(own, schema, before, progress)),
+    ),
     erase: (what) => withConnection((sql) => erase(sql, schema, writer, what)),
-    async readState() {
-      const [base, { bytes = 0, oldestAt }] = [await readCheckpoint(sql, schema), await size()];
-      return {
-        bytes,
-        ...(oldestAt !== undefined && { oldestAt }),
-        prunedRows: base?.rows ?? 0,
-        ...(base && { prunedAt: base.at }),
-      };
-    },
+    readState,
   };
 }

@@ -13,18 +13,20 @@ import {
   type Price,
   type Usage,
 } from "tollgate/plugin";
-import { fromJson, toMovedRow, decodeColumns, type ColumnRow } from "tollgate/store";
+import {
+  fromJson,
+  toMovedRow,
+  decodeColumns,
+  type ColumnRow,
+  COMPARED_TOTALS,
+  TRANSFER_PAGE_ROWS,
+} from "tollgate/store";
 import { readCheckpoint } from "../retention/checkpoint.ts";
 import type { RunSql } from "../connection/pipelined-connection.ts";
 import { assignNumbers } from "../read/store-reads.ts";
 import { unreportedSpendSql } from "../schema/budget-lease-sql.ts";
 import { readTotals } from "../read/totals.ts";
 import { nodeJoinSql, ROW_SELECT_SQL } from "../rows/row-sql.ts";
-
-/** Number of rows per page. */
-const PAGE_ROWS = 5_000;
-/** Grouping by which the totals of both stores must be equal. */
-export const COMPARED_TOTALS = ["key", "model", "state", "price"] as const;
 
 /**
  * Opens an export.
@@ -77,12 +79,12 @@ async function readRowsAfter(sql: RunSql, schema: string, after: number): Promis
     text: `SELECT b.seq + e.i AS seq, ${ROW_SELECT_SQL} FROM ${schema}.batch b JOIN ${schema}.entry e ON e.node = b.node AND e.n = b.n ${nodeJoinSql(schema)}
       WHERE b.seq >= coalesce((SELECT max(seq) FROM ${schema}.batch WHERE seq <= $1::bigint + 1), 0)
         AND b.seq + e.i > $1::bigint ORDER BY b.seq + e.i LIMIT $2`,
-    values: [after, PAGE_ROWS],
+    values: [after, TRANSFER_PAGE_ROWS],
   });
   return {
     rows: rows.map((row) => toMovedRow(decodeColumns(row as ColumnRow))),
     next: Number(rows.at(-1)?.["seq"] ?? after),
-    more: rows.length === PAGE_ROWS,
+    more: rows.length === TRANSFER_PAGE_ROWS,
   };
 }
 

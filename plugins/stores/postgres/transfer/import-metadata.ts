@@ -8,17 +8,14 @@ import {
   noteChainLine,
   decodeMeterAmounts,
   createSalt,
+  hashText,
+  chainRollups,
 } from "tollgate/store";
 import { parseMeterId } from "../rows/batch-plan.ts";
 import { parseBytea } from "../write/slow-path.ts";
 import type { RunSql } from "../connection/pipelined-connection.ts";
 import { numberArray, textArray } from "../connection/array-literal.ts";
-import {
-  rollupHash,
-  hashText,
-  type Checkpoint,
-  type CompactionNote,
-} from "../retention/checkpoint.ts";
+import { type Checkpoint, type CompactionNote } from "../retention/checkpoint.ts";
 
 /** Name of the node that imports a ledger and writes its notes. */
 export const IMPORT_NODE = "move";
@@ -176,11 +173,8 @@ export class ImportMetadata {
   async writeCheckpoint(sql: RunSql, { rollups }: TransferredRemainder): Promise<void> {
     if (!rollups) return;
     const schema = this.#schema;
-    let last = "";
-    const sums = rollups.sums.map(([quarter, text], i) => {
-      last = rollupHash(last, quarter, text);
-      return [i + 1, quarter, text, last] as const;
-    });
+    const sums = chainRollups(rollups.sums);
+    const last = sums.at(-1)?.[3] ?? "";
     await sql({
       text: `INSERT INTO ${schema}.checkpoint_rollup SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::text[], $4::text[])`,
       values: [

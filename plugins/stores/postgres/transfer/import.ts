@@ -7,11 +7,17 @@ import {
   type TransferredRemainder,
   type TransferredRows,
 } from "tollgate/plugin";
-import { fromMovedRow, toJson, type LedgerRow, hashBatch } from "tollgate/store";
+import {
+  fromMovedRow,
+  type LedgerRow,
+  hashBatch,
+  COMPARED_TOTALS,
+  assertSameTotals,
+  splitByInstance,
+} from "tollgate/store";
 import { ImportMetadata, appendToChain, IMPORT_NODE, type NodeChain } from "./import-metadata.ts";
 import { parseBytea } from "../write/slow-path.ts";
 import { awaitAll } from "../connection/await-all.ts";
-import { COMPARED_TOTALS } from "./export.ts";
 import type { RunSql } from "../connection/pipelined-connection.ts";
 import { textArray } from "../connection/array-literal.ts";
 import { assignNumbers, updateRollups } from "../read/store-reads.ts";
@@ -138,13 +144,7 @@ class LedgerImporter implements LedgerImport {
       await this.#metadata.writeMeters(sql, rest);
       await this.#metadata.writeCheckpoint(sql, rest);
       const all = await readTotals(sql, schema, { by: COMPARED_TOTALS });
-      const same = toJson(all) === toJson(rest.totals);
-      if (!same)
-        fail(
-          "invalid",
-          `The totals of the imported rows differ from the source: ${all.length} groups here, ${rest.totals.length} in the source.`,
-          { code: "other_sums" },
-        );
+      assertSameTotals(all, rest.totals);
       await sql({
         text: `UPDATE ${schema}.node SET state = 'left' WHERE id = $1`,
         values: [IMPORT_NODE],
@@ -242,16 +242,3 @@ class LedgerImporter implements LedgerImport {
 }
 
 const monthStart = (at: number): string => `${new Date(at).toISOString().slice(0, 7)}-01T00:00:00Z`;
-
-/** Yields runs of consecutive rows from the same instance. */
-function* splitByInstance(rows: readonly LedgerRow[]): Generator<readonly LedgerRow[], void> {
-  let some: LedgerRow[] = [];
-  for (const row of rows) {
-    if (some.length > 0 && some[0]!.instance !== row.instance) {
-      yield some;
-      some = [];
-    }
-    some.push(row);
-  }
-  if (some.length > 0) yield some;
-}

@@ -2,7 +2,7 @@
 // command. A note is a row of the hash chain, alone in its commit. It is not an entry, so listings
 // and rollups skip it.
 import type { AuditEnd, AuditEntry } from "tollgate/plugin";
-import { isNote } from "tollgate/store";
+import { isNote, type CheckpointHashes } from "tollgate/store";
 
 export interface ChainNote {
   /** The text behind `count` hashes was erased. `hash` covers all these hashes. */
@@ -18,11 +18,7 @@ export interface ChainNote {
    * Rows up to `last` were deleted. The other fields are the hashes of the checkpoint and of its
    * rollups.
    */
-  readonly compacted?: {
-    readonly last: number;
-    readonly checkpoint: string;
-    readonly rollups: string;
-  };
+  readonly compacted?: CheckpointHashes & { readonly last: number };
 }
 
 /** Encodes a note as a row. */

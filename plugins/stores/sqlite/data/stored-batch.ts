@@ -41,6 +41,7 @@ export interface RowLookup {
   findCall(
     attempt: string,
   ): { reserve: number; settle: number | undefined; adjusts: number[] } | undefined;
+  findReserve(attempt: string): LedgerRow | undefined;
 }
 
 export function createRowLookup(db: DatabaseSync): RowLookup {
@@ -66,15 +67,20 @@ export function createRowLookup(db: DatabaseSync): RowLookup {
     return i < 0 ? undefined : stored!.first + i;
   }
 
+  function getRow(seq: number): LedgerRow | undefined {
+    const stored = at(seq);
+    return stored && decodeCommit(stored)[seq - stored.first];
+  }
+  const findReserve = (attempt: string): number | undefined => {
+    const begun = call.get(attempt);
+    return begun && find(begun["first"], attempt, "reserve");
+  };
+
   return {
     batchOf: at,
-    getRow(seq) {
-      const stored = at(seq);
-      return stored && decodeCommit(stored)[seq - stored.first];
-    },
+    getRow,
     findCall(attempt) {
-      const begun = call.get(attempt);
-      const reserve = begun && find(begun["first"], attempt, "reserve");
+      const reserve = findReserve(attempt);
       if (reserve === undefined) return undefined;
       const ended = done.get(reserve);
       return {
@@ -83,5 +89,6 @@ export function createRowLookup(db: DatabaseSync): RowLookup {
         adjusts: adjusts.all(attempt).map(({ seq }) => Number(seq)),
       };
     },
+    findReserve: (attempt) => getRow(findReserve(attempt) ?? 0),
   };
 }

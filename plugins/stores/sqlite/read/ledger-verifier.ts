@@ -7,9 +7,8 @@ import {
   WINDOW_GRACE_MS,
   type LedgerRow,
   createMeter,
-  type MeterAmount,
-  meteredUsage,
   decodeCommit,
+  LedgerReplay,
 } from "tollgate/store";
 import { AuditLogVerifier } from "../audit-log.ts";
 import { type Checkpoint, verifyCheckpoint, readCheckpoint } from "../data/checkpoint.ts";
@@ -26,17 +25,12 @@ import { RollupVerifier } from "./rollup-verifier.ts";
 import type { Samples } from "../sums/rollups.ts";
 import { SaltedTextVerifier } from "./salted-text-verifier.ts";
 
-interface OpenCallAmounts {
-  readonly seq: number;
-  readonly meterAmounts: readonly MeterAmount[];
-}
-
 /** Call `add` for every commit in order, then call `problems` for the result. */
 export class LedgerVerifier {
   readonly #db: DatabaseSync;
   readonly #lookups: LookupVerifier;
-  readonly #open = new Map<string, OpenCallAmounts>();
-  readonly #spent = new Map<string, bigint>();
+  /** Open calls have the number of their reserve. */
+  readonly #replay: LedgerReplay<number>;
   readonly #problems: Problem[] = [];
   readonly #rows: RowLookup;
   #rollups: RollupVerifier | undefined;
@@ -55,6 +49,7 @@ export class LedgerVerifier {
     this.#lookups = new LookupVerifier(db, this.#addProblem);
     this.#saltedTexts = new SaltedTextVerifier(db, this.#addProblem);
     const base = readCheckpoint(db);
+    this.#replay = new LedgerReplay(base?.meters);
     this.#auditLog = new AuditLogVerifier(db, base);
     if (base) this.#startFromCheckpoint(base);
     // Rollups from before a compaction are rebuilt anyway, so they are not verified.
@@ -63,16 +58,14 @@ export class LedgerVerifier {
   }
 
   /** Loads the state that the compacted rows left in the checkpoint. */
-  #startFromCheckpoint({ meters, erasures, lastAt }: Checkpoint): void {
+  #startFromCheckpoint({ erasures, lastAt }: Checkpoint): void {
     this.#latest = lastAt;
-    for (const [id, sum] of meters) this.#spent.set(id, BigInt(sum));
     for (const [seq, count, hash] of erasures) this.#saltedTexts.addErasure(seq, { count, hash });
     for (const { isSettled, ...stored } of readRetainedReserves(this.#db)) {
       const [row] = decodeCommit(stored);
       if (!row) continue;
       this.#lookups.verifyReserve(row, stored.first);
-      if (!isSettled)
-        this.#open.set(row.attempt, { seq: stored.first, meterAmounts: row.meterAmounts });
+      if (!isSettled) this.#replay.reserve(row, stored.first);
     }
   }
 
@@ -90,7 +83,7 @@ export class LedgerVerifier {
       this.#rollups?.addRow(row, seq);
       if (row.kind === "reserve") {
         this.#lookups.verifyReserve(row, stored.first);
-        this.#open.set(row.attempt, { seq, meterAmounts: row.meterAmounts });
+        this.#replay.reserve(row, seq);
       } else if (row.kind === "settle") this.#verifySettle(row, stored.first);
       else this.#verifyAdjustment(row, seq);
     });
@@ -109,29 +102,19 @@ export class LedgerVerifier {
 
   readonly #addProblem: AddProblem = (path, message) => void this.#problems.push({ path, message });
 
-  #addToMeter(id: string, amount: bigint): void {
-    if (isCalendarPeriod(createMeter(id).per))
-      this.#spent.set(id, (this.#spent.get(id) ?? 0n) + amount);
-  }
-
   #verifySettle(row: LedgerRow, first: number): void {
-    const reserve = this.#open.get(row.attempt);
-    if (!reserve || !this.#open.delete(row.attempt))
-      return this.#addProblem(`/entry/${row.attempt}`, "The settle has no reserve.");
-    this.#lookups.verifySettle(row, reserve.seq, first);
-    for (const [id, amount] of reserve.meterAmounts)
-      this.#addToMeter(id, meteredUsage(createMeter(id).unit, amount, row));
+    const call = this.#replay.settle(row);
+    if (call) this.#lookups.verifySettle(row, call.data, first);
+    else this.#addProblem(`/entry/${row.attempt}`, "The settle has no reserve.");
   }
 
   #verifyAdjustment(row: LedgerRow, seq: number): void {
     this.#lookups.verifyAdjustment(row, seq);
-    const reserve = this.#rows.getRow(this.#rows.findCall(row.attempt)?.reserve ?? 0);
-    for (const [id] of reserve?.meterAmounts ?? [])
-      if (createMeter(id).unit === "nano_usd") this.#addToMeter(id, row.costNano ?? 0n);
+    this.#replay.adjust(row, this.#rows.findReserve(row.attempt));
   }
 
   #verifyMeters(): void {
-    const spent = this.#spent;
+    const spent = this.#replay.windows;
     for (const found of this.#db.prepare("SELECT id, level FROM meter").iterate()) {
       const meter = createMeter(String(found["id"]));
       // The meter of a window that ended long ago may have been dropped, then restarted when the
@@ -147,9 +130,8 @@ export class LedgerVerifier {
     }
     // The meter of a current window is never dropped.
     const now = Math.max(this.#latest, Date.now());
-    for (const [id, sum] of spent)
-      if (sum !== 0n && createMeter(id).end + WINDOW_GRACE_MS >= now)
-        this.#addProblem(`/meter/${id}`, `The meter is missing, but its entries sum up to ${sum}.`);
+    for (const [id, sum] of this.#replay.liveWindows(now))
+      this.#addProblem(`/meter/${id}`, `The meter is missing, but its entries sum up to ${sum}.`);
   }
 
   #verifyOpenCalls(): void {
@@ -158,10 +140,10 @@ export class LedgerVerifier {
     const listed = new Set<string>();
     for (const { attempt } of this.#db.prepare("SELECT attempt FROM open_call").all()) {
       listed.add(String(attempt));
-      if (!this.#open.has(String(attempt)))
+      if (!this.#replay.open.has(String(attempt)))
         this.#addProblem(`/open_call/${attempt}`, "The call is listed as open, but is settled.");
     }
-    for (const [attempt, { seq }] of this.#open)
+    for (const [attempt, { data: seq }] of this.#replay.open)
       if (seq < low && !listed.has(attempt))
         this.#addProblem(
           `/open_call/${attempt}`,

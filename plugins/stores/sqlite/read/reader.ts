@@ -27,19 +27,23 @@ import {
   type TotalsQuery,
   forEachSettledRow,
   decodeCommit,
+  quarterStart,
 } from "tollgate/store";
 import { LedgerVerifier } from "./ledger-verifier.ts";
-import { COMPACTED_UP_TO_SQL, readCompactedUpTo, readCheckpoint } from "../data/checkpoint.ts";
+import {
+  COMPACTED_UP_TO_SQL,
+  readCompactedUpTo,
+  readCheckpoint,
+  addCompactedRows,
+} from "../data/checkpoint.ts";
 import { BatchReader, type ReadToken, YIELD } from "../data/batch-reader.ts";
 import { readHead, verifyChain, type ChainHead } from "../data/chain.ts";
 import { parseNote } from "../data/chain-note.ts";
 import { verifyRecordChain } from "../data/record-chain.ts";
 import { DimensionCache } from "../data/dimension-cache.ts";
-import { checkpointRollups } from "../data/checkpoint-rollups.ts";
 import { createRowLookup, BATCH_COLUMNS, type StoredBatch } from "../data/stored-batch.ts";
 import type { TotalsTarget, RollupGap } from "../sums/rollup-reader.ts";
 import { MAX_UNSUMMARIZED, type Samples, Rollups, canUseRollups } from "../sums/rollups.ts";
-import { quarterStart } from "../sums/rollup-file.ts";
 import { createLabelResolver, type LabelResolver } from "../data/salted-text.ts";
 
 /** Number of rows to read before yielding. */
@@ -103,8 +107,7 @@ export class Reader {
     const speak = (of: RowDimensions): RowDimensions =>
       speaks ? { ...of, labels: this.#labelResolver.resolve(of.labels) } : of;
     const [sums, left] = await this.#readRollups(asked, speak, still);
-    for (const [facts, amounts, at] of checkpointRollups(this.#db, asked))
-      sums.addGroup(facts, amounts, at, asked);
+    addCompactedRows(this.#db, sums, asked);
     const add = canUseRollups(asked)
       ? this.#addSettledTo({ totals: sums, resolveLabels: speak }, asked)
       : this.#addRowsTo({ totals: sums, resolveLabels: speak }, asked);

@@ -3,8 +3,9 @@
 // rows, and later steps delete them from disk. If a run is interrupted at any point, the next run
 // continues.
 import type { DatabaseSync } from "node:sqlite";
-import { readCheckpoint, hashText, type Checkpoint } from "../data/checkpoint.ts";
-import type { RetainedReserve, CompactionResult, CheckpointRollup } from "./compaction.ts";
+import { hashText, type CheckpointRollup } from "tollgate/store";
+import { readCheckpoint, type Checkpoint } from "../data/checkpoint.ts";
+import type { RetainedReserve, CompactionResult } from "./compaction.ts";
 import type { Leftovers } from "./leftovers.ts";
 import type { LedgerSession } from "../write/ledger-session.ts";
 

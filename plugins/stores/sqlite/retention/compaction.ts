@@ -3,28 +3,19 @@
 import type { DatabaseSync } from "node:sqlite";
 import type { PrunePlan } from "tollgate/plugin";
 import {
-  createRollup,
-  isCalendarPeriod,
-  WINDOW_GRACE_MS,
-  type LedgerRow,
-  createMeter,
-  type Rollup,
-  type MeterAmount,
-  meteredUsage,
   decodeCommit,
   extractRow,
-} from "tollgate/store";
-import {
-  type Checkpoint,
-  retainedReserveText,
-  readCheckpoint,
-  rollupHash,
   hashText,
-} from "../data/checkpoint.ts";
+  CheckpointSums,
+  estimatePrune,
+  extendCheckpoint,
+  LedgerReplay,
+  type CheckpointRollup,
+} from "tollgate/store";
+import { type Checkpoint, retainedReserveText, readCheckpoint } from "../data/checkpoint.ts";
 import { readOpenCalls } from "../data/open-calls.ts";
 import { compactedAuditUpTo } from "../audit-log.ts";
 import { parseNote } from "../data/chain-note.ts";
-import { quarterStart } from "../sums/rollup-file.ts";
 import {
   readRetainedReserves,
   createRowLookup,
@@ -48,9 +39,6 @@ export interface RetainedReserve {
   readonly terms: string;
   readonly rows: string;
 }
-
-/** A checkpoint rollup as its table stores it. */
-export type CheckpointRollup = readonly [n: number, quarter: number, text: string, hash: string];
 
 /** The data with which the writer replaces rows. */
 export interface CompactionResult {
@@ -113,19 +101,17 @@ export function planCompaction(db: DatabaseSync, before: number): PrunePlan {
   const base = readCheckpoint(db);
   const cut = findCompactionRange(db, before, Infinity);
   const newest = Number(db.prepare("SELECT max(last) AS last FROM segment").get()?.["last"] ?? 0);
-  const rows = cut ? cut.last - (base?.last ?? 0) : 0;
+  const from = base?.last ?? 0;
   const pages = Number(db.prepare("PRAGMA page_count").get()?.["page_count"]);
   const size = Number(db.prepare("PRAGMA page_size").get()?.["page_size"]);
-  const share = rows / Math.max(1, newest - (base?.last ?? 0));
   const open =
     cut?.segment === lastCommitBefore(db, before) ? undefined : readOpenCalls(db)[0]?.row;
-  return {
-    rows,
-    bytes: Math.round(pages * size * share),
-    ms: Math.round((rows / ENTRIES_PER_SECOND) * 1_000),
-    ...(cut && { from: cut.minAt, to: cut.maxAt }),
-    ...(open && { open: { attempt: open.attempt, at: open.at } }),
-  };
+  return estimatePrune(
+    cut && { rows: cut.last - from, firstAt: cut.minAt, lastAt: cut.maxAt },
+    { rows: newest - from, bytes: pages * size },
+    ENTRIES_PER_SECOND,
+    open,
+  );
 }
 
 /**
@@ -160,30 +146,24 @@ export function buildCheckpoint(
   return folding.finish(cut, Number(newest), at);
 }
 
-interface OpenReserve {
-  readonly seq: number;
-  readonly meterAmounts: readonly MeterAmount[];
-  readonly retained: RetainedReserve;
-}
-
 class CheckpointBuilder {
   readonly #db: DatabaseSync;
   readonly #checkpoint: Checkpoint | undefined;
   readonly #rows: RowLookup;
-  readonly #open = new Map<string, OpenReserve>();
-  readonly #windowLevels: Map<string, bigint>;
+  readonly #replay: LedgerReplay<RetainedReserve>;
   readonly #erasures: Checkpoint["erasures"][number][];
-  readonly #rollups = new Map<number, Rollup>();
+  readonly #sums = new CheckpointSums();
 
   constructor(db: DatabaseSync, base: Checkpoint | undefined) {
     this.#db = db;
     this.#checkpoint = base;
     this.#rows = createRowLookup(db);
-    this.#windowLevels = new Map(base?.meters.map(([id, sum]) => [id, BigInt(sum)]));
+    this.#replay = new LedgerReplay(base?.meters);
     this.#erasures = [...(base?.erasures ?? [])];
     for (const { isSettled, ...stored } of readRetainedReserves(db)) {
       const [row] = decodeCommit(stored);
-      if (row && !isSettled) this.#addReserve(row, stored, 0);
+      if (row && !isSettled)
+        this.#replay.reserve(row, toRetainedReserve(row.attempt, stored, 0, 0));
     }
   }
 
@@ -191,34 +171,33 @@ class CheckpointBuilder {
     const erased = parseNote(stored.rows)?.note.erased;
     if (erased) this.#erasures.push([stored.first, erased.count, erased.hash]);
     decodeCommit(stored).forEach((row, i) => {
-      if (row.kind === "reserve") return this.#addReserve(row, stored, i);
-      this.#addToRollup(row);
-      if (row.kind === "settle") {
-        for (const [id, amount] of this.#open.get(row.attempt)?.meterAmounts ?? [])
-          this.#addToMeter(id, meteredUsage(createMeter(id).unit, amount, row));
-        this.#open.delete(row.attempt);
-      } else
-        for (const [id] of this.#findReserve(row.attempt)?.meterAmounts ?? [])
-          if (createMeter(id).unit === "nano_usd") this.#addToMeter(id, row.costNano ?? 0n);
+      if (row.kind === "reserve")
+        return this.#replay.reserve(row, toRetainedReserve(row.attempt, stored, i, 0));
+      this.#sums.add(row);
+      if (row.kind === "settle") this.#replay.settle(row);
+      else this.#replay.adjust(row, this.#rows.findReserve(row.attempt));
     });
   }
 
   finish(cut: CompactionRange, head: number, at: number): CompactionResult {
     const base = this.#checkpoint;
-    const carried = [...this.#open.values()].map(({ retained }) => retained);
+    const carried = [...this.#replay.open.values()].map(({ data }) => data);
     carried.push(...this.#correctedReserves(cut.last));
-    const sums = this.#checkpointRollups();
+    const rollups = this.#sums.rollups(base?.rollups ?? 0, this.#lastRollupHash());
     const text: Checkpoint = {
       segment: cut.segment,
       last: cut.last,
       hash: cut.hash,
-      firstAt: Math.min(cut.minAt, base?.firstAt ?? Infinity),
-      lastAt: Math.max(cut.maxAt, base?.lastAt ?? -Infinity),
-      rows: cut.last,
-      at,
-      rollups: (base?.rollups ?? 0) + sums.length,
+      ...extendCheckpoint(base, {
+        firstAt: cut.minAt,
+        lastAt: cut.maxAt,
+        rows: cut.last - (base?.last ?? 0),
+        at,
+        rollups: rollups.length,
+      }),
       retainedReserves: carried.map((one) => [one.seq, hashText(retainedReserveText(one))]),
-      meters: this.#meters(cut.maxAt),
+      // Windows that have ended by then are omitted, because their meters are dropped anyway.
+      meters: this.#replay.liveWindows(cut.maxAt).map(([id, level]) => [id, String(level)]),
       erasures: this.#erasures,
       audit: compactedAuditUpTo(this.#db, cut.last, base),
     };
@@ -228,44 +207,8 @@ class CheckpointBuilder {
       last: cut.last,
       text: JSON.stringify(text),
       retainedReserves: carried,
-      rollups: sums,
+      rollups,
     };
-  }
-
-  #addReserve(row: LedgerRow, stored: StoredBatch, i: number): void {
-    const seq = stored.first + i;
-    this.#open.set(row.attempt, {
-      seq,
-      meterAmounts: row.meterAmounts,
-      retained: toRetainedReserve(row.attempt, stored, i, 0),
-    });
-  }
-
-  #findReserve(attempt: string): LedgerRow | undefined {
-    return this.#rows.getRow(this.#rows.findCall(attempt)?.reserve ?? 0);
-  }
-
-  #addToRollup(row: LedgerRow): void {
-    const quarter = quarterStart(row.at);
-    let sums = this.#rollups.get(quarter);
-    if (!sums) this.#rollups.set(quarter, (sums = createRollup("keys")));
-    sums.add(row);
-  }
-
-  #addToMeter(id: string, amount: bigint): void {
-    if (isCalendarPeriod(createMeter(id).per))
-      this.#windowLevels.set(id, (this.#windowLevels.get(id) ?? 0n) + amount);
-  }
-
-  /**
-   * Returns the usage of calendar windows. Windows that have ended by then are omitted, because
-   * their meters are dropped anyway.
-   */
-  #meters(till: number): [string, string][] {
-    const live = [...this.#windowLevels].filter(
-      ([id, sum]) => sum !== 0n && createMeter(id).end + WINDOW_GRACE_MS >= till,
-    );
-    return live.map(([id, sum]) => [id, String(sum)]);
   }
 
   /** Yields the reserves of compacted calls that later rows correct. */
@@ -274,25 +217,15 @@ class CheckpointBuilder {
     for (const { attempt } of later.all(last)) {
       const name = String(attempt);
       const seq = this.#rows.findCall(name)?.reserve ?? Infinity;
-      if (seq > last || this.#open.has(name)) continue;
+      if (seq > last || this.#replay.open.has(name)) continue;
       const stored = this.#rows.batchOf(seq)!;
       yield toRetainedReserve(name, stored, seq - stored.first, 1);
     }
   }
 
-  #checkpointRollups(): CheckpointRollup[] {
-    const newest = this.#db.prepare(
-      "SELECT n, hash FROM checkpoint_rollup WHERE n <= ? ORDER BY n DESC LIMIT 1",
-    );
-    let hash = String(newest.get(this.#checkpoint?.rollups ?? 0)?.["hash"] ?? "");
-    let n = this.#checkpoint?.rollups ?? 0;
-    return [...this.#rollups]
-      .sort(([a], [b]) => a - b)
-      .map(([quarter, sums]): CheckpointRollup => {
-        const text = sums.serialize();
-        hash = rollupHash(hash, quarter, text);
-        return [++n, quarter, text, hash];
-      });
+  #lastRollupHash(): string {
+    const newest = this.#db.prepare("SELECT hash FROM checkpoint_rollup WHERE n = ?");
+    return String(newest.get(this.#checkpoint?.rollups ?? 0)?.["hash"] ?? "");
   }
 }
 

@@ -3,10 +3,10 @@
 // have a text.
 import type { DatabaseSync } from "node:sqlite";
 import type { AccountRecord, ErasureRequest, KeyRecord } from "tollgate/plugin";
-import { fromJson, hashSet, ERASED, toJsonText } from "tollgate/store";
+import { fromJson, hashSet, ERASED, toJsonText, redactRecord } from "tollgate/store";
 import type { SqliteJournal } from "../write/journal.ts";
 import type { LedgerSession } from "../write/ledger-session.ts";
-import { KEY_NAME_LABEL, accountOwner, type NamedRecord } from "../data/salted-text.ts";
+import { accountOwner, type NamedRecord } from "../data/salted-text.ts";
 
 /** Number of texts per step. */
 export const TEXTS_PER_STEP = 500;
@@ -76,8 +76,13 @@ function eraseTexts(
   );
   for (const its of gone) clear.run(seq, its);
   const said = groupByOwner([...words.values()]);
-  for (const record of redactedKeys(db, said)) journal.putKey(record);
-  for (const record of redactedAccounts(db, said)) journal.accounts.put(record);
+  for (const record of redactedRecords<KeyRecord>(db, "key", said, ({ id }) => id))
+    journal.putKey(record);
+  // The change increments the version of an account, like any other change.
+  for (const record of redactedRecords<AccountRecord>(db, "account", said, ({ id }) =>
+    accountOwner(id),
+  ))
+    journal.accounts.put({ ...record, version: record.version + 1 });
   journal.forgetTexts();
   return gone;
 }
@@ -94,41 +99,21 @@ function groupByOwner(words: readonly SaltedText[]): TextsByOwner {
   return of;
 }
 
-/**
- * Yields redacted account records. The change increments the record version, like any other change.
- */
-function* redactedAccounts(db: DatabaseSync, of: TextsByOwner): Generator<AccountRecord, void> {
-  for (const row of db.prepare("SELECT record FROM account").all()) {
-    const record = fromJson<AccountRecord>(String(row["record"]));
-    const said = of.get(toJsonText(accountOwner(record.id)));
-    if (said && redactRecord(record, said)) yield { ...record, version: record.version + 1 };
+/** Yields the records of a table without these texts. */
+function* redactedRecords<R extends NamedRecord>(
+  db: DatabaseSync,
+  table: "key" | "account",
+  of: TextsByOwner,
+  ownerOf: (record: R) => string,
+): Generator<R, void> {
+  for (const row of db.prepare(`SELECT record FROM ${table}`).all()) {
+    const record = fromJson<R>(String(row["record"]));
+    const said = of.get(toJsonText(ownerOf(record)));
+    const redacted =
+      said &&
+      redactRecord(record, (name, text) => said.has(`${toJsonText(name)} ${toJsonText(text)}`));
+    if (redacted) yield redacted;
   }
-}
-
-/** Yields redacted key records. */
-function* redactedKeys(db: DatabaseSync, of: TextsByOwner): Generator<KeyRecord, void> {
-  for (const row of db.prepare("SELECT record FROM key").all()) {
-    const record = fromJson<KeyRecord>(String(row["record"]));
-    const said = of.get(toJsonText(record.id));
-    if (said && redactRecord(record, said)) yield record;
-  }
-}
-
-/** Redacts a record in place. Returns whether anything was redacted. */
-function redactRecord(record: NamedRecord, said: ReadonlySet<string>): boolean {
-  let changed = false;
-  if (record.name !== undefined && said.has(`${KEY_NAME_LABEL} ${toJsonText(record.name)}`)) {
-    record.name = ERASED;
-    changed = true;
-  }
-  const labels = Object.entries(record.labels ?? {}).map(([name, text]) => {
-    if (text === undefined || !said.has(`${toJsonText(name)} ${toJsonText(text)}`))
-      return [name, text];
-    changed = true;
-    return [name, ERASED];
-  });
-  if (changed && labels.length > 0) record.labels = Object.fromEntries(labels);
-  return changed;
 }
 
 /**

@@ -6,6 +6,7 @@ import {
   parseRollup,
   type Rollup,
   forEachSettledRow,
+  quarterStart,
 } from "tollgate/store";
 import type { DimensionCache } from "../data/dimension-cache.ts";
 import type { ChainedBatch } from "../data/chained-batches.ts";
@@ -16,7 +17,6 @@ import {
   hourStart,
   LONG_SPANS_MS,
   QUARTER_HOUR_MS,
-  quarterStart,
   SPANS_MS,
   type RollupFile,
   type RollupPosition,

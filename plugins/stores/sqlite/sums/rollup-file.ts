@@ -8,8 +8,6 @@ import type { RollupLevel } from "tollgate/store";
 export const DAY_MS = 86_400_000;
 export const HOUR_MS = 3_600_000;
 export const QUARTER_HOUR_MS = 900_000;
-export const quarterStart = (at: number): number =>
-  Math.floor(at / QUARTER_HOUR_MS) * QUARTER_HOUR_MS;
 export const hourStart = (at: number): number => Math.floor(at / HOUR_MS) * HOUR_MS;
 /**
  * Span lengths, longest first. Each is a multiple of the next. Quarters are stored only at the

@@ -7,6 +7,7 @@ import {
   type RollupLevel,
   parseRollup,
   type Rollup,
+  quarterStart,
 } from "tollgate/store";
 import type { DimensionCache } from "../data/dimension-cache.ts";
 import { CHAPTER_ENTRIES, chapterOf } from "../data/key-index.ts";
@@ -17,7 +18,6 @@ import {
   HOUR_MS,
   hourStart,
   QUARTER_HOUR_MS,
-  quarterStart,
   type RollupFile,
   type TrimmedSpan,
   type RollupPosition,

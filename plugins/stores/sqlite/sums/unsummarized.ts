@@ -2,7 +2,13 @@
 // few seconds then read each entry once. It is reset when the file includes these entries.
 import type { DatabaseSync, StatementSync } from "node:sqlite";
 import { setImmediate } from "node:timers/promises";
-import { createRollup, type Rollup, type TotalsQuery, forEachSettledRow } from "tollgate/store";
+import {
+  createRollup,
+  type Rollup,
+  type TotalsQuery,
+  forEachSettledRow,
+  quarterStart,
+} from "tollgate/store";
 import { DimensionCache } from "../data/dimension-cache.ts";
 import {
   type ChainedBatch,
@@ -10,7 +16,7 @@ import {
   prepareChainedAfter,
 } from "../data/chained-batches.ts";
 import { type TotalsTarget, type UnsummarizedCoverage, createSpanFilter } from "./rollup-reader.ts";
-import { QUARTER_HOUR_MS, quarterStart, type RollupPosition } from "./rollup-file.ts";
+import { QUARTER_HOUR_MS, type RollupPosition } from "./rollup-file.ts";
 
 /** Maximum run time before yielding, in milliseconds. */
 const STRIDE_MS = 4;

@@ -2,7 +2,8 @@
 // executes short steps, with a pause after each step as long as the step, up to 50 ms.
 import { setTimeout as sleep } from "node:timers/promises";
 import type { PruneResult, PruneProgress } from "tollgate/plugin";
-import type { CompactionResult, CheckpointRollup } from "../retention/compaction.ts";
+import type { CheckpointRollup } from "tollgate/store";
+import type { CompactionResult } from "../retention/compaction.ts";
 import type { FoundLeftovers, LeftoversCursor } from "../retention/leftovers.ts";
 import type { StepResult } from "../retention/compaction-steps.ts";
 import type { StepMethod, Writer } from "../write/writer.ts";

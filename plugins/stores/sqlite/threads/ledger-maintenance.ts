@@ -1,11 +1,6 @@
 // Ledger maintenance, called from the main thread: backup, archive, compaction, and erasure.
-import {
-  type ErasureRequest,
-  fail,
-  type LedgerMaintenance,
-  type PruneResult,
-  type PruneProgress,
-} from "tollgate/plugin";
+import { type ErasureRequest, type LedgerMaintenance } from "tollgate/plugin";
+import { createPrune } from "tollgate/store";
 import type { Reader } from "../read/reader.ts";
 import type { Writer } from "../write/writer.ts";
 import { CompactionRun } from "./compaction-run.ts";
@@ -44,26 +39,15 @@ export function createLedgerMaintenance({
     }
   }
 
-  let under: Promise<PruneResult> | undefined;
-  function once(work: () => Promise<PruneResult>): Promise<PruneResult> {
-    if (under)
-      return fail("conflict", "Ledger pruning is already running.", { code: "prune_under_way" });
-    return (under = work().finally(() => (under = undefined)));
-  }
-  const state = async () => (await reader()).thread.call("readState");
-  async function pruned(
-    before: number,
-    progress: ((of: PruneProgress) => void) | undefined,
-  ): Promise<PruneResult> {
-    const room = (await state()).bytes;
+  const readState = async () => (await reader()).thread.call("readState");
+  const prune = createPrune(readState, async (before, progress) => {
     const done = await withLongTasks((thread) =>
       new CompactionRun(thread, writer, progress).run(before),
     );
     // Reports can use rollups again when the compaction returns.
     await (await reader()).thread.call("updateRollups");
-    const { bytes, oldestAt } = await state();
-    return { ...done, bytes: Math.max(0, room - bytes), rowsSince: oldestAt };
-  }
+    return done;
+  });
 
   return {
     backup: callLongTask("backup"),
@@ -71,8 +55,8 @@ export function createLedgerMaintenance({
     archive: callLongTask("archive"),
     readArchive: callLongTask("readArchive"),
     planPrune: (before) => withLongTasks((thread) => thread.call("planCompaction", before)),
-    prune: (before, progress) => once(() => pruned(before, progress)),
-    readState: state,
+    prune,
+    readState,
     erase: (what) =>
       withLongTasks(async (thread) => {
         if (!("hashes" in what)) return { hashes: await erased(thread, what) };

@@ -2,12 +2,11 @@
 import { chmodSync, constants, copyFileSync, existsSync, renameSync, rmSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
 import { fail, type LedgerBackup } from "tollgate/plugin";
-import { createTotals, isSettledRow, decodeCommit, toLedgerSum } from "tollgate/store";
+import { toLedgerSum } from "tollgate/store";
 import { readHead } from "../data/chain.ts";
-import { checkpointRollups } from "../data/checkpoint-rollups.ts";
+import { readTotals } from "./export.ts";
 import { verifyLedger } from "../read/reader.ts";
 import { checkVersion } from "../data/schema.ts";
-import { BATCH_COLUMNS, type StoredBatch } from "../data/stored-batch.ts";
 
 /** Copies the ledger in one read transaction. Later commits are not included. */
 export function backup(file: string, to: string): LedgerBackup {
@@ -23,22 +22,13 @@ export function backup(file: string, to: string): LedgerBackup {
 function readBackupInfo(file: string): LedgerBackup {
   const db = new DatabaseSync(file, { readOnly: true });
   try {
-    const totals = createTotals([]);
-    for (const [facts, amounts, at] of checkpointRollups(db, {}))
-      totals.addGroup(facts, amounts, at, {});
-    const batches = db.prepare(
-      `SELECT ${BATCH_COLUMNS} FROM batch WHERE first > coalesce((SELECT last FROM checkpoint), 0) ORDER BY first`,
-    );
-    for (const stored of batches.iterate() as Iterable<unknown>)
-      for (const row of decodeCommit(stored as StoredBatch))
-        if (isSettledRow(row, undefined)) totals.add(row);
     const erased = db
       .prepare("SELECT hash FROM salted_text WHERE erased_at_seq > 0 ORDER BY hash")
       .all();
     const { seq, hash } = readHead(db);
     return {
       head: { seq, hash },
-      total: toLedgerSum(totals.totals()[0]),
+      total: toLedgerSum(readTotals(db, [])[0]),
       erasedHashes: erased.map((row) => String(row["hash"])),
     };
   } finally {

@@ -10,6 +10,7 @@ import {
   type TransferredRemainder,
   type TransferredRows,
   type Price,
+  type LedgerTotal,
 } from "tollgate/plugin";
 import {
   createTotals,
@@ -18,19 +19,16 @@ import {
   toMovedRow,
   type LedgerRow,
   decodeCommit,
+  COMPARED_TOTALS,
+  TRANSFER_PAGE_ROWS,
+  type TotalsQuery,
 } from "tollgate/store";
 import { readHead } from "../data/chain.ts";
 import { readMeters, readOpenCalls } from "../data/open-calls.ts";
 import { lockLedger } from "../lock.ts";
-import { checkpointRollups } from "../data/checkpoint-rollups.ts";
-import { readCheckpoint } from "../data/checkpoint.ts";
+import { readCheckpoint, addCompactedRows } from "../data/checkpoint.ts";
 import { readRetainedReserves, BATCH_COLUMNS, type StoredBatch } from "../data/stored-batch.ts";
 import { createLabelResolver } from "../data/salted-text.ts";
-
-/** Number of rows per page. */
-const PAGE_ROWS = 5_000;
-/** Grouping by which the totals of both stores must be equal. */
-export const COMPARED_TOTALS = ["key", "model", "state", "price"] as const;
 
 export class LedgerExporter {
   readonly #file: string;
@@ -60,7 +58,7 @@ export class LedgerExporter {
     );
     const last = this.#db.prepare("SELECT last FROM segment WHERE first = ?");
     for (const stored of batches.iterate(next) as Iterable<unknown> as Iterable<StoredBatch>) {
-      if (rows.length >= PAGE_ROWS) return { rows, next, more: true };
+      if (rows.length >= TRANSFER_PAGE_ROWS) return { rows, next, more: true };
       for (const row of decodeCommit(stored)) rows.push(moved(row));
       next = Number(last.get(stored.first)?.["last"]);
     }
@@ -103,7 +101,7 @@ export class LedgerExporter {
       shared: [],
       rollups: readCheckpointSums(db),
       head: readHead(db).hash,
-      totals: readTotals(db),
+      totals: readTotals(db, COMPARED_TOTALS),
     };
   }
 
@@ -141,10 +139,10 @@ function readCheckpointSums(db: DatabaseSync): TransferredRemainder["rollups"] {
   };
 }
 
-export function readTotals(db: DatabaseSync): TransferredRemainder["totals"] {
-  const totals = createTotals(COMPARED_TOTALS);
-  for (const [facts, amounts, at] of checkpointRollups(db, {}))
-    totals.addGroup(facts, amounts, at, {});
+/** Returns the totals of all rows, including compacted ones. */
+export function readTotals(db: DatabaseSync, by: TotalsQuery["by"]): readonly LedgerTotal[] {
+  const totals = createTotals(by);
+  addCompactedRows(db, totals, {});
   const batches = db.prepare(
     `SELECT ${BATCH_COLUMNS} FROM batch WHERE first > coalesce((SELECT last FROM checkpoint), 0) ORDER BY first`,
   );

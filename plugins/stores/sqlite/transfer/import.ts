@@ -9,14 +9,18 @@ import {
   createMeter,
   fromMovedRow,
   toJson,
-  meteredUsage,
   type LedgerRow,
-  type MeterAmount,
   decodeCommit,
   serializeTerms,
   encodeAmount,
   encodeSettleFields,
   encodeIdentity,
+  hashText,
+  assertSameTotals,
+  chainRollups,
+  LedgerReplay,
+  splitByInstance,
+  COMPARED_TOTALS,
 } from "tollgate/store";
 import { appendAudit } from "../audit-log.ts";
 import { readHead } from "../data/chain.ts";
@@ -25,8 +29,8 @@ import { readTotals } from "./export.ts";
 import { lockLedger } from "../lock.ts";
 import { verifyLedger } from "../read/reader.ts";
 import { LedgerSession } from "../write/ledger-session.ts";
-import { rollupHash, hashText, type Checkpoint } from "../data/checkpoint.ts";
-import { BATCH_COLUMNS, type StoredBatch } from "../data/stored-batch.ts";
+import { type Checkpoint } from "../data/checkpoint.ts";
+import { BATCH_COLUMNS, type StoredBatch, createRowLookup } from "../data/stored-batch.ts";
 import { createEncodedTerms, EncodedSettle, type EncodedReserve } from "../data/batch-codec.ts";
 
 /** Instance name for imported data that is not a row of another instance. */
@@ -67,11 +71,7 @@ export class LedgerImporter {
   }
 
   writeRows({ rows, next }: TransferredRows): void {
-    const all = rows.map(fromMovedRow);
-    const groups: LedgerRow[][] = [];
-    for (const row of all)
-      if (groups.at(-1)?.[0]?.instance === row.instance) groups.at(-1)!.push(row);
-      else groups.push([row]);
+    const groups = [...splitByInstance(rows.map(fromMovedRow))];
     // The position is saved with the last group. After a crash, rows that are sent again already
     // exist and are skipped.
     groups.forEach((some, i) =>
@@ -113,21 +113,27 @@ export class LedgerImporter {
   async finish(rest: TransferredRemainder) {
     const session = this.#session!;
     this.#writeRemainder(session, rest);
-    const totals = readTotals(session.db);
-    if (toJson(totals) !== toJson(rest.totals))
-      this.#discardAndFail(
-        `The totals of the imported rows differ from the source: ${totals.length} groups here, ${rest.totals.length} in the source.`,
-      );
+    const totals = readTotals(session.db, COMPARED_TOTALS);
+    try {
+      assertSameTotals(totals, rest.totals);
+    } catch (error) {
+      this.#discard();
+      throw error;
+    }
     const { hash } = readHead(session.db);
     session.db.exec("DROP TABLE import_position");
     session.db.exec("PRAGMA wal_checkpoint(TRUNCATE)");
     session.db.close();
     this.#session = undefined;
     const [problem] = (await verifyLedger(this.#partialFile, undefined)).problems;
-    if (problem)
-      this.#discardAndFail(
+    if (problem) {
+      this.#discard();
+      fail(
+        "invalid",
         `The imported ledger failed verification: ${problem.path} ${problem.message}`,
+        { code: "other_sums" },
       );
+    }
     rmSync(`${this.#partialFile}-wal`, { force: true });
     rmSync(`${this.#partialFile}-shm`, { force: true });
     renameSync(this.#partialFile, this.#file);
@@ -147,11 +153,10 @@ export class LedgerImporter {
    * Deletes the partial import, because its rows cannot be removed individually. The next import
    * starts from the beginning.
    */
-  #discardAndFail(message: string): never {
+  #discard(): void {
     this.#session?.db.close();
     this.#session = undefined;
     for (const name of ["", "-wal", "-shm"]) rmSync(this.#partialFile + name, { force: true });
-    return fail("invalid", message, { code: "other_sums" });
   }
 
   #writeRemainder(session: LedgerSession, rest: TransferredRemainder): void {
@@ -194,11 +199,9 @@ export class LedgerImporter {
       const lay = db.prepare(
         "INSERT INTO checkpoint_rollup (n, quarter, text, hash) VALUES (?, ?, ?, ?)",
       );
-      let last = "";
-      sums.forEach(([quarter, text], i) => {
-        last = rollupHash(last, quarter, text);
-        lay.run(i + 1, quarter, text, last);
-      });
+      const chained = chainRollups(sums);
+      for (const rollup of chained) lay.run(...rollup);
+      const last = chained.at(-1)?.[3] ?? "";
       const spent = windowLevels(db);
       const counted = meters.flatMap(({ id, level }): [string, string][] => {
         const before = level - (spent.get(id) ?? 0n);
@@ -229,18 +232,13 @@ export class LedgerImporter {
 
 /** Returns the usage of calendar windows from the rows that exist. */
 function windowLevels(db: DatabaseSync): ReadonlyMap<string, bigint> {
-  const spent = new Map<string, bigint>();
-  const taken = new Map<string, readonly MeterAmount[]>();
-  const count = (id: string, amount: bigint) => {
-    if (isCalendarPeriod(createMeter(id).per)) spent.set(id, (spent.get(id) ?? 0n) + amount);
-  };
+  const replay = new LedgerReplay<undefined>();
+  const lookup = createRowLookup(db);
   const batches = db.prepare(`SELECT ${BATCH_COLUMNS} FROM batch ORDER BY first`);
   for (const stored of batches.iterate() as Iterable<unknown>)
     for (const row of decodeCommit(stored as StoredBatch))
-      if (row.kind === "reserve") taken.set(row.attempt, row.meterAmounts);
-      else
-        for (const [id, amount] of taken.get(row.attempt) ?? [])
-          if (row.kind === "settle") count(id, meteredUsage(createMeter(id).unit, amount, row));
-          else if (createMeter(id).unit === "nano_usd") count(id, row.costNano ?? 0n);
-  return spent;
+      if (row.kind === "reserve") replay.reserve(row, undefined);
+      else if (row.kind === "settle") replay.settle(row);
+      else replay.adjust(row, lookup.findReserve(row.attempt));
+  return replay.windows;
 }

@@ -15,10 +15,11 @@ import {
   type Price,
   type ResultPage,
 } from "tollgate/plugin";
+import type { CheckpointRollup } from "tollgate/store";
 import { appendAudit, listAudit } from "../audit-log.ts";
 import { createBallast } from "../ballast.ts";
 import { erase } from "../retention/erasure.ts";
-import type { CompactionResult, CheckpointRollup } from "../retention/compaction.ts";
+import type { CompactionResult } from "../retention/compaction.ts";
 import type { Leftovers } from "../retention/leftovers.ts";
 import {
   clearLeftovers,

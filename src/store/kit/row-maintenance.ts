@@ -1,0 +1,273 @@
+// Retention, archives, and erasure for stores that keep complete rows, such as a key-value store.
+// The store implements `LedgerBackend`, and this file does the rest.
+import type {
+  AccountRecord,
+  ArchiveRequest,
+  ErasureRequest,
+  HeadersOut,
+  KeyRecord,
+  LedgerMaintenance,
+  LedgerState,
+  PrunePlan,
+  PruneProgress,
+} from "../../plugin/index.ts";
+import type { LedgerRow } from "../ledger-row.ts";
+import { readArchive, writeArchive, type ArchivedCommit, type SaltedText } from "./archive.ts";
+import {
+  CheckpointSums,
+  estimatePrune,
+  extendCheckpoint,
+  type CheckpointBase,
+  type CheckpointRollup,
+} from "./checkpoint.ts";
+import { commitHash, encodeCommit } from "./commit-text.ts";
+import { createPrune } from "./pruning.ts";
+import { redactRecord, textFilter } from "./redaction.ts";
+import { ERASED, hashSalted, toJsonText } from "./salted-text.ts";
+
+/** A row with its number in the ledger. */
+export type NumberedRow = readonly [seq: number, row: LedgerRow];
+
+/** The checkpoint of a store that keeps complete rows. */
+export interface RowCheckpoint extends CheckpointBase {
+  /** Number of the last compacted row, and the chain hash after it. */
+  readonly last: number;
+  readonly hash: string;
+  /** Hash of the last rollup. */
+  readonly rollupHash: string;
+  /** Numbers of compacted reserves that are kept, because later rows refer to their calls. */
+  readonly retained: readonly number[];
+}
+
+/** Access to the data of a store that keeps complete rows. Each call is one atomic step. */
+export interface LedgerBackend {
+  /** A random value that the ledger keeps. Hashes of texts are salted with it. */
+  readonly secret: string;
+  /** Yields the rows after `after` by number. Retained reserves come first. */
+  scanRows(after: number): AsyncIterable<NumberedRow> | Iterable<NumberedRow>;
+  isOpen(attempt: string): boolean;
+  /** Size of the ledger in bytes. */
+  readBytes(): Promise<number>;
+  readCheckpoint(): Promise<RowCheckpoint | undefined>;
+  /**
+   * Stores a checkpoint, adds rollups, and deletes the rows up to `checkpoint.last` except the
+   * retained ones. Returns false, and changes nothing, if a correction was written after row
+   * `head`.
+   */
+  putCheckpoint(
+    checkpoint: RowCheckpoint,
+    rollups: readonly CheckpointRollup[],
+    head: number,
+  ): Promise<boolean>;
+  /** Replaces the labels of a row, and of its call if it is open. */
+  setLabels(seq: number, labels: HeadersOut): Promise<void>;
+  readKeys(): Promise<readonly KeyRecord[]>;
+  readAccounts(): Promise<readonly AccountRecord[]>;
+  putKey(record: KeyRecord): Promise<void>;
+  putAccount(record: AccountRecord): Promise<void>;
+}
+
+/** Maximum number of rows per checkpoint. */
+const MAX_ROWS = 10_000;
+/** Approximate compaction speed, in rows per second. */
+const ROWS_PER_SECOND = 50_000;
+
+/** Creates the maintenance of a store that keeps complete rows. */
+export function createRowMaintenance(
+  backend: LedgerBackend,
+): Required<
+  Pick<LedgerMaintenance, "archive" | "readArchive" | "planPrune" | "prune" | "readState" | "erase">
+> {
+  const maintenance = new RowMaintenance(backend);
+  const readState = () => maintenance.readState();
+  return {
+    archive: (file, of) => maintenance.archive(file, of),
+    readArchive: (file) => readArchive(file),
+    planPrune: (before) => maintenance.planPrune(before),
+    prune: createPrune(readState, (before, progress) => maintenance.prune(before, progress)),
+    readState,
+    erase: async (what) => ({ hashes: await maintenance.erase(what) }),
+  };
+}
+
+/** Rows that can be compacted. */
+interface PruneRange {
+  readonly rows: readonly NumberedRow[];
+  /** The oldest open call, if it ends the range. */
+  readonly open: LedgerRow | undefined;
+}
+
+class RowMaintenance {
+  readonly #backend: LedgerBackend;
+
+  constructor(backend: LedgerBackend) {
+    this.#backend = backend;
+  }
+
+  async archive(file: string, { before, labels }: ArchiveRequest) {
+    const base = await this.#backend.readCheckpoint();
+    const after = { seq: base?.last ?? 0, hash: base?.hash ?? "" };
+    const texts = new Map<string, SaltedText>();
+    return writeArchive(file, {
+      after,
+      commits: this.#commits(after.seq, after.hash, before, texts),
+      findText: labels ? (hash) => texts.get(hash)! : undefined,
+    });
+  }
+
+  /** Yields each row as a commit. Collects the texts of its labels in `texts`. */
+  async *#commits(
+    after: number,
+    hash: string,
+    before: number,
+    texts: Map<string, SaltedText>,
+  ): AsyncGenerator<ArchivedCommit, void> {
+    for await (const [seq, row] of this.#backend.scanRows(after)) {
+      if (row.at >= before) return;
+      texts.clear();
+      const commit = this.#commit(row, texts);
+      hash = commitHash(hash, commit);
+      yield { ...commit, first: seq, last: seq, hash };
+    }
+  }
+
+  #commit(row: LedgerRow, texts?: Map<string, SaltedText>) {
+    const labels = Object.entries(row.labels).map(([name, text]) => {
+      const { hash, ...salted } = this.#saltedText(row.key, name, text!);
+      texts?.set(hash, salted);
+      return [name, hash] as const;
+    });
+    return encodeCommit(row.instance, [{ ...row, labels: Object.fromEntries(labels) }]);
+  }
+
+  /** Returns the salted hash of a text. Without the ledger's secret, nobody can guess the text. */
+  #saltedText(owner: string, name: string | null, value: string) {
+    const text = toJsonText(value);
+    const salt = hashSalted(this.#backend.secret, JSON.stringify([owner, name, value]));
+    return { hash: hashSalted(salt, text), salt, text };
+  }
+
+  async readState(): Promise<LedgerState> {
+    const base = await this.#backend.readCheckpoint();
+    let oldestAt: number | undefined;
+    for await (const [, row] of this.#backend.scanRows(base?.last ?? 0)) {
+      oldestAt = row.at;
+      break;
+    }
+    return {
+      bytes: await this.#backend.readBytes(),
+      ...(oldestAt !== undefined && { oldestAt }),
+      prunedRows: base?.rows ?? 0,
+      ...(base && { prunedAt: base.at }),
+    };
+  }
+
+  async planPrune(before: number): Promise<PrunePlan> {
+    const base = await this.#backend.readCheckpoint();
+    const { rows, open } = await this.#range(base?.last ?? 0, before, Infinity);
+    let all = 0;
+    for await (const _ of this.#backend.scanRows(base?.last ?? 0)) all++;
+    const times = rows.map(([, { at }]) => at);
+    return estimatePrune(
+      rows.length === 0
+        ? undefined
+        : { rows: rows.length, firstAt: Math.min(...times), lastAt: Math.max(...times) },
+      { rows: all, bytes: await this.#backend.readBytes() },
+      ROWS_PER_SECOND,
+      open,
+    );
+  }
+
+  async prune(before: number, progress: (of: PruneProgress) => void) {
+    let rows = 0;
+    let longestStepMs = 0;
+    for (;;) {
+      const base = await this.#backend.readCheckpoint();
+      const range = await this.#range(base?.last ?? 0, before, MAX_ROWS);
+      if (range.rows.length === 0) return { rows, longestStepMs };
+      const began = performance.now();
+      const done = await this.#compact(base, range.rows);
+      longestStepMs = Math.max(longestStepMs, performance.now() - began);
+      if (!done) continue;
+      rows += range.rows.length;
+      progress({ rows, total: rows });
+    }
+  }
+
+  /** Returns the oldest rows from before `before`, up to the first row of an open call. */
+  async #range(after: number, before: number, most: number): Promise<PruneRange> {
+    const rows: NumberedRow[] = [];
+    for await (const [seq, row] of this.#backend.scanRows(after)) {
+      if (row.at >= before || rows.length === most) break;
+      if (row.kind === "reserve" && this.#backend.isOpen(row.attempt)) return { rows, open: row };
+      rows.push([seq, row]);
+    }
+    return { rows, open: undefined };
+  }
+
+  async #compact(base: RowCheckpoint | undefined, rows: readonly NumberedRow[]): Promise<boolean> {
+    const [last] = rows.at(-1)!;
+    const sums = new CheckpointSums();
+    let hash = base?.hash ?? "";
+    for (const [, row] of rows) {
+      hash = commitHash(hash, this.#commit(row));
+      if (row.kind !== "reserve") sums.add(row);
+    }
+    // Reserves, including those that were retained before, whose calls have later rows.
+    const reserves = new Map<string, number>();
+    const retained: number[] = [];
+    let head = last;
+    for await (const [seq, { kind, attempt }] of this.#backend.scanRows(0)) {
+      head = Math.max(head, seq);
+      if (seq <= last) {
+        if (kind === "reserve") reserves.set(attempt, seq);
+      } else if (reserves.has(attempt)) {
+        retained.push(reserves.get(attempt)!);
+        reserves.delete(attempt);
+      }
+    }
+    const rollups = sums.rollups(base?.rollups ?? 0, base?.rollupHash ?? "");
+    const times = rows.map(([, { at }]) => at);
+    const checkpoint: RowCheckpoint = {
+      last,
+      hash,
+      ...extendCheckpoint(base, {
+        firstAt: Math.min(...times),
+        lastAt: Math.max(...times),
+        rows: rows.length,
+        at: Math.max(...times),
+        rollups: rollups.length,
+      }),
+      rollupHash: rollups.at(-1)?.[3] ?? base?.rollupHash ?? "",
+      retained,
+    };
+    return this.#backend.putCheckpoint(checkpoint, rollups, head);
+  }
+
+  async erase(what: ErasureRequest): Promise<string[]> {
+    const gone = new Set<string>();
+    const matches =
+      (kind: "key" | "account", owner: string) => (name: string | null, text: string) => {
+        if (text === ERASED) return false;
+        const { hash } = this.#saltedText(owner, name, text);
+        const filter = textFilter(what, kind, owner);
+        const goes = filter ? filter(name, text) : "hashes" in what && what.hashes.includes(hash);
+        if (goes) gone.add(hash);
+        return goes;
+      };
+    for await (const [seq, { key, labels }] of this.#backend.scanRows(0)) {
+      const redacted = redactRecord({ labels }, matches("key", key));
+      if (redacted) await this.#backend.setLabels(seq, redacted.labels);
+    }
+    for (const record of await this.#backend.readKeys()) {
+      const redacted = redactRecord(record, matches("key", record.id));
+      if (redacted) await this.#backend.putKey(redacted);
+    }
+    for (const record of await this.#backend.readAccounts()) {
+      const redacted = redactRecord(record, matches("account", record.id));
+      // The change increments the version, like any other change.
+      if (redacted) await this.#backend.putAccount({ ...redacted, version: record.version + 1 });
+    }
+    return [...gone];
+  }
+}
