@@ -10,42 +10,41 @@ import { plugins, resolved, type Setting, settings, type SettingsSchema } from "
 const ROOT = join(import.meta.dirname, "..");
 const read = (path: string) => readFileSync(join(ROOT, path), "utf8");
 
+/** Pages for contributors, which the package and so the index of docs do not have. */
+const CONTRIBUTORS = [
+  "CONTRIBUTING.md",
+  "src/README.md",
+  "src/protocols/README.md",
+  ...globSync("src/protocols/*/README.md", { cwd: ROOT }).toSorted(),
+  "plugins/stores/README.md",
+  "CHANGELOG.md",
+];
+
+/** Returns the files that the index of docs lists, with the headings that they are listed below. */
+export function indexed(): (readonly [file: string, group: string])[] {
+  let group = "";
+  return read("docs/README.md")
+    .split("\n")
+    .flatMap((line) => {
+      group = /^## (.+)/.exec(line)?.[1] ?? group;
+      const file = /^\| \[[^\]]+\]\(([^)]+)\)/.exec(line)?.[1];
+      return file === undefined ? [] : [[join("docs", file), group] as const];
+    });
+}
+
 /** Source files, with their paths in the site and groups in the menu. */
 const PAGES: readonly (readonly [file: string, url: string, group: string])[] = [
-  ["README.md", "index.html", "Begin"],
-  ["docs/begin.md", "begin.html", "Begin"],
-  ...[
-    "operators",
-    "console",
-    "money",
-    "privacy",
-    "protocols",
-    "clients",
-    "metrics",
-    "faults",
-    "fleet",
-    "moving",
-  ].map((name) => [`docs/${name}.md`, `${name}.html`, "Operate"] as const),
-  ...globSync("docs/runbook/*.md", { cwd: ROOT })
-    .toSorted()
-    .map(
-      (file) =>
-        [
-          file,
-          file.replace(/^docs\/(.*)\.md$/, "$1.html").replace("README", "index"),
-          "Runbook",
-        ] as const,
-    ),
-  ...globSync("docs/plugins/*.md", { cwd: ROOT })
-    .toSorted()
-    .map((file) => [file, file.replace(/^docs\/(.*)\.md$/, "$1.html"), "Write plugins"] as const),
-  ["plugins/stores/postgres/README.md", "postgres.html", "Operate"],
-  ["docs/architecture.md", "architecture.html", "Inside"],
-  ["src/README.md", "inside.html", "Inside"],
-  ["plugins/stores/README.md", "stores.html", "Inside"],
-  ["CONTRIBUTING.md", "contributing.html", "Inside"],
-  ["CHANGELOG.md", "changelog.html", "Inside"],
+  ["README.md", "index.html", "Start"],
+  ["docs/README.md", "contents.html", "Start"],
+  ...indexed().map(([file, group]) => [file, urlOf(file), group] as const),
+  ...CONTRIBUTORS.map((file) => [file, urlOf(file), "Contributing"] as const),
 ];
+function urlOf(file: string): string {
+  return file
+    .replace(/^docs\//, "")
+    .replace(/^(.*runbook)\/README\.md$/, "$1/index.html")
+    .replace(/(\/README)?\.md$/, ".html");
+}
 /** Pages that are generated. */
 const MADE = [
   ["settings.html", "Reference", settingsPage],

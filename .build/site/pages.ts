@@ -84,8 +84,8 @@ export function rendered(
         const rows = token.rows.map((row) => cells(row, "td")).join("");
         return `<div class="wide" tabindex="0" role="group" aria-label="Table"><table><thead>${cells(token.header, "th")}</thead><tbody>${rows}</tbody></table></div>\n`;
       },
-      // Pages contain only text, so HTML in them is escaped.
-      html: ({ text }: Tokens.HTML | Tokens.Tag) => escaped(text),
+      // Pages contain only text, so HTML in them is escaped. Comments mark generated parts.
+      html: ({ text }: Tokens.HTML | Tokens.Tag) => (text.startsWith("<!--") ? "" : escaped(text)),
     },
   });
   const html = marked.parse(of.text) as string;

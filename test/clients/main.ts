@@ -7,7 +7,7 @@
 //     npm run clients -- agents                the coding clients and agent frameworks of test/clients/agents
 //     npm run clients -- codex patch picture   those of its turns whose name has one of these words
 //     npm run clients -- python --brief        a line for each client, and for each check that fails
-//     npm run clients -- --page                the nightly run: writes docs/clients.md
+//     npm run clients -- --page                the nightly run: writes docs/guides/clients.md
 import { PLAYS } from "./clients.ts";
 import { NotInstalled } from "./install.ts";
 import { writePage, type ClientResult } from "./page.ts";

@@ -1,4 +1,4 @@
-// docs/clients.md: which client programs were run against the gateway, and with what result. `npm run clients -- --page` writes it.
+// docs/guides/clients.md: which client programs were run against the gateway, and with what result. `npm run clients -- --page` writes it.
 // A client that was not run keeps its row.
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -14,7 +14,7 @@ export interface ClientResult {
   readonly skipped?: boolean;
 }
 
-const PAGE = join(import.meta.dirname, "../../docs/clients.md");
+const PAGE = join(import.meta.dirname, "../../docs/guides/clients.md");
 
 type About = readonly [protocol: string, checked: string];
 

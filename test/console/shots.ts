@@ -1,5 +1,5 @@
 // `npm run console:shots`: a picture of every view in light, dark and at phone width, in the folder that is named or in /tmp, and what is
-// wrong with them: an empty picture, a page that is wider than its window, a complaint of the browser. `--docs`: those of docs/console.md.
+// wrong with them: an empty picture, a page that is wider than its window, a complaint of the browser. `--docs`: those of docs/guides/console.md.
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { tmpdir } from "node:os";

@@ -8,7 +8,7 @@ export interface View {
   readonly shows: string;
   /** What is clicked when it is shown: the words of a link. */
   readonly opens?: string;
-  /** It is in docs/console.md. */
+  /** It is in docs/guides/console.md. */
   readonly inDocs?: true;
 }
 

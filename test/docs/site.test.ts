@@ -30,9 +30,9 @@ it("every page of docs is there, and every link between them is kept", () => {
     expect([path, idsIn(html).size]).toEqual([path, [...html.matchAll(/ id="/g)].length]);
   }
   const index = files.get("index.html") as string;
-  for (const name of ["operators", "money", "privacy", "protocols", "plugins/provider", "fleet"])
+  for (const name of ["contents", "tutorials/first-hour", "concepts/architecture", "runbook/index"])
     expect(index).toContain(`href="${name}.html"`);
-  expect(files.get("operators.html")).toContain('href="fleet.html"');
+  expect(files.get("contents.html")).toContain('href="guides/clients.html"');
 });
 
 it("nothing is loaded from elsewhere, and no page has a script of its own", () => {

@@ -23,7 +23,7 @@ describe("the list of agents", () => {
   });
 
   it("is the list on the page, at the same versions", () => {
-    const page = readFileSync(join(HERE, "../../../docs/clients.md"), "utf8");
+    const page = readFileSync(join(HERE, "../../../docs/guides/clients.md"), "utf8");
     for (const { package: name, version, protocol } of ALL)
       expect(page).toContain(`| ${name} | ${version} | ${protocol} |`);
   });

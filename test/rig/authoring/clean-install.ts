@@ -77,7 +77,7 @@ function filenameIn(out: string): string {
   return name;
 }
 
-/** `tollgate new`, as this checkout has it, and the tarball as docs/plugins/begin.md says how to install it. */
+/** `tollgate new`, as this checkout has it, and the tarball as docs/tutorials/first-plugin.md says how to install it. */
 export async function begun(of: Workshop, words: readonly string[], dir: string): Promise<string> {
   const folder = join(of.folder, dir);
   await must(of.folder, "node", join(root, "src/cli/launch.js"), "new", ...words, "--dir", folder);

@@ -1,4 +1,4 @@
-// A newcomer's hour: docs/begin.md, typed as it stands, from `npm install` to a second home, in a network and with a home of its own. The last
+// A newcomer's hour: docs/tutorials/first-hour.md, typed as it stands, from `npm install` to a second home, in a network and with a home of its own. The last
 // version is this tree under its own number, or `--from <commit>`; the next one is this tree under a higher one. Nothing was published yet.
 // `--broken` plays it with defects, each of which has to be seen.
 import { spawn, spawnSync } from "node:child_process";

@@ -1,4 +1,4 @@
-// What each step of docs/begin.md has to have brought about, by its heading.
+// What each step of docs/tutorials/first-hour.md has to have brought about, by its heading.
 import { existsSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import type { Typed } from "./shell.ts";

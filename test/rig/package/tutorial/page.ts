@@ -1,4 +1,4 @@
-// The commands of docs/begin.md, as they stand there: a step is a heading, and each of its blocks is typed whole.
+// The commands of docs/tutorials/first-hour.md, as they stand there: a step is a heading, and each of its blocks is typed whole.
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { root } from "../../../kit/program.ts";
@@ -10,7 +10,7 @@ export interface Step {
   readonly stays: boolean;
 }
 
-export const page = (): string => readFileSync(join(root, "docs/begin.md"), "utf8");
+export const page = (): string => readFileSync(join(root, "docs/tutorials/first-hour.md"), "utf8");
 
 export function stepsOf(text: string): Step[] {
   let name = "";

@@ -1,0 +1,58 @@
+// docs/README.md lists every page of docs once, and each page is short and starts with its subject.
+import { globSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { indexed } from "../../.build/docs.ts";
+import { ROOT } from "./pages.ts";
+
+const MAX_LINES = 400;
+/** Pages that are not split yet. */
+const LONG = ["docs/operators.md", "docs/plugins/middleware.md", "docs/plugins/reference.md"];
+
+const listed = indexed().map(([file]) => file);
+const pages = globSync("docs/**/*.md", { cwd: ROOT }).toSorted();
+const read = (page: string) => readFileSync(join(ROOT, page), "utf8");
+const isLong = (page: string) => read(page).trimEnd().split("\n").length > MAX_LINES;
+
+describe("the index of docs", () => {
+  it("lists every page", () => {
+    expect(pages.filter((page) => page !== "docs/README.md" && !listed.includes(page))).toEqual([]);
+  });
+
+  it("lists each page once", () => {
+    expect(listed.filter((file, i) => listed.indexOf(file) !== i)).toEqual([]);
+  });
+
+  it("has the sections of a documentation: one for each type of page", () => {
+    expect([...new Set(indexed().map(([, section]) => section))]).toEqual([
+      "Tutorials",
+      "How-to guides",
+      "Reference",
+      "Concepts",
+      "Plugins",
+      "Runbook",
+    ]);
+  });
+});
+
+describe("every page of docs", () => {
+  it(`has at most ${MAX_LINES} lines`, () => {
+    expect(pages.filter(isLong)).toEqual(LONG.filter((page) => pages.includes(page)));
+  });
+
+  it("in the folder of a type is listed in the section of that type", () => {
+    const SECTIONS: Readonly<Record<string, string>> = {
+      tutorials: "Tutorials",
+      guides: "How-to guides",
+      reference: "Reference",
+      concepts: "Concepts",
+      plugins: "Plugins",
+      runbook: "Runbook",
+    };
+    const astray = indexed().filter(([file, section]) => {
+      const [, folder = ""] = /^docs\/(\w+)\//.exec(file) ?? [];
+      return folder !== "" && SECTIONS[folder] !== section;
+    });
+    expect(astray).toEqual([]);
+  });
+});
