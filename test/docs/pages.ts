@@ -20,11 +20,12 @@ export interface Block {
 
 const blocks: Block[] = PAGES.filter((page) => existsSync(join(ROOT, page))).flatMap((page) => {
   const text = readFileSync(join(ROOT, page), "utf8");
-  return [...text.matchAll(/^```(\w+)\n([\s\S]*?)^```$/gm)].map((m) => ({
+  // A block in a list is indented.
+  return [...text.matchAll(/^( *)```(\w+)\n([\s\S]*?)^\1```$/gm)].map((m) => ({
     page,
     line: text.slice(0, m.index).split("\n").length,
-    language: m[1]!,
-    text: m[2]!,
+    language: m[2]!,
+    text: m[3]!.replaceAll(new RegExp(`^${m[1]}`, "gm"), ""),
   }));
 });
 /** Blocks in a language. */

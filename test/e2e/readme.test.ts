@@ -12,6 +12,9 @@ import { startInProcess, type InProcessGateway } from "../kit/in-process.ts";
 import { COMPILE_CACHE_ENV } from "../kit/program.ts";
 
 const run = promisify(execFile);
+// What npx finds in a checkout, on whatever Node this machine has.
+const bin = join(ROOT, "src/cli/launch.js");
+
 describe("every request", () => {
   let gateway: InProcessGateway;
   beforeAll(async () => {
@@ -22,10 +25,12 @@ describe("every request", () => {
 
   it.each(
     of("sh")
-      .filter((b) => b.text.startsWith("curl"))
+      .filter((b) => /^(curl|export KEY=)/.test(b.text))
       .map((b) => [named(b), b] as const),
   )("%s answers", async (_name, block) => {
-    const { stdout } = await run("bash", ["-c", here(block.text)], {
+    const text = here(block.text).replaceAll("npx tollgate", bin);
+    const { stdout } = await run("bash", ["-c", text], {
+      cwd: gateway.dir,
       env: { ...process.env, ...COMPILE_CACHE_ENV, KEY: gateway.key },
     });
     const answer = JSON.parse(stdout);
@@ -90,8 +95,6 @@ describe("every command of ours", () => {
     });
   });
   afterAll(() => gateway[Symbol.asyncDispose]());
-  // What npx finds in a checkout, on whatever Node this machine has.
-  const bin = join(ROOT, "src/cli/launch.js");
 
   it.each(
     of("sh")

@@ -1,4 +1,4 @@
-// What upstreams can say in an answer, and what becomes of it for clients of each protocol: the README's tables of answers.
+// Generates the tables of docs/reference/translation/responses.md: the result of each response field for clients of each protocol.
 import {
   getFault,
   collectResponse,
@@ -44,15 +44,15 @@ function heard(from: string, into: string, answer: object): string | { refused: 
 
 function verdict(from: string, into: string, [, more, plain]: Row): string {
   const now = heard(from, into, more);
-  if (typeof now === "object") return `an error (${now.refused})`;
-  return now === heard(from, into, plain) ? "left out" : "carried";
+  if (typeof now === "object") return `error (${now.refused})`;
+  return now === heard(from, into, plain) ? "omitted" : "forwarded";
 }
 
 const line = (cells: readonly string[]) => `| ${cells.join(" | ")} |`;
 
 export const table = (from: string) => (): string =>
   [
-    line([`from ${from}`, ...Object.keys(chats).map((id) => `to ${id}`)]),
+    line(["Field", ...Object.keys(chats)]),
     line(["---", ...Object.keys(chats).map(() => "---")]),
     ...ROWS[from]!.map((row) =>
       line([row[0], ...Object.keys(chats).map((id) => verdict(from, id, row))]),

@@ -68,15 +68,15 @@ export const inChat: readonly Row[] = [
   }),
   chat("finish_reason: length", { choice: { finish_reason: "length" } }),
   chat("finish_reason: content_filter", { choice: { finish_reason: "content_filter" } }),
-  chat("finish_reason newer than us", { choice: { finish_reason: "new" } }),
-  chat("counts of caches", { usage: { prompt_tokens_details: { cached_tokens: 4 } } }),
-  chat("counts of reasoning", { usage: { completion_tokens_details: { reasoning_tokens: 4 } } }),
+  chat("unknown finish_reason", { choice: { finish_reason: "new" } }),
+  chat("cache token counts", { usage: { prompt_tokens_details: { cached_tokens: 4 } } }),
+  chat("reasoning token counts", { usage: { completion_tokens_details: { reasoning_tokens: 4 } } }),
   chat("service_tier, system_fingerprint, …", {
     top: { service_tier: "flex", system_fingerprint: "fp" },
   }),
-  chat("members newer than us: of the answer", { top: { new: 1 } }),
-  chat("members newer than us: of a choice", { choice: { new: 1 } }),
-  chat("members newer than us: of the message", { message: { new: 1 } }),
+  chat("unknown fields of the response", { top: { new: 1 } }),
+  chat("unknown fields of a choice", { choice: { new: 1 } }),
+  chat("unknown fields of the message", { message: { new: 1 } }),
 ];
 
 // ── messages ──
@@ -119,7 +119,7 @@ export const inMessages: readonly Row[] = [
     top: { stop_reason: "tool_use" },
   }),
   message(
-    "citations of documents",
+    "document citations",
     cites({
       type: "char_location",
       cited_text: "x",
@@ -129,7 +129,7 @@ export const inMessages: readonly Row[] = [
     }),
   ),
   message(
-    "citations of the web",
+    "web citations",
     cites({
       type: "web_search_result_location",
       url: "https://e",
@@ -138,20 +138,20 @@ export const inMessages: readonly Row[] = [
       encrypted_index: "e",
     }),
   ),
-  message("server_tool_use and its results", { content: search }),
-  message("blocks newer than us", { content: [{ type: "new_block", new: 1 }] }),
-  message("members newer than us: of a text", { content: [{ ...text, new: 1 }] }),
-  message("members newer than us: of the answer", { top: { new: 1 } }),
+  message("server_tool_use and results", { content: search }),
+  message("unknown blocks", { content: [{ type: "new_block", new: 1 }] }),
+  message("unknown fields of a text block", { content: [{ ...text, new: 1 }] }),
+  message("unknown fields of the response", { top: { new: 1 } }),
   message("stop_sequence", { top: { stop_reason: "stop_sequence", stop_sequence: "END" } }),
   message("stop_reason: refusal", {
     top: { stop_reason: "refusal", stop_details: { type: "refusal", category: "cyber" } },
   }),
   message("stop_reason: pause_turn", { top: { stop_reason: "pause_turn" } }),
-  message("stop_reason newer than us", { top: { stop_reason: "new" } }),
-  message("counts of caches", {
+  message("unknown stop_reason", { top: { stop_reason: "new" } }),
+  message("cache token counts", {
     usage: { cache_read_input_tokens: 4, cache_creation_input_tokens: 2 },
   }),
-  message("counts of thinking", { usage: { output_tokens_details: { thinking_tokens: 4 } } }),
+  message("thinking token counts", { usage: { output_tokens_details: { thinking_tokens: 4 } } }),
   message("service_tier, container, context_management, …", {
     usage: { service_tier: "batch" },
     top: { container: { id: "c" }, context_management: { applied_edits: [] } },
@@ -222,19 +222,19 @@ export const inResponses: readonly Row[] = [
   response("image_generation_call", {
     output: [{ ...ITEM, type: "image_generation_call", result: "iVBORw0KGgo=" }],
   }),
-  response("items of hosted tools, and newer ones", {
+  response("items of hosted tools, unknown items", {
     output: [{ ...ITEM, type: "web_search_call", action: { type: "search", query: "q" } }],
   }),
   response("phase", { item: { phase: "commentary" } }),
   response("status: incomplete", {
     top: { status: "incomplete", incomplete_details: { reason: "max_output_tokens" } },
   }),
-  response("counts of caches", { usage: { input_tokens_details: { cached_tokens: 4 } } }),
-  response("counts of reasoning", { usage: { output_tokens_details: { reasoning_tokens: 4 } } }),
+  response("cache token counts", { usage: { input_tokens_details: { cached_tokens: 4 } } }),
+  response("reasoning token counts", { usage: { output_tokens_details: { reasoning_tokens: 4 } } }),
   response("service_tier, metadata, …", { top: { service_tier: "flex", metadata: { a: "b" } } }),
-  response("members newer than us: of the answer", { top: { new: 1 } }),
-  response("members newer than us: of an item", { item: { new: 1 } }),
-  response("members newer than us: of a part", { part: { new: 1 } }),
+  response("unknown fields of the response", { top: { new: 1 } }),
+  response("unknown fields of an item", { item: { new: 1 } }),
+  response("unknown fields of a content part", { part: { new: 1 } }),
 ];
 
 // ── gemini ──
@@ -271,10 +271,10 @@ export const inGemini: readonly Row[] = [
     { parts: [{ functionCall: { id: "c", name: "f", args: {} } }] },
   ),
   candidate("functionCall", { parts: [{ functionCall: { id: "c", name: "f", args: {} } }] }),
-  candidate("inlineData: a picture", {
+  candidate("inlineData: image", {
     parts: [{ inlineData: { mimeType: "image/png", data: "iVBORw0KGgo=" } }],
   }),
-  candidate("executableCode and its results", {
+  candidate("executableCode and results", {
     parts: [{ executableCode: { language: "PYTHON", code: "1" } }],
   }),
   candidate("groundingMetadata", {
@@ -297,12 +297,12 @@ export const inGemini: readonly Row[] = [
   }),
   candidate("finishReason: MAX_TOKENS", { candidate: { finishReason: "MAX_TOKENS" } }),
   candidate("finishReason: SAFETY", { candidate: { finishReason: "SAFETY" } }),
-  candidate("finishReason newer than us", { candidate: { finishReason: "NEW" } }),
-  candidate("counts of caches", { usage: { cachedContentTokenCount: 4 } }),
-  candidate("counts of thoughts", { usage: { thoughtsTokenCount: 4 } }),
+  candidate("unknown finishReason", { candidate: { finishReason: "NEW" } }),
+  candidate("cache token counts", { usage: { cachedContentTokenCount: 4 } }),
+  candidate("thought token counts", { usage: { thoughtsTokenCount: 4 } }),
   candidate("safetyRatings, avgLogprobs, …", {
     candidate: { safetyRatings: [], avgLogprobs: -1 },
   }),
-  candidate("parts newer than us", { parts: [{ newPart: { a: 1 } }] }),
-  candidate("members newer than us", { top: { newMember: 1 } }),
+  candidate("unknown content parts", { parts: [{ newPart: { a: 1 } }] }),
+  candidate("unknown fields", { top: { newMember: 1 } }),
 ];

@@ -1,4 +1,4 @@
-// What any protocol can hand over, in the common vocabulary: rows of the README's first table.
+// Fields of the common form: rows of the first table of docs/reference/translation/requests.md.
 import type { Block, ChatRequest, Tool, Turn } from "tollgate/plugin";
 import { asked, fromAny, type Row } from "./verdicts.ts";
 
@@ -43,47 +43,53 @@ const ROWS: readonly Row<Partial<ChatRequest>>[] = [
   ["logprobs", { sampling: { logprobs: 1 } }],
   ["n > 1", { sampling: { n: 2 } }],
   ["service tier: default", { tier: "default" }],
-  ["service tier: any other", { tier: "flex" }],
+  ["service tier: other", { tier: "flex" }],
   ["user", { user: "u1" }],
-  ["user, an address or a number", { user: "jo@example.com" }],
+  ["user: e-mail address or phone number", { user: "jo@example.com" }],
   ["metadata", { metadata: { a: "b" } }],
   ["store", { state: { store: true } }],
   ["stored conversations", { state: { previousId: "x" } }],
   ["background", { state: { background: true } }],
   ["prompt cache key", { cache: { key: "k" } }],
-  ["cache mark", turn({ type: "text", text: "x", cache: { mode: "explicit" } })],
+  ["cache breakpoint", turn({ type: "text", text: "x", cache: { mode: "explicit" } })],
   ["verbosity", out({ verbosity: "low" })],
   ["audio output", out({ modalities: ["audio"] })],
   ["JSON object", out({ format: { type: "json" } })],
   ["JSON schema", out({ format: { type: "schema", schema: {}, name: "x" } })],
   ["JSON schema, description", out({ format: { type: "schema", schema: {}, description: "x" } })],
   ["JSON schema, strict: false", out({ format: { type: "schema", schema: {}, strict: false } })],
-  ["leading system, developer", { instructions: [{ type: "text", text: "x" }] }],
+  ["system, developer at the start", { instructions: [{ type: "text", text: "x" }] }],
   [
-    "system inside the conversation",
+    "system later in the conversation",
     {
       turns: [{ role: "system", blocks: [{ type: "text", text: "s" }] }, ...turns],
     },
   ],
-  ["image by address or bytes", turn({ type: "image", media: { url: "https://e/a.png" } })],
-  ["image of another type", turn({ type: "image", media: { mime: "image/bmp", base64: "AA==" } })],
-  ["image detail", turn({ type: "image", media: { url: "https://e/a.png" }, detail: "high" })],
-  ["image by the assistant", turn({ type: "image", media: { url: "https://e" } }, "assistant")],
-  ["image a tool returned", returned({ type: "image", media: { url: "https://e/a.png" } })],
+  ["image by URL or bytes", turn({ type: "image", media: { url: "https://e/a.png" } })],
   [
-    "PDF by address or bytes",
+    "image of an unsupported type",
+    turn({ type: "image", media: { mime: "image/bmp", base64: "AA==" } }),
+  ],
+  ["image detail", turn({ type: "image", media: { url: "https://e/a.png" }, detail: "high" })],
+  [
+    "image in an assistant message",
+    turn({ type: "image", media: { url: "https://e" } }, "assistant"),
+  ],
+  ["image in a tool result", returned({ type: "image", media: { url: "https://e/a.png" } })],
+  [
+    "PDF by URL or bytes",
     turn({ type: "document", media: { mime: "application/pdf", base64: "AA==" } }),
   ],
-  ["file id of another provider", turn({ type: "document", media: { fileId: "x", origin: "o" } })],
+  ["file ID of another provider", turn({ type: "document", media: { fileId: "x", origin: "o" } })],
   ["audio", turn({ type: "audio", media: { base64: "AA==" } })],
   ["video", turn({ type: "video", media: { url: "https://e" } })],
   ["refusal in the history", turn({ type: "refusal", text: "No." }, "assistant")],
   [
-    "citation of another kind",
+    "citation of another protocol",
     turn({ type: "text", text: "x", citations: [{ type: "url_citation" }] }, "assistant"),
   ],
   ["function tool, strict", { tools: [{ ...f, strict: true }] }],
-  ["freeform tool", { tools: [{ type: "custom", name: "c" }] }],
+  ["custom tool", { tools: [{ type: "custom", name: "c" }] }],
   ["web search", { tools: [{ type: "hosted", name: "web_search", origin: "o", raw: {} }] }],
   ["other hosted tools", { tools: [{ type: "hosted", name: "file_search", origin: "o" }] }],
   ["tool choice: required", { tools: [f], toolChoice: "required" }],
@@ -92,7 +98,7 @@ const ROWS: readonly Row<Partial<ChatRequest>>[] = [
     "tool choice: some",
     { tools: [f, { ...f, name: "g" }], toolChoice: { names: ["f", "g"], must: true } },
   ],
-  ["one call at a time", { tools: [f], parallelToolCalls: false }],
+  ["parallel tool calls off", { tools: [f], parallelToolCalls: false }],
   ["reasoning off", { reasoning: { mode: "off" } }],
   ["reasoning effort", { reasoning: { mode: "effort", effort: "high" } }],
   ["reasoning effort: minimal", { reasoning: { mode: "effort", effort: "minimal" } }],
@@ -106,27 +112,27 @@ const ROWS: readonly Row<Partial<ChatRequest>>[] = [
   ],
   ["hosted tools in the history", turn({ type: "opaque", origin: "o", raw: {} }, "assistant")],
   [
-    "prefill: the assistant speaks last",
+    "prefill: assistant message last",
     { turns: [...turns, { role: "assistant", blocks: [{ type: "text", text: "x" }] }] },
     { turns: [...turns, { role: "user", blocks: [{ type: "text", text: "x" }] }] },
   ],
-  ["name of a turn", { turns: [{ ...turns[0]!, name: "n" }] }],
+  ["name of a message", { turns: [{ ...turns[0]!, name: "n" }] }],
   [
-    "phase of a turn",
+    "phase of a message",
     { turns: [...turns, { ...spoken, phase: "commentary" }, ...turns] },
     { turns: [...turns, spoken, ...turns] },
   ],
-  ["result that is an error", failed(true), failed(false)],
-  ["audio a tool returned", returned({ type: "audio", media: { base64: "AA==" } })],
+  ["tool result: error", failed(true), failed(false)],
+  ["audio in a tool result", returned({ type: "audio", media: { base64: "AA==" } })],
   [
     "document: context, citations",
     turn({ type: "document", media: { mime: "application/pdf", base64: "AA==" }, cite: true }),
     turn({ type: "document", media: { mime: "application/pdf", base64: "AA==" } }),
   ],
-  ["content that only another protocol knows", turn({ type: "opaque", origin: "o", raw: {} })],
+  ["content of another protocol", turn({ type: "opaque", origin: "o", raw: {} })],
   ["output limit below 16", { output: { maxTokens: 5 } }],
   [
-    "instructions, several",
+    "several instructions",
     {
       instructions: [
         { type: "text", text: "x" },
@@ -134,7 +140,7 @@ const ROWS: readonly Row<Partial<ChatRequest>>[] = [
       ],
     },
   ],
-  ["what only another protocol knows", { ext: { o: { field: 1 } } }],
+  ["field of another protocol", { ext: { o: { field: 1 } } }],
 ];
 
 export const table = (): string => fromAny(ROWS);

@@ -1,4 +1,4 @@
-// The README's tables are what the codecs do. UPDATE_README=1 writes them anew.
+// The tables of docs/reference/translation are generated from the codecs. UPDATE_README=1 updates them.
 import { readFileSync, writeFileSync } from "node:fs";
 import { expect, test } from "vitest";
 import { table as answersFrom } from "./answer-fields.ts";
@@ -15,30 +15,33 @@ import { table as fromResponses } from "./responses/fields.ts";
 import { table as fromSpeech } from "./speech/fields.ts";
 import { table as fromTranscriptions } from "./transcriptions/fields.ts";
 
-const FILE = new URL("../../src/protocols/README.md", import.meta.url);
+const PAGES = new URL("../../docs/reference/translation/", import.meta.url);
 
-const TABLES: readonly (readonly [name: string, table: () => string])[] = [
-  ["any protocol", fromAny],
-  ["chat-completions", fromChat],
-  ["messages", fromMessages],
-  ["responses", fromResponses],
-  ["embeddings", fromEmbeddings],
-  ["speech", fromSpeech],
-  ["transcriptions", fromTranscriptions],
-  ["rerank", fromRerank],
-  ["completions", fromCompletions],
-  ["images/edits", fromEdits],
-  ["gemini", fromGemini],
-  ...Object.keys(upstreams).map((id) => [`answers of ${id}`, answersFrom(id)] as const),
+type Table = readonly [page: string, name: string, table: () => string];
+
+const TABLES: readonly Table[] = [
+  ["requests", "any protocol", fromAny],
+  ["requests", "chat-completions", fromChat],
+  ["requests", "messages", fromMessages],
+  ["requests", "responses", fromResponses],
+  ["requests", "gemini", fromGemini],
+  ...Object.keys(upstreams).map((id): Table => ["responses", `answers of ${id}`, answersFrom(id)]),
+  ["other-operations", "embeddings", fromEmbeddings],
+  ["other-operations", "speech", fromSpeech],
+  ["other-operations", "transcriptions", fromTranscriptions],
+  ["other-operations", "rerank", fromRerank],
+  ["other-operations", "completions", fromCompletions],
+  ["other-operations", "images/edits", fromEdits],
 ];
 
-test.each(TABLES)("the table from %s", (name, table) => {
-  const text = readFileSync(FILE, "utf8");
+test.each(TABLES)("page %s has the current table of %s", (page, name, table) => {
+  const file = new URL(`${page}.md`, PAGES);
+  const text = readFileSync(file, "utf8");
   const place = new RegExp(`(<!-- verdicts from ${name} -->\n\n)[^]*?(\n\n<!-- end -->)`);
   const [, head, tail] = place.exec(text) ?? expect.unreachable(`no place for ${name}`);
   if (process.env["UPDATE_README"])
     writeFileSync(
-      FILE,
+      file,
       text.replace(place, () => `${head}${table()}${tail}`),
     );
   else expect(text).toContain(`${head}${table()}${tail}`);

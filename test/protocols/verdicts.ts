@@ -1,4 +1,4 @@
-// What becomes of each field on its way, told by the codecs themselves: the tables of the README are made here.
+// Generates the tables of docs/reference/translation from the codecs: the result of each field in each protocol.
 import {
   getFault,
   type Block,
@@ -55,7 +55,7 @@ function verdict(
   route: Route,
 ): string {
   const now = sent(wire, request, route);
-  if ("refused" in now) return `refused (${now.refused})`;
+  if ("refused" in now) return `rejected (${now.refused})`;
   const before = sent(wire, plain, route);
   if ("refused" in before) throw new Error(`without it, ${wire.id} refuses: ${before.refused}`);
   const lost = now.losses.filter(
@@ -65,20 +65,19 @@ function verdict(
     code === undefined || code === how ? how : `${how} (${code})`,
   );
   if (words.length > 0) return [...new Set(words)].join(", ");
-  return now.text === before.text ? "left out" : "carried";
+  return now.text === before.text ? "omitted" : "forwarded";
 }
 
 const line = (cells: readonly string[]) => `| ${cells.join(" | ")} |`;
 
 export function table(
-  from: string,
   wires: Wires,
   rows: readonly { name: string; request: ModelRequest; plain: ModelRequest }[],
   route: Route = {},
 ): string {
   const targets = Object.keys(wires);
   return [
-    line([`from ${from}`, ...targets.map((t) => `to ${t}`)]),
+    line(["Field", ...targets]),
     line(["---", ...targets.map(() => "---")]),
     ...rows.map(({ name, request, plain }) =>
       line([name, ...targets.map((t) => verdict(wires[t]!, request, plain, route))]),
@@ -102,7 +101,6 @@ export function fromClients(protocol: string, least: object, rows: readonly Row<
       server!.decodeRequest({ ...least, ...more } as JsonObject as Body, "generate") as ChatRequest,
     );
   return table(
-    protocol,
     upstreams,
     rows.map(([name, more, plain = {}]) => ({ name, request: read(more), plain: read(plain) })),
   );
@@ -111,7 +109,6 @@ export function fromClients(protocol: string, least: object, rows: readonly Row<
 /** Rows as any protocol hands them over. */
 export const fromAny = (rows: readonly Row<Partial<ChatRequest>>[]): string =>
   table(
-    "any protocol",
     upstreams,
     rows.map(([name, more, plain]) => ({
       name,

@@ -1,4 +1,4 @@
-// What a client of chat-completions can write: rows of the README's table.
+// Fields of a chat-completions request: rows of docs/reference/translation/requests.md.
 import { fromClients, type Row } from "../verdicts.ts";
 
 const hi = { role: "user", content: "?" };
@@ -48,7 +48,7 @@ const ROWS: readonly Row<object>[] = [
     "response_format: json_schema",
     { response_format: { type: "json_schema", json_schema: { name: "n", schema: {} } } },
   ],
-  ["response_format newer than us", { response_format: { type: "new" } }],
+  ["unknown response_format", { response_format: { type: "new" } }],
   ["verbosity", { verbosity: "low" }],
   ["modalities: audio", { modalities: ["text", "audio"], audio: { voice: "v", format: "wav" } }],
   ["prediction", { prediction: { type: "content", content: "x" } }],
@@ -63,7 +63,7 @@ const ROWS: readonly Row<object>[] = [
   ["service_tier", { service_tier: "flex" }],
   ["prompt_cache_key", { prompt_cache_key: "k" }],
   ["safety_identifier, user", { user: "u1" }],
-  ["fields that no codec knows", { brand_new: 1 }],
+  ["unknown top-level fields", { brand_new: 1 }],
   ["stream_options", { stream: true, stream_options: { include_usage: true } }, { stream: true }],
   ["tools", tools()],
   ["tools: strict", { tools: [{ ...f, function: { ...f.function, strict: true } }] }, tools()],
@@ -109,11 +109,11 @@ const ROWS: readonly Row<object>[] = [
     part(),
   ],
   ["file.file_id", part({ type: "file", file: { file_id: "file_1" } }), part()],
-  ["parts newer than us", part({ type: "new_part" }), part()],
+  ["unknown content parts", part({ type: "new_part" }), part()],
   ["cache_control of a part", part({ ...text, cache_control: { type: "ephemeral" } }), part(text)],
   ["refusal", said({ content: null, refusal: "No." }), said({ content: "" })],
-  ["audio of the assistant, by id", said({ audio: { id: "a" } }), said({})],
-  ["tool_calls and their results", returned("x"), before()],
+  ["assistant audio by ID", said({ audio: { id: "a" } }), said({})],
+  ["tool_calls and results", returned("x"), before()],
   [
     "tool result: image",
     returned([{ type: "image_url", image_url: { url: "https://e/a.png" } }]),
@@ -121,15 +121,15 @@ const ROWS: readonly Row<object>[] = [
   ],
   ["reasoning_content", said({ reasoning_content: "r" }), said({})],
   [
-    "reasoning_details of an upstream",
+    "reasoning_details of a provider",
     said({ reasoning_details: [{ type: "reasoning.encrypted", data: "e" }] }),
     said({}),
   ],
-  ["members of messages that are newer than us", said({ brand_new: 1 }), said({})],
-  ["members of parts that are newer than us", part({ ...text, brand_new: 1 }), part(text)],
-  ["members of tools that are newer than us", tools({ ...g, brand_new: 1 }), tools(g)],
-  ["freeform calls and their results", before(...freeform), before()],
-  ["citations of the assistant", said({ annotations: [cited] }), said({})],
+  ["unknown fields of messages", said({ brand_new: 1 }), said({})],
+  ["unknown fields of content parts", part({ ...text, brand_new: 1 }), part(text)],
+  ["unknown fields of tools", tools({ ...g, brand_new: 1 }), tools(g)],
+  ["custom tool calls and results", before(...freeform), before()],
+  ["citations in assistant messages", said({ annotations: [cited] }), said({})],
 ];
 
 const LEAST = { model: "m", max_completion_tokens: 4000, messages: [hi] };

@@ -1,4 +1,4 @@
-// What a client may say of a text that goes on, and what becomes of it on each wire: the README's table.
+// Fields of a text completion request: rows of docs/reference/translation/other-operations.md.
 import type { Body, JsonObject } from "tollgate/plugin";
 import { completions, mistralFim } from "tollgate/protocols/completions";
 import { ollamaCompletions } from "tollgate/protocols/ollama";
@@ -15,7 +15,7 @@ const LEAST = { model: "m", prompt: "Once upon", max_tokens: 16 };
 const ROWS: readonly Row<object>[] = [
   ["suffix", { suffix: "the end." }],
   ["several prompts", { prompt: ["one", "two"] }],
-  ["ids of tokens", { prompt: [1, 2, 3] }],
+  ["token IDs", { prompt: [1, 2, 3] }],
   ["max_tokens", { max_tokens: 32 }],
   ["stop", { stop: ["\n"] }],
   ["temperature", { temperature: 0.5 }],
@@ -36,7 +36,6 @@ export function table(): string {
   const read = (more: object) =>
     server!.decodeRequest({ ...LEAST, ...more } as JsonObject as Body, "generate");
   return verdicts(
-    "completions",
     WIRES,
     ROWS.map(([name, more, plain = {}]) => ({ name, request: read(more), plain: read(plain) })),
   );

@@ -1,4 +1,4 @@
-// What a client may say of vectors, and what becomes of it with each vendor: the README's table.
+// Fields of an embedding request: rows of docs/reference/translation/other-operations.md.
 import type { Body, JsonObject } from "tollgate/plugin";
 import { cohereEmbeddings } from "tollgate/protocols/cohere";
 import { embeddings } from "tollgate/protocols/embeddings";
@@ -23,15 +23,15 @@ const WIRES: Wires = {
 const LEAST = { model: "m", input: ["a text"] };
 
 const ROWS: readonly Row<object>[] = [
-  ["one text", { input: "a text that stands alone" }],
-  ["several texts", { input: ["one", "two"] }],
-  ["ids of tokens", { input: [[1, 2], [3]] }],
+  ["one input", { input: "a text that stands alone" }],
+  ["several inputs", { input: ["one", "two"] }],
+  ["token IDs", { input: [[1, 2], [3]] }],
   ["dimensions", { dimensions: 256 }],
   ["output_dimension", { output_dimension: 256 }],
   ["output_dtype: int8", { output_dtype: "int8" }],
-  ["input_type: a question", { input_type: "search_query" }],
-  ["input_type: for clustering", { input_type: "clustering" }],
-  ["input_type: for code", { input_type: "CODE_RETRIEVAL_QUERY" }],
+  ["input_type: query", { input_type: "search_query" }],
+  ["input_type: clustering", { input_type: "clustering" }],
+  ["input_type: code", { input_type: "CODE_RETRIEVAL_QUERY" }],
   ["no input_type", {}, { input_type: "document" }],
   ["truncate: NONE", { truncate: "NONE" }],
   ["truncate: START", { truncate: "START" }],
@@ -43,7 +43,6 @@ export function table(): string {
   const read = (more: object) =>
     server!.decodeRequest({ ...LEAST, ...more } as JsonObject as Body, "generate");
   return verdicts(
-    "embeddings",
     WIRES,
     ROWS.map(([name, more, plain = {}]) => ({ name, request: read(more), plain: read(plain) })),
   );

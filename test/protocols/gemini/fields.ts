@@ -1,4 +1,4 @@
-// What a client of gemini can write: rows of the README's table.
+// Fields of a Gemini request: rows of docs/reference/translation/requests.md.
 import { fromClients, type Row } from "../verdicts.ts";
 
 const user = (...parts: object[]) => ({ role: "user", parts });
@@ -38,7 +38,7 @@ const OWN: readonly Row<object>[] = [
   ["systemInstruction", { systemInstruction: { parts: [{ text: "x" }] } }],
   ["system_instruction", { system_instruction: { parts: { text: "x" } } }],
   ["thinkingLevel", thinking({ thinkingLevel: "HIGH", includeThoughts: true })],
-  ["thinkingLevel, thoughts not told", thinking({ thinkingLevel: "HIGH" })],
+  ["thinkingLevel, thoughts hidden", thinking({ thinkingLevel: "HIGH" })],
   ["thinkingBudget", thinking({ thinkingBudget: 2000, includeThoughts: true })],
   ["thinkingBudget: 0", thinking({ thinkingBudget: 0 })],
   ["includeThoughts", thinking({ includeThoughts: true })],
@@ -48,7 +48,7 @@ const OWN: readonly Row<object>[] = [
     config({ responseMimeType: JSON_, responseJsonSchema: { type: "object" } }),
   ],
   ["responseSchema", config({ responseMimeType: JSON_, responseSchema: { type: "OBJECT" } })],
-  ["responseMimeType: an enum", config({ responseMimeType: "text/x.enum" })],
+  ["responseMimeType: enum", config({ responseMimeType: "text/x.enum" })],
   ["responseModalities: AUDIO", config({ responseModalities: ["AUDIO"] })],
   ["mediaResolution, speechConfig, …", config({ mediaResolution: "MEDIA_RESOLUTION_LOW" })],
   ["safetySettings", { safetySettings: [{ category: "c", threshold: "OFF" }] }],
@@ -56,8 +56,8 @@ const OWN: readonly Row<object>[] = [
   ["serviceTier: flex", { serviceTier: "flex" }],
   ["serviceTier: standard", { serviceTier: "standard" }],
   ["cachedContent", { cachedContent: "cachedContents/x" }],
-  ["fields that no codec knows", { brand_new: 1 }],
-  ["members that are newer than us", config({ newer: 1 }), config({})],
+  ["unknown top-level fields", { brand_new: 1 }],
+  ["unknown fields of nested objects", config({ newer: 1 }), config({})],
   ["functionDeclarations", tools(f)],
   [
     "functionDeclarations: OpenAPI",
@@ -67,16 +67,17 @@ const OWN: readonly Row<object>[] = [
   ["googleSearch", { tools: [{ googleSearch: {} }] }],
   ["codeExecution, urlContext, …", { tools: [{ codeExecution: {} }] }],
   ["mode: ANY", calling({ mode: "ANY" }), tools(f)],
-  ["mode: ANY, some", calling({ mode: "ANY", allowedFunctionNames: ["f"] }), tools(f)],
-  ["mode: VALIDATED", calling({ mode: "VALIDATED" }), tools(f)],
-  ["inlineData: a picture", said({ inlineData: png })],
-  ["inlineData: PDF", said({ inlineData: { mimeType: "application/pdf", data: "AA==" } })],
-  ["inlineData: sound", said({ inlineData: { mimeType: "audio/wav", data: "AA==" } })],
   [
-    "fileData: an address",
-    said({ fileData: { mimeType: "image/png", fileUri: "https://e/a.png" } }),
+    "mode: ANY, with allowed functions",
+    calling({ mode: "ANY", allowedFunctionNames: ["f"] }),
+    tools(f),
   ],
-  ["fileData: an uploaded file", said({ fileData: { mimeType: "image/png", fileUri: "files/x" } })],
+  ["mode: VALIDATED", calling({ mode: "VALIDATED" }), tools(f)],
+  ["inlineData: image", said({ inlineData: png })],
+  ["inlineData: PDF", said({ inlineData: { mimeType: "application/pdf", data: "AA==" } })],
+  ["inlineData: audio", said({ inlineData: { mimeType: "audio/wav", data: "AA==" } })],
+  ["fileData: URL", said({ fileData: { mimeType: "image/png", fileUri: "https://e/a.png" } })],
+  ["fileData: uploaded file", said({ fileData: { mimeType: "image/png", fileUri: "files/x" } })],
   [
     "videoMetadata",
     said({ inlineData: png, videoMetadata: { fps: 1 } }),
@@ -84,15 +85,15 @@ const OWN: readonly Row<object>[] = [
   ],
   ["functionCall and functionResponse", answered({ response: { output: "x" } })],
   ["functionResponse: error", answered({ response: { error: "x" } })],
-  ["functionResponse: any object", answered({ response: { a: 1, b: [2] } })],
+  ["functionResponse: other object", answered({ response: { a: 1, b: [2] } })],
   [
-    "functionResponse: a picture",
+    "functionResponse: image",
     answered({ response: { output: "x" }, parts: [{ inlineData: png }] }),
   ],
   ["thought", done({ text: "x", thought: true })],
   ["thoughtSignature on a call", done({ ...call, thoughtSignature: "cw==" }), done(call)],
-  ["thoughtSignature on words", done({ text: "x", thoughtSignature: "cw==" }), done({ text: "x" })],
-  ["executableCode and its results", done({ executableCode: { language: "PYTHON", code: "1" } })],
+  ["thoughtSignature on text", done({ text: "x", thoughtSignature: "cw==" }), done({ text: "x" })],
+  ["executableCode and results", done({ executableCode: { language: "PYTHON", code: "1" } })],
 ];
 
 /** The same without what is in question. */

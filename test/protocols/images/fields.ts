@@ -1,4 +1,4 @@
-// What a client may say of pictures that are to be changed, and what becomes of it with each vendor: the README's table.
+// Fields of an image editing request: rows of docs/reference/translation/other-operations.md.
 import type { Body, JsonObject, Protocol } from "tollgate/plugin";
 import { geminiImage } from "tollgate/protocols/gemini";
 import { imageEdits, images, xaiImageEdits } from "tollgate/protocols/images";
@@ -21,8 +21,8 @@ const LEAST = { model: "m", prompt: "More snow", images: [ONE] };
 
 const ROWS: readonly Row<object>[] = [
   ["several images", { images: [ONE, ONE] }],
-  ["an image by its address", { images: [AT] }],
-  ["an image that is kept", { images: [{ file_id: "file-1" }] }],
+  ["image by URL", { images: [AT] }],
+  ["stored image", { images: [{ file_id: "file-1" }] }],
   ["mask", { mask: ONE }],
   ["n > 1", { n: 2 }],
   ["size", { size: "1024x1536" }],
@@ -41,7 +41,6 @@ export function table(): string {
   const read = (more: object) =>
     server!.decodeRequest({ ...LEAST, ...more } as JsonObject as Body, "generate");
   return verdicts(
-    "images/edits",
     WIRES,
     ROWS.map(([name, more, plain = {}]) => ({ name, request: read(more), plain: read(plain) })),
     { action: "edits" },

@@ -1,4 +1,4 @@
-// What a client of messages can write: rows of the README's table.
+// Fields of a messages request: rows of docs/reference/translation/requests.md.
 import { fromClients, type Row } from "../verdicts.ts";
 
 const said = (content: object): object => ({
@@ -29,7 +29,7 @@ const OWN: readonly Row<object>[] = [
   ["stop_sequences", { stop_sequences: ["END"] }],
   ["system", { system: "x" }],
   [
-    "system, marked for caching",
+    "system with cache_control",
     { system: [{ type: "text", text: "x", cache_control: { type: "ephemeral" } }] },
   ],
   [
@@ -52,25 +52,21 @@ const OWN: readonly Row<object>[] = [
   ["service_tier", { service_tier: "standard_only" }],
   ["cache_control", { cache_control: { type: "ephemeral" } }],
   ["speed, container, context_management, …", { speed: "fast" }],
-  ["fields that no codec knows", { brand_new: 1 }],
+  ["unknown top-level fields", { brand_new: 1 }],
   ["tools", { tools: [f] }],
   [
     "tools: defer_loading, input_examples, …",
     { tools: [{ ...f, defer_loading: true }] },
     { tools: [f] },
   ],
+  ["tools: default values", { tools: [{ ...f, allowed_callers: ["direct"] }] }, { tools: [f] }],
   [
-    "tools: what says the usual",
-    { tools: [{ ...f, allowed_callers: ["direct"] }] },
-    { tools: [f] },
-  ],
-  [
-    "members that are newer than us",
+    "unknown fields of nested objects",
     { thinking: { type: "adaptive", new: 1 } },
     { thinking: { type: "adaptive" } },
   ],
   ["tools: web_search", { tools: [{ type: "web_search_20250305", name: "web_search" }] }],
-  ["tools: typed by the protocol", { tools: [{ type: "bash_20250124", name: "bash" }] }],
+  ["tools: other built-in types", { tools: [{ type: "bash_20250124", name: "bash" }] }],
   [
     "disable_parallel_tool_use",
     {
@@ -80,9 +76,9 @@ const OWN: readonly Row<object>[] = [
     { tools: [f] },
   ],
   ["image", said(image)],
-  ["image, file id", said({ type: "image", source: { type: "file", file_id: "x" } })],
+  ["image by file ID", said({ type: "image", source: { type: "file", file_id: "x" } })],
   ["document, PDF", document(pdf)],
-  ["document by address", document({ type: "url", url: "https://e/a.pdf" })],
+  ["document by URL", document({ type: "url", url: "https://e/a.pdf" })],
   ["document, text", document({ type: "text", media_type: "text/plain", data: "x" })],
   ["document: citations", document(pdf, { citations: { enabled: true } })],
   [
@@ -103,7 +99,7 @@ const OWN: readonly Row<object>[] = [
   ],
   ["thinking, signed by Anthropic", done({ type: "thinking", thinking: "x", signature: "s" })],
   [
-    "server_tool_use and its results",
+    "server_tool_use and results",
     done({ type: "server_tool_use", id: "s", name: "web_search", input: {} }),
   ],
 ];

@@ -1,4 +1,4 @@
-// What a client may say of a ranking, and what becomes of it with each vendor: the README's table.
+// Fields of a rerank request: rows of docs/reference/translation/other-operations.md.
 import type { Body, JsonObject } from "tollgate/plugin";
 import { rerank, voyageRerank } from "tollgate/protocols/rerank";
 import { ALL_ROWS } from "../../../plugins/providers/provider-rows.ts";
@@ -32,7 +32,6 @@ export function table(): string {
   const read = (more: object) =>
     server!.decodeRequest({ ...LEAST, ...more } as JsonObject as Body, "generate");
   return verdicts(
-    "rerank",
     WIRES,
     ROWS.map(([name, more, plain = {}]) => ({ name, request: read(more), plain: read(plain) })),
   );

@@ -1,4 +1,4 @@
-// What a client of responses can write: rows of the README's table.
+// Fields of a responses request: rows of docs/reference/translation/requests.md.
 import { fromClients, type Row } from "../verdicts.ts";
 
 const base = { model: "m", max_output_tokens: 4000 };
@@ -54,7 +54,7 @@ const OWN: readonly Row<object>[] = [
     "include, stream_options, client_metadata",
     { client_metadata: { a: "b" }, include: ["reasoning.encrypted_content"] },
   ],
-  ["fields that no codec knows", { brand_new: 1 }],
+  ["unknown top-level fields", { brand_new: 1 }],
   ["parallel_tool_calls: false", { ...tool(), parallel_tool_calls: false }, tool()],
   ["tools: function, strict", { tools: [{ type: "function", name: "f", strict: true }] }, tool()],
   ["tools: custom", tool({ type: "custom", name: "c" }), tool()],
@@ -74,13 +74,13 @@ const OWN: readonly Row<object>[] = [
   ],
   ["tools: web_search", tool({ type: "web_search" }), tool()],
   [
-    "tools: web_search without the open web",
+    "tools: web_search without web access",
     tool({ type: "web_search", external_web_access: false }),
     tool(),
   ],
   ["tools: tool_search", tool({ type: "tool_search" }), tool()],
   [
-    "tools: other hosted ones",
+    "tools: other hosted tools",
     tool({ type: "code_interpreter", container: { type: "auto" } }),
     tool(),
   ],
@@ -112,7 +112,7 @@ const OWN: readonly Row<object>[] = [
     part({ type: "input_text", text: "" }),
   ],
   [
-    "input_file, address",
+    "input_file, URL",
     part({ type: "input_file", file_url: "https://e/a.pdf" }),
     part({ type: "input_text", text: "" }),
   ],
@@ -122,19 +122,19 @@ const OWN: readonly Row<object>[] = [
     part({ type: "input_audio", input_audio: { data: "AA==", format: "wav" } }),
     part({ type: "input_text", text: "" }),
   ],
-  ["parts newer than us", part({ type: "input_new" })],
+  ["unknown content parts", part({ type: "input_new" })],
   [
-    "outputs with images",
+    "tool outputs with images",
     returned([{ type: "input_image", image_url: "https://e/a.png" }]),
     returned(""),
   ],
   [
-    "outputs with audio",
+    "tool outputs with audio",
     returned([{ type: "input_audio", input_audio: { data: "AA==", format: "wav" } }]),
     returned(""),
   ],
   [
-    "custom_tool_call and its output",
+    "custom_tool_call and output",
     before(
       { type: "custom_tool_call", call_id: "c", name: "c", input: "x" },
       { type: "custom_tool_call_output", call_id: "c", output: "y" },
@@ -147,7 +147,7 @@ const OWN: readonly Row<object>[] = [
     before({ role: "assistant", content: "x" }),
   ],
   [
-    "reasoning, encrypted by an upstream",
+    "reasoning, encrypted by a provider",
     before(
       { type: "reasoning", summary: [], encrypted_content: "e" },
       { role: "assistant", content: "x" },
@@ -155,16 +155,16 @@ const OWN: readonly Row<object>[] = [
     before({ role: "assistant", content: "x" }),
   ],
   [
-    "items of hosted tools, and newer ones",
+    "items of hosted tools, unknown items",
     before({ type: "web_search_call", id: "ws_1" }),
     before(),
   ],
   [
-    "members that are newer than us",
+    "unknown fields of nested objects",
     before({ role: "assistant", content: "x", new: 1 }),
     before({ role: "assistant", content: "x" }),
   ],
-  ["item_reference that was not resolved", before({ type: "item_reference", id: "msg_1" })],
+  ["unresolved item_reference", before({ type: "item_reference", id: "msg_1" })],
 ];
 
 const LEAST = { ...base, input: [hi] };

@@ -1,4 +1,4 @@
-// What a client may say of a text that is to be spoken, and what becomes of it with each vendor: the README's table.
+// Fields of a speech request: rows of docs/reference/translation/other-operations.md.
 import type { Body, JsonObject } from "tollgate/plugin";
 import { speech } from "tollgate/protocols/speech";
 import { table as verdicts, type Row, type Wires } from "../verdicts.ts";
@@ -11,12 +11,12 @@ const WIRES: Wires = {
 const LEAST = { model: "m", input: "a text", voice: "alloy" };
 
 const ROWS: readonly Row<object>[] = [
-  ["a voice", { voice: "sage" }],
-  ["a voice that was made to order", { voice: { id: "voice_1" } }],
+  ["voice", { voice: "sage" }],
+  ["custom voice", { voice: { id: "voice_1" } }],
   ["instructions", { instructions: "Whisper." }],
   ["response_format", { response_format: "flac" }],
   ["speed", { speed: 1.5 }],
-  ["what is newer than us", { pitch: 2 }],
+  ["unknown fields", { pitch: 2 }],
 ];
 
 export function table(): string {
@@ -24,7 +24,6 @@ export function table(): string {
   const read = (more: object) =>
     server!.decodeRequest({ ...LEAST, ...more } as JsonObject as Body, "generate");
   return verdicts(
-    "speech",
     WIRES,
     ROWS.map(([name, more, plain = {}]) => ({ name, request: read(more), plain: read(plain) })),
   );

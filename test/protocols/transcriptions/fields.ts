@@ -1,4 +1,4 @@
-// What a client may say of a sound that is to be written down, and what becomes of it with each vendor: the README's table.
+// Fields of a transcription request: rows of docs/reference/translation/other-operations.md.
 import type { Body } from "tollgate/plugin";
 import { transcriptions } from "tollgate/protocols/transcriptions";
 import openai from "../../../plugins/providers/openai.ts";
@@ -53,14 +53,13 @@ const ROWS: readonly Row<object>[] = [
   ["include", { include: ["logprobs"] }],
   ["chunking_strategy", { chunking_strategy: "auto" }],
   ["known_speaker_names", { known_speaker_names: ["Anna"] }],
-  ["what is newer than us", { diarize: "true" }],
+  ["unknown fields", { diarize: "true" }],
 ];
 
 export function table(): string {
   const { server } = transcriptions();
   const read = (more: object) => server!.decodeRequest({ ...LEAST, ...more } as Body, "generate");
   return verdicts(
-    "transcriptions",
     WIRES,
     ROWS.map(([name, more, plain = {}]) => ({ name, request: read(more), plain: read(plain) })),
   );
