@@ -13,6 +13,7 @@ const read = (path: string) => readFileSync(join(ROOT, path), "utf8");
 /** Pages for contributors, which the package and so the index of docs do not have. */
 const CONTRIBUTORS = [
   "CONTRIBUTING.md",
+  "SECURITY.md",
   "src/README.md",
   "src/protocols/README.md",
   ...globSync("src/protocols/*/README.md", { cwd: ROOT }).toSorted(),

@@ -3,6 +3,8 @@ import { globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { indexed } from "../../.build/docs.ts";
+import { CHECKS } from "../rig/package/tutorial/checks.ts";
+import { page, stepsOf } from "../rig/package/tutorial/page.ts";
 import { ROOT } from "./pages.ts";
 
 const MAX_LINES = 400;
@@ -54,5 +56,20 @@ describe("every page of docs", () => {
       return folder !== "" && SECTIONS[folder] !== section;
     });
     expect(astray).toEqual([]);
+  });
+});
+
+describe("every tutorial", () => {
+  it.each(["first-hour", "first-plugin"] as const)("%s numbers its steps", (name) => {
+    const numbers = [...page(name).matchAll(/^## (\d+)\. /gm)].map(([, number]) => Number(number));
+    expect(numbers.length).toBeGreaterThan(5);
+    expect(numbers).toEqual(numbers.map((_, i) => i + 1));
+  });
+
+  it("has a check for each step of the first hour", () => {
+    const steps = stepsOf(page("first-hour")).filter(({ stays }) => !stays);
+    expect([...new Set(steps.map(({ name }) => name))].toSorted()).toEqual(
+      Object.keys(CHECKS).toSorted(),
+    );
   });
 });

@@ -88,7 +88,7 @@ test("the package holds what runs and nothing else", () => {
   // Facts about models come in part from others, whose licences ask to be told of.
   expect(packed).toContain("plugins/providers/facts/THIRD_PARTY_NOTICES");
   // Files that the package's pages link to.
-  const linked = ["CONTRIBUTING.md", "test/bench/speed.svg"];
+  const linked = ["CONTRIBUTING.md", "SECURITY.md", "test/bench/speed.svg"];
   const other = packed.filter(
     (path) =>
       !linked.includes(path) &&

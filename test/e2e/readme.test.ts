@@ -9,7 +9,9 @@ import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { named, of, ROOT } from "../docs/pages.ts";
 import { startInProcess, type InProcessGateway } from "../kit/in-process.ts";
-import { COMPILE_CACHE_ENV } from "../kit/program.ts";
+import { COMPILE_CACHE_ENV, type ServingProgram, startServe } from "../kit/program.ts";
+import { page, stepsOf } from "../rig/package/tutorial/page.ts";
+import { shell } from "../rig/package/tutorial/shell.ts";
 
 const run = promisify(execFile);
 // What npx finds in a checkout, on whatever Node this machine has.
@@ -70,12 +72,8 @@ describe("every request", () => {
 
 const OURS = /^npx tollgate(?= )/;
 
-/** What asks npm for a package that is not published yet, or a provider that an author has: the rigs `template` and `author` bring these. */
-const AUTHORS = [
-  "npx tollgate new provider acme\n",
-  "npx tollgate record acme/",
-  "npx tollgate plugin add tollgate-provider-acme",
-];
+/** Commands that need a package that is not published yet, or a provider that an author has: the rigs `template` and `author` run them. */
+const AUTHORS = ["npx tollgate record acme/", "npx tollgate plugin add tollgate-provider-acme"];
 
 /** Those that docs/money.md speaks of. */
 const ACCOUNTS = "accounts:\n  acme: {}\n  research: { parent: acme }\n";
@@ -109,6 +107,44 @@ describe("every command of ours", () => {
       env: { ...process.env, ...COMPILE_CACHE_ENV, KEY: gateway.key },
     });
     expect(stdout).not.toContain('"error"');
+  });
+});
+
+describe("the first plugin", () => {
+  it("is created, blocks a request, and is changed while the gateway runs", async () => {
+    const dir = await mkdtemp(join(tmpdir(), "first-plugin-"));
+    const programs = join(dir, "bin");
+    await mkdir(programs);
+    const program = (name: string, text: string) =>
+      writeFile(join(programs, name), `#!/bin/sh\n${text}\n`, { mode: 0o755 });
+    await program("npx", `shift\nexec "${bin}" "$@"`);
+    await program("npm", `mkdir node_modules && ln -s "${ROOT}" node_modules/tollgate`);
+    const env = { ...process.env, ...COMPILE_CACHE_ENV };
+    using terminal = shell(dir, { ...env, PATH: `${programs}:${process.env["PATH"]}` });
+    let gateway: ServingProgram | undefined;
+    const outputs = new Map<string, string>();
+    try {
+      // The rig `template` runs the tests and checks of each new package.
+      for (const { name, text, stays } of stepsOf(page("first-plugin")).slice(0, 4)) {
+        if (stays) {
+          gateway = await startServe({ cwd: join(dir, "tollgate-middleware-guard"), args: [] });
+          continue;
+        }
+        const url = gateway?.url ?? "";
+        const typed = await terminal.type(text.replaceAll("http://127.0.0.1:8787", url).trimEnd());
+        expect([name, typed.failed]).toEqual([name, []]);
+        outputs.set(name, typed.output);
+      }
+    } finally {
+      await gateway?.stop();
+      await rm(dir, { recursive: true, force: true });
+    }
+    const blocked = outputs.get("Send a request that is blocked");
+    expect(blocked).toContain('"code":"word_not_allowed"');
+    expect(blocked).toContain('"content":"Tell me about roses."');
+    expect(outputs.get("Change the plugin while the gateway runs")).toContain(
+      '"code":"blocked_word"',
+    );
   });
 });
 

@@ -1,22 +1,24 @@
-// The commands of docs/tutorials/first-hour.md, as they stand there: a step is a heading, and each of its blocks is typed whole.
+// The steps of a tutorial: a step is a numbered heading, and each of its console blocks is typed as one text.
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { root } from "../../../kit/program.ts";
 
 export interface Step {
+  /** The heading without its number. */
   readonly name: string;
   readonly text: string;
-  /** It stays: what follows goes on in another terminal. */
+  /** Whether the command keeps running. The next steps use another terminal. */
   readonly stays: boolean;
 }
 
-export const page = (): string => readFileSync(join(root, "docs/tutorials/first-hour.md"), "utf8");
+export const page = (name: "first-hour" | "first-plugin" = "first-hour"): string =>
+  readFileSync(join(root, `docs/tutorials/${name}.md`), "utf8");
 
 export function stepsOf(text: string): Step[] {
   let name = "";
   return [...text.matchAll(/^## (.+)$|^```console\n([\s\S]*?)^```$/gm)].flatMap(
     ([, heading, block]) => {
-      if (heading !== undefined) name = heading;
+      if (heading !== undefined) name = heading.replace(/^\d+\. /, "");
       return block === undefined
         ? []
         : [{ name, text: block, stays: block.startsWith("npx tollgate serve") }];

@@ -67,7 +67,7 @@ async function play({ folder, page, tarballs: [last, next] }: Given): Promise<Pl
         steps.push({ name, seconds: (performance.now() - began) / 1000, lines: 1 });
         continue;
       }
-      if (name === "An upgrade") {
+      if (name === "Upgrade without dropping a stream") {
         npm.publish(next);
         const { output } = await terminal.type('echo "$KEY"');
         streams = Array.from({ length: STREAMS }, () => stream(output.trim()));
@@ -84,7 +84,7 @@ async function play({ folder, page, tarballs: [last, next] }: Given): Promise<Pl
         ...found,
       ])
         wrong.push(`${name}: ${words}`);
-      if (typed.failed.length > 0 && name === "Install it") break;
+      if (typed.failed.length > 0 && name === "Install Tollgate") break;
     }
     for (const name of Object.keys(CHECKS))
       if (!steps.some((step) => step.name === name)) wrong.push(`the page has no step "${name}"`);
