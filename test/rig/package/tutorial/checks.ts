@@ -29,14 +29,14 @@ function json(text: string): Record<string, unknown> {
 }
 
 async function signsIn(output: string): Promise<string[]> {
-  const word = /#([\w-]+)/.exec(output)?.[1] ?? "";
+  const code = /#([\w-]+)/.exec(output)?.[1] ?? "";
   const page = await fetch(`${ADMIN}/`);
   const text = await page.text();
   const enter = () =>
     fetch(`${ADMIN}/admin/v1/session`, {
       method: "POST",
       headers: { "content-type": "application/json", origin: ADMIN, "x-tollgate-console": "1" },
-      body: JSON.stringify({ word }),
+      body: JSON.stringify({ code }),
     });
   const [first, second] = [await enter(), await enter()];
   return [
@@ -107,12 +107,9 @@ export const CHECKS: Readonly<Record<string, Check>> = {
       : [
           ...unless(existsSync(join(gate, "elsewhere/.tollgate")), "nothing is restored"),
           ...unless(
-            /"used":"?0\.0000/.test(output.replaceAll(" ", "")),
-            `the team has spent nothing: ${output}`,
+            output.replaceAll(" ", "").includes('"used":"0.0001"'),
+            `the team has not spent what it had spent: ${output}`,
           ),
-          ...unless(
-            /^as it was written +/m.test(output),
-            `verify said: ${output}`,
-          ),
+          ...unless(/^as it was written +/m.test(output), `verify said: ${output}`),
         ],
 };
