@@ -3,6 +3,7 @@ import { globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { indexed } from "../../.build/docs.ts";
+import { builtin } from "../../plugins/index.ts";
 import { CHECKS } from "../rig/package/tutorial/checks.ts";
 import { page, stepsOf } from "../rig/package/tutorial/page.ts";
 import { ROOT } from "./pages.ts";
@@ -10,6 +11,17 @@ import { ROOT } from "./pages.ts";
 const MAX_LINES = 400;
 /** Pages that are not split yet. */
 const LONG = ["docs/operators.md", "docs/plugins/middleware.md", "docs/plugins/reference.md"];
+/** Pages that do not state their subject and readers yet. */
+const WITHOUT_SUBJECT = [
+  "docs/faults.md",
+  "docs/fleet.md",
+  "docs/metrics.md",
+  "docs/money.md",
+  "docs/moving.md",
+  "docs/operators.md",
+  "docs/plugins/reference.md",
+  "docs/privacy.md",
+];
 
 const listed = indexed().map(([file]) => file);
 const pages = globSync("docs/**/*.md", { cwd: ROOT }).toSorted();
@@ -42,6 +54,14 @@ describe("every page of docs", () => {
     expect(pages.filter(isLong)).toEqual(LONG.filter((page) => pages.includes(page)));
   });
 
+  it("starts with a sentence that states its subject", () => {
+    const hasSubject = (page: string) =>
+      /^# .+\n\n(?:This (?:page|section)|In this tutorial)\b/.test(read(page));
+    expect(pages.filter((page) => !hasSubject(page))).toEqual(
+      WITHOUT_SUBJECT.filter((page) => pages.includes(page)),
+    );
+  });
+
   it("in the folder of a type is listed in the section of that type", () => {
     const SECTIONS: Readonly<Record<string, string>> = {
       tutorials: "Tutorials",
@@ -56,6 +76,17 @@ describe("every page of docs", () => {
       return folder !== "" && SECTIONS[folder] !== section;
     });
     expect(astray).toEqual([]);
+  });
+});
+
+describe("the README", () => {
+  it("states the number of built-in providers", () => {
+    const [, count] = /(\d+)\s+built-in\s+providers/.exec(read("README.md"))!;
+    expect(Number(count)).toBe(Object.keys(builtin.provider).length);
+  });
+
+  it("fits on a few screens", () => {
+    expect(read("README.md").split("\n").length).toBeLessThan(150);
   });
 });
 
