@@ -11,23 +11,20 @@ import { parseError } from "../failure/parse-error.ts";
 import { FORWARDED_RESPONSE_HEADERS } from "../response-headers.ts";
 import { encodeRateLimitHeaders } from "../rate-limit-headers.ts";
 import { encodeFault } from "../responses/server/fault.ts";
-import { capOutput } from "./client/cap-output.ts";
-import { encodeFimRequest } from "./client/fill-in-middle.ts";
-import { prepare } from "./client/prepare.ts";
-import { createPassthrough } from "./client/passthrough.ts";
-import { encodeRequest as requestTo } from "./client/request.ts";
-import { createDecoder as streamFrom } from "./client/stream.ts";
-import { decodeResponse as wholeFrom } from "./client/response.ts";
-import type { CompletionDialect } from "./dialect.ts";
-import { ZDR_ALLOWED_FIELDS } from "./zdr-allowed-fields.ts";
-import { decodeRequest } from "./server/request.ts";
-import { createEncoder } from "./server/stream.ts";
-import { encodeResponse } from "./server/response.ts";
-import { analyze } from "./analyze.ts";
-import { ID, knowsField } from "./constants.ts";
+import {
+  capOutput,
+  encodeFimRequest,
+  prepare,
+  createPassthrough,
+  encodeRequest as requestTo,
+  createDecoder as streamFrom,
+  decodeResponse as wholeFrom,
+} from "./client.ts";
+import { type CompletionDialect, ZDR_ALLOWED_FIELDS, analyze, ID, knowsField } from "./spec.ts";
+import { decodeRequest, createEncoder, encodeResponse } from "./server.ts";
 
-export type { CompletionDialect } from "./dialect.ts";
-export { singlePrompt } from "./client/fill-in-middle.ts";
+export type { CompletionDialect } from "./spec.ts";
+export { singlePrompt } from "./client.ts";
 
 export const completions = (dialect: CompletionDialect = {}): Protocol<"completion"> => ({
   id: ID,

@@ -6,7 +6,7 @@ import type { Embedding, EmbeddingDataType } from "../../model/request.ts";
 import type { Body } from "../../model/values.ts";
 import { asList, asNumber } from "../json-values.ts";
 import { ownEntry } from "../own-entry.ts";
-import { ENCODING_FORMAT } from "./constants.ts";
+import { ENCODING_FORMAT } from "./spec.ts";
 
 /** The form of the response that the client requested. */
 export interface EmbeddingExpectation {

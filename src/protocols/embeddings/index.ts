@@ -9,24 +9,26 @@ import { parseError } from "../failure/parse-error.ts";
 import { FORWARDED_RESPONSE_HEADERS } from "../response-headers.ts";
 import { encodeRateLimitHeaders } from "../rate-limit-headers.ts";
 import { encodeFault } from "../responses/server/fault.ts";
-import { prepare } from "./client/prepare.ts";
-import { createPassthrough } from "./client/passthrough.ts";
-import { encodeRequest as requestTo } from "./client/request.ts";
-import { failNotStreamed } from "./client/stream.ts";
-import { emitEmbeddings, decodeResponse as wholeFrom } from "./client/response.ts";
-import type { EmbeddingDialect } from "./dialect.ts";
-import { ZDR_ALLOWED_FIELDS } from "./zdr-allowed-fields.ts";
-import { decodeRequest } from "./server/request.ts";
-import { failStreamed } from "./server/stream.ts";
-import { encodeResponse } from "./server/response.ts";
-import { analyze } from "./analyze.ts";
-import { ID, knowsField } from "./constants.ts";
+import {
+  prepare,
+  createPassthrough,
+  encodeRequest as requestTo,
+  failNotStreamed,
+  emitEmbeddings,
+  decodeResponse as wholeFrom,
+} from "./client.ts";
+import { type EmbeddingDialect, ZDR_ALLOWED_FIELDS, analyze, ID, knowsField } from "./spec.ts";
+import { decodeRequest, failStreamed, encodeResponse } from "./server.ts";
 
-export type { EmbeddingDialect } from "./dialect.ts";
-export { parseTask, taskNameFor, type TaskNames } from "./embedding-tasks.ts";
+export type { EmbeddingDialect } from "./spec.ts";
+export {
+  parseTask,
+  taskNameFor,
+  type TaskNames,
+  reportForeignFields,
+  requireTextInputs,
+} from "./embedding-requests.ts";
 export { emitEmbeddings, failNotStreamed };
-export { reportForeignFields } from "./foreign-fields.ts";
-export { requireTextInputs } from "./text-inputs.ts";
 export {
   validateEmbeddings,
   inputsIn,

@@ -9,23 +9,27 @@ import schema from "../../../schemas/images.request.json" with { type: "json" };
 import type { CallContext, Protocol } from "../../plugin/protocol.ts";
 import { FORWARDED_RESPONSE_HEADERS } from "../response-headers.ts";
 import { encodeRateLimitHeaders } from "../rate-limit-headers.ts";
-import { createEncoder } from "./server/stream.ts";
-import { encodeResponse } from "./server/response.ts";
-import { createDecoder as streamFrom } from "./client/stream.ts";
-import { decodeResponse as wholeFrom } from "./client/response.ts";
-import { traitsOf, type ImageDialect } from "./dialect.ts";
+import { createEncoder, encodeResponse, encodeFault, decodeRequest } from "./server.ts";
+import {
+  createDecoder as streamFrom,
+  decodeResponse as wholeFrom,
+  toXaiFields,
+  prepare,
+  encodeRequest as requestTo,
+} from "./client.ts";
+import {
+  traitsOf,
+  type ImageDialect,
+  analyze,
+  EDITS,
+  ID,
+  knowsField,
+  ZDR_ALLOWED_FIELDS,
+} from "./spec.ts";
 import { parseError } from "../failure/parse-error.ts";
-import { encodeFault } from "./server/fault.ts";
-import { toXaiFields } from "./client/input-images.ts";
-import { prepare } from "./client/prepare.ts";
-import { createPassthrough } from "./client/passthrough.ts";
-import { encodeRequest as requestTo } from "./client/request.ts";
-import { decodeRequest } from "./server/request.ts";
-import { analyze } from "./analyze.ts";
-import { EDITS, ID, knowsField } from "./constants.ts";
-import { ZDR_ALLOWED_FIELDS } from "./zdr-allowed-fields.ts";
+import { createPassthrough } from "./passthrough.ts";
 
-export type { ImageDialect, ImageTraits } from "./dialect.ts";
+export type { ImageDialect, ImageTraits } from "./spec.ts";
 export { requireSupported, ratioOf, sizeOf, type Size, type ImageParameters } from "./size.ts";
 export { formatOf, sniffImage, type ImageHead } from "../sniff-image.ts";
 

@@ -4,25 +4,27 @@
 import type { JSONSchema } from "json-schema-to-ts";
 import schema from "../../../schemas/moderations.request.json" with { type: "json" };
 import { moderationOperation } from "../../model/operations/moderation-operation.ts";
+import type { Body } from "../../model/values.ts";
+import type { FieldAllowlist } from "../../plugin/index.ts";
 import type { Protocol } from "../../plugin/protocol.ts";
+import type { RequestFacts } from "../../plugin/request-facts.ts";
 import { parseError } from "../failure/parse-error.ts";
-import { FORWARDED_RESPONSE_HEADERS } from "../response-headers.ts";
+import { isObject, asList } from "../json-values.ts";
+import {
+  prepare,
+  createPassthrough,
+  encodeRequest as requestTo,
+  failNotStreamed,
+  decodeResponse as wholeFrom,
+  type ModerationDialect,
+} from "./client.ts";
+import { decodeRequest, failStreamed, encodeResponse, ID, knowsField } from "./server.ts";
 import { encodeRateLimitHeaders } from "../rate-limit-headers.ts";
+import { referencedFeatures, findReferences, valueFields } from "../references/index.ts";
+import { FORWARDED_RESPONSE_HEADERS } from "../response-headers.ts";
 import { encodeFault } from "../responses/server/fault.ts";
-import { prepare } from "./client/prepare.ts";
-import { createPassthrough } from "./client/passthrough.ts";
-import { encodeRequest as requestTo } from "./client/request.ts";
-import { failNotStreamed } from "./client/stream.ts";
-import { decodeResponse as wholeFrom } from "./client/response.ts";
-import type { ModerationDialect } from "./dialect.ts";
-import { ZDR_ALLOWED_FIELDS } from "./zdr-allowed-fields.ts";
-import { decodeRequest } from "./server/request.ts";
-import { failStreamed } from "./server/stream.ts";
-import { encodeResponse } from "./server/response.ts";
-import { analyze } from "./analyze.ts";
-import { ID, knowsField } from "./constants.ts";
 
-export type { ModerationDialect } from "./dialect.ts";
+export type { ModerationDialect } from "./client.ts";
 
 export const moderations = (dialect: ModerationDialect = {}): Protocol<"moderation"> => ({
   id: ID,
@@ -51,3 +53,33 @@ export const moderations = (dialect: ModerationDialect = {}): Protocol<"moderati
     createPassthrough,
   },
 });
+
+// Analyzes a request in both modes: its possible cost and the features that the model needs.
+
+export function analyze(body: Body): RequestFacts {
+  const named = findReferences(body);
+  const pictures = asList(body["input"]).filter(
+    (one) => isObject(one) && one["type"] === "image_url",
+  );
+  return {
+    features: [...referencedFeatures(named), ...(pictures.length > 0 ? (["vision"] as const) : [])],
+    references: named,
+    exactUsage: { requests: 1 },
+    ...(pictures.length > 0 && {
+      media: { count: pictures.length, bytes: JSON.stringify(pictures).length },
+    }),
+  };
+}
+
+// Request fields that may be sent under `Service-ZDR`, reviewed against OpenAI's documentation.
+
+export const ZDR_ALLOWED_FIELDS: FieldAllowlist = [
+  ["which model", valueFields("model")],
+  [
+    "content to moderate",
+    {
+      input: [null, { text: valueFields("text"), image_url: { image_url: valueFields("url") } }],
+    },
+  ],
+  ["the user identifier, sent as a hash", valueFields("user")],
+];

@@ -9,22 +9,32 @@ import type { Protocol } from "../../plugin/protocol.ts";
 import { parseError } from "../failure/parse-error.ts";
 import { FORWARDED_RESPONSE_HEADERS } from "../response-headers.ts";
 import { encodeRateLimitHeaders } from "../rate-limit-headers.ts";
-import { prepare } from "./client/prepare.ts";
-import { createPassthrough } from "./client/passthrough.ts";
-import { encodeRequest as requestTo, encodeVoyageRequest } from "./client/request.ts";
-import { failNotStreamed } from "./client/stream.ts";
-import { decodeResponse as wholeFrom } from "./client/response.ts";
-import type { RerankDialect } from "./dialect.ts";
-import { ZDR_ALLOWED_FIELDS } from "./zdr-allowed-fields.ts";
-import { encodeFault } from "./server/fault.ts";
-import { decodeRequest } from "./server/request.ts";
-import { failStreamed } from "./server/stream.ts";
-import { encodeVoyageResponse, encodeResponse } from "./server/response.ts";
-import { analyze } from "./analyze.ts";
-import { ID, knowsField, VOYAGE_ID } from "./constants.ts";
+import {
+  prepare,
+  createPassthrough,
+  encodeRequest as requestTo,
+  encodeVoyageRequest,
+  failNotStreamed,
+  decodeResponse as wholeFrom,
+} from "./client.ts";
+import {
+  type RerankDialect,
+  ZDR_ALLOWED_FIELDS,
+  analyze,
+  ID,
+  knowsField,
+  VOYAGE_ID,
+} from "./spec.ts";
+import {
+  encodeFault,
+  decodeRequest,
+  failStreamed,
+  encodeVoyageResponse,
+  encodeResponse,
+} from "./server.ts";
 
-export type { RerankDialect } from "./dialect.ts";
-export { encodeFault as encodeRerankFault } from "./server/fault.ts";
+export type { RerankDialect } from "./spec.ts";
+export { encodeFault as encodeRerankFault } from "./server.ts";
 
 const server = {
   schema: schema as unknown as JSONSchema,

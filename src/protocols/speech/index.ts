@@ -10,20 +10,17 @@ import { parseError } from "../failure/parse-error.ts";
 import { FORWARDED_RESPONSE_HEADERS } from "../response-headers.ts";
 import { encodeRateLimitHeaders } from "../rate-limit-headers.ts";
 import { encodeFault } from "../responses/server/fault.ts";
-import { prepare } from "./client/prepare.ts";
-import { createPassthrough } from "./client/passthrough.ts";
-import { encodeRequest as requestTo } from "./client/request.ts";
-import { createDecoder as streamFrom } from "./client/stream.ts";
-import { decodeResponse as wholeFrom } from "./client/response.ts";
-import type { SpeechDialect } from "./dialect.ts";
-import { ZDR_ALLOWED_FIELDS } from "./zdr-allowed-fields.ts";
-import { decodeRequest } from "./server/request.ts";
-import { createEncoder } from "./server/stream.ts";
-import { encodeResponse } from "./server/response.ts";
-import { analyze } from "./analyze.ts";
-import { ID, knowsField, mimeOf } from "./constants.ts";
+import {
+  prepare,
+  createPassthrough,
+  encodeRequest as requestTo,
+  createDecoder as streamFrom,
+  decodeResponse as wholeFrom,
+} from "./client.ts";
+import { type SpeechDialect, ZDR_ALLOWED_FIELDS, analyze, ID, knowsField, mimeOf } from "./spec.ts";
+import { decodeRequest, createEncoder, encodeResponse } from "./server.ts";
 
-export type { SpeechDialect } from "./dialect.ts";
+export type { SpeechDialect } from "./spec.ts";
 
 export const speech = (dialect: SpeechDialect = {}): Protocol<"speech"> => ({
   id: ID,

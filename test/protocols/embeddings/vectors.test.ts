@@ -19,7 +19,7 @@ import {
   createOutgoing,
   runRelay,
 } from "tollgate/testing";
-import { analyze } from "../../../src/protocols/embeddings/analyze.ts";
+import { analyze } from "../../../src/protocols/embeddings/spec.ts";
 import { encodeWhole } from "../../../src/testing/codec.ts";
 
 const wire = embeddings();

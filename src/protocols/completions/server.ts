@@ -1,0 +1,129 @@
+// The half of the completions protocol that faces clients.
+import type { FinishReason, ModelResponse, ModelEvent } from "../../model/event.ts";
+import type { CompletionRequest } from "../../model/request.ts";
+import type { Usage } from "../../model/usage.ts";
+import type { Body, Json, Opt, JsonObject } from "../../model/values.ts";
+import type { ResponseContext, Encoder } from "../../plugin/protocol.ts";
+import { COMMON_FIELDS, ID, PROTOCOL_FIELDS, usageTo } from "./spec.ts";
+import { asBoolean, asList, asNumber, omitUndefined, asText, asObject } from "../json-values.ts";
+import { encodeFault } from "../responses/server/fault.ts";
+import { unknownTopLevelFields } from "../unknown-fields.ts";
+
+// Decodes a request body into the common form.
+
+export function decodeRequest(body: Body): CompletionRequest {
+  const own: Record<string, Json> = {};
+  for (const field of PROTOCOL_FIELDS) {
+    const value = body[field] as Opt<Json>;
+    if (value !== undefined && value !== null) own[field] = value;
+  }
+  return omitUndefined({
+    operation: "completion" as const,
+    model: asText(body["model"]) ?? "",
+    stream: asBoolean(body["stream"]) ?? false,
+    prompts: promptsIn(body["prompt"]),
+    suffix: asText(body["suffix"]),
+    maxTokens: asNumber(body["max_tokens"]),
+    stop: stopsIn(body["stop"]),
+    sampling: omitUndefined({
+      temperature: asNumber(body["temperature"]),
+      topP: asNumber(body["top_p"]),
+      seed: asNumber(body["seed"]),
+      n: asNumber(body["n"]),
+      presence: asNumber(body["presence_penalty"]),
+      frequency: asNumber(body["frequency_penalty"]),
+    }),
+    user: asText(body["user"]),
+    rest: unknownTopLevelFields(
+      body,
+      (name) =>
+        body[name] === null || COMMON_FIELDS.includes(name) || PROTOCOL_FIELDS.includes(name),
+    ),
+    ext: Object.keys(own).length > 0 ? { [ID]: own } : {},
+  });
+}
+
+/**
+ * Returns the prompts. A single text or a single list of token IDs becomes a list with one prompt.
+ */
+export function promptsIn(prompt: unknown): readonly (string | readonly number[])[] {
+  if (typeof prompt === "string") return [prompt];
+  const all = asList(prompt) as readonly (string | number | readonly number[])[];
+  return typeof all[0] === "number" ? [all as readonly number[]] : (all as readonly string[]);
+}
+
+const stopsIn = (value: unknown): Opt<readonly string[]> =>
+  typeof value === "string"
+    ? [value]
+    : Array.isArray(value)
+      ? asList(value).flatMap((one) => asText(one) ?? [])
+      : undefined;
+
+// Fields that streaming and non-streaming responses share.
+
+export const responseFrame = (
+  to: Pick<ResponseContext, "id" | "created" | "model">,
+): JsonObject => ({
+  id: `cmpl-${to.id}`,
+  object: "text_completion",
+  created: to.created,
+  model: to.model,
+});
+
+export const choice = (text: string, finish: Json = null): JsonObject => ({
+  text,
+  index: 0,
+  logprobs: null,
+  finish_reason: finish,
+});
+
+export const formatFinishReason = (reason: FinishReason): string =>
+  reason === "length" || reason === "context"
+    ? "length"
+    : reason === "filtered" || reason === "refusal"
+      ? "content_filter"
+      : "stop";
+
+// Encodes a non-streaming response.
+
+export const encodeResponse = (answer: ModelResponse, to: ResponseContext): JsonObject => ({
+  ...responseFrame(to),
+  choices: [
+    choice(
+      answer.blocks.map((block) => (block.type === "text" ? block.text : "")).join(""),
+      formatFinishReason(answer.finish.reason),
+    ),
+  ],
+  usage: usageTo(answer.usage),
+});
+
+// Encodes a response as a stream of events.
+
+export function createEncoder(write: (text: string) => void, to: ResponseContext): Encoder {
+  const frame = responseFrame(to);
+  const includesUsage = asObject(to.body["stream_options"])?.["include_usage"] === true;
+  const texts = new Set<number>();
+  let usage: Usage = {};
+  const put = (chunk: JsonObject): void =>
+    write(`data: ${JSON.stringify({ ...frame, ...chunk })}\n\n`);
+  return {
+    writeEvent(e: ModelEvent) {
+      switch (e.type) {
+        case "open":
+          if (e.block.type === "text") texts.add(e.index);
+          return undefined;
+        case "delta":
+          return texts.has(e.index) ? put({ choices: [choice(e.text)] }) : undefined;
+        case "usage":
+          usage = e.usage;
+          return undefined;
+        case "finish":
+          put({ choices: [choice("", formatFinishReason(e.reason))] });
+          if (includesUsage) put({ choices: [], usage: usageTo(usage) });
+          return write("data: [DONE]\n\n");
+      }
+    },
+    writeFault: (f) =>
+      write(`data: ${JSON.stringify(encodeFault(f, to).body)}\n\ndata: [DONE]\n\n`),
+  };
+}

@@ -1,0 +1,482 @@
+// The half of the transcription protocol that faces providers.
+import { BOUNDS } from "../../lib/bounds.ts";
+import { matchesGlob } from "../../lib/glob.ts";
+import { bodyFormOf } from "../../lib/media-type.ts";
+import { fail } from "../../model/error.ts";
+import type { ModelEvent } from "../../model/event.ts";
+import type { TranscriptRequest, TranscriptItem } from "../../model/operations/audio-requests.ts";
+import { collectResponse } from "../../model/response-collector.ts";
+import type { Usage } from "../../model/usage.ts";
+import type { Body, HeadersIn, Json, JsonObject } from "../../model/values.ts";
+import type { Outgoing } from "../../plugin/outgoing.ts";
+import type {
+  CallContext,
+  Decoder,
+  ResponseContext,
+  PassthroughStream,
+  PassthroughSink,
+} from "../../plugin/protocol.ts";
+import { throwParsedError } from "../failure/parse-error.ts";
+import {
+  asObject,
+  omitUndefined,
+  asText,
+  isObject,
+  asList,
+  asNumber,
+  asObjects,
+  parseObject,
+} from "../json-values.ts";
+import { encodeFault } from "../responses/server/fault.ts";
+import {
+  createEventDecoder,
+  EventPassthrough,
+  parseEventText,
+  createEventSplitter,
+  createWriteBatch,
+} from "../sse/index.ts";
+import { timesIn, createEncoder as encoding, encodeResponse as written } from "./server.ts";
+import {
+  ID,
+  type TranscriptDialect,
+  RESPONSE_FORMAT,
+  isTextFormat,
+  TIMESTAMP_GRANULARITIES,
+  usageOf,
+  formatIn,
+  TEXT,
+} from "./spec.ts";
+
+// Encodes a request in this protocol. Only JSON contains the timestamps for captions and the usage
+// counts for text. So the gateway requests JSON and writes the format that the client requested.
+
+export const encodeRequest = (
+  r: TranscriptRequest,
+  of: Pick<CallContext, "model" | "stream">,
+): Body =>
+  omitUndefined({
+    model: of.model,
+    file: r.file,
+    language: r.language,
+    prompt: r.prompt,
+    temperature: r.temperature,
+    response_format: r.format,
+    timestamp_granularities: r.granularities.length > 0 ? r.granularities : undefined,
+    ...(of.stream && { stream: true }),
+    ...asObject(r.ext[ID]),
+  });
+
+// Applies the dialect in both modes. If a model does not support the requested format, the gateway
+// requests a supported one with the necessary data and converts the response.
+
+/** For each format, the formats that contain all data it needs. */
+const FORMAT_SOURCES: { readonly [format: string]: readonly string[] } = {
+  text: ["json", "verbose_json"],
+  srt: ["verbose_json", "diarized_json"],
+  vtt: ["verbose_json", "diarized_json"],
+};
+
+export function prepare(out: Outgoing, of: CallContext, dialect: TranscriptDialect): void {
+  const wanted = asText(out.get(RESPONSE_FORMAT)) ?? "json";
+  if (dialect.formats === false) adaptGranularities(out, wanted);
+  else adaptFormat(out, of, wanted, dialect.formats);
+  for (const field of dialect.dropFields ?? []) {
+    const value = out.get(field);
+    if (value === undefined) continue;
+    out.remove(field);
+    if (value !== null) of.reportLoss(field, "dropped");
+  }
+}
+
+function adaptFormat(
+  out: Outgoing,
+  of: CallContext,
+  wanted: string,
+  formats: Exclude<TranscriptDialect["formats"], false>,
+): void {
+  const known = formats?.find((one) =>
+    one.of.some((pattern) => matchesGlob(pattern, of.model)),
+  )?.formats;
+  const sent =
+    wanted === "text" && countsInJson(of) && (known ?? ["json"]).includes("json")
+      ? "json"
+      : !known || known.includes(wanted)
+        ? wanted
+        : Object.hasOwn(FORMAT_SOURCES, wanted)
+          ? FORMAT_SOURCES[wanted]!.find((format) => known.includes(format))
+          : undefined;
+  if (sent === undefined)
+    fail(
+      "unsupported",
+      `${of.model} does not support the response format ${wanted}. It supports ${known!.join(", ")}.`,
+      {
+        param: RESPONSE_FORMAT,
+        code: "unsupported_format",
+      },
+    );
+  if (sent !== wanted) out.set(RESPONSE_FORMAT, sent);
+}
+
+/**
+ * Whether JSON is requested in place of text to get usage counts. Plain text carries no counts, so
+ * this is necessary unless the price is per second.
+ */
+const countsInJson = ({ info: { price } }: CallContext): boolean =>
+  price !== undefined && !price.lines.some(({ unit }) => unit === "seconds");
+
+/**
+ * Requests timestamps if the client's format needs them. Such backends return timestamps only on
+ * request.
+ */
+function adaptGranularities(out: Outgoing, wanted: string): void {
+  if (out.get(RESPONSE_FORMAT) !== undefined) out.remove(RESPONSE_FORMAT);
+  const timed = isTextFormat(wanted) ? wanted !== "text" : wanted !== "json";
+  if (timed && timesIn(out.get(TIMESTAMP_GRANULARITIES)).length === 0)
+    out.set(TIMESTAMP_GRANULARITIES, ["segment"]);
+}
+
+// Parses a provider's response: JSON in several forms, or plain text.
+
+export const failTruncated = (): never =>
+  fail("upstream", "The provider's response ended before it was complete.", { code: "truncated" });
+
+const failNoText = (): never =>
+  fail("upstream", "The provider returned no text.", { code: "bad_answer" });
+
+export interface Transcript {
+  readonly text: string;
+  readonly items: readonly TranscriptItem[];
+  readonly usage: Usage;
+  readonly logprobs?: readonly Json[];
+}
+
+/**
+ * Parses a response body. Captions and plain text are accepted as they are. Throws if a body is
+ * declared as JSON but is not, or if it begins like JSON and is truncated.
+ */
+export function parseTranscriptBody(
+  body: Buffer,
+  headers: HeadersIn,
+): Transcript & { readonly json: boolean } {
+  const plain = /^text\//i.test(headers["content-type"] ?? "");
+  const words = body.toString();
+  const parsedJson = /^\s*\{/.test(words) ? parseObject(words) : undefined;
+  if (parsedJson && !(plain && asText(parsedJson["text"]) === undefined))
+    return { ...parseTranscript(parsedJson), json: true };
+  if (!plain && /^\s*(?:\{|$)/.test(words)) failNoText();
+  if (bodyFormOf(headers["content-type"]) === "document")
+    return { text: unquoteText(words), items: [], usage: {}, json: false };
+  return { text: words, items: [], usage: {}, json: false };
+}
+
+/** Returns the text of a JSON string, which is how some backends send plain text. */
+function unquoteText(body: string): string {
+  try {
+    return asText(JSON.parse(body)) ?? failNoText();
+  } catch {
+    return failNoText();
+  }
+}
+
+export function parseTranscript(response: JsonObject): Transcript {
+  if (
+    isObject(response["error"]) ||
+    (asText(response["text"]) === undefined && response["error"] !== undefined)
+  )
+    throwParsedError(response);
+  const words = asText(response["text"]) ?? failNoText();
+  const logprobs = asList(response["logprobs"]);
+  return {
+    text: words,
+    items: parseItems(response),
+    usage: countsOf(response),
+    ...(logprobs.length > 0 && { logprobs }),
+  };
+}
+
+/**
+ * Returns the usage. If a backend reports only the duration, the duration is billed, rounded up to
+ * whole seconds.
+ */
+function countsOf(response: JsonObject): Usage {
+  const usage = usageOf(asObject(response["usage"]));
+  const duration =
+    asNumber(response["duration"]) ?? Number(asText(response["duration"]) ?? Number.NaN);
+  return Object.keys(usage).length > 0 || !(duration >= 0)
+    ? usage
+    : { seconds: Math.ceil(duration) };
+}
+
+/** Members that describe the whole transcript. */
+const ABOUT = ["task", "language", "duration", "languages"] as const;
+
+function parseItems(response: JsonObject): TranscriptItem[] {
+  const about: Record<string, Json> = {};
+  for (const name of ABOUT)
+    if (response[name] !== undefined && response[name] !== null) about[name] = response[name];
+  return [
+    ...asObjects(response["segments"]).flatMap((one) => segmentOf(one) ?? []),
+    ...asObjects(response["words"]).flatMap((one): TranscriptItem[] => {
+      const [start, end, word] = [
+        asNumber(one["start"]),
+        asNumber(one["end"]),
+        asText(one["word"]),
+      ];
+      return start === undefined || end === undefined || word === undefined
+        ? []
+        : [{ type: "word", start, end, text: word }];
+    }),
+    // Last, because a stream reports it at its end.
+    ...(Object.keys(about).length > 0 ? [{ type: "transcript" as const, raw: about }] : []),
+  ];
+}
+
+export function segmentOf({
+  type: _,
+  start,
+  end,
+  text: words,
+  ...said
+}: JsonObject): TranscriptItem | undefined {
+  const [from, to, spoken] = [asNumber(start), asNumber(end), asText(words)];
+  if (from === undefined || to === undefined || spoken === undefined) return undefined;
+  return { type: "segment", start: from, end: to, text: spoken, raw: said };
+}
+
+/** Emits the usage and the finish event. */
+export function emitEnd(emit: (event: ModelEvent) => void, usage: Usage): void {
+  if (Object.keys(usage).length > 0) emit({ type: "usage", usage });
+  emit({ type: "finish", reason: "stop" });
+}
+
+// Decodes a non-streaming response into events.
+
+export const decodeResponse = (
+  body: Buffer,
+  emit: (event: ModelEvent) => void,
+  _of: CallContext | undefined,
+  headers: HeadersIn,
+): void => emitTranscript(parseTranscriptBody(body, headers), emit);
+
+export function emitTranscript(
+  { text, items, usage, logprobs }: Transcript,
+  emit: (event: ModelEvent) => void,
+): void {
+  emit({ type: "start" });
+  emit({ type: "open", index: 0, block: { type: "text" } });
+  if (text !== "") emit({ type: "delta", index: 0, text, ...(logprobs && { logprobs }) });
+  emit({ type: "close", index: 0 });
+  items.forEach((item, index) => emit({ type: "item", index, item }));
+  emitEnd(emit, usage);
+}
+
+// Decodes a backend's stream into events: one text block and its segments. Backends without
+// streaming return one whole response, which is decoded too.
+
+type Emit = (event: ModelEvent) => void;
+
+export const createDecoder = (
+  emit: Emit,
+  _of: CallContext | undefined,
+  headers: HeadersIn,
+): Decoder =>
+  bodyFormOf(headers["content-type"]) === "stream"
+    ? createTranscriptEventDecoder(emit)
+    : createResponseDecoder(emit, headers);
+
+function createResponseDecoder(emit: Emit, headers: HeadersIn): Decoder {
+  const held: Buffer[] = [];
+  return {
+    push: (chunk) => void held.push(chunk),
+    end: () => decodeResponse(Buffer.concat(held), emit, undefined, headers),
+  };
+}
+
+/**
+ * A parsed stream event. Its type is recognized by the end of the event name, because vendors use
+ * different prefixes.
+ */
+export type TranscriptEvent =
+  | { readonly what: "delta"; readonly words: string; readonly said: JsonObject }
+  | { readonly what: "segment" | "done" | "other"; readonly said: JsonObject };
+
+export function parseTranscriptEvent(data: string): TranscriptEvent {
+  const event = parseObject(data);
+  if (!event)
+    return fail("upstream", "The provider sent an event that is not valid JSON.", {
+      code: "bad_event",
+    });
+  if ((event["error"] !== undefined && event["error"] !== null) || event["type"] === "error")
+    return throwParsedError(event);
+  const type = asText(event["type"]) ?? "";
+  if (type.endsWith(".delta"))
+    return {
+      what: "delta",
+      words: asText(event["delta"]) ?? asText(event["text"]) ?? "",
+      said: event,
+    };
+  if (type.endsWith(".segment")) return { what: "segment", said: event };
+  return { what: type.endsWith(".done") ? "done" : "other", said: event };
+}
+
+function createTranscriptEventDecoder(emit: Emit): Decoder {
+  let over = false;
+  let spoken = false;
+  let index = 0;
+  let segments = 0;
+  emit({ type: "start" });
+  emit({ type: "open", index: 0, block: { type: "text" } });
+  const item = (one: TranscriptItem): void => emit({ type: "item", index: index++, item: one });
+  const done = (event: JsonObject): void => {
+    over = true;
+    const { text: words, items, usage } = parseTranscript(event);
+    if (!spoken && words !== "") emit({ type: "delta", index: 0, text: words });
+    emit({ type: "close", index: 0 });
+    for (const one of items) if (one.type !== "segment" || segments === 0) item(one);
+    emitEnd(emit, usage);
+  };
+  const events = createEventDecoder(
+    (_event, data) => {
+      if (over || data === "[DONE]") return;
+      const one = parseTranscriptEvent(data);
+      if (one.what === "delta" && one.words !== "") {
+        spoken = true;
+        const logprobs = asList(one.said["logprobs"]);
+        emit({
+          type: "delta",
+          index: 0,
+          text: one.words,
+          ...(logprobs.length > 0 && { logprobs }),
+        });
+      } else if (one.what === "segment") {
+        const segment = segmentOf(one.said);
+        if (segment) {
+          segments++;
+          item(segment);
+        }
+      } else if (one.what === "done") done(one.said);
+    },
+    { maxLineBytes: BOUNDS.event.max },
+  );
+  return {
+    push: (chunk) => events.push(chunk),
+    end() {
+      events.end();
+      if (!over) failTruncated();
+    },
+  };
+}
+
+// Passthrough mode: forwards a backend's bytes if they have the format that the client requested,
+// and encodes them again otherwise.
+
+/**
+ * Creates the stream. `foreign` means that the backend has its own JSON format, which clients do
+ * not understand.
+ */
+export function createPassthrough(
+  sink: PassthroughSink,
+  to: ResponseContext,
+  headers: HeadersIn,
+  foreign: boolean,
+): PassthroughStream {
+  if (!to.stream) return passResponse(sink, to, headers, foreign);
+  const events = bodyFormOf(headers["content-type"]) === "stream";
+  return events && !foreign ? passStream(sink, to) : convertFormat(sink, to, headers);
+}
+
+function passResponse(
+  sink: PassthroughSink,
+  to: ResponseContext,
+  headers: HeadersIn,
+  foreign: boolean,
+): PassthroughStream {
+  return {
+    isBetweenEvents: true,
+    push(body) {
+      const { json, ...said } = parseTranscriptBody(body, headers);
+      const plain = isTextFormat(formatIn(to.body));
+      sink.reportUsage({ type: "usage", usage: said.usage });
+      sink.reportContent(Buffer.byteLength(said.text));
+      const passes = json !== plain && !(json && foreign);
+      if (passes) {
+        sink.setContentType(headers["content-type"] ?? (plain ? TEXT : "application/json"));
+        sink.reportFinish("stop");
+        return sink.write(body);
+      }
+      const events: ModelEvent[] = [];
+      emitTranscript(said, (event) => void events.push(event));
+      const answer = collectResponse(events);
+      // Encoded before usage is settled, because encoding fails if the requested format cannot
+      // express the response.
+      const anew = written(answer, to);
+      sink.setContentType(plain ? TEXT : "application/json");
+      const usage = { ...said.usage, ...sink.reportFinish("stop") };
+      return sink.write(
+        Buffer.isBuffer(anew)
+          ? anew
+          : Buffer.from(JSON.stringify(written({ ...answer, usage }, to))),
+      );
+    },
+    end() {},
+    writeFault(f) {
+      sink.write(Buffer.from(JSON.stringify(encodeFault(f, to).body)));
+    },
+  };
+}
+
+function passStream(sink: PassthroughSink, to: ResponseContext): PassthroughStream {
+  const out = createWriteBatch((bytes) => sink.write(bytes));
+  let over = false;
+  const events = createEventSplitter((b, from, till) => {
+    if (over) return undefined;
+    const event = parseEventText(b.subarray(from, till));
+    if (!event || event.data === "[DONE]") return out.addRange(b, from, till);
+    const one = parseTranscriptEvent(event.data);
+    if (one.what === "delta" && one.words !== "") sink.reportContent(Buffer.byteLength(one.words));
+    else if (one.what === "segment") sink.reportContent(0);
+    if (one.what !== "done") return out.addRange(b, from, till);
+    const { usage } = parseTranscript(one.said);
+    over = true;
+    out.flush();
+    sink.reportUsage({ type: "usage", usage });
+    sink.reportFinish("stop");
+    return out.add(b.subarray(from, till));
+  });
+  return new EventPassthrough({
+    events,
+    out,
+    over: () => over,
+    end: failTruncated,
+    fail: (f) => encoding((piece) => sink.write(Buffer.from(piece)), to).writeFault(f),
+  });
+}
+
+function convertFormat(
+  sink: PassthroughSink,
+  to: ResponseContext,
+  headers: HeadersIn,
+): PassthroughStream {
+  const encoder = encoding((piece) => sink.write(Buffer.from(piece)), to);
+  let counted = {};
+  const decoder = createDecoder(
+    (event) => {
+      if (event.type === "delta") sink.reportContent(Buffer.byteLength(event.text));
+      else if (event.type === "item") sink.reportContent(0);
+      else if (event.type === "usage") {
+        counted = event.usage;
+        return sink.reportUsage(event);
+      } else if (event.type === "finish")
+        encoder.writeEvent({ type: "usage", usage: { ...counted, ...sink.reportFinish("stop") } });
+      return encoder.writeEvent(event);
+    },
+    undefined,
+    headers,
+  );
+  return {
+    isBetweenEvents: false,
+    push: (chunk) => decoder.push(chunk),
+    end: () => decoder.end(),
+    writeFault: (f) => encoder.writeFault(f),
+  };
+}
