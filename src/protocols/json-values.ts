@@ -1,33 +1,42 @@
 // Reads JSON values by type. Clients and providers can send anything, so every codec reads members
 // with these functions.
-import { setOwnProperty } from "../lib/set-own-property.ts";
 import { parseShallow } from "../lib/json/json-scanner.ts";
+import { setOwnProperty } from "../lib/set-own-property.ts";
 import type { Json, JsonObject } from "../model/values.ts";
 
 export const isObject = (v: unknown): v is JsonObject =>
   typeof v === "object" && v !== null && !Array.isArray(v);
+
 export const asObject = (v: unknown): JsonObject | undefined => (isObject(v) ? v : undefined);
+
 export const asList = (v: unknown): readonly Json[] => (Array.isArray(v) ? (v as Json[]) : []);
+
 export const asObjects = (v: unknown): readonly JsonObject[] => asList(v).filter(isObject);
+
 export const asText = (v: unknown): string | undefined => (typeof v === "string" ? v : undefined);
+
 /**
  * Returns a finite number. JSON can contain numbers that are infinite in JavaScript (`1e999`). They
  * count as missing.
  */
 export const asNumber = (v: unknown): number | undefined =>
   typeof v === "number" && Number.isFinite(v) ? v : undefined;
+
 /**
  * Upper limit of a plausible token count. Negative, fractional, and absurdly large counts occur in
  * provider responses and are ignored.
  */
 const MAX_COUNT = 1e9;
+
 export const asCount = (v: unknown): number | undefined => {
   const n = asNumber(v);
   return n !== undefined && Number.isInteger(n) && n >= 0 && n <= MAX_COUNT ? n : undefined;
 };
+
 /** Returns a number, or the number that a text contains, as in form fields. */
 export const parseNumber = (v: unknown): number | undefined =>
   asNumber(typeof v === "string" && /^\s*-?\d{1,15}(?:\.\d{1,15})?\s*$/.test(v) ? Number(v) : v);
+
 export const asBoolean = (v: unknown): boolean | undefined =>
   typeof v === "boolean" ? v : undefined;
 
@@ -76,3 +85,10 @@ export function hasOnlyKeys(of: JsonObject, keys: readonly string[]): boolean {
   for (const key in of) if (of[key] !== undefined && !keys.includes(key)) return false;
   return true;
 }
+
+/**
+ * Returns the table entry for an untrusted key. Inherited keys such as "constructor" and
+ * "__proto__" have no entry.
+ */
+export const ownEntry = <T>(table: { readonly [word: string]: T }, word: unknown): T | undefined =>
+  typeof word === "string" && Object.hasOwn(table, word) ? table[word] : undefined;

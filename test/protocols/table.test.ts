@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, it } from "vitest";
-import { ownEntry } from "../../src/protocols/own-entry.ts";
+import { ownEntry } from "../../src/protocols/json-values.ts";
 
 it("finds what a table has of its own, and no name that every object inherits", () => {
   const inherited = Object.getOwnPropertyNames(Object.prototype);

@@ -12,8 +12,7 @@ import {
   taskNameFor,
   type TaskNames,
 } from "../embeddings/index.ts";
-import { cohereFields } from "./server.ts";
-import { ID } from "./constants.ts";
+import { cohereFields, ID } from "./server.ts";
 import { asCount, asList, asObject, parseObject, omitUndefined, asText } from "../json-values.ts";
 
 const TASK_NAMES: TaskNames = {

@@ -8,11 +8,10 @@ import type { Protocol } from "../../plugin/protocol.ts";
 import { failStreamed, failNotStreamed } from "../embeddings/index.ts";
 import { parseError } from "../failure/parse-error.ts";
 import { valueFields } from "../references/index.ts";
-import { encodeRateLimitHeaders } from "../rate-limit-headers.ts";
+import { encodeRateLimitHeaders } from "../response-headers.ts";
 import { encodeRerankFault } from "../rerank/index.ts";
 import { encodeRequest as requestTo, decodeResponse } from "./embed.ts";
-import { decodeRequest, analyze, encodeResponse as written } from "./server.ts";
-import { ID, knowsField } from "./constants.ts";
+import { decodeRequest, analyze, encodeResponse as written, ID, knowsField } from "./server.ts";
 
 /** The protocol of `POST /v2/embed`. */
 export const cohereEmbeddings = (): Protocol<"embedding"> => ({

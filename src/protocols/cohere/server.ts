@@ -16,7 +16,23 @@ import {
 } from "../embeddings/index.ts";
 import { asList, asNumber, asObject, asObjects, asText } from "../json-values.ts";
 import { unknownTopLevelFields } from "../unknown-fields.ts";
-import { ID, knowsField } from "./constants.ts";
+
+// ID of this protocol and its known fields.
+export const ID = "cohere-embed";
+
+const KNOWN_TOP_LEVEL_FIELDS: ReadonlySet<string> = new Set([
+  "model",
+  "texts",
+  "images",
+  "inputs",
+  "input_type",
+  "embedding_types",
+  "output_dimension",
+  "truncate",
+  "max_tokens",
+]);
+
+export const knowsField = (field: string): boolean => KNOWN_TOP_LEVEL_FIELDS.has(field);
 
 /** Returns the request as a body of `POST /v1/embeddings`. */
 export function toEmbeddingsBody(body: Body): Body {

@@ -30,15 +30,17 @@ import { fetchModelList } from "./model-list.ts";
 import type { ProviderRow, EndpointRow } from "./provider-row.ts";
 
 export type { ProviderRow, EndpointRow } from "./provider-row.ts";
-export { fetchModelList, parseModelList, type ModelListFormat } from "./model-list.ts";
-export { asObject } from "../json-values.ts";
 export {
+  fetchModelList,
+  parseModelList,
+  type ModelListFormat,
   asPositiveCount,
   type ListLocation,
   type ListPage,
   fetchListPage,
   asNonEmptyText,
-} from "./list-page.ts";
+} from "./model-list.ts";
+export { asObject } from "../json-values.ts";
 
 type ProtocolName = keyof ProviderRow["protocols"];
 

@@ -1,24 +1,17 @@
 // Reads model lists of compatible servers. All lists contain model IDs. Other data is in different
 // places.
-import type {
-  Json,
-  JsonObject,
-  Operation,
-  ProviderClient,
-  ModelInfo,
-  Opt,
-  Price,
-} from "../../plugin/index.ts";
-import { asList, asObject } from "../json-values.ts";
 import { matchesGlob } from "../../lib/glob.ts";
 import {
-  asPositiveCount,
-  type ListLocation,
-  type ListPage,
-  fetchListPage,
-  parseListPage,
-  asNonEmptyText as text,
-} from "./list-page.ts";
+  type Json,
+  type JsonObject,
+  type Operation,
+  type ProviderClient,
+  type ModelInfo,
+  type Opt,
+  type Price,
+  fail,
+} from "../../plugin/index.ts";
+import { asList, asObject, isObject } from "../json-values.ts";
 
 export interface ModelListFormat {
   /** Path below the base URL. Default: `models`. */
@@ -75,7 +68,8 @@ const toModelInfos = (
   kinds: ReadonlySet<Operation>,
 ): readonly ModelInfo[] =>
   rows.flatMap((row) => {
-    const model = text(row["id"]) ?? text(row["model"]) ?? text(row["name"]);
+    const model =
+      asNonEmptyText(row["id"]) ?? asNonEmptyText(row["model"]) ?? asNonEmptyText(row["name"]);
     const kind = model === undefined ? undefined : operationOf(model, row, shape, kinds);
     return model !== undefined && kind ? [infoOf(model, kind, row, shape)] : [];
   });
@@ -86,6 +80,7 @@ const toModelInfos = (
  */
 const UNSUPPORTED_MODEL =
   /embed|whisper|transcri|\btts\b|-tts|speech|realtime|\basr\b|-ocr|guard\b|\bsora\b|\bveo\b/i;
+
 /** Matches known families of embedding models and models with "embed" in their name. */
 const EMBEDDING_MODEL = /embed|\bbge-(?!.*rerank)|\bgte-(?!.*rerank)|\be5-|\bminilm\b/i;
 
@@ -95,7 +90,7 @@ function operationOf(
   { images = [], embeddings = [], speech = [], transcriptions = [] }: ModelListFormat,
   kinds: ReadonlySet<Operation>,
 ): Operation | undefined {
-  const type = text(row["type"]) ?? text(row["model_type"]) ?? endpointsIn(row);
+  const type = asNonEmptyText(row["type"]) ?? asNonEmptyText(row["model_type"]) ?? endpointsIn(row);
   if (type === "image" || images.some((pattern) => matchesGlob(pattern, model))) return "image";
   const embeds = type === undefined ? EMBEDDING_MODEL.test(model) : /embed/.test(type);
   if (embeds || embeddings.some((pattern) => matchesGlob(pattern, model)))
@@ -132,7 +127,7 @@ function audioOperationOf(
  * precedence.
  */
 function endpointsIn({ endpoints }: JsonObject): string | undefined {
-  const names = asList(endpoints).flatMap((one) => text(one) ?? []);
+  const names = asList(endpoints).flatMap((one) => asNonEmptyText(one) ?? []);
   return names.length === 0 ? undefined : (names.find((one) => one === "chat") ?? names.join(" "));
 }
 
@@ -154,7 +149,9 @@ function infoOf(
     first(row, "max_output_tokens", "max_completion_tokens", "max_output_length") ??
     first(top ?? {}, "max_completion_tokens");
   const released = parseDate(row["created"] ?? row["created_at"]);
-  const name = text(row["display_name"]) ?? (text(row["id"]) ? text(row["name"]) : undefined);
+  const name =
+    asNonEmptyText(row["display_name"]) ??
+    (asNonEmptyText(row["id"]) ? asNonEmptyText(row["name"]) : undefined);
   return {
     model,
     operation: kind,
@@ -167,7 +164,9 @@ function infoOf(
 
 /** Parses a date in Unix seconds, as OpenAI sends it, or as text. Servers without a date send 0. */
 function parseDate(value: unknown): string | undefined {
-  const date = new Date(typeof value === "number" ? value * 1000 : (text(value) ?? Number.NaN));
+  const date = new Date(
+    typeof value === "number" ? value * 1000 : (asNonEmptyText(value) ?? Number.NaN),
+  );
   const at = date.getTime();
   return at > 0 && at < 1e14 ? date.toISOString() : undefined;
 }
@@ -236,4 +235,78 @@ function shiftDecimalPoint(whole: string, fraction: string, places: number): str
   const left = padded.slice(0, at).replace(/^0+(?=\d)/, "");
   const right = padded.slice(at).replace(/0+$/, "");
   return right === "" ? left : `${left}.${right}`;
+}
+
+// Reads a page of a provider's model list. Providers can send anything. If the response is not a
+// model list, the error states what was expected and what was received. Rows that are not objects
+// are skipped.
+
+export interface ListPage {
+  /** Rows of the list that are objects. */
+  readonly rows: readonly JsonObject[];
+  /** The object that contains the list. Empty if the list is the whole response. */
+  readonly otherFields: JsonObject;
+}
+
+export interface ListLocation {
+  /** Names of the field that contains the list. */
+  readonly fields: readonly [string, ...string[]];
+  /** Whether the list can be the whole response. */
+  readonly mayBeTopLevel?: true;
+  /** Whether the response is `{}` if there are no rows. */
+  readonly mayBeMissing?: true;
+  readonly headers?: Record<string, string>;
+}
+
+export const asNonEmptyText = (value: unknown): string | undefined =>
+  typeof value === "string" && value !== "" ? value : undefined;
+
+export const asPositiveCount = (value: unknown): number | undefined =>
+  typeof value === "number" && Number.isSafeInteger(value) && value > 0 ? value : undefined;
+
+const unavailable = (message: string): never =>
+  fail("upstream", message, { code: "models_unavailable" });
+
+/** Fetches one page of a model list. */
+export async function fetchListPage(
+  line: ProviderClient,
+  path: string,
+  of: ListLocation,
+): Promise<ListPage> {
+  const answer = await line.fetch(path, of.headers && { headers: of.headers });
+  if (!answer.ok) unavailable(`The request for the model list returned status ${answer.status}.`);
+  const text = await answer.text();
+  let body: unknown;
+  try {
+    body = JSON.parse(text);
+  } catch {
+    return failUnexpectedShape(of, text.trim() === "" ? "nothing" : "no JSON");
+  }
+  return parseListPage(body, of);
+}
+
+export function parseListPage(body: unknown, of: ListLocation): ListPage {
+  const json = asObject(body);
+  const found = of.fields.map((name) => json?.[name]).find((value) => value !== undefined);
+  const empty = of.mayBeMissing && json && Object.keys(json).length === 0 ? [] : undefined;
+  const rows: unknown = of.mayBeTopLevel && Array.isArray(body) ? body : (found ?? empty);
+  if (!Array.isArray(rows)) return failUnexpectedShape(of, describeShape(body));
+  return { rows: rows.filter(isObject), otherFields: json ?? {} };
+}
+
+function failUnexpectedShape({ fields, mayBeTopLevel }: ListLocation, came: string): never {
+  const expected = [...fields.map((name) => `{"${name}": […]}`), ...(mayBeTopLevel ? ["[…]"] : [])];
+  return unavailable(
+    `The response is not a model list: expected ${expected.join(" or ")}, received ${came}.`,
+  );
+}
+
+/** Describes a response by its field names, without values: `{"error", "status"}`. */
+function describeShape(value: unknown): string {
+  if (value === null) return "null";
+  if (Array.isArray(value)) return "a plain list";
+  if (typeof value !== "object") return `a ${typeof value === "string" ? "text" : typeof value}`;
+  const names = Object.keys(value);
+  const shown = names.slice(0, 4).map((name) => JSON.stringify(name.slice(0, 30)));
+  return `{${shown.join(", ")}${names.length > shown.length ? ", …" : ""}}`;
 }

@@ -8,8 +8,7 @@ import { completionOperation } from "../../model/operations/completion-operation
 import type { Protocol } from "../../plugin/protocol.ts";
 import { chatCompletions } from "../chat-completions/index.ts";
 import { parseError } from "../failure/parse-error.ts";
-import { FORWARDED_RESPONSE_HEADERS } from "../response-headers.ts";
-import { encodeRateLimitHeaders } from "../rate-limit-headers.ts";
+import { FORWARDED_RESPONSE_HEADERS, encodeRateLimitHeaders } from "../response-headers.ts";
 import { encodeFault } from "../responses/server/fault.ts";
 import {
   capOutput,

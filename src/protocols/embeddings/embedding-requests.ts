@@ -3,8 +3,7 @@ import { fail } from "../../model/error.ts";
 import type { EmbeddingTask, EmbeddingRequest } from "../../model/request.ts";
 import type { Opt } from "../../model/values.ts";
 import type { LossReporter } from "../../plugin/protocol.ts";
-import { asObject } from "../json-values.ts";
-import { ownEntry } from "../own-entry.ts";
+import { asObject, ownEntry } from "../json-values.ts";
 
 // Maps the purposes of vectors to the vendors' names. Names of all vendors are accepted, and each
 // protocol writes its own.

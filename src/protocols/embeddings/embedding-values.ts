@@ -4,8 +4,7 @@
 import { fail } from "../../model/error.ts";
 import type { Embedding, EmbeddingDataType } from "../../model/request.ts";
 import type { Body } from "../../model/values.ts";
-import { asList, asNumber } from "../json-values.ts";
-import { ownEntry } from "../own-entry.ts";
+import { asList, asNumber, ownEntry } from "../json-values.ts";
 import { ENCODING_FORMAT } from "./spec.ts";
 
 /** The form of the response that the client requested. */

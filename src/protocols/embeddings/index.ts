@@ -6,8 +6,7 @@ import schema from "../../../schemas/embeddings.request.json" with { type: "json
 import { embeddingOperation } from "../../model/operations/embedding-operation.ts";
 import type { Protocol } from "../../plugin/protocol.ts";
 import { parseError } from "../failure/parse-error.ts";
-import { FORWARDED_RESPONSE_HEADERS } from "../response-headers.ts";
-import { encodeRateLimitHeaders } from "../rate-limit-headers.ts";
+import { FORWARDED_RESPONSE_HEADERS, encodeRateLimitHeaders } from "../response-headers.ts";
 import { encodeFault } from "../responses/server/fault.ts";
 import {
   prepare,

@@ -2,15 +2,15 @@
 // so all protocols share this parser and it accepts all forms.
 import { fail, type Fault } from "../../model/error.ts";
 import type { HeadersIn, Json, JsonObject } from "../../model/values.ts";
-import { asList, asObject, asObjects } from "../json-values.ts";
-import { repairTruncatedJson } from "../truncated-json.ts";
 import { classifyError } from "./classify-error.ts";
 import { readRetryAfterMs, parseDelayText } from "./retry-delay.ts";
+import { asList, asObject, asObjects } from "../json-values.ts";
 
 /**
  * Maximum length of an error message, in characters. A longer text is a web page, not a message.
  */
 const MAX_MESSAGE = 2000;
+
 const DAY_MS = 24 * 3600_000;
 
 const text = (v: unknown): string | undefined =>
@@ -159,4 +159,56 @@ const violatedQuota = (details: readonly JsonObject[]): string | undefined =>
 function seconds(delay: unknown): number | undefined {
   const n = Number(/^(\d+(?:\.\d+)?)s$/.exec(text(delay) ?? "")?.[1] ?? Number.NaN);
   return n >= 0 ? Math.min(Math.round(n * 1000), DAY_MS) : undefined;
+}
+
+/**
+ * Parses truncated JSON as far as possible. Open brackets and strings are closed, and incomplete
+ * members are dropped. Returns undefined if nothing can be parsed.
+ */
+export function repairTruncatedJson(text: string): unknown {
+  for (const upTo of [text.length, lastCompleteEnd(text)]) {
+    try {
+      return JSON.parse(closeOpenBrackets(text.slice(0, upTo)));
+    } catch {
+      // The text may end in a key without a value or in half a number. The next attempt ends at the
+      // last complete member.
+    }
+  }
+  return undefined;
+}
+
+interface Scan {
+  /** Closing brackets of all open brackets, innermost last. */
+  open: string[];
+  inString: boolean;
+  /** Offset at which the last complete member or bracket ended. */
+  lastCompleteAt: number;
+}
+
+function scanPrefix(text: string): Scan {
+  const at: Scan = { open: [], inString: false, lastCompleteAt: 0 };
+  for (let i = 0; i < text.length; i++) {
+    const c = text[i];
+    if (at.inString) {
+      if (c === "\\") i++;
+      else if (c === '"') at.inString = false;
+    } else if (c === '"') at.inString = true;
+    else if (c === "{" || c === "[") {
+      at.open.push(c === "{" ? "}" : "]");
+      at.lastCompleteAt = i + 1;
+    } else if (c === "}" || c === "]") {
+      at.open.pop();
+      at.lastCompleteAt = i + 1;
+    } else if (c === ",") at.lastCompleteAt = i;
+  }
+  return at;
+}
+
+const lastCompleteEnd = (text: string): number => scanPrefix(text).lastCompleteAt;
+
+function closeOpenBrackets(text: string): string {
+  const { open, inString } = scanPrefix(text);
+  // An incomplete escape sequence has no meaning yet, so it is removed.
+  const prefix = inString ? `${text.replace(/\\(?:u[\da-f]{0,3})?$/i, "")}"` : text;
+  return prefix + open.toReversed().join("");
 }

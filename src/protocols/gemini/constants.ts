@@ -1,13 +1,14 @@
 // Names of this protocol and their canonical counterparts.
-import { setOwnProperty } from "../../lib/set-own-property.ts";
 import { createHash } from "node:crypto";
+import { setOwnProperty } from "../../lib/set-own-property.ts";
+import { fail } from "../../model/error.ts";
 import type { Finish, FinishReason } from "../../model/event.ts";
 import type { Body, Json, JsonObject } from "../../model/values.ts";
-import { fail } from "../../model/error.ts";
 import { asObject } from "../json-values.ts";
-import { createSourceMemory } from "../source-memory.ts";
 import { isMultiplierField } from "../requested-amounts.ts";
-import { toSnakeCase } from "../tool-names.ts";
+import { createSourceMemory } from "../source-memory.ts";
+import { toSnakeCase } from "../tool-calls.ts";
+import { valueFields, type KnownFields, type FieldShape } from "../unknown-fields.ts";
 
 /**
  * ID of this protocol. It also identifies the origin of signatures and of parts that only this
@@ -75,6 +76,7 @@ export const PASSED_THROUGH_FIELDS: ReadonlySet<string> = new Set([
 ]);
 
 const CAMEL_CASE_NAME: ReadonlyMap<string, string> = snakeCaseNames(KNOWN_TOP_LEVEL_FIELDS);
+
 const toCamelCase = (field: string): string => CAMEL_CASE_NAME.get(field) ?? field;
 
 /** Whether the request encoder handles a field, by encoding its meaning or by omitting it. */
@@ -190,3 +192,48 @@ export function parseFinishReason(
   if (RETRYABLE_REASONS.has(reason)) return { reason: "broken", detail: reason };
   return calls ? { reason: "tool_calls", detail: reason } : { reason: "other", detail: reason };
 }
+
+// Known fields of a request body below the top level. Members that only this protocol has are not
+// listed. They are carried in `ext` by their path.
+
+const BYTES: KnownFields = {
+  inlineData: valueFields("mimeType data"),
+  fileData: valueFields("mimeType fileUri"),
+};
+
+const READ = ["text", "inlineData", "fileData", "functionCall", "functionResponse"];
+
+const RESPONDED: KnownFields = { ...valueFields("id name response"), parts: BYTES };
+
+/** A part without any known content is opaque: it is sent as a whole or not at all. */
+const PART: FieldShape = (part) =>
+  READ.some((kind) => part[kind] !== undefined)
+    ? {
+        ...valueFields("text thought thoughtSignature"),
+        ...BYTES,
+        functionCall: valueFields("id name args"),
+        functionResponse: RESPONDED,
+      }
+    : null;
+
+export const KNOWN_INSIDE: KnownFields = {
+  contents: { role: null, parts: PART },
+  systemInstruction: { role: null, parts: PART },
+  // Each hosted tool is one member and is sent as a whole. Of a search, other protocols receive
+  // only that it is requested, so all its members count as unknown.
+  tools: (tool) => ({
+    ...valueFields(Object.keys(tool).join(" ")),
+    googleSearch: {},
+    googleSearchRetrieval: {},
+    functionDeclarations: valueFields("name description parameters parametersJsonSchema"),
+  }),
+  toolConfig: { functionCallingConfig: valueFields("mode allowedFunctionNames") },
+  generationConfig: {
+    ...valueFields(
+      "temperature topP topK maxOutputTokens stopSequences candidateCount seed logprobs",
+    ),
+    ...valueFields("presencePenalty frequencyPenalty responseLogprobs responseModalities"),
+    ...valueFields("responseMimeType responseSchema responseJsonSchema"),
+    thinkingConfig: valueFields("includeThoughts thinkingBudget thinkingLevel"),
+  },
+};

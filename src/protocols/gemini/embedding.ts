@@ -14,7 +14,7 @@ import { GEMINI_EMBEDDING_FIELD_NAMES, clientFieldName } from "../field-names.ts
 import * as asked from "./client/embedding.ts";
 import { prepareVectors } from "./client/prepare.ts";
 import { allowBothSpellings } from "./normalize-field-names.ts";
-import { modelPath } from "./model-path.ts";
+import { modelPath } from "./client/request.ts";
 import * as told from "./server/embedding.ts";
 import { encodeFault, head } from "./server/fault.ts";
 

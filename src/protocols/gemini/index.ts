@@ -11,32 +11,27 @@ import type { CallContext, Path, Protocol, ServerHalf } from "../../plugin/proto
 import { traitsOf, type GeminiDialect } from "./dialect.ts";
 import { parseError } from "../failure/parse-error.ts";
 import { imageEventsOnly, request as draw } from "./client/image.ts";
-import { capOutput } from "./client/cap-output.ts";
-import { decodeCount } from "./client/count.ts";
-import { prepare } from "./client/prepare.ts";
+import { capOutput, prepare } from "./client/prepare.ts";
+import { decodeCount, createDecoder, decodeResponse } from "./client/response.ts";
 import { GeminiReader, type GeminiReaderOptions } from "./client/reader.ts";
-import { MAX_STOP_SEQUENCES, encodeRequest } from "./client/request.ts";
+import { MAX_STOP_SEQUENCES, encodeRequest, modelPath } from "./client/request.ts";
 import { createPassthrough } from "./client/passthrough.ts";
 import { tierOf } from "./client/usage-tap.ts";
 import { FORWARDED_RESPONSE_HEADERS } from "../response-headers.ts";
 import { ZDR_ALLOWED_FIELDS } from "./zdr-allowed-fields.ts";
-import { conversationKey } from "./server/conversation.ts";
+import { conversationKey, decodeRequest as decoded } from "./server/request.ts";
 import { encodeFault as refusal, head } from "./server/fault.ts";
-import { decodeRequest as decoded } from "./server/request.ts";
 import { createEncoder as encoder } from "./server/stream.ts";
 import { encodeResponse as written } from "./server/response.ts";
 import { GEMINI_FIELD_NAMES, clientFieldName } from "../field-names.ts";
-import { createDecoder } from "./client/stream.ts";
-import { modelPath } from "./model-path.ts";
-import { decodeResponse } from "./client/response.ts";
 import { mayReason } from "../cost-analysis.ts";
 import { analyze } from "./analyze.ts";
-import { COUNTED_TOOL_UNITS } from "./tool-counts.ts";
+import { COUNTED_TOOL_UNITS } from "./usage.ts";
 import { ID, isJsonListStream, knowsField } from "./constants.ts";
 
 export type { GeminiDialect, GeminiTraits } from "./dialect.ts";
 export { geminiEmbedding, geminiSingleEmbedding } from "./embedding.ts";
-export { embeddingTaskName } from "./embedding-tasks.ts";
+export { embeddingTaskName } from "./embedding-requests.ts";
 
 export const gemini = (dialect: GeminiDialect = {}): Protocol<"chat"> => ({
   id: ID,

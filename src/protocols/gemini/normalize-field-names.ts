@@ -6,7 +6,7 @@ import { setOwnProperty } from "../../lib/set-own-property.ts";
 import type { Body, Json, JsonObject } from "../../model/values.ts";
 import type { AllowedContent, FieldAllowlist, AllowedFields } from "../../plugin/index.ts";
 import { isObject } from "../json-values.ts";
-import { toSnakeCase } from "../tool-names.ts";
+import { toSnakeCase } from "../tool-calls.ts";
 import { failMalformed, snakeCaseNames } from "./constants.ts";
 
 /**

@@ -17,10 +17,10 @@ import {
   asText,
   asList,
   parseObject,
+  ownEntry,
 } from "../json-values.ts";
 import { toUrl, parseMediaUrl } from "../media-url.ts";
-import { ownEntry } from "../own-entry.ts";
-import { parseEventObject } from "../parse-event-object.ts";
+import { parseEventObject } from "../sse/parse-event.ts";
 import { rejectBlockedReferences } from "../references/index.ts";
 import { formatOf, mimeOf, sniffImage, type ImageHead } from "../sniff-image.ts";
 import { createEventDecoder } from "../sse/index.ts";

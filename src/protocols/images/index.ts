@@ -7,8 +7,7 @@ import type { JSONSchema } from "json-schema-to-ts";
 import editsSchema from "../../../schemas/image-edits.request.json" with { type: "json" };
 import schema from "../../../schemas/images.request.json" with { type: "json" };
 import type { CallContext, Protocol } from "../../plugin/protocol.ts";
-import { FORWARDED_RESPONSE_HEADERS } from "../response-headers.ts";
-import { encodeRateLimitHeaders } from "../rate-limit-headers.ts";
+import { FORWARDED_RESPONSE_HEADERS, encodeRateLimitHeaders } from "../response-headers.ts";
 import { createEncoder, encodeResponse, encodeFault, decodeRequest } from "./server.ts";
 import {
   createDecoder as streamFrom,

@@ -9,7 +9,7 @@ import { MAX_EVENT_BYTES, addUsage } from "./client.ts";
 import { streamErrorEvent, encodeFault } from "./server.ts";
 import { parseTokenUsage, usageSeen } from "./spec.ts";
 import { parseNumber, asObject, asText, asList, parseObject } from "../json-values.ts";
-import { parseEventObject } from "../parse-event-object.ts";
+import { parseEventObject } from "../sse/parse-event.ts";
 import { type ImageHead, sniffImage } from "../sniff-image.ts";
 import {
   EventPassthrough,

@@ -8,28 +8,27 @@ import type { JSONSchema } from "json-schema-to-ts";
 import schema from "../../../schemas/messages.request.json" with { type: "json" };
 import type { CallContext, Path, Protocol } from "../../plugin/protocol.ts";
 import { parseError } from "../failure/parse-error.ts";
-import { capOutput } from "./client/cap-output.ts";
-import { decodeCount } from "./client/count.ts";
-import { prepare, mayHideReasoning } from "./client/prepare.ts";
+import { capOutput, prepare, mayHideReasoning } from "./client/prepare.ts";
+import {
+  decodeCount,
+  createDecoder as decoder,
+  decodeResponse as decode,
+} from "./client/response.ts";
 import { createPassthrough } from "./client/passthrough.ts";
 import { encodeRequest as encode } from "./client/request.ts";
-import { createDecoder as decoder } from "./client/stream.ts";
-import { decodeResponse as decode } from "./client/response.ts";
 import { FORWARDED_RESPONSE_HEADERS } from "../response-headers.ts";
 import { settingsFor, type MessagesDialect } from "./dialect.ts";
 import { ZDR_ALLOWED_FIELDS, ZDR_ALLOWED_HEADERS } from "./zdr-allowed-fields.ts";
-import { conversationKey } from "./server/conversation.ts";
+import { conversationKey, decodeRequest } from "./server/request.ts";
 import { encodeFault as refusal, encodeHeaders } from "./server/fault.ts";
-import { decodeRequest } from "./server/request.ts";
 import { createEncoder } from "./server/stream.ts";
 import { encodeResponse } from "./server/response.ts";
 import { MESSAGES_FIELD_NAMES, clientFieldName } from "../field-names.ts";
 import { analyze } from "./analyze.ts";
-import { COUNTED_TOOL_UNITS } from "./tool-counts.ts";
+import { COUNTED_TOOL_UNITS } from "./usage.ts";
 import { ID, knowsField } from "./constants.ts";
 
-export { claude } from "./claude-models.ts";
-export type { MessagesDialect, MessagesTraits } from "./dialect.ts";
+export { claude, type MessagesDialect, type MessagesTraits } from "./dialect.ts";
 
 /**
  * Schema shared by messages and token counts. The frontend requires `max_tokens` only where there

@@ -19,9 +19,8 @@ import {
   type ModerationDialect,
 } from "./client.ts";
 import { decodeRequest, failStreamed, encodeResponse, ID, knowsField } from "./server.ts";
-import { encodeRateLimitHeaders } from "../rate-limit-headers.ts";
+import { encodeRateLimitHeaders, FORWARDED_RESPONSE_HEADERS } from "../response-headers.ts";
 import { referencedFeatures, findReferences, valueFields } from "../references/index.ts";
-import { FORWARDED_RESPONSE_HEADERS } from "../response-headers.ts";
 import { encodeFault } from "../responses/server/fault.ts";
 
 export type { ModerationDialect } from "./client.ts";

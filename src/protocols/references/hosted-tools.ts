@@ -3,7 +3,7 @@
 // known to run at the client.
 import type { Feature, Json, JsonObject } from "../../plugin/index.ts";
 import { isTruthyFlag } from "../json-values.ts";
-import { toSnakeCase } from "../tool-names.ts";
+import { toSnakeCase } from "../tool-calls.ts";
 
 /** Members that hold a list of tools or one tool. */
 export const TOOL_PLACES: ReadonlySet<string> = new Set(["tools", "tool"]);

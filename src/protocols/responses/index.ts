@@ -9,26 +9,23 @@ import { ZDR_ALLOWED_FIELDS } from "./zdr-allowed-fields.ts";
 import type { Protocol } from "../../plugin/protocol.ts";
 import schema from "../../../schemas/responses.request.json" with { type: "json" };
 import { encodeRequest as requestTo } from "./client/request.ts";
-import { accountBound } from "./client/account-bound.ts";
-import { capOutput } from "./client/cap-output.ts";
-import { decodeCount } from "./client/count.ts";
-import { createDecoder as streamFrom } from "./client/stream.ts";
-import { decodeResponse as wholeFrom } from "./client/response.ts";
+import { accountBound, capOutput, prepare } from "./client/prepare.ts";
+import {
+  decodeCount,
+  createDecoder as streamFrom,
+  decodeResponse as wholeFrom,
+} from "./client/response.ts";
 import type { ResponsesDialect } from "./dialect.ts";
-import { FORWARDED_RESPONSE_HEADERS } from "../response-headers.ts";
-import { encodeRateLimitHeaders } from "../rate-limit-headers.ts";
+import { FORWARDED_RESPONSE_HEADERS, encodeRateLimitHeaders } from "../response-headers.ts";
 import { parseError } from "../failure/parse-error.ts";
-import { conversationKey } from "./server/conversation.ts";
+import { conversationKey, knowsField, decodeRequest } from "./server/request.ts";
 import { encodeFault } from "./server/fault.ts";
-import { prepare } from "./client/prepare.ts";
 import { createPassthrough } from "./client/passthrough.ts";
-import { knowsField, decodeRequest } from "./server/request.ts";
-import { createEncoder } from "./server/stream.ts";
-import { encodeResponse } from "./server/response.ts";
+import { createEncoder, encodeResponse } from "./server/response.ts";
 import { mayReason } from "../cost-analysis.ts";
 import { RESPONSES_FIELD_NAMES, clientFieldName } from "../field-names.ts";
 import { analyze } from "./analyze.ts";
-import { COUNTED_TOOL_UNITS } from "./tool-counts.ts";
+import { COUNTED_TOOL_UNITS } from "./usage.ts";
 import { ORIGIN } from "./constants.ts";
 
 export type { ResponsesDialect } from "./dialect.ts";

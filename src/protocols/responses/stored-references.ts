@@ -3,7 +3,7 @@
 import { fail } from "../../model/error.ts";
 import type { Json } from "../../plugin/index.ts";
 import { STATE_RULES } from "../references/index.ts";
-import { itemTypeOf } from "./item-types.ts";
+import { itemTypeOf } from "./constants.ts";
 import { asList, asObject, asText } from "../json-values.ts";
 
 /**

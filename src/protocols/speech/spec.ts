@@ -5,8 +5,7 @@ import type { Body, JsonObject, Opt } from "../../model/values.ts";
 import type { FieldAllowlist } from "../../plugin/index.ts";
 import type { RequestFacts } from "../../plugin/request-facts.ts";
 import { analyzeCost } from "../cost-analysis.ts";
-import { asText, asCount } from "../json-values.ts";
-import { ownEntry } from "../own-entry.ts";
+import { asText, asCount, ownEntry } from "../json-values.ts";
 import { valueFields, referencedFeatures, findReferences } from "../references/index.ts";
 
 // The protocol's name, the fields that it knows, and the media types of its audio.

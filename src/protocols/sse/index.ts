@@ -2,8 +2,13 @@
 // `createEventSplitter` returns them as byte ranges, for passthrough mode. `createLineDecoder`
 // reads streams of JSON lines. The byte functions inspect JSON without parsing it. Pure: no I/O and
 // no clock. May import: lib, model, plugin (types).
-export { createEventDecoder, type EventLimits } from "./event-decoder.ts";
-export { MAX_EVENT_BYTES, createEventSplitter, type EventSplitter } from "./event-splitter.ts";
+export {
+  createEventDecoder,
+  type EventLimits,
+  MAX_EVENT_BYTES,
+  createEventSplitter,
+  type EventSplitter,
+} from "./event-splitter.ts";
 export { EventPassthrough } from "./event-passthrough.ts";
 export { createLineDecoder } from "./line-decoder.ts";
 export { parseEventText } from "./parse-event.ts";

@@ -1,6 +1,8 @@
 import { isUtf8 } from "node:buffer";
-import { fail } from "../../model/error.ts";
 import { failBoundExceeded } from "../../model/bound-exceeded.ts";
+import { fail } from "../../model/error.ts";
+import type { JsonObject } from "../../model/values.ts";
+import { parseObject } from "../json-values.ts";
 
 /**
  * Parses the bytes of one event, as `createEventSplitter` returns them. An event without data is
@@ -59,3 +61,12 @@ export function parseEventText(event: Buffer): { event: string; data: string } |
   });
   return found;
 }
+
+// Parses the data of a provider's stream event, which is a JSON object in every protocol. Any other
+// value aborts the response.
+
+export const parseEventObject = (data: string): JsonObject =>
+  parseObject(data) ??
+  fail("upstream", "The provider's stream contains an event that is not a JSON object.", {
+    code: "bad_stream",
+  });

@@ -8,8 +8,7 @@ import schema from "../../../schemas/transcriptions.request.json" with { type: "
 import { transcriptOperation } from "../../model/operations/transcript-operation.ts";
 import type { Protocol } from "../../plugin/protocol.ts";
 import { parseError } from "../failure/parse-error.ts";
-import { FORWARDED_RESPONSE_HEADERS } from "../response-headers.ts";
-import { encodeRateLimitHeaders } from "../rate-limit-headers.ts";
+import { FORWARDED_RESPONSE_HEADERS, encodeRateLimitHeaders } from "../response-headers.ts";
 import { encodeFault } from "../responses/server/fault.ts";
 import {
   prepare,

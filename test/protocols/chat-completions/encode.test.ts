@@ -276,7 +276,7 @@ describe("particular answers", () => {
   });
 
   test("a name that upstream could not take comes back as the client wrote it", async () => {
-    const { fitName } = await import("../../../src/protocols/tool-names.ts");
+    const { fitName } = await import("../../../src/protocols/tool-calls.ts");
     const name = "mcp.server/very long tool name";
     const body = { tools: [{ type: "function", function: { name } }] };
     const chunks = streamed(events(call(fitName(name, 64)), "{}"), body);

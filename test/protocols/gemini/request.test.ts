@@ -11,7 +11,7 @@ import {
 } from "tollgate/plugin";
 import { gemini, type GeminiDialect } from "tollgate/protocols/gemini";
 import { createCallContext, createOutgoing, encodeOutgoing } from "tollgate/testing";
-import { createNameRestorer } from "../../../src/protocols/tool-names.ts";
+import { createNameRestorer } from "../../../src/protocols/tool-calls.ts";
 import { judged } from "./judge.ts";
 import { createChatRequest } from "../../kit/requests.ts";
 

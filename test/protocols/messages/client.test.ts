@@ -6,7 +6,7 @@ import { fail, getFault } from "../../../src/model/error.ts";
 import type { ModelEvent } from "../../../src/model/event.ts";
 import { collectResponse } from "../../../src/model/response-collector.ts";
 import type { Block, ChatRequest } from "../../../src/model/request.ts";
-import { createNameRestorer } from "../../../src/protocols/tool-names.ts";
+import { createNameRestorer } from "../../../src/protocols/tool-calls.ts";
 import { createResponseContext, createCallContext } from "../../../src/testing/codec-contexts.ts";
 import { decode, decodeWhole, encodeText, comparableContent } from "../../../src/testing/codec.ts";
 import { checkStream, checkWhole } from "../wire/messages.ts";

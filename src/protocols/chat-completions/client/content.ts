@@ -1,10 +1,9 @@
 // Converts blocks into content parts. Content that the provider cannot receive is reported or
 // rejected here, never dropped silently.
-import { ownEntry } from "../../own-entry.ts";
+import { ownEntry, asObject, omitUndefined, asText } from "../../json-values.ts";
 import { fail } from "../../../model/error.ts";
 import type { CallContext, Block, Json, JsonObject, Turn } from "../../../plugin/index.ts";
 import type { ChatTraits } from "../dialect.ts";
-import { asObject, omitUndefined, asText } from "../../json-values.ts";
 import { toBase64, toUrl } from "../../media-url.ts";
 import { ID } from "../constants.ts";
 

@@ -8,18 +8,19 @@ import type {
   JsonObject,
   PassthroughStream,
   PassthroughSink,
+  Json,
+  Opt,
+  Usage,
 } from "../../../plugin/index.ts";
-import { createWriteBatch, createStringReplacer } from "../../sse/index.ts";
+import { isErrorObject, parsed, throwFault } from "./fault.ts";
+import { decodeResponse } from "./response.ts";
+import { parseFinishReason } from "../constants.ts";
 import type { ChatDialect } from "../dialect.ts";
-import { parseFinishReason } from "../finish-reasons.ts";
-import { faultBody } from "../server/fault.ts";
+import { faultBody } from "../server/response-common.ts";
 import { createEncoder as encoder } from "../server/stream.ts";
 import { usageSeen, usageTo } from "../usage.ts";
 import { asList, asObject, asText } from "../../json-values.ts";
-import { textBytesIn } from "./text-size.ts";
-import { withUsage, correctedUsage } from "./usage-counts.ts";
-import { isErrorObject, parsed, throwFault } from "./fault.ts";
-import { decodeResponse } from "./response.ts";
+import { createWriteBatch, createStringReplacer, encodeKey, findValue } from "../../sse/index.ts";
 
 export function createResponsePassthrough(
   sink: PassthroughSink,
@@ -112,4 +113,70 @@ export function responseAsStream(
     asking,
     dialect,
   );
+}
+
+const CALLS = ["function", "custom", "function_call"];
+
+/**
+ * Returns the bytes of text in a delta or message. The usage of a truncated response is estimated
+ * from it.
+ */
+export function textBytesIn(delta: JsonObject): number {
+  let bytes = size(delta["content"]) + size(delta["refusal"]);
+  bytes += size(delta["reasoning"]) || size(delta["reasoning_content"]);
+  for (const raw of [delta, ...asList(delta["tool_calls"])])
+    for (const kind of CALLS) {
+      const call = asObject(asObject(raw)?.[kind]);
+      bytes += size(call?.["arguments"]) + size(call?.["input"]);
+    }
+  return bytes;
+}
+
+/** Returns the bytes of a text, or of a list of parts, which may contain nested parts. */
+function size(value: Opt<Json>): number {
+  if (typeof value === "string") return Buffer.byteLength(value);
+  let bytes = 0;
+  for (const raw of asList(value)) {
+    const part = asObject(raw);
+    bytes += size(part?.["text"]) + size(part?.["thinking"]);
+  }
+  return bytes;
+}
+
+// Corrects usage reports in passthrough mode. Some backends omit reasoning from the completion
+// count or caches from the prompt count. The client must receive the counts that the ledger prices,
+// so the counts are replaced. Other members of the report are kept.
+
+const TOTAL_FIELDS = ["prompt_tokens", "completion_tokens", "total_tokens"] as const;
+
+const DETAILS = ["prompt_tokens_details", "completion_tokens_details"] as const;
+
+const USAGE = [encodeKey("usage")];
+
+/**
+ * Returns the provider's report with the gateway's counts. Returns undefined if both agree, or if
+ * the report is not where clients expect it.
+ */
+export function correctedUsage(answer: JsonObject, usage: Usage): JsonObject | undefined {
+  const raw = asObject(answer["usage"]);
+  const ours = usageTo(usage);
+  if (!raw || TOTAL_FIELDS.every((name) => raw[name] === ours[name])) return undefined;
+  const usageReport: Record<string, JsonObject[string]> = { ...raw, ...ours };
+  for (const name of DETAILS) {
+    const [theirs, better] = [asObject(raw[name]), asObject(ours[name])];
+    if (theirs && better) usageReport[name] = { ...theirs, ...better };
+  }
+  return usageReport;
+}
+
+/**
+ * Returns the text with a different usage report.
+ *
+ * @param json Offset at which the JSON object begins.
+ */
+export function withUsage(b: Buffer, json: number, usage: JsonObject): Buffer {
+  const at = findValue(b, USAGE, json);
+  return at
+    ? Buffer.concat([b.subarray(0, at.from), Buffer.from(JSON.stringify(usage)), b.subarray(at.to)])
+    : b;
 }

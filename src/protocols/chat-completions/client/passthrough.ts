@@ -22,14 +22,18 @@ import {
   type WriteBatch,
 } from "../../sse/index.ts";
 import type { ChatDialect } from "../dialect.ts";
-import { parseFinishReason } from "../finish-reasons.ts";
-import { faultChunk } from "../server/fault.ts";
+import { parseFinishReason } from "../constants.ts";
+import { faultChunk } from "../server/response-common.ts";
 import { usageSeen, usageTo } from "../usage.ts";
 import { asList, asObject, asText } from "../../json-values.ts";
-import { textBytesIn } from "./text-size.ts";
-import { withUsage, correctedUsage } from "./usage-counts.ts";
+import {
+  textBytesIn,
+  withUsage,
+  correctedUsage,
+  createResponsePassthrough,
+  responseAsStream,
+} from "./passthrough-response.ts";
 import { firstByte, isErrorObject, parsed, throwFault } from "./fault.ts";
-import { createResponsePassthrough, responseAsStream } from "./passthrough-response.ts";
 import { EventTemplates, type TemplateFields } from "../../sse/event-templates.ts";
 import { ModelRenamer } from "./model-renamer.ts";
 

@@ -3,11 +3,11 @@
 // its bytes.
 import { fail } from "../../../model/error.ts";
 import type { CallContext, Json, Outgoing } from "../../../plugin/index.ts";
-import { rejectBlockedReferences } from "../../references/index.ts";
-import { traitsOf, type ChatDialect, type ChatTraits } from "../dialect.ts";
-import { asBoolean, asList, asNumber, asObject, omitUndefined } from "../../json-values.ts";
 import { adaptMessages } from "./adapt-messages.ts";
 import { adaptReasoning } from "./reasoning-effort.ts";
+import { traitsOf, type ChatDialect, type ChatTraits } from "../dialect.ts";
+import { asBoolean, asList, asNumber, asObject, omitUndefined } from "../../json-values.ts";
+import { rejectBlockedReferences } from "../../references/index.ts";
 
 export function prepare(out: Outgoing, of: CallContext, dialect: ChatDialect): void {
   const traits = traitsOf(dialect, of.model);
@@ -136,4 +136,17 @@ function adaptToolChoice(out: Outgoing, of: CallContext, { toolChoice }: ChatTra
   out.remove("tools");
   out.remove("parallel_tool_calls");
   of.reportLoss("tools", "approximated", "tools_left_out");
+}
+
+// Limits the output tokens of an outgoing request, whatever limit the client set.
+
+export function capOutput(out: Outgoing, tokens: number, dialect: ChatDialect): void {
+  let bounded = false;
+  for (const field of ["max_completion_tokens", "max_tokens"]) {
+    const asked = asNumber(out.get(field));
+    if (asked === undefined) continue;
+    bounded = true;
+    if (asked > tokens) out.set(field, tokens);
+  }
+  if (!bounded) out.set(dialect.maxTokens ?? "max_completion_tokens", tokens);
 }

@@ -11,16 +11,14 @@ import type {
   Proof,
 } from "../../../plugin/index.ts";
 import type { ChatTraits } from "../dialect.ts";
-import { parseFinishReason } from "../finish-reasons.ts";
+import { parseFinishReason, ID } from "../constants.ts";
 import { textProof } from "../server/reasoning.ts";
 import { reasoningTextOf } from "../server/content.ts";
 import { usageSeen } from "../usage.ts";
 import { asList, asObject, asText } from "../../json-values.ts";
 import { parseMediaUrl } from "../../media-url.ts";
-import { ID } from "../constants.ts";
 import { ToolCallReader } from "./tool-call-reader.ts";
-import { createReasoningDetails } from "./reasoning-details.ts";
-import { createThinkTagParser, type ThinkTagParser } from "./think-tags.ts";
+import { createReasoningDetails, createThinkTagParser, type ThinkTagParser } from "./reasoning.ts";
 
 type Channel = "text" | "reasoning" | "refusal";
 type Emit = (event: ModelEvent) => void;

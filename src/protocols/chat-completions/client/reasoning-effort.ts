@@ -1,12 +1,11 @@
 // Adapts the reasoning settings of a request to the one form that the model supports. The
 // documented fields are `thinking` and `reasoning_effort`. Other fields that a client sets are left
 // unchanged.
-import { ownEntry } from "../../own-entry.ts";
+import { ownEntry, asObject, asText } from "../../json-values.ts";
 import { fail } from "../../../model/error.ts";
 import type { CallContext, JsonObject, Outgoing } from "../../../plugin/index.ts";
 import type { ChatTraits, ReasoningTraits } from "../dialect.ts";
 import { EFFORT_BUDGETS, nearestEffort, reasoningSupportOf } from "../../reasoning-support.ts";
-import { asObject, asText } from "../../json-values.ts";
 
 /**
  * Thinking budget in tokens for efforts without a budget of their own. It is twice the largest

@@ -9,9 +9,9 @@ import type {
   JsonObject,
   Opt,
 } from "../../../plugin/index.ts";
-import { fitName } from "../../tool-names.ts";
+import { fitName } from "../../tool-calls.ts";
 import { traitsOf, type ChatDialect } from "../dialect.ts";
-import { delegateStopSequences } from "../../stop-sequences.ts";
+import { delegateStopSequences } from "../../chat-parameters.ts";
 import { restoreUnknownFields } from "../../unknown-fields.ts";
 import { KNOWN_FIELDS } from "../known-fields.ts";
 import { reasoningOf } from "../server/request.ts";

@@ -1,7 +1,6 @@
 // Encodes tool declarations and the tool choice.
-import { rejectTool } from "../../tool-declarations.ts";
+import { rejectTool, indexByName } from "../../tool-calls.ts";
 import type { ChatRequest, Json, JsonObject, Tool } from "../../../plugin/index.ts";
-import { indexByName } from "../../tool-names.ts";
 import { asObject, omitUndefined, asText } from "../../json-values.ts";
 import { sourceOf, ID } from "../constants.ts";
 import type { ContentContext } from "./content.ts";

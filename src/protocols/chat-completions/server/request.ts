@@ -1,16 +1,26 @@
 // Server half: decodes a body into a request without losing data. Fields that only this protocol
 // has are stored in `ext` under the protocol's name. Fields that no codec handles are stored in
 // `rest`. Unchanged values remember their source.
-import type { Body, ChatRequest, Json, JsonObject, Opt, Reasoning } from "../../../plugin/index.ts";
-import { parseResponseFormat } from "../../response-format.ts";
+import type { Body } from "../../../model/values.ts";
+import type { ChatRequest, Json, JsonObject, Opt, Reasoning } from "../../../plugin/index.ts";
+import type { ConversationKey } from "../../../plugin/request-facts.ts";
+import { rememberSource, ID, splitNames } from "../constants.ts";
+import { KNOWN_FIELDS } from "../known-fields.ts";
+import { failMalformed } from "./content.ts";
+import { choiceOf, toolsOf } from "./tools.ts";
+import { conversation } from "./turns.ts";
+import { parseResponseFormat } from "../../chat-parameters.ts";
+import {
+  asBoolean,
+  asList,
+  asNumber,
+  asObject,
+  omitUndefined,
+  asText,
+  isObject,
+} from "../../json-values.ts";
 import { isMultiplierField } from "../../requested-amounts.ts";
 import { findUnknownFields, unknownTopLevelFields } from "../../unknown-fields.ts";
-import { KNOWN_FIELDS } from "../known-fields.ts";
-import { asBoolean, asList, asNumber, asObject, omitUndefined, asText } from "../../json-values.ts";
-import { rememberSource, ID, splitNames } from "../constants.ts";
-import { failMalformed } from "./content.ts";
-import { conversation } from "./turns.ts";
-import { choiceOf, toolsOf } from "./tools.ts";
 
 /** Fields that the common form can represent. */
 const COMMON_FIELDS = splitNames(
@@ -163,4 +173,17 @@ function parseReasoning(fields: JsonObject): Reasoning {
     mode: "auto" as const,
     show: show ?? (on ? ("full" as const) : undefined),
   });
+}
+
+/**
+ * Returns the key that identifies a conversation: its tools and all messages up to the first user
+ * message.
+ */
+export function conversationKey(body: Body): ConversationKey {
+  const messages = asList(body["messages"]);
+  const first = messages.findIndex((message) => isObject(message) && message["role"] === "user");
+  return {
+    id: asText(body["prompt_cache_key"]),
+    prefix: [body["tools"], ...(first < 0 ? [] : messages.slice(0, first + 1))],
+  };
 }

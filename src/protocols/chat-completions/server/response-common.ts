@@ -1,20 +1,17 @@
 // Reads the client's tool declarations, which determine the tool names and the form of calls in the
 // response.
-import type {
-  ResponseContext,
-  Json,
-  JsonObject,
-  ModelEvent,
-  OpenBlock,
-  Proof,
-} from "../../../plugin/index.ts";
 import { parseShallow } from "../../../lib/json/json-scanner.ts";
-import { seal } from "../../proof-envelope.ts";
-import { createNameRestorer } from "../../tool-names.ts";
-import { asList, asObject, asText } from "../../json-values.ts";
-import { toBase64, toUrl } from "../../media-url.ts";
+import type { Fault } from "../../../model/error.ts";
+import type { JsonObject } from "../../../model/values.ts";
+import type { ResponseContext, Json, ModelEvent, OpenBlock, Proof } from "../../../plugin/index.ts";
+import type { ErrorResponse } from "../../../plugin/protocol.ts";
 import { proofContent, ID } from "../constants.ts";
 import { SEALED_FORMAT } from "./reasoning.ts";
+import { openaiError } from "../../failure/openai-error.ts";
+import { asList, asObject, asText } from "../../json-values.ts";
+import { toBase64, toUrl } from "../../media-url.ts";
+import { seal } from "../../proof-envelope.ts";
+import { createNameRestorer } from "../../tool-calls.ts";
 
 export interface ChatDeclarations {
   /** Returns a tool's name as the client wrote it. */
@@ -154,4 +151,42 @@ export function mediaDelta(
   const data = toBase64(media);
   if (data === undefined) return undefined;
   return { audio: { id: `audio_${to.id}`, data, transcript: "", expires_at: to.created + 3600 } };
+}
+
+// Encodes errors in this protocol's form.
+
+export const faultBody = (of: Fault): JsonObject => ({ error: openaiError(of) });
+
+export const encodeFault = (of: Fault): ErrorResponse => ({ body: faultBody(of) });
+
+/**
+ * Returns an error as a stream event without the form of a chunk, for which SDKs throw. No `[DONE]`
+ * follows, because the response is not complete.
+ */
+export const faultChunk = (of: Fault): string => `data: ${JSON.stringify(faultBody(of))}\n\n`;
+
+// Numbers the list entries of a stream. Some clients assemble lists by the index of each entry, and
+// throw if an entry has none.
+
+/**
+ * Returns a function that numbers the entries of a delta's lists. Numbers continue across deltas
+ * for each list name.
+ */
+export function createListIndexer(): (delta: JsonObject) => JsonObject {
+  const counts = new Map<string, number>();
+  const placed = (key: string, entries: readonly Json[]): Json[] => {
+    const from = counts.get(key) ?? 0;
+    counts.set(key, from + entries.length);
+    return entries.map((entry, i) => {
+      const fields = asObject(entry);
+      return fields ? { ...fields, index: from + i } : entry;
+    });
+  };
+  return (delta) =>
+    Object.fromEntries(
+      Object.entries(delta).map(([key, value]) => [
+        key,
+        Array.isArray(value) ? placed(key, value as readonly Json[]) : value,
+      ]),
+    );
 }

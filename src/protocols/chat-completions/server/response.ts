@@ -8,12 +8,11 @@ import type {
   ModelResponse,
   Opt,
 } from "../../../plugin/index.ts";
-import { formatFinishReason } from "../finish-reasons.ts";
+import { formatFinishReason, ID } from "../constants.ts";
 import { usageTo } from "../usage.ts";
 import { asObject } from "../../json-values.ts";
-import { ID } from "../constants.ts";
-import { createListIndexer } from "./list-indexes.ts";
 import {
+  createListIndexer,
   annotationOf,
   toolCallDelta,
   readDeclarations,

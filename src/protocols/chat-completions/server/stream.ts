@@ -12,15 +12,10 @@ import type {
   Proof,
   Usage,
 } from "../../../plugin/index.ts";
-import { joinSurrogatePairs } from "../../surrogate-pairs.ts";
-import { asObject } from "../../json-values.ts";
-import { formatFinishReason } from "../finish-reasons.ts";
-import { usageTo } from "../usage.ts";
-import { ID } from "../constants.ts";
-import { ToolCallWriter } from "./tool-call-writer.ts";
-import { faultChunk } from "./fault.ts";
-import { createListIndexer } from "./list-indexes.ts";
+import { formatFinishReason, ID } from "../constants.ts";
 import {
+  faultChunk,
+  createListIndexer,
   annotationOf,
   readDeclarations,
   reasoningDetails,
@@ -28,7 +23,10 @@ import {
   textDetail,
   type ChatDeclarations,
 } from "./response-common.ts";
-import { ChannelSequencer, type BlockEvent } from "./channel-sequencer.ts";
+import { ToolCallWriter } from "./tool-call-writer.ts";
+import { usageTo } from "../usage.ts";
+import { asObject } from "../../json-values.ts";
+import { joinSurrogatePairs } from "../../surrogate-pairs.ts";
 
 export const createEncoder = (write: (text: string) => void, to: ResponseContext): Encoder =>
   joinSurrogatePairs(new ChunkWriter(write, to));
@@ -218,5 +216,60 @@ class ChunkWriter implements Encoder {
   /** Writes a delta that may contain lists. */
   #list(delta: JsonObject): void {
     this.#writeDelta(this.#indexLists(delta));
+  }
+}
+
+// Serializes text in a stream. If two blocks of one channel are open at the same time, the later
+// one waits for the first.
+
+export type BlockEvent = Exclude<ModelEvent, { type: "start" | "usage" | "finish" }>;
+
+interface Channel {
+  /** Index of the block that is being emitted. */
+  current: number | undefined;
+  /** Buffered events of the waiting blocks. */
+  waiting: Map<number, BlockEvent[]>;
+}
+
+export class ChannelSequencer {
+  readonly #emit: (e: BlockEvent) => void;
+  readonly #channels = new Map<string, Channel>();
+  readonly #channelOf = new Map<number, Channel>();
+
+  constructor(speak: (e: BlockEvent) => void) {
+    this.#emit = speak;
+  }
+
+  push(e: BlockEvent): void {
+    if (
+      e.type === "open" &&
+      (e.block.type === "text" || e.block.type === "reasoning" || e.block.type === "refusal")
+    )
+      this.#join(e.index, e.block.type);
+    const channel = this.#channelOf.get(e.index);
+    if (!channel) return this.#emit(e);
+    if (channel.current !== e.index) return void channel.waiting.get(e.index)!.push(e);
+    this.#emit(e);
+    if (e.type === "close") this.#leave(e.index, channel);
+  }
+
+  #join(index: number, type: string): void {
+    let channel = this.#channels.get(type);
+    if (!channel) this.#channels.set(type, (channel = { current: undefined, waiting: new Map() }));
+    this.#channelOf.set(index, channel);
+    if (channel.current === undefined) channel.current = index;
+    else channel.waiting.set(index, []);
+  }
+
+  #leave(index: number, channel: Channel): void {
+    this.#channelOf.delete(index);
+    for (const [next, held] of channel.waiting) {
+      channel.waiting.delete(next);
+      channel.current = next;
+      for (const one of held) this.#emit(one);
+      if (held.at(-1)?.type !== "close") return;
+      this.#channelOf.delete(next);
+    }
+    channel.current = undefined;
   }
 }

@@ -15,8 +15,7 @@ import { emitEmbeddings, requireTextInputs, parseEmbedding } from "../../embeddi
 import { throwParsedError } from "../../failure/parse-error.ts";
 import { asCount, asList, asObject, parseObject, omitUndefined } from "../../json-values.ts";
 import { faultBody } from "../server/fault.ts";
-import { embeddingTaskName } from "../embedding-tasks.ts";
-import { validateEmbeddingsFor, EMBEDDING_EXT } from "../embedding-requests.ts";
+import { embeddingTaskName, validateEmbeddingsFor, EMBEDDING_EXT } from "../embedding-requests.ts";
 import { nameOf } from "./request.ts";
 
 /**

@@ -2,7 +2,7 @@ import { BOUNDS } from "../../../lib/bounds.ts";
 import { fail } from "../../../model/error.ts";
 import type { ChatRequest } from "../../../model/request.ts";
 import type { CallContext } from "../../../plugin/protocol.ts";
-import { fitName } from "../../tool-names.ts";
+import { fitName } from "../../tool-calls.ts";
 import type { FullGeminiTraits } from "../dialect.ts";
 import { digest } from "../constants.ts";
 

@@ -1,7 +1,7 @@
 // Encodes image requests. An image model is called like a chat model, and its image is a part of
 // the response.
 import { setOwnProperty } from "../../../lib/set-own-property.ts";
-import { requirePublicUrl } from "./public-file-url.ts";
+import { requirePublicUrl } from "./parts.ts";
 import { fail } from "../../../model/error.ts";
 import type { ModelEvent } from "../../../model/event.ts";
 import type { ImageRequest, Media } from "../../../model/request.ts";

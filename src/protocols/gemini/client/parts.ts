@@ -1,17 +1,18 @@
 // Encodes blocks as parts. Content that this protocol cannot represent is rejected if the model
 // would see something different from what the client wrote. If the model would only receive less
 // information, the loss is reported.
-import { ownEntry } from "../../own-entry.ts";
+import { parseShallow } from "../../../lib/json/json-scanner.ts";
 import { fail } from "../../../model/error.ts";
 import type { Block, Media, Proof } from "../../../model/request.ts";
 import type { JsonObject, Opt } from "../../../model/values.ts";
-import { mimeOf } from "../../sniff-image.ts";
-import { parseToolArguments } from "../../tool-arguments.ts";
+import type { CallContext } from "../../../plugin/protocol.ts";
 import { toFunctionName, failUnsupported, type GeminiEncoding } from "./encoding-context.ts";
-import { requirePublicUrl } from "./public-file-url.ts";
-import { signatureOf, withSignature } from "./signatures.ts";
-import { asObject } from "../../json-values.ts";
 import { sourceOf, ID } from "../constants.ts";
+import { familyOf } from "../dialect.ts";
+import { ownEntry, asObject, asText } from "../../json-values.ts";
+import { isStoredFile } from "../../references/index.ts";
+import { mimeOf } from "../../sniff-image.ts";
+import { parseToolArguments } from "../../tool-calls.ts";
 
 export function partsOf(
   block: Block,
@@ -186,4 +187,71 @@ function opaqueTo(
     return [];
   }
   return failUnsupported("A content part that is specific to another protocol", at);
+}
+
+// Checks file URLs. Stored files of an account can be read with its key, and all clients share the
+// gateway's key.
+
+/**
+ * Returns the URL unchanged if the provider may fetch it for any client. Throws if it is a stored
+ * file.
+ */
+export function requirePublicUrl(
+  url: string,
+  param: string,
+  of: Pick<CallContext, "stateMode">,
+): string {
+  if (of.stateMode !== "relay" && isStoredFile(url))
+    failUnsupported("A file that Google stores for an account", param, "state_unsupported");
+  return url;
+}
+
+// Sends signatures back to the model that created them, on the same part. Without them, newer
+// models reject their own calls.
+
+/** Documented placeholder for the signature of a call that another model made. */
+const SKIP_VALIDATOR = "skip_thought_signature_validator";
+
+/**
+ * Returns the signature of a part. Returns undefined if another provider or another model family
+ * signed it.
+ */
+export function signatureOf(proof: Opt<Proof>, e: GeminiEncoding): string | undefined {
+  if (!proof) return undefined;
+  if (proof.origin !== ID) return compatibleSignature(proof);
+  const [made, asked] = [familyOf(proof.model), familyOf(e.of.model)];
+  return made !== undefined && asked !== undefined && made !== asked ? undefined : proof.data;
+}
+
+/**
+ * Returns a signature from Google's chat completions API, which issues the same signatures in a
+ * different field.
+ */
+function compatibleSignature(proof: Proof): string | undefined {
+  if (proof.origin !== "chat-completions" || proof.kind !== "extra_content") return undefined;
+  try {
+    const google = asObject(asObject(parseShallow(proof.data))?.["google"]);
+    return asText(google?.["thought_signature"]) || undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+export function withSignature(part: JsonObject, proof: Opt<Proof>, e: GeminiEncoding): JsonObject {
+  const signature = signatureOf(proof, e);
+  return signature ? { ...part, thoughtSignature: signature } : part;
+}
+
+/**
+ * Adds the placeholder to the first call of a step, which must be signed. The signature is missing
+ * if another model made the call or if the client lost it.
+ */
+export function withRequiredSignatures(
+  parts: readonly JsonObject[],
+  e: GeminiEncoding,
+): readonly JsonObject[] {
+  if (!e.traits.signatures) return parts;
+  const first = parts.findIndex((part) => "functionCall" in part);
+  if (first < 0 || "thoughtSignature" in parts[first]!) return parts;
+  return parts.with(first, { ...parts[first], thoughtSignature: SKIP_VALIDATOR });
 }

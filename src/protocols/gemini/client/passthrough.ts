@@ -10,7 +10,7 @@ import type {
   PassthroughStream,
   PassthroughSink,
 } from "../../../plugin/protocol.ts";
-import { parseExactJson } from "../../tool-arguments.ts";
+import { parseExactJson } from "../../tool-calls.ts";
 import {
   findEventData,
   parseEventText,

@@ -1,17 +1,17 @@
 // Adapts an outgoing request of this protocol.
-import type { Json } from "../../../model/values.ts";
+import type { Json, JsonObject } from "../../../model/values.ts";
 import type { Outgoing } from "../../../plugin/outgoing.ts";
 import type { CallContext } from "../../../plugin/protocol.ts";
-import { rejectBlockedReferences } from "../../references/index.ts";
-import { asObject, asObjects } from "../../json-values.ts";
-import { toSnakeCase } from "../../tool-names.ts";
+import { nameOf } from "./request.ts";
+import { ADDRESS_FIELDS, failMalformed } from "../constants.ts";
 import {
   normalizeField,
   TOP_LEVEL_FIELDS,
   EMBEDDING_TOP_LEVEL_FIELDS,
 } from "../normalize-field-names.ts";
-import { ADDRESS_FIELDS, failMalformed } from "../constants.ts";
-import { nameOf } from "./request.ts";
+import { asObject, asObjects } from "../../json-values.ts";
+import { rejectBlockedReferences } from "../../references/index.ts";
+import { toSnakeCase } from "../../tool-calls.ts";
 
 export function prepare(out: Outgoing, of: CallContext): void {
   for (const field of ADDRESS_FIELDS) if (out.get(field) !== undefined) out.remove(field);
@@ -48,4 +48,21 @@ function spell(out: Outgoing, field: string): void {
   const spelt = normalizeField(field, value as Json);
   if (second !== undefined) out.remove(other);
   if (spelt !== first) out.set(field, spelt);
+}
+
+// Limits the output tokens of an outgoing request. Thoughts count toward the limit.
+
+export function capOutput(out: Outgoing, tokens: number): void {
+  const config = asObject(out.get("generationConfig")) ?? ({} as JsonObject);
+  const asked = config["maxOutputTokens"];
+  if (typeof asked === "number" && asked <= tokens) return;
+  const thinking = asObject(config["thinkingConfig"]);
+  const budget = thinking?.["thinkingBudget"];
+  // A thinking budget that exceeds the limit would leave no tokens for the response.
+  const starved = typeof budget === "number" && budget >= tokens;
+  out.set("generationConfig", {
+    ...config,
+    maxOutputTokens: tokens,
+    ...(starved && { thinkingConfig: { ...thinking, thinkingBudget: Math.floor(tokens / 2) } }),
+  });
 }

@@ -5,12 +5,10 @@ import type { Usage } from "../../../model/usage.ts";
 import type { Json, JsonObject } from "../../../model/values.ts";
 import type { CallContext } from "../../../plugin/protocol.ts";
 import { throwParsedError } from "../../failure/parse-error.ts";
-import { findErrorBody } from "./error-body.ts";
+import { findErrorBody, ReportedCounts } from "./chunk-facts.ts";
 import { CitationIndex, type Citation } from "./grounding.ts";
-import { parseLogprobs } from "./logprobs.ts";
-import { ReportedCounts } from "./usage-counts.ts";
-import { asList, asObject, asText } from "../../json-values.ts";
 import { digest, parseFinishReason, ID } from "../constants.ts";
+import { asList, asObject, asText } from "../../json-values.ts";
 
 /**
  * Position of a signature:
@@ -276,4 +274,30 @@ function failBlockedPrompt(reason: string, chunk: JsonObject): never {
     code: "content_policy_violation",
     details: { reason },
   });
+}
+
+// Decodes log probabilities into the form that clients of chat completions and responses read.
+
+/** Returns one entry per token, or undefined if none were reported. */
+export function parseLogprobs(raw: unknown): readonly Json[] | undefined {
+  const result = asObject(raw);
+  const chosen = asList(result?.["chosenCandidates"]);
+  if (chosen.length === 0) return undefined;
+  const top = asList(result!["topCandidates"]);
+  return chosen.map((one, i) => ({
+    ...token(one),
+    top_logprobs: asList(asObject(top[i])?.["candidates"]).map(token),
+  }));
+}
+
+function token(raw: Json) {
+  const entry = asObject(raw);
+  const word = asText(entry?.["token"]) ?? "";
+  const logprob = entry?.["logProbability"];
+  return {
+    token: word,
+    // The log probability of a certain token is 0, which this protocol omits.
+    logprob: typeof logprob === "number" ? logprob : 0,
+    bytes: [...Buffer.from(word)],
+  };
 }

@@ -1,21 +1,16 @@
-import { delegateStopSequences } from "../../stop-sequences.ts";
 import { setOwnProperty } from "../../../lib/set-own-property.ts";
-import { ownEntry } from "../../own-entry.ts";
 import { fail } from "../../../model/error.ts";
 import type { ChatRequest } from "../../../model/request.ts";
 import type { Body, Json, JsonObject } from "../../../model/values.ts";
 import type { CallContext } from "../../../plugin/protocol.ts";
+import { delegateStopSequences } from "../../chat-parameters.ts";
 import { contentsTo, systemTo } from "./contents.ts";
-import type { FullGeminiTraits } from "../dialect.ts";
 import { createEncoding, failUnsupported, type GeminiEncoding } from "./encoding-context.ts";
-import { supportedSampling } from "../../reasoning-support.ts";
 import { toOpenApiSubset } from "./openapi-schema.ts";
 import { thinkingTo } from "./thinking.ts";
 import { choiceTo, toolsTo } from "./tools.ts";
-import { asObject, omitUndefined, omitUndefinedOrNothing, asText } from "../../json-values.ts";
-import { restoreUnknownFields } from "../../unknown-fields.ts";
-import { KNOWN_INSIDE } from "../known-fields.ts";
 import {
+  KNOWN_INSIDE,
   sourceOf,
   parseExtraConfig,
   ID,
@@ -23,6 +18,16 @@ import {
   knowsField,
   PASSED_THROUGH_FIELDS,
 } from "../constants.ts";
+import type { FullGeminiTraits } from "../dialect.ts";
+import {
+  ownEntry,
+  asObject,
+  omitUndefined,
+  omitUndefinedOrNothing,
+  asText,
+} from "../../json-values.ts";
+import { supportedSampling } from "../../reasoning-support.ts";
+import { restoreUnknownFields } from "../../unknown-fields.ts";
 
 /**
  * Encodes a request as a body. Content that this protocol cannot represent is rejected or reported,
@@ -239,4 +244,15 @@ function tierTo({ tier }: ChatRequest, e: GeminiEncoding): string | undefined {
   if (tier === undefined) return undefined;
   if (!Object.hasOwn(TIERS, tier)) e.of.reportLoss("service_tier", "dropped");
   return ownEntry(TIERS, tier);
+}
+
+/**
+ * Returns the path of a model. The client chose the name, so the path must not lead to anything
+ * except a model.
+ */
+export function modelPath(model: string): string {
+  const steps = nameOf(model).split("/");
+  if (steps.some((step) => step === "" || step === "." || step === ".."))
+    fail("not_found", `There is no model ${model}.`, { param: "model", code: "model_not_found" });
+  return steps.map((step) => encodeURIComponent(step)).join("/");
 }

@@ -1,6 +1,6 @@
 // Encodes the reasoning settings in the form that the model supports: a level or a token budget,
 // never both.
-import { ownEntry } from "../../own-entry.ts";
+import { ownEntry, omitUndefinedOrNothing } from "../../json-values.ts";
 import { fail } from "../../../model/error.ts";
 import type { ChatRequest, Reasoning } from "../../../model/request.ts";
 import type { JsonObject } from "../../../model/values.ts";
@@ -10,7 +10,6 @@ import {
   nearestEffort,
   reasoningSupportOf,
 } from "../../reasoning-support.ts";
-import { omitUndefinedOrNothing } from "../../json-values.ts";
 import { sourceOf } from "../constants.ts";
 import type { GeminiEncoding } from "./encoding-context.ts";
 

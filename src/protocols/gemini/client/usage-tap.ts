@@ -7,9 +7,7 @@ import type { ResponseContext, PassthroughSink } from "../../../plugin/protocol.
 import { throwParsedError } from "../../failure/parse-error.ts";
 import { asList, parseNumber, asObject, asObjects, asText } from "../../json-values.ts";
 import { parseFinishReason } from "../constants.ts";
-import { hasContent, textBytesIn } from "./text-size.ts";
-import { ReportedCounts } from "./usage-counts.ts";
-import { findErrorBody } from "./error-body.ts";
+import { hasContent, textBytesIn, ReportedCounts, findErrorBody } from "./chunk-facts.ts";
 
 export class UsageTap {
   readonly #sink: PassthroughSink;

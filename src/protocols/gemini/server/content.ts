@@ -5,8 +5,7 @@ import type { Media } from "../../../model/request.ts";
 import { inputTokens, type Usage } from "../../../model/usage.ts";
 import type { Body, Json, JsonObject } from "../../../model/values.ts";
 import type { ResponseContext } from "../../../plugin/protocol.ts";
-import { parseToolArguments } from "../../tool-arguments.ts";
-import { createNameRestorer } from "../../tool-names.ts";
+import { parseToolArguments, createNameRestorer } from "../../tool-calls.ts";
 import { asList, asObject, asObjects, asText } from "../../json-values.ts";
 import { ID, formatFinishReason } from "../constants.ts";
 

@@ -2,10 +2,9 @@
 // IDs, and then results are matched by function name, in the order of the calls.
 import type { Block, Turn } from "../../../model/request.ts";
 import type { Json, JsonObject } from "../../../model/values.ts";
-import { isObject, asList, hasOnlyKeys, asText } from "../../json-values.ts";
+import { isObject, asList, hasOnlyKeys, asText, ownEntry } from "../../json-values.ts";
 import { rememberSource, digest, failMalformed } from "../constants.ts";
 import { blockOf, type CallTracking } from "./parts.ts";
-import { ownEntry } from "../../own-entry.ts";
 import { TurnBlocks } from "./pending-proofs.ts";
 
 /** Members of a content other than its role and its parts. */

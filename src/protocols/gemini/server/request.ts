@@ -1,5 +1,17 @@
 import type { ChatRequest, Output, Reasoning } from "../../../model/request.ts";
-import type { Body, Json, JsonObject, Opt } from "../../../model/values.ts";
+import type { Body, Json, JsonObject, Opt, Field } from "../../../model/values.ts";
+import type { ConversationKey } from "../../../plugin/request-facts.ts";
+import {
+  KNOWN_INSIDE,
+  ADDRESS_FIELDS,
+  rememberSource,
+  ID,
+  PASSED_THROUGH_FIELDS,
+} from "../constants.ts";
+import { normalizeBody, TOP_LEVEL_FIELDS } from "../normalize-field-names.ts";
+import { instructionsOf, turnsOf } from "./contents.ts";
+import { schemaOf } from "./json-schema.ts";
+import { choiceOf, toolsOf } from "./tools.ts";
 import {
   asBoolean,
   asList,
@@ -8,14 +20,9 @@ import {
   omitUndefined,
   omitUndefinedOrNothing,
   asText,
+  isObject,
 } from "../../json-values.ts";
 import { findUnknownFields, unknownTopLevelFields } from "../../unknown-fields.ts";
-import { KNOWN_INSIDE } from "../known-fields.ts";
-import { normalizeBody, TOP_LEVEL_FIELDS } from "../normalize-field-names.ts";
-import { ADDRESS_FIELDS, rememberSource, ID, PASSED_THROUGH_FIELDS } from "../constants.ts";
-import { instructionsOf, turnsOf } from "./contents.ts";
-import { schemaOf } from "./json-schema.ts";
-import { choiceOf, toolsOf } from "./tools.ts";
 
 const KNOWN: ReadonlySet<string> = new Set([...TOP_LEVEL_FIELDS, ...ADDRESS_FIELDS]);
 
@@ -138,3 +145,21 @@ function tierOf(raw: Opt<Json>): string | undefined {
     .replace(/^service_tier_/, "");
   return tier === "standard" ? "default" : tier === "unspecified" ? undefined : tier;
 }
+
+/**
+ * Returns the key that identifies a conversation: its instructions, its tools, and its first turn,
+ * which is the user's. Either spelling is accepted.
+ */
+export function conversationKey(body: Body): ConversationKey {
+  const [first] = asList(body["contents"]);
+  return {
+    prefix: [
+      parts(body["systemInstruction"] ?? body["system_instruction"]),
+      body["tools"],
+      isObject(first) ? parts(first) : undefined,
+    ],
+  };
+}
+
+const parts = (content: Opt<Field>): Opt<Field> =>
+  isObject(content) ? (content["parts"] ?? content) : content;

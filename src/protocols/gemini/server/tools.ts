@@ -3,7 +3,7 @@ import { failBoundExceeded } from "../../../model/bound-exceeded.ts";
 import type { ChatRequest, Tool } from "../../../model/request.ts";
 import type { Json, Opt } from "../../../model/values.ts";
 import { isObject, asList, asObject, omitUndefined, asText } from "../../json-values.ts";
-import { toSnakeCase } from "../../tool-names.ts";
+import { toSnakeCase } from "../../tool-calls.ts";
 import { rememberSource, ID, failMalformed } from "../constants.ts";
 import { schemaOf } from "./json-schema.ts";
 

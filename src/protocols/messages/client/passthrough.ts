@@ -1,7 +1,6 @@
 // Passthrough mode: forwards the stream's bytes unchanged. Only `message_start` contains the model
 // name, so only that event is edited. The usage tap reads `message_start` and `message_delta`. All
 // other events, known or unknown, are recognized by their first bytes and never parsed.
-import { parseEventObject } from "../../parse-event-object.ts";
 import { fail, type Fault } from "../../../model/error.ts";
 import type { Usage } from "../../../model/usage.ts";
 import type { Json, JsonObject } from "../../../model/values.ts";
@@ -10,6 +9,13 @@ import type {
   PassthroughStream,
   PassthroughSink,
 } from "../../../plugin/protocol.ts";
+import { throwParsedError } from "../../failure/parse-error.ts";
+import { isObject, asText } from "../../json-values.ts";
+import { MAX_EVENT_BYTES, parseMessage } from "./response.ts";
+import { UsageTap, textBytesIn, textBytesOf } from "./usage-tap.ts";
+import { encodeFault as refusal } from "../server/fault.ts";
+import { usageTo } from "../usage.ts";
+import { EventTemplates, type TemplateFields } from "../../sse/event-templates.ts";
 import {
   findEventData,
   parseEventText,
@@ -18,16 +24,10 @@ import {
   createStringReplacer,
   type EventSplitter,
   type WriteBatch,
+  encodeKey,
+  findValue,
 } from "../../sse/index.ts";
-import { EventTemplates, type TemplateFields } from "../../sse/event-templates.ts";
-import { encodeFault as refusal } from "../server/fault.ts";
-import { usageTo } from "../usage.ts";
-import { isObject, asText } from "../../json-values.ts";
-import { throwParsedError } from "../../failure/parse-error.ts";
-import { MAX_EVENT_BYTES } from "./stream.ts";
-import { UsageTap } from "./usage-tap.ts";
-import { textBytesIn } from "./text-size.ts";
-import { createResponsePassthrough } from "./passthrough-response.ts";
+import { parseEventObject } from "../../sse/parse-event.ts";
 
 export const createPassthrough = (sink: PassthroughSink, to: ResponseContext): PassthroughStream =>
   to.stream ? new StreamPassthrough(sink, to) : createResponsePassthrough(sink, to);
@@ -40,6 +40,7 @@ const TEMPLATE_FIELDS: TemplateFields = {
   otherText: new Set(),
   numbers: new Set(),
 };
+
 const STOP = Buffer.from('event: message_stop\ndata: {"type":"message_stop"}\n\n');
 
 /** Blocks whose start event has no content. Their first delta is the first content. */
@@ -244,6 +245,7 @@ function ending(held: JsonObject | undefined, settled: Usage | undefined): Buffe
 }
 
 const NAME = Buffer.from("event:");
+
 /** First line of most events in a stream. One native comparison recognizes it. */
 const DELTA = Buffer.from("event: content_block_delta\n");
 
@@ -283,3 +285,42 @@ function hasStopReason(event: Buffer): boolean {
 }
 
 const jsonOf = (event: Buffer): JsonObject => parseEventObject(parseEventText(event)?.data ?? "");
+
+// Passthrough mode of a non-streaming response, which arrives in one piece.
+
+const MODEL = encodeKey("model");
+
+export function createResponsePassthrough(
+  sink: PassthroughSink,
+  to: ResponseContext,
+): PassthroughStream {
+  const tap = new UsageTap(sink);
+  return {
+    isBetweenEvents: true,
+    push(body) {
+      const answer = parseMessage(body);
+      tap.response(answer);
+      tap.content(textBytesOf(answer["content"]));
+      const settled = tap.finish();
+      if (settled)
+        return sink.write(
+          Buffer.from(JSON.stringify({ ...answer, model: to.model, usage: usageTo(settled) })),
+        );
+      const at = findValue(body, [MODEL], body.indexOf(123));
+      const name = at && body.toString("utf8", at.from, at.to);
+      // If the model name occurs twice with different values, the gateway reads the last one, but
+      // other readers may use the first.
+      if (!at || name !== JSON.stringify(answer["model"]))
+        return sink.write(Buffer.from(JSON.stringify({ ...answer, model: to.model })));
+      const out = createWriteBatch((b) => sink.write(b));
+      out.add(body.subarray(0, at.from));
+      out.add(Buffer.from(JSON.stringify(to.model)));
+      out.add(body.subarray(at.to));
+      out.flush();
+    },
+    end() {},
+    writeFault(f: Fault) {
+      sink.write(Buffer.from(JSON.stringify(refusal(f, to).body)));
+    },
+  };
+}

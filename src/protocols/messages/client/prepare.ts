@@ -2,12 +2,12 @@
 import type { Json, JsonObject } from "../../../model/values.ts";
 import type { Outgoing } from "../../../plugin/outgoing.ts";
 import type { CallContext } from "../../../plugin/protocol.ts";
-import { isSealed, unseal } from "../../proof-envelope.ts";
 import { requestsReasoning } from "../../cost-analysis.ts";
-import { rejectBlockedReferences } from "../../references/index.ts";
-import type { MessagesSettings } from "../dialect.ts";
 import { isObject, asText } from "../../json-values.ts";
 import { TOKEN_COUNT_FIELDS, ID, KNOWN_TOP_LEVEL_FIELDS } from "../constants.ts";
+import type { MessagesSettings } from "../dialect.ts";
+import { isSealed, unseal } from "../../proof-envelope.ts";
+import { rejectBlockedReferences } from "../../references/index.ts";
 
 export function prepare(out: Outgoing, of: CallContext, settings: MessagesSettings): void {
   const messages = out.get("messages");
@@ -98,4 +98,18 @@ export function mayHideReasoning(out: Outgoing, { thinking }: MessagesSettings):
   if (thinking === "none") return false;
   if (thinking === "always") return true;
   return requestsReasoning((field) => out.get(field), ["thinking"]) === "on";
+}
+
+// Lowers the output limit. The thinking budget is part of it, so thinking is reduced, or disabled
+// if it no longer fits.
+
+export function capOutput(out: Outgoing, tokens: number): void {
+  const asked = out.get("max_tokens");
+  if (typeof asked === "number" && asked <= tokens) return;
+  out.set("max_tokens", tokens);
+  const thinking = out.get("thinking");
+  if (!isObject(thinking) || thinking["type"] !== "enabled") return;
+  const { budget_tokens: budget } = thinking;
+  if (typeof budget !== "number" || budget < tokens) return;
+  out.set("thinking", tokens > 1024 ? { ...thinking, budget_tokens: 1024 } : { type: "disabled" });
 }

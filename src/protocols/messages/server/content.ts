@@ -6,7 +6,7 @@ import type { Usage } from "../../../model/usage.ts";
 import type { Json, JsonObject, Opt } from "../../../model/values.ts";
 import type { ResponseContext } from "../../../plugin/protocol.ts";
 import { isSealed, seal } from "../../proof-envelope.ts";
-import { fitName, createNameRestorer } from "../../tool-names.ts";
+import { fitName, createNameRestorer } from "../../tool-calls.ts";
 import { usageTo } from "../usage.ts";
 import { isObject, asText } from "../../json-values.ts";
 import { ID, REFUSAL_CATEGORIES, formatFinishReason, type ResponseContents } from "../constants.ts";

@@ -3,7 +3,7 @@ import type { ModelResponse } from "../../../model/event.ts";
 import type { Block } from "../../../model/request.ts";
 import type { JsonObject } from "../../../model/values.ts";
 import type { ResponseContext } from "../../../plugin/protocol.ts";
-import { parseToolArguments } from "../../tool-arguments.ts";
+import { parseToolArguments } from "../../tool-calls.ts";
 import { isNativeCitation } from "../constants.ts";
 import {
   callBlock,

@@ -9,8 +9,7 @@ import { usageTo } from "../usage.ts";
 import { isObject } from "../../json-values.ts";
 import { formatFinish, namesOf } from "./content.ts";
 import { encodeFault as refusal } from "./fault.ts";
-import { MessageWriter } from "./message-writer.ts";
-import { createBlockWriter, type BlockWriter } from "./block-writers.ts";
+import { MessageWriter, createBlockWriter, type BlockWriter } from "./block-writers.ts";
 
 /**
  * Encodes a response as a stream. This protocol's order is strict: one `message_start`, blocks one

@@ -1,9 +1,9 @@
 // Reads an event's type, number, and prefix from its bytes, for passthrough mode, which does not
 // parse events.
-import { parseEventObject } from "../../parse-event-object.ts";
-import type { JsonObject } from "../../../model/values.ts";
-import { parseEventText, encodeKey, findValue } from "../../sse/index.ts";
-import { parseObject, asText } from "../../json-values.ts";
+import type { JsonObject, Json } from "../../../model/values.ts";
+import { parseObject, asText, asList, asObject } from "../../json-values.ts";
+import { parseEventText, encodeKey, findValue, endOfString } from "../../sse/index.ts";
+import { parseEventObject } from "../../sse/parse-event.ts";
 
 const TYPE = [encodeKey("type")];
 
@@ -18,6 +18,7 @@ export function eventPrefix(event: Buffer, json: number): Buffer | undefined {
   if (!type || event.subarray(json, type.from).includes(COMMA)) return undefined;
   return Buffer.from(event.subarray(0, type.to));
 }
+
 const COMMA = 44;
 
 /**
@@ -53,6 +54,7 @@ export function endsWithData(b: Buffer, till: number): boolean {
   while (b[last] === 10 || b[last] === 13) last--;
   return b[last] === CLOSED;
 }
+
 const CLOSED = 125;
 
 export const dataIn = (event: Buffer): JsonObject =>
@@ -67,5 +69,45 @@ export function sequenceIn(event: Buffer): number {
   const sequence = at ? Number(event.toString("latin1", at.from, at.to)) : NaN;
   return Number.isSafeInteger(sequence) ? sequence : 0;
 }
+
 const SEQUENCE = [encodeKey("sequence_number")];
+
 const BRACE = 123;
+
+// Measures how much text a response contains. Usage is estimated from it if the response is
+// truncated.
+
+const DELTA = Buffer.from('"delta":"');
+
+const NOT_TEXT = /audio|image|signature/;
+
+export const isText = (type: string): boolean => !NOT_TEXT.test(type);
+
+/**
+ * Returns the number of bytes in an event's `delta` string, or the size of the whole event if there
+ * is none.
+ */
+export function textBytesIn(b: Buffer, from: number, to: number): number {
+  // Limits the search to this event, so that a missing member is not searched for in later events.
+  const event = b.subarray(from, to);
+  const at = event.indexOf(DELTA);
+  if (at < 0) return event.length;
+  const quote = at + DELTA.length - 1;
+  return endOfString(event, quote) - quote - 1;
+}
+
+const TEXT_FIELDS = ["text", "refusal", "arguments", "input", "code"];
+
+/** Returns the number of bytes of text in the output of a whole response. */
+export function textBytesOf(output: Json | undefined): number {
+  let bytes = 0;
+  for (const raw of asList(output)) {
+    const item = asObject(raw);
+    for (const part of [raw, ...asList(item?.["content"]), ...asList(item?.["summary"])])
+      for (const name of TEXT_FIELDS) {
+        const value = asObject(part)?.[name];
+        if (typeof value === "string") bytes += Buffer.byteLength(value);
+      }
+  }
+  return bytes;
+}

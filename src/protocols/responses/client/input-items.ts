@@ -2,11 +2,10 @@
 import { fail } from "../../../model/error.ts";
 import type { Block, Json, JsonObject, Turn } from "../../../plugin/index.ts";
 import { inputPart, outputPart, type PartContext } from "../parts.ts";
-import { STORED_PROMPT } from "../item-types.ts";
+import { STORED_PROMPT, ORIGIN, callId, sourceOf, digestText } from "../constants.ts";
 import type { createCallNamer } from "../tools.ts";
 import { asObject, omitUndefined } from "../../json-values.ts";
 import { toBase64 } from "../../media-url.ts";
-import { ORIGIN, callId, sourceOf, digestText } from "../constants.ts";
 
 type CallNamer = ReturnType<typeof createCallNamer>;
 type Of<T extends Block["type"]> = Extract<Block, { type: T }>;

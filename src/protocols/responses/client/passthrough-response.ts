@@ -10,11 +10,10 @@ import type {
   PassthroughSink,
 } from "../../../plugin/protocol.ts";
 import { encodeKey, findValue } from "../../sse/index.ts";
-import { textBytesOf } from "./text-size.ts";
+import { textBytesOf } from "./event-bytes.ts";
 import { throwParsedError } from "../../failure/parse-error.ts";
 import { isCall } from "./reader.ts";
-import { ResponsesToolCounts } from "../tool-counts.ts";
-import { usageOf, usageTo } from "../usage.ts";
+import { ResponsesToolCounts, usageOf, usageTo } from "../usage.ts";
 import { asList, asObject, asObjects, parseObject, asText } from "../../json-values.ts";
 import { maxRuns } from "../../reported-tool-runs.ts";
 

@@ -18,9 +18,18 @@ import {
   type WriteBatch,
 } from "../../sse/index.ts";
 import { EventTemplates, type TemplateFields } from "../../sse/event-templates.ts";
-import { eventPrefix, dataIn, DONE_TYPE, endsWithData, sequenceIn, typeOf } from "./event-bytes.ts";
-import { isText, textBytesIn, textBytesOf } from "./text-size.ts";
-import { MAX_EVENT_BYTES } from "./stream.ts";
+import {
+  eventPrefix,
+  dataIn,
+  DONE_TYPE,
+  endsWithData,
+  sequenceIn,
+  typeOf,
+  isText,
+  textBytesIn,
+  textBytesOf,
+} from "./event-bytes.ts";
+import { MAX_EVENT_BYTES } from "./response.ts";
 import { throwParsedError } from "../../failure/parse-error.ts";
 import { streamFailure } from "../server/fault.ts";
 import { responseObject } from "../server/response-object.ts";
@@ -30,8 +39,7 @@ import {
   createResponsePassthrough,
   reportUsage,
 } from "./passthrough-response.ts";
-import { ResponsesToolCounts } from "../tool-counts.ts";
-import { usageTo } from "../usage.ts";
+import { ResponsesToolCounts, usageTo } from "../usage.ts";
 import { asObject, asText } from "../../json-values.ts";
 
 export const createPassthrough = (sink: PassthroughSink, to: ResponseContext): PassthroughStream =>

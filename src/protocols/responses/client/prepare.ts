@@ -1,11 +1,13 @@
-import type { CallContext, Outgoing } from "../../../plugin/index.ts";
-import { reasoningSupportFor, type ResponsesDialect } from "../dialect.ts";
+import { fail } from "../../../model/error.ts";
+import type { CallContext } from "../../../plugin/index.ts";
+import type { Outgoing } from "../../../plugin/outgoing.ts";
+import { asList, asNumber, asObject, asText } from "../../json-values.ts";
 import { isSealed, unseal } from "../../proof-envelope.ts";
 import { rejectBlockedReferences } from "../../references/index.ts";
-import { failResponse, withoutReferences } from "../stored-references.ts";
 import { ENCRYPTED, mayReason } from "./thinking.ts";
-import { asList } from "../../json-values.ts";
-import { ORIGIN } from "../constants.ts";
+import { ORIGIN, itemTypeOf } from "../constants.ts";
+import { reasoningSupportFor, type ResponsesDialect } from "../dialect.ts";
+import { failResponse, withoutReferences, withoutId } from "../stored-references.ts";
 
 /**
  * Applies this protocol's last changes to a request, in both modes and for all frontends. The
@@ -48,3 +50,40 @@ export function prepare(out: Outgoing, of: CallContext, dialect: ResponsesDialec
       of.reportLoss(field, "dropped");
     }
 }
+
+// Lowers the output limit to the amount that the caller can pay for.
+
+export function capOutput(out: Outgoing, tokens: number): void {
+  const asked = asNumber(out.get("max_output_tokens"));
+  if (asked === undefined || asked > tokens) out.set("max_output_tokens", tokens);
+}
+
+// Encrypted reasoning can be read only by the provider account that created it.
+
+/** Error codes of a provider that received encrypted reasoning of another account. */
+const REJECTION_CODES = ["invalid_encrypted_content"];
+
+/**
+ * Removes encrypted reasoning. The conversation can continue without it, because the model reasons
+ * again. A compacted conversation cannot be removed, because it is the only remaining history, so
+ * the request is rejected.
+ */
+function stripEncryptedReasoning(out: Outgoing, of: CallContext): void {
+  const kept = asList(out.get("input")).filter((raw) => {
+    const item = asObject(raw);
+    if (!item || asText(item["encrypted_content"]) === undefined) return true;
+    if (itemTypeOf(item) === "reasoning") return false;
+    return fail(
+      "unsupported",
+      "A compacted conversation can be read only by the provider account that created it.",
+      {
+        code: "account_bound",
+        param: "input",
+      },
+    );
+  });
+  of.reportLoss("input", "dropped", "account_bound");
+  out.set("input", kept.map(withoutId));
+}
+
+export const accountBound = { errorCodes: REJECTION_CODES, strip: stripEncryptedReasoning };

@@ -5,9 +5,8 @@ import type { FinishReason, ModelEvent, OpenBlock } from "../../../model/event.t
 import type { Json, JsonObject, Opt } from "../../../model/values.ts";
 import { fail } from "../../../model/error.ts";
 import { throwParsedError } from "../../failure/parse-error.ts";
-import { flatName } from "../tool-names.ts";
-import { ResponsesToolCounts } from "../tool-counts.ts";
-import { usageOf } from "../usage.ts";
+import { flatName } from "../tools.ts";
+import { ResponsesToolCounts, usageOf } from "../usage.ts";
 import { ItemPositions } from "./item-positions.ts";
 import { asList, asObject, asText } from "../../json-values.ts";
 import { parseMediaUrl } from "../../media-url.ts";

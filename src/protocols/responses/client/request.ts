@@ -1,6 +1,6 @@
 // Client half: encodes a request. Content that this protocol cannot express is rejected or reported
 // as a translation warning.
-import { delegateStopSequences } from "../../stop-sequences.ts";
+import { delegateStopSequences } from "../../chat-parameters.ts";
 import { fail } from "../../../model/error.ts";
 import type {
   CallContext,

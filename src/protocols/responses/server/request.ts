@@ -2,16 +2,25 @@
 // in `ext.responses`, and unknown fields in `rest`. Unchanged turns and tools remember their
 // original JSON.
 import { setOwnProperty } from "../../../lib/set-own-property.ts";
-import type { Body, ChatRequest, Json, JsonObject, Turn } from "../../../plugin/index.ts";
-import { parseResponseFormat } from "../../response-format.ts";
+import type { Body } from "../../../model/values.ts";
+import type { ChatRequest, Json, JsonObject, Turn } from "../../../plugin/index.ts";
+import type { ConversationKey } from "../../../plugin/request-facts.ts";
+import { parseResponseFormat } from "../../chat-parameters.ts";
+import {
+  asBoolean,
+  asList,
+  asNumber,
+  asObject,
+  omitUndefined,
+  asText,
+  isObject,
+} from "../../json-values.ts";
 import { isMultiplierField } from "../../requested-amounts.ts";
-import { findUnknownFields, unknownTopLevelFields } from "../../unknown-fields.ts";
-import { STORED_PROMPT, toOpaqueBlock } from "../item-types.ts";
-import { parseInput } from "./items.ts";
+import { STORED_PROMPT, toOpaqueBlock, rememberSource, ORIGIN } from "../constants.ts";
 import { KNOWN_FIELDS } from "../known-fields.ts";
+import { parseInput } from "./turns.ts";
 import { choiceOf, toolsOf } from "../tools.ts";
-import { asBoolean, asList, asNumber, asObject, omitUndefined, asText } from "../../json-values.ts";
-import { rememberSource, ORIGIN } from "../constants.ts";
+import { findUnknownFields, unknownTopLevelFields } from "../../unknown-fields.ts";
 
 /** Fields that the common form can express. */
 const COMMON_FIELDS = new Set([
@@ -180,4 +189,22 @@ function cacheOf(fields: JsonObject): ChatRequest["cache"] {
   return key === undefined && retention === undefined
     ? undefined
     : omitUndefined({ key, retention });
+}
+
+/**
+ * Returns the conversation key: the instructions, the tools, and the input up to the first user
+ * message.
+ */
+export function conversationKey(body: Body): ConversationKey {
+  const { input } = body;
+  const items = asList(input);
+  const first = items.findIndex((item) => isObject(item) && item["role"] === "user");
+  return {
+    id: asText(body["prompt_cache_key"]),
+    prefix: [
+      body["instructions"],
+      body["tools"],
+      ...(typeof input === "string" ? [input] : items.slice(0, first + 1)),
+    ],
+  };
 }

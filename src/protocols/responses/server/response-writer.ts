@@ -11,7 +11,7 @@ import type {
   UsageReport,
 } from "../../../plugin/index.ts";
 import type { ResponsesDialect } from "../dialect.ts";
-import { createToolNameRestorer } from "../tool-names.ts";
+import { createToolNameRestorer } from "../tools.ts";
 import { streamFailure } from "./fault.ts";
 import type { ResponseState } from "./response-object.ts";
 import {

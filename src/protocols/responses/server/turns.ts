@@ -2,19 +2,25 @@
 // protocols the text and calls of one step are one message. Adjacent tool outputs form one turn
 // too.
 import { fail } from "../../../model/error.ts";
-import type { Block, Json, JsonObject, Proof, Turn } from "../../../plugin/index.ts";
-import { unseal, type SealedProof } from "../../proof-envelope.ts";
+import type { Block, Json, JsonObject, Proof, Turn, Opt } from "../../../plugin/index.ts";
 import { asList, asObject, omitUndefined, asText } from "../../json-values.ts";
-import { flatName } from "../tool-names.ts";
+import { unseal, type SealedProof } from "../../proof-envelope.ts";
+import {
+  ORIGIN,
+  rememberSource,
+  isInstructionRole,
+  itemTypeOf,
+  toOpaqueBlock,
+} from "../constants.ts";
 import { blocksOf } from "../parts.ts";
-import { ORIGIN, rememberSource } from "../constants.ts";
-import { isInstructionRole, itemTypeOf, toOpaqueBlock } from "../item-types.ts";
+import { flatName } from "../tools.ts";
 
 /** An item of a turn and its blocks. An item that only carries a proof has no blocks. */
 interface Piece {
   item: Json;
   blocks: Block[];
 }
+
 interface PartialTurn {
   role: "assistant" | "tool";
   pieces: Piece[];
@@ -25,6 +31,7 @@ interface PartialTurn {
   /** The last call and the last text, to which a proof may belong. */
   last: { call?: Place; text?: Place };
 }
+
 interface Place {
   blocks: Block[];
   at: number;
@@ -209,3 +216,32 @@ const need = (item: JsonObject, key: string, at: string): string =>
 
 const malformed = (at: string, what: string): never =>
   fail("invalid", `${at} ${what}.`, { param: at, code: "invalid_type" });
+
+// Decodes the input, a flat list of items, into a conversation: the instructions before the first
+// turn, and the turns.
+
+interface Conversation {
+  instructions: readonly Block[];
+  turns: readonly Turn[];
+}
+
+export function parseInput(input: Opt<Json>, instructions: Opt<string>): Conversation {
+  const items: readonly Json[] =
+    typeof input === "string" ? [{ role: "user", content: input }] : asList(input);
+  const lead: Json[] = [];
+  const head: Block[] = instructions === undefined ? [] : [{ type: "text", text: instructions }];
+  let i = 0;
+  for (; i < items.length; i++) {
+    const item = asObject(items[i]);
+    if (!item || itemTypeOf(item) !== "message" || !isInstructionRole(item["role"])) break;
+    const blocks = blocksOf(item["content"], `input[${i}].content`);
+    // Instructions before the first turn can only be text.
+    if (blocks.some((b) => b.type !== "text")) break;
+    for (const block of blocks) head.push(block);
+    lead.push(item);
+  }
+  return {
+    instructions: rememberSource(head, { instructions, items: lead }),
+    turns: turnsOf(items.slice(i), i),
+  };
+}

@@ -1,7 +1,6 @@
 import type { OpenBlock } from "../../../../plugin/index.ts";
 import { asObject } from "../../../json-values.ts";
-import { callItem } from "./call.ts";
-import { hostedToolItem, imageItem } from "./hosted.ts";
+import { callItem, hostedToolItem, imageItem } from "./tools.ts";
 import type { OutputContext, OutputItem } from "./item.ts";
 import { messageItem } from "./message.ts";
 import { reasoningItem } from "./reasoning.ts";

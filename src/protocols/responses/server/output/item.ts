@@ -7,7 +7,7 @@ import type {
   OpenBlock,
 } from "../../../../plugin/index.ts";
 import type { ResponsesDialect } from "../../dialect.ts";
-import type { ToolName } from "../../tool-names.ts";
+import type { ToolName } from "../../tools.ts";
 import { itemId } from "../response-object.ts";
 
 export interface OutputContext {

@@ -1,6 +1,8 @@
 // Parses the response format that a client requests. Chat completions and responses share this
 // form.
+import { fail } from "../model/error.ts";
 import type { ChatRequest, Json, JsonObject, Opt } from "../plugin/index.ts";
+import type { CallContext } from "../plugin/protocol.ts";
 import { asBoolean, asObject, omitUndefined, asText } from "./json-values.ts";
 
 /**
@@ -32,4 +34,20 @@ export function parseResponseFormat(
     default:
       return undefined;
   }
+}
+
+// Handles stop sequences that exceed the number that a protocol supports.
+
+/** Leaves these stop sequences to the host. Throws if the host cannot emulate them. */
+export function delegateStopSequences(
+  texts: readonly string[],
+  of: Pick<CallContext, "emulateStopSequences">,
+): void {
+  if (texts.length === 0) return;
+  if (of.emulateStopSequences) of.emulateStopSequences(texts);
+  else
+    fail("unsupported", "This model's protocol does not support this many stop sequences.", {
+      param: "stop",
+      code: "unsupported_parameter",
+    });
 }
