@@ -255,9 +255,6 @@ function getOrAdd<K, V>(map: Map<K, V>, key: K, make: () => V): V {
   return value;
 }
 
-/** Members of the protocols' halves. They are files of the same names in every protocol: `test/protocols/rooms.test.ts`. */
-const PROTOCOL_MEMBER = /^src\/protocols\/[^/]+\/(?:(?:client|server)\/)?[^/]+\.ts$/;
-
 /** Files shorter than this belong in the file that imports them, if only one does. */
 export const SHORT_LINES = 25;
 
@@ -276,8 +273,7 @@ export function shortWithOneImporter(files: ReadonlyMap<string, string>): string
   );
   return [...files]
     .filter(([file, source]) => {
-      const isEntry =
-        /(^|\/)index\.ts$/.test(file) || dynamic.has(file) || PROTOCOL_MEMBER.test(file);
+      const isEntry = /(^|\/)index\.ts$/.test(file) || dynamic.has(file);
       return (
         !isEntry && source.split("\n").length - 1 < SHORT_LINES && users.get(file)?.length === 1
       );

@@ -3,12 +3,7 @@
 import { defineObserver, type Context, type RequestRecord } from "tollgate/plugin";
 import { NAMING_CHOICES, namingVersionsOf } from "./genai-names.ts";
 import { ExportQueue, type ExportCounts } from "./otlp/export-queue.ts";
-import {
-  writeEventLog,
-  writeRejectionLog,
-  writeRequestLog,
-  createSpanOptions,
-} from "./otlp/log-records.ts";
+import { eventLog, rejectionLog, requestLog } from "./otlp/log-records.ts";
 import { HttpExporter } from "./otlp/http-exporter.ts";
 import { createMetricsPush } from "./otlp/metrics-push.ts";
 import { createSampler, SAMPLERS } from "./otlp/sampler.ts";
@@ -20,7 +15,7 @@ import {
   VARIABLES,
   type OtlpSettings,
 } from "./otlp/settings.ts";
-import { writeSpans, countSpans } from "./otlp/spans.ts";
+import { addSpans, countSpans, createSpanNames } from "./otlp/spans.ts";
 import type { Signal } from "./otlp/message-shapes.ts";
 
 const stringMapOption = (description: string, more: object = {}) =>
@@ -158,23 +153,23 @@ export default defineObserver({
     const pushed =
       posts.metrics && createMetricsPush(posts.metrics, settings, spellings, counts.metrics, ctx);
     const kept = createSampler({ ...settings, slowMs: options.slow_ms });
-    const tell = createSpanOptions(spellings, { keys, labels });
+    const tell = { names: createSpanNames(spellings), keys, labels };
     return {
       onRequests(batch: readonly RequestRecord[]) {
         pushed?.onRequests(batch);
         for (const record of batch) {
           if (spans && kept(record))
-            spans.add(countSpans(record), (next) => writeSpans(next, record, tell));
-          lines?.add(1, (next) => writeRequestLog(next(), record, tell));
+            spans.add(countSpans(record), (next) => addSpans(next, record, tell));
+          lines?.add(1, (next) => next().add(requestLog(record, tell)));
         }
       },
       onRejected(batch) {
-        for (const refusal of batch) lines?.add(1, (next) => writeRejectionLog(next(), refusal));
+        for (const refusal of batch) lines?.add(1, (next) => next().add(rejectionLog(refusal)));
       },
       ...(pushed && { onCharges: pushed.onCharges }),
       onEvent(notice) {
         pushed?.onEvent(notice);
-        lines?.add(1, (next) => writeEventLog(next(), notice));
+        lines?.add(1, (next) => next().add(eventLog(notice)));
       },
       async flush() {
         for (const post of Object.values(posts)) post?.limitRetries(FLUSH_TIMEOUT_MS);

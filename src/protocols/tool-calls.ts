@@ -7,9 +7,10 @@ import type { Json, JsonObject } from "../model/values.ts";
 import { isObject, asObject, asText } from "./json-values.ts";
 import { isTypedClientTool } from "./references/index.ts";
 
-// Parses tool call arguments for protocols in which they are an object. Elsewhere they are a string
-// that the model wrote.
-
+/**
+ * Parses tool call arguments for protocols in which they are an object. Elsewhere they are a string
+ * that the model wrote.
+ */
 interface Source {
   source: string;
 }
@@ -50,10 +51,11 @@ export function parseToolArguments(args: string): JsonObject | undefined {
   }
 }
 
-// Converts names and IDs that a protocol does not allow. Clients replay their history, so a name
-// must be converted the same way in every later request. These functions therefore depend only on
-// the name, never on a counter or a table.
-
+/**
+ * Converts names and IDs that a protocol does not allow. Clients replay their history, so a name
+ * must be converted the same way in every later request. These functions therefore depend only on
+ * the name, never on a counter or a table.
+ */
 const ILLEGAL = /[^a-zA-Z0-9_-]/g;
 
 const LEGAL = /^[a-zA-Z0-9_-]*$/;

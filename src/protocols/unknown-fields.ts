@@ -2,8 +2,9 @@
 // are stored by path in the request's `ext`. A codec of another protocol reports each of them as
 // dropped. The codec of the same protocol restores them or reports them.
 import { setOwnProperty } from "../lib/set-own-property.ts";
+import type { CommonRequest } from "../model/common-request.ts";
+import type { Json, JsonObject, Body } from "../model/values.ts";
 import type { Opt } from "../plugin/index.ts";
-import type { Json, JsonObject } from "../model/values.ts";
 
 /**
  * Known members of an object, each with the shape of its value. For a list, the shape applies to
@@ -32,6 +33,19 @@ export const valueFields = (sentence: string): KnownFields =>
 export function shapeByName(shapes: KnownFields, name: unknown): KnownFields | null {
   const shape = typeof name === "string" && Object.hasOwn(shapes, name) ? shapes[name]! : null;
   return typeof shape === "function" ? null : shape;
+}
+
+/**
+ * Returns the fields of a body that only its own protocol documents, as the request's `ext`. Null
+ * means that a field is omitted.
+ */
+export function ownFields(id: string, body: Body, fields: readonly string[]): CommonRequest["ext"] {
+  const own: Record<string, Json> = {};
+  for (const field of fields) {
+    const value = body[field] as Opt<Json>;
+    if (value !== undefined && value !== null) own[field] = value;
+  }
+  return Object.keys(own).length > 0 ? { [id]: own } : {};
 }
 
 export interface UnknownFields {

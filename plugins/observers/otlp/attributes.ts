@@ -1,26 +1,21 @@
-// OTLP attributes. Undefined values are omitted.
+// OTLP attributes, in the form of OTLP's JSON. Undefined values are omitted.
 
 /** Maximum text length. Longer texts are cut, because clients choose some of them. */
 const MAX_TEXT_LENGTH = 256;
 
 type AttributeValue = string | number | boolean | readonly string[];
 
-/** Receives attributes and writes them as a JSON list or as protobuf bytes. */
-export abstract class AttributeWriter {
-  protected abstract addText(key: string, text: string): void;
-  protected abstract addTexts(key: string, texts: readonly string[]): void;
-  protected abstract addInteger(key: string, value: number): void;
-  protected abstract addBoolean(key: string, value: boolean): void;
-  protected abstract addFloat(key: string, value: number): void;
+export interface OtlpAttribute {
+  readonly key: string;
+  readonly value: object;
+}
+
+export class Attributes {
+  readonly list: OtlpAttribute[] = [];
 
   /** Adds an attribute. A whole number is written as an integer. */
   add(key: string, value: AttributeValue | undefined): this {
-    if (value === undefined) return this;
-    if (typeof value === "string") this.addText(key, truncate(value));
-    else if (typeof value === "boolean") this.addBoolean(key, value);
-    else if (typeof value !== "number") this.addTexts(key, value.map(truncate));
-    else if (Number.isSafeInteger(value)) this.addInteger(key, value);
-    else this.addFloat(key, value);
+    if (value !== undefined) this.list.push({ key, value: toAttributeValue(value) });
     return this;
   }
 
@@ -31,8 +26,8 @@ export abstract class AttributeWriter {
   }
 
   /** Adds a number as a double, even if it is a whole number. */
-  addDouble(key: string, value: number | undefined): this {
-    if (value !== undefined) this.addFloat(key, value);
+  addDouble(key: string, doubleValue: number | undefined): this {
+    if (doubleValue !== undefined) this.list.push({ key, value: { doubleValue } });
     return this;
   }
 
@@ -42,30 +37,12 @@ export abstract class AttributeWriter {
   }
 }
 
-export interface OtlpAttribute {
-  readonly key: string;
-  readonly value: object;
-}
-
-export class JsonAttributes extends AttributeWriter {
-  readonly list: OtlpAttribute[] = [];
-
-  protected addText(key: string, stringValue: string): void {
-    this.list.push({ key, value: { stringValue } });
-  }
-  protected addTexts(key: string, texts: readonly string[]): void {
-    const values = texts.map((stringValue) => ({ stringValue }));
-    this.list.push({ key, value: { arrayValue: { values } } });
-  }
-  protected addInteger(key: string, value: number): void {
-    this.list.push({ key, value: { intValue: String(value) } });
-  }
-  protected addBoolean(key: string, boolValue: boolean): void {
-    this.list.push({ key, value: { boolValue } });
-  }
-  protected addFloat(key: string, doubleValue: number): void {
-    this.list.push({ key, value: { doubleValue } });
-  }
+function toAttributeValue(value: AttributeValue): object {
+  if (typeof value === "string") return { stringValue: truncate(value) };
+  if (typeof value === "boolean") return { boolValue: value };
+  if (typeof value !== "number")
+    return { arrayValue: { values: value.map((one) => ({ stringValue: truncate(one) })) } };
+  return Number.isSafeInteger(value) ? { intValue: String(value) } : { doubleValue: value };
 }
 
 const truncate = (text: string): string =>

@@ -1,6 +1,6 @@
 // A bounded queue of items to export. One batch is sent at a time. Items that do not fit are
 // dropped and counted.
-import type { BatchItems } from "./batch-items.ts";
+import type { ItemBatch } from "./message-envelope.ts";
 
 export interface ExportQueueOptions {
   /** Maximum number of queued items. */
@@ -18,9 +18,9 @@ export interface ExportCounts {
 }
 
 export interface BatchExporter {
-  createBatch(): BatchItems;
+  createBatch(): ItemBatch;
   /** Sends a batch and returns the number of accepted items. Never rejects. */
-  send(items: BatchItems): Promise<number>;
+  send(items: ItemBatch): Promise<number>;
 }
 
 /** Number of batches that a burst fills while one is being sent. */
@@ -31,13 +31,13 @@ export class ExportQueue {
   readonly #exporter: BatchExporter;
   readonly #counts: ExportCounts;
   /** Queued batches. The first one is sent next; the last one may have room. */
-  #queued: BatchItems[] = [];
+  #queued: ItemBatch[] = [];
   #queuedCount = 0;
   /**
    * Sent batches for reuse. Allocating a large block per batch would cause full garbage
    * collections.
    */
-  readonly #spare: BatchItems[] = [];
+  readonly #spare: ItemBatch[] = [];
   #timer: NodeJS.Timeout | undefined;
   #sending: Promise<void> | undefined;
 
@@ -55,7 +55,7 @@ export class ExportQueue {
    * Adds items that belong together: all of them, or none if they do not fit. `say` writes each
    * item to the batch that `next` returns.
    */
-  add(many: number, say: (next: () => BatchItems) => void): void {
+  add(many: number, say: (next: () => ItemBatch) => void): void {
     const { maxQueued, batchSize, delayMs } = this.#options;
     if (this.#queuedCount + many > maxQueued) {
       this.#counts.dropped += many;
@@ -73,7 +73,7 @@ export class ExportQueue {
     else this.#timer ??= setTimeout(() => void this.#sendSoon(), delayMs).unref();
   }
 
-  readonly #batchForNext = (): BatchItems => {
+  readonly #batchForNext = (): ItemBatch => {
     const last = this.#queued.at(-1);
     if (last && last.count < this.#options.batchSize) return last;
     const more = this.#spare.pop() ?? this.#exporter.createBatch();

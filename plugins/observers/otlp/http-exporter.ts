@@ -4,9 +4,8 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { promisify } from "node:util";
 import { gzip } from "node:zlib";
 import type { Context } from "tollgate/plugin";
-import { JsonAttributes } from "./attributes.ts";
-import { type MessageEnvelope, createEnvelope } from "./message-envelope.ts";
-import type { BatchItems } from "./batch-items.ts";
+import { Attributes } from "./attributes.ts";
+import { createEnvelope, type ItemBatch, type MessageEnvelope } from "./message-envelope.ts";
 import { rejectedCount } from "./partial-success.ts";
 import type { Destination } from "./settings.ts";
 import type { Signal } from "./message-shapes.ts";
@@ -51,14 +50,14 @@ export class HttpExporter {
 
   constructor(of: HttpExporterOptions) {
     this.#options = of;
-    const attributes = new JsonAttributes();
+    const attributes = new Attributes();
     for (const [key, value] of of.resource) attributes.add(key, value);
     this.#envelope = createEnvelope(of.destination.protocol, of.signal, {
       attributes: attributes.list,
     });
   }
 
-  createBatch(): BatchItems {
+  createBatch(): ItemBatch {
     return this.#envelope.createBatch();
   }
 
@@ -69,7 +68,7 @@ export class HttpExporter {
   }
 
   /** Sends a batch and returns the number of items that the collector accepted. */
-  async send(items: BatchItems): Promise<number> {
+  async send(items: ItemBatch): Promise<number> {
     const { abortSignal, retryMs } = this.#options;
     if (abortSignal.aborted) return 0;
     const body = await this.#encode(items).catch((problem: unknown) => {
@@ -96,8 +95,8 @@ export class HttpExporter {
     }
   }
 
-  async #encode(items: BatchItems): Promise<Buffer> {
-    const bytes = this.#envelope.encode(items);
+  async #encode(items: ItemBatch): Promise<Buffer> {
+    const bytes = items.encode();
     return this.#options.destination.gzip ? await compress(bytes, { level: GZIP_LEVEL }) : bytes;
   }
 

@@ -3,7 +3,7 @@ import { GEN_AI_ATTRIBUTES, GEN_AI_METRICS } from "../genai-names.ts";
 import type { Family } from "../metrics/families.ts";
 import type { Counter, Histogram, Series } from "../metrics/series.ts";
 import type { Distribution, Sample, MetricsSink } from "../metrics/metrics-sink.ts";
-import { JsonAttributes, toNanos } from "./attributes.ts";
+import { Attributes, toNanos } from "./attributes.ts";
 import type { ProtobufMessage } from "./message-shapes.ts";
 
 const CUMULATIVE = 2;
@@ -82,7 +82,7 @@ export class MetricMessages implements MetricsSink {
   }
 
   #dataPoint({ labels }: Family, values: readonly string[]): ProtobufMessage {
-    const attributes = new JsonAttributes();
+    const attributes = new Attributes();
     for (const [i, label] of labels.entries())
       if (values[i]) attributes.add(DOTTED_NAMES.get(label) ?? label, values[i]);
     return {

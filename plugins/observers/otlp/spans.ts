@@ -9,7 +9,6 @@ import {
   type RequestRecordCall,
   type Usage,
 } from "tollgate/plugin";
-import type { TemplateCache } from "../template-cache.ts";
 import {
   GEN_AI_ATTRIBUTES as NAMES,
   namesOf,
@@ -19,16 +18,15 @@ import {
 } from "../genai-names.ts";
 import { hedgeResult, sequentialCalls } from "../hedges.ts";
 import { formatUsd } from "../usd.ts";
-import type { BatchItems, TemplateSet, TemplateWriter } from "./batch-items.ts";
+import { Attributes, toNanos } from "./attributes.ts";
+import type { ItemBatch } from "./message-envelope.ts";
+import type { ProtobufMessage } from "./message-shapes.ts";
 
 export interface SpanOptions {
   /** Names of the GenAI attributes. */
   readonly names: SpanNames;
-  /** Templates for the parts that many requests share. */
-  readonly templates: TemplateCache<TemplateSet>;
-  readonly request: TemplateWriter<RequestRecord>;
-  readonly call: TemplateWriter<RecordedCall>;
-  readonly logRecord: TemplateWriter<RequestRecord>;
+  /** Whether to add the IDs of API keys and the names of accounts. */
+  readonly keys: boolean;
   readonly labels: boolean;
 }
 
@@ -42,7 +40,7 @@ export const createSpanNames = (spellings: readonly NamingVersion[]): SpanNames 
 
 const SERVER_KIND = 2;
 const CLIENT_KIND = 3;
-const ERROR_STATUS = 2;
+const ERROR_STATUS = { code: 2 };
 /**
  * Span flags: the span is sampled, it states whether its parent is remote, and its parent is
  * remote.
@@ -55,65 +53,42 @@ const IS_REMOTE_FLAG = 0x200;
 export const countSpans = ({ calls }: RequestRecord): number => 1 + calls.length;
 
 /**
- * Writes the span of the request and then those of its attempts in order. `next` returns the batch
+ * Adds the span of the request and then those of its attempts in order. `next` returns the batch
  * for the next span.
  */
-export function writeSpans(next: () => BatchItems, record: RequestRecord, of: SpanOptions): void {
-  const kept = of.templates.get(record);
-  writeRequestSpan(next(), record, of, kept);
-  for (const call of record.calls) writeCallSpan(next(), { record, call }, of, kept);
+export function addSpans(next: () => ItemBatch, record: RequestRecord, of: SpanOptions): void {
+  next().add(requestSpan(record, of));
+  for (const call of record.calls) next().add(callSpan(record, call, of));
 }
 
-function writeRequestSpan(
-  to: BatchItems,
-  record: RequestRecord,
-  of: SpanOptions,
-  kept: TemplateSet | undefined,
-): void {
-  to.begin();
-  to.writeFromTemplate(
-    kept,
-    record.trace.parentId === undefined ? "rootRequest" : "childRequest",
-    record,
-    of.request,
+function requestSpan(record: RequestRecord, of: SpanOptions): ProtobufMessage {
+  const { trace, at, ms } = record;
+  const attributes = new Attributes().addDouble(
+    "tollgate.overhead_seconds",
+    record.overheadMs / 1_000,
   );
-  to.text("traceState", record.trace.state);
-  addUniqueAttributes(to, record, of);
-  if (record.calls.length > 1) addAttemptEvents(to, record);
-  to.end();
+  addRequestAttributes(attributes, record, of);
+  return {
+    traceId: trace.traceId,
+    spanId: trace.spanId,
+    traceState: trace.state,
+    parentSpanId: trace.parentId,
+    name: `${record.method} ${record.route}`,
+    kind: SERVER_KIND,
+    startTimeUnixNano: toNanos(at - ms),
+    endTimeUnixNano: toNanos(at),
+    attributes: attributes.list,
+    events: record.calls.length > 1 ? attemptEvents(record) : undefined,
+    status: isServerError(record) ? ERROR_STATUS : undefined,
+    flags: SAMPLED_FLAG | HAS_IS_REMOTE_FLAG | (trace.parentId === undefined ? 0 : IS_REMOTE_FLAG),
+  };
 }
 
-export const createRequestTemplate = (keys: boolean): TemplateWriter<RequestRecord> => ({
-  writeVariable(to, { trace, at, ms, overheadMs }) {
-    to.id("traceId", trace.traceId);
-    to.id("spanId", trace.spanId);
-    to.id("parentSpanId", trace.parentId);
-    to.timestamp("startTimeUnixNano", at - ms);
-    to.timestamp("endTimeUnixNano", at);
-    to.attributes.addDouble("tollgate.overhead_seconds", overheadMs / 1_000);
-  },
-  writeFull(to, record) {
-    to.number(
-      "flags",
-      SAMPLED_FLAG |
-        HAS_IS_REMOTE_FLAG |
-        (record.trace.parentId === undefined ? 0 : IS_REMOTE_FLAG),
-    );
-    to.text("name", `${record.method} ${record.route}`);
-    to.number("kind", SERVER_KIND);
-    if (isServerError(record)) to.message("status", () => to.number("code", ERROR_STATUS));
-    addRequestAttributes(to, record, keys);
-  },
-});
-
-/**
- * Adds the attributes that a request's span and log record have in common and that similar requests
- * share.
- */
+/** Adds the attributes that a request's span and its log record have in common. */
 export function addRequestAttributes(
-  { attributes }: BatchItems,
+  attributes: Attributes,
   record: RequestRecord,
-  keys: boolean,
+  { keys, labels }: SpanOptions,
 ): void {
   const { fault, status } = record;
   attributes
@@ -133,16 +108,8 @@ export function addRequestAttributes(
     .add("tollgate.translation_warnings", record.losses)
     .add("tollgate.cached", record.cached);
   if (keys) attributes.add("tollgate.key.id", record.key).add("tollgate.account", record.account);
-}
-
-/** Adds the attributes that are unique to a request. */
-export function addUniqueAttributes(
-  to: BatchItems,
-  { id, labels }: RequestRecord,
-  of: SpanOptions,
-): void {
-  to.attributes.add("tollgate.request.id", id);
-  if (of.labels) to.attributes.addAll(labels, "tollgate.label.");
+  attributes.add("tollgate.request.id", record.id);
+  if (labels) attributes.addAll(record.labels, "tollgate.label.");
 }
 
 /** Whether the server span has an error status. Errors caused by the client do not count. */
@@ -157,88 +124,77 @@ const safeErrorCode = (fault: RequestRecord["fault"]): string | undefined =>
   fault?.code !== undefined && /^[\w.-]{1,64}$/.test(fault.code) ? fault.code : undefined;
 
 /**
- * Adds events for the calls after the first one: `tollgate.hedge` for a call made while another one
- * had no content, `tollgate.retry` or `tollgate.fallback` for one made after a failure.
+ * Returns events for the calls after the first one: `tollgate.hedge` for a call made while another
+ * one had no content, `tollgate.retry` or `tollgate.fallback` for one made after a failure.
  */
-function addAttemptEvents(to: BatchItems, { calls, at, ms }: RequestRecord): void {
+function attemptEvents({ calls, at, ms }: RequestRecord): readonly ProtobufMessage[] {
   const row = sequentialCalls(calls);
-  for (const call of calls) {
+  return calls.flatMap((call) => {
     const before = call.hedge
       ? calls.find(({ n }) => n === call.n - 1)
       : row[row.indexOf(call) - 1];
-    if (!before) continue;
+    if (!before) return [];
     const [from, target] = [before, call].map(({ provider, model }) => `${provider}/${model}`);
-    to.message("events", () => {
-      to.timestamp("timeUnixNano", at - ms + call.startMs);
-      to.text(
-        "name",
-        call.hedge ? "tollgate.hedge" : from === target ? "tollgate.retry" : "tollgate.fallback",
-      );
-      to.attributes
+    return {
+      timeUnixNano: toNanos(at - ms + call.startMs),
+      name: call.hedge
+        ? "tollgate.hedge"
+        : from === target
+          ? "tollgate.retry"
+          : "tollgate.fallback",
+      attributes: new Attributes()
         .add("tollgate.from", from)
         .add("tollgate.to", target)
-        .add("error.type", call.hedge ? undefined : before.fault?.kind);
-    });
-  }
+        .add("error.type", call.hedge ? undefined : before.fault?.kind).list,
+    };
+  });
 }
 
-export interface RecordedCall {
-  readonly record: RequestRecord;
-  readonly call: RequestRecordCall;
+function callSpan(
+  record: RequestRecord,
+  call: RequestRecordCall,
+  { names }: SpanOptions,
+): ProtobufMessage {
+  const { trace, at, ms } = record;
+  const { fault } = call;
+  const start = Math.min(at - ms + call.startMs, at);
+  const end = Math.min(start + call.ms.total, at);
+  const { firstToken } = call.ms;
+  return {
+    traceId: trace.traceId,
+    spanId: call.spanId,
+    traceState: trace.state,
+    parentSpanId: trace.spanId,
+    name: `${genAiOperation(record.operation)} ${call.model}`,
+    kind: CLIENT_KIND,
+    startTimeUnixNano: toNanos(start),
+    endTimeUnixNano: toNanos(end),
+    attributes: callAttributes(record, call, names),
+    events:
+      firstToken === undefined
+        ? undefined
+        : [
+            {
+              timeUnixNano: toNanos(Math.min(start + firstToken, end)),
+              name: "tollgate.first_token",
+            },
+          ],
+    status: fault !== undefined && fault.kind !== "canceled" ? ERROR_STATUS : undefined,
+    flags: SAMPLED_FLAG | HAS_IS_REMOTE_FLAG,
+  };
 }
 
-function writeCallSpan(
-  to: BatchItems,
-  called: RecordedCall,
-  of: SpanOptions,
-  kept: TemplateSet | undefined,
-): void {
-  to.begin();
-  to.writeFromTemplate(
-    kept,
-    called.call.ms.firstToken === undefined ? "call" : "callWithContent",
-    called,
-    of.call,
-  );
-  to.text("traceState", called.record.trace.state);
-  addUsageAttributes(to, called.call, of.names);
-  to.end();
-}
-
-export const createCallTemplate = (names: SpanNames): TemplateWriter<RecordedCall> => ({
-  writeVariable(to, { record: { trace, at, ms }, call }) {
-    const start = Math.min(at - ms + call.startMs, at);
-    const end = Math.min(start + call.ms.total, at);
-    const { firstToken } = call.ms;
-    to.id("traceId", trace.traceId);
-    to.id("spanId", call.spanId);
-    to.id("parentSpanId", trace.spanId);
-    to.timestamp("startTimeUnixNano", start);
-    to.timestamp("endTimeUnixNano", end);
-    if (firstToken === undefined) return;
-    for (const name of names.firstChunk) to.attributes.addDouble(name, firstToken / 1_000);
-    to.message("events", () => {
-      to.timestamp("timeUnixNano", Math.min(start + firstToken, end));
-      to.text("name", "tollgate.first_token");
-    });
-  },
-  writeFull: (to, { record, call }) => addCallAttributes(to, record, call, names),
-});
-
-/** Adds the attributes that similar calls share. */
-function addCallAttributes(
-  to: BatchItems,
+function callAttributes(
   { operation, stream, finish }: RequestRecord,
   call: RequestRecordCall,
   names: SpanNames,
-): void {
-  const { fault } = call;
-  const failed = fault !== undefined && fault.kind !== "canceled";
-  to.text("name", `${genAiOperation(operation)} ${call.model}`);
-  to.number("kind", CLIENT_KIND);
-  to.number("flags", SAMPLED_FLAG | HAS_IS_REMOTE_FLAG);
-  if (failed) to.message("status", () => to.number("code", ERROR_STATUS));
-  to.attributes
+): Attributes["list"] {
+  const { fault, usage, costNano } = call;
+  const { firstToken } = call.ms;
+  const attributes = new Attributes();
+  if (firstToken !== undefined)
+    for (const name of names.firstChunk) attributes.addDouble(name, firstToken / 1_000);
+  return attributes
     .addUnder(names.operation, genAiOperation(operation))
     .addUnder(names.provider, genAiProvider(call.provider))
     .addUnder(names.requestModel, call.model)
@@ -251,15 +207,7 @@ function addCallAttributes(
     .add("tollgate.provider", call.provider)
     .add("tollgate.credential", call.credential)
     .add("tollgate.mode", call.mode)
-    .add("tollgate.bill_state", call.state);
-}
-
-function addUsageAttributes(
-  { attributes }: BatchItems,
-  { usage, costNano }: RequestRecordCall,
-  names: SpanNames,
-): void {
-  attributes
+    .add("tollgate.bill_state", call.state)
     .addUnder(names.inputTokens, inputTokenCount(usage))
     .addUnder(names.outputTokens, outputTokenCount(usage))
     .addUnder(names.cacheRead, usage.cache_read)
@@ -269,7 +217,7 @@ function addUsageAttributes(
     .addUnder(names.audioOutput, usage.audio_out)
     .addUnder(names.imageInput, usage.image_in)
     .addUnder(names.imageOutput, usage.image_out)
-    .add("tollgate.cost.usd", costNano === null ? undefined : formatUsd(costNano));
+    .add("tollgate.cost.usd", costNano === null ? undefined : formatUsd(costNano)).list;
 }
 
 /** Returns undefined if no provider counted tokens. */

@@ -237,10 +237,11 @@ function shiftDecimalPoint(whole: string, fraction: string, places: number): str
   return right === "" ? left : `${left}.${right}`;
 }
 
-// Reads a page of a provider's model list. Providers can send anything. If the response is not a
-// model list, the error states what was expected and what was received. Rows that are not objects
-// are skipped.
-
+/**
+ * Reads a page of a provider's model list. Providers can send anything. If the response is not a
+ * model list, the error states what was expected and what was received. Rows that are not objects
+ * are skipped.
+ */
 export interface ListPage {
   /** Rows of the list that are objects. */
   readonly rows: readonly JsonObject[];

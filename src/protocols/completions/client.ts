@@ -1,5 +1,5 @@
 // The half of the completions protocol that faces providers.
-import { fail, type Fault } from "../../model/error.ts";
+import { fail } from "../../model/error.ts";
 import type { FinishReason, ModelEvent } from "../../model/event.ts";
 import type { CompletionRequest } from "../../model/request.ts";
 import type { Body, JsonObject } from "../../model/values.ts";
@@ -11,10 +11,9 @@ import type {
   PassthroughStream,
   PassthroughSink,
 } from "../../plugin/protocol.ts";
-import { responseFrame } from "./server.ts";
-import { ID, type CompletionDialect, usageOf, usageTo } from "./spec.ts";
-import { throwParsedError } from "../failure/parse-error.ts";
-import { asObject, omitUndefined, asObjects, parseObject, asText, asList } from "../json-values.ts";
+import { parseResponseObject, failTruncated } from "../failure/parse-error.ts";
+import { asObject, omitUndefined, asObjects, asText, asList } from "../json-values.ts";
+import { createResponsePassthrough, writeJson, openaiFaultBody } from "../passthrough.ts";
 import { encodeFault } from "../responses/server/fault.ts";
 import {
   createEventDecoder,
@@ -25,9 +24,10 @@ import {
   replaceModelName,
   createStringReplacer,
 } from "../sse/index.ts";
+import { responseFrame } from "./server.ts";
+import { ID, type CompletionDialect, usageOf, usageTo } from "./spec.ts";
 
-// Encodes a request as a body of this protocol.
-
+/** Encodes a request as a body of this protocol. */
 export function encodeRequest(
   r: CompletionRequest,
   of: Pick<CallContext, "model" | "stream">,
@@ -52,9 +52,10 @@ export function encodeRequest(
   });
 }
 
-// Encodes requests for the fill-in-the-middle APIs of two vendors. They accept one prompt, a
-// suffix, and few other fields.
-
+/**
+ * Encodes requests for the fill-in-the-middle APIs of two vendors. They accept one prompt, a
+ * suffix, and few other fields.
+ */
 export function encodeFimRequest(r: CompletionRequest, of: CallContext): Body {
   return omitUndefined({
     model: of.model,
@@ -93,9 +94,10 @@ export function singlePrompt(r: CompletionRequest, of: CallContext): string {
   return prompt;
 }
 
-// Adapts an outgoing request to the backend's dialect, in both modes. Usage is requested, and
-// fields that the backend rejects are dropped.
-
+/**
+ * Adapts an outgoing request to the backend's dialect, in both modes. Usage is requested, and
+ * fields that the backend rejects are dropped.
+ */
 export function prepare(out: Outgoing, of: CallContext, dialect: CompletionDialect): void {
   if (!of.stream || dialect.streamUsage === "none") {
     if (out.get("stream_options") !== undefined) out.remove("stream_options");
@@ -104,29 +106,11 @@ export function prepare(out: Outgoing, of: CallContext, dialect: CompletionDiale
     if (streamOptions?.["include_usage"] !== true)
       out.set("stream_options", { ...streamOptions, include_usage: true });
   }
-  for (const field of dialect.dropFields ?? []) {
-    const value = out.get(field);
-    if (value === undefined) continue;
-    out.remove(field);
-    if (value !== null) of.reportLoss(field, "dropped");
-  }
 }
 
 export const capOutput = (out: Outgoing, tokens: number): void => out.set("max_tokens", tokens);
 
 // Parses one JSON object of a response, which is either the whole response or a chunk of a stream.
-
-/** Parses a response object. If it is an error, the error is thrown. */
-export function parseResponseObject(json: string): JsonObject {
-  const parsedJson = parseObject(json);
-  if (!parsedJson)
-    return fail("upstream", "The provider's response is not a JSON object.", {
-      code: "bad_answer",
-    });
-  if (parsedJson["error"] !== undefined && parsedJson["error"] !== null && !parsedJson["choices"])
-    throwParsedError(parsedJson);
-  return parsedJson;
-}
 
 /** Returns the text of all choices and the last finish reason. */
 export function parseChoices(response: JsonObject): {
@@ -149,13 +133,9 @@ const REASONS: ReadonlyMap<string, FinishReason> = new Map([
   ["content_filter", "filtered"],
 ]);
 
-export const failTruncated = (): never =>
-  fail("upstream", "The response ended before it was complete.", { code: "truncated" });
-
-// Decodes a non-streaming response into events.
-
+/** Decodes a non-streaming response into events. */
 export function decodeResponse(body: Buffer, emit: (event: ModelEvent) => void): void {
-  const answer = parseResponseObject(body.toString("utf8"));
+  const answer = parseResponseObject(body.toString("utf8"), "choices");
   if (asList(answer["choices"]).length === 0)
     return fail("upstream", "The provider returned no choice.", { code: "bad_answer" });
   const { text: words, reason = "stop" } = parseChoices(answer);
@@ -167,8 +147,7 @@ export function decodeResponse(body: Buffer, emit: (event: ModelEvent) => void):
   emit({ type: "finish", reason });
 }
 
-// Decodes a stream into events: one block of text.
-
+/** Decodes a stream into events: one block of text. */
 export function createDecoder(emit: (event: ModelEvent) => void): Decoder {
   let begun = false;
   let over = false;
@@ -182,7 +161,7 @@ export function createDecoder(emit: (event: ModelEvent) => void): Decoder {
   const events = createEventDecoder((_event, data) => {
     if (over) return;
     if (data === "[DONE]") return finish();
-    const parsedChunk = parseResponseObject(data);
+    const parsedChunk = parseResponseObject(data, "choices");
     if (!begun) {
       begun = true;
       emit(omitUndefined({ type: "start" as const, id: asText(parsedChunk["id"]) }));
@@ -203,18 +182,19 @@ export function createDecoder(emit: (event: ModelEvent) => void): Decoder {
   };
 }
 
-// Forwards responses in passthrough mode. Bytes are unchanged, except for the model name. Usage is
-// always requested. If the client did not request it, the event that contains only usage is not
-// forwarded.
-
+/**
+ * Forwards responses in passthrough mode. Bytes are unchanged, except for the model name. Usage is
+ * always requested. If the client did not request it, the event that contains only usage is not
+ * forwarded.
+ */
 export const createPassthrough = (sink: PassthroughSink, to: ResponseContext): PassthroughStream =>
   to.stream ? streamed(sink, to) : whole(sink, to);
 
 function whole(sink: PassthroughSink, to: ResponseContext): PassthroughStream {
-  return {
-    isBetweenEvents: true,
-    push(body) {
-      const answer = parseResponseObject(body.toString("utf8"));
+  return createResponsePassthrough(
+    sink,
+    (body) => {
+      const answer = parseResponseObject(body.toString("utf8"), "choices");
       if (asList(answer["choices"]).length === 0)
         return fail("upstream", "The provider returned no choice.", { code: "bad_answer" });
       const { text: words, reason } = parseChoices(answer);
@@ -226,13 +206,10 @@ function whole(sink: PassthroughSink, to: ResponseContext): PassthroughStream {
       const usage = sink.reportFinish(reason ?? "stop") ?? {};
       if (usageReport) return replaceModelName(body, to.model, (b) => sink.write(b));
       const anew = { ...answer, model: to.model, usage: usageTo(usage) };
-      return sink.write(Buffer.from(JSON.stringify(anew)));
+      return writeJson(sink, anew);
     },
-    end() {},
-    writeFault(f: Fault) {
-      sink.write(Buffer.from(JSON.stringify(encodeFault(f, to).body)));
-    },
-  };
+    openaiFaultBody(to),
+  );
 }
 
 const DONE = Buffer.from("data: [DONE]\n\n");
@@ -262,7 +239,7 @@ function streamed(sink: PassthroughSink, to: ResponseContext): PassthroughStream
     if (over) return undefined;
     if (!event) return out.addRange(b, from, till);
     if (event.data === "[DONE]") return finish(bytes);
-    const chunk = parseResponseObject(event.data);
+    const chunk = parseResponseObject(event.data, "choices");
     const usage = asObject(chunk["usage"]);
     if (usage) sink.reportUsage({ type: "usage", usage: usageOf(usage) });
     const { text: words, reason: why } = parseChoices(chunk);

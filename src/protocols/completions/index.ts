@@ -1,82 +1,60 @@
-// The completions protocol, `POST /v1/completions`: OpenAI's older API, which servers of base
-// models and code editors use. Frontends use its server half, providers its client half. Also
-// contains Mistral's fill-in-the-middle API. Pure: no I/O, no clock, no state between two methods.
-// May import: model, plugin (types), and the tools of neighboring protocols.
-import type { JSONSchema } from "json-schema-to-ts";
 import schema from "../../../schemas/completions.request.json" with { type: "json" };
 import { completionOperation } from "../../model/operations/completion-operation.ts";
 import type { Protocol } from "../../plugin/protocol.ts";
 import { chatCompletions } from "../chat-completions/index.ts";
-import { parseError } from "../failure/parse-error.ts";
-import { FORWARDED_RESPONSE_HEADERS, encodeRateLimitHeaders } from "../response-headers.ts";
-import { encodeFault } from "../responses/server/fault.ts";
-import {
-  capOutput,
-  encodeFimRequest,
-  prepare,
-  createPassthrough,
-  encodeRequest as requestTo,
-  createDecoder as streamFrom,
-  decodeResponse as wholeFrom,
-} from "./client.ts";
-import { type CompletionDialect, ZDR_ALLOWED_FIELDS, analyze, ID, knowsField } from "./spec.ts";
-import { decodeRequest, createEncoder, encodeResponse } from "./server.ts";
+import { operationProtocol, type OperationProtocol } from "../operation-protocol.ts";
+import * as client from "./client.ts";
+import * as server from "./server.ts";
+import { analyze, type CompletionDialect, ID, knowsField, ZDR_ALLOWED_FIELDS } from "./spec.ts";
 
-export type { CompletionDialect } from "./spec.ts";
 export { singlePrompt } from "./client.ts";
+export type { CompletionDialect } from "./spec.ts";
 
-export const completions = (dialect: CompletionDialect = {}): Protocol<"completion"> => ({
-  id: ID,
+const SHARED = {
   operationSpec: completionOperation,
   zdrAllowedFields: ZDR_ALLOWED_FIELDS,
-  headers: { response: FORWARDED_RESPONSE_HEADERS },
-  server: {
-    schema: schema as unknown as JSONSchema,
-    analyze,
-    decodeRequest,
-    createEncoder,
-    encodeResponse,
-    encodeFault,
-    encodeHeaders: encodeRateLimitHeaders,
-    ping: ": ping\n\n",
-  },
-  client: {
-    paths: { generate: "/completions" },
-    encodeRequest: requestTo,
-    knowsField,
-    analyze,
-    createDecoder: streamFrom,
-    decodeResponse: wholeFrom,
-    decodeFault: parseError,
-    prepare: (out, of) => prepare(out, of, dialect),
-    capOutput,
-    mayHideReasoning: () => false,
-    createPassthrough,
-  },
-});
+  analyze,
+  client: { knowsField, capOutput: client.capOutput, mayHideReasoning: () => false },
+} as const satisfies Partial<Omit<OperationProtocol<"completion">, "client">> & { client: object };
+
+export const completions = (dialect: CompletionDialect = {}): Protocol<"completion"> =>
+  operationProtocol({
+    ...SHARED,
+    id: ID,
+    dropFields: dialect.dropFields,
+    server: {
+      schema,
+      decodeRequest: server.decodeRequest,
+      createEncoder: server.createEncoder,
+      encodeResponse: server.encodeResponse,
+      ping: ": ping\n\n",
+    },
+    client: {
+      ...SHARED.client,
+      paths: { generate: "/completions" },
+      encodeRequest: client.encodeRequest,
+      createDecoder: client.createDecoder,
+      decodeResponse: client.decodeResponse,
+      prepare: (out, of) => client.prepare(out, of, dialect),
+      createPassthrough: client.createPassthrough,
+    },
+  });
 
 /**
  * Mistral's `POST /v1/fim/completions`. Requests have the form of this protocol, responses have the
  * form of chat completions.
  */
 export function mistralFim(): Protocol<"completion"> {
-  const { createDecoder: streamOfChat, decodeResponse: wholeOfChat } = chatCompletions({
-    streamUsage: "none",
-  }).client!;
-  return {
+  const { createDecoder, decodeResponse } = chatCompletions({ streamUsage: "none" }).client!;
+  return operationProtocol({
+    ...SHARED,
     id: "mistral-fim",
-    operationSpec: completionOperation,
-    zdrAllowedFields: ZDR_ALLOWED_FIELDS,
     client: {
+      ...SHARED.client,
       paths: { generate: "/fim/completions" },
-      encodeRequest: encodeFimRequest,
-      knowsField,
-      analyze,
-      createDecoder: streamOfChat,
-      decodeResponse: wholeOfChat,
-      decodeFault: parseError,
-      capOutput,
-      mayHideReasoning: () => false,
+      encodeRequest: client.encodeFimRequest,
+      createDecoder,
+      decodeResponse,
     },
-  };
+  });
 }

@@ -4,19 +4,13 @@ import type { CompletionRequest } from "../../model/request.ts";
 import type { Usage } from "../../model/usage.ts";
 import type { Body, Json, Opt, JsonObject } from "../../model/values.ts";
 import type { ResponseContext, Encoder } from "../../plugin/protocol.ts";
-import { COMMON_FIELDS, ID, PROTOCOL_FIELDS, usageTo } from "./spec.ts";
 import { asBoolean, asList, asNumber, omitUndefined, asText, asObject } from "../json-values.ts";
 import { encodeFault } from "../responses/server/fault.ts";
-import { unknownTopLevelFields } from "../unknown-fields.ts";
+import { unknownTopLevelFields, ownFields } from "../unknown-fields.ts";
+import { COMMON_FIELDS, ID, PROTOCOL_FIELDS, usageTo } from "./spec.ts";
 
-// Decodes a request body into the common form.
-
+/** Decodes a request body into the common form. */
 export function decodeRequest(body: Body): CompletionRequest {
-  const own: Record<string, Json> = {};
-  for (const field of PROTOCOL_FIELDS) {
-    const value = body[field] as Opt<Json>;
-    if (value !== undefined && value !== null) own[field] = value;
-  }
   return omitUndefined({
     operation: "completion" as const,
     model: asText(body["model"]) ?? "",
@@ -39,7 +33,7 @@ export function decodeRequest(body: Body): CompletionRequest {
       (name) =>
         body[name] === null || COMMON_FIELDS.includes(name) || PROTOCOL_FIELDS.includes(name),
     ),
-    ext: Object.keys(own).length > 0 ? { [ID]: own } : {},
+    ext: ownFields(ID, body, PROTOCOL_FIELDS),
   });
 }
 
@@ -59,8 +53,7 @@ const stopsIn = (value: unknown): Opt<readonly string[]> =>
       ? asList(value).flatMap((one) => asText(one) ?? [])
       : undefined;
 
-// Fields that streaming and non-streaming responses share.
-
+/** Fields that streaming and non-streaming responses share. */
 export const responseFrame = (
   to: Pick<ResponseContext, "id" | "created" | "model">,
 ): JsonObject => ({
@@ -84,8 +77,7 @@ export const formatFinishReason = (reason: FinishReason): string =>
       ? "content_filter"
       : "stop";
 
-// Encodes a non-streaming response.
-
+/** Encodes a non-streaming response. */
 export const encodeResponse = (answer: ModelResponse, to: ResponseContext): JsonObject => ({
   ...responseFrame(to),
   choices: [
@@ -97,8 +89,7 @@ export const encodeResponse = (answer: ModelResponse, to: ResponseContext): Json
   usage: usageTo(answer.usage),
 });
 
-// Encodes a response as a stream of events.
-
+/** Encodes a response as a stream of events. */
 export function createEncoder(write: (text: string) => void, to: ResponseContext): Encoder {
   const frame = responseFrame(to);
   const includesUsage = asObject(to.body["stream_options"])?.["include_usage"] === true;

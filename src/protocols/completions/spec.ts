@@ -15,8 +15,7 @@ import {
 } from "../references/index.ts";
 import { isMultiplierField } from "../requested-amounts.ts";
 
-// ID of this protocol and its known fields.
-
+/** ID of this protocol and its known fields. */
 export const ID = "completions";
 
 /** Fields that the common form can represent. */
@@ -48,9 +47,10 @@ export const PROTOCOL_FIELDS: readonly string[] = [
 export const knowsField = (field: string): boolean =>
   COMMON_FIELDS.includes(field) || PROTOCOL_FIELDS.includes(field) || isMultiplierField(field);
 
-// Describes how backends that speak this protocol differ. It is plain data, so that a provider can
-// be a row. Unset options mean the behavior of OpenAI's own API.
-
+/**
+ * Describes how backends that speak this protocol differ. It is plain data, so that a provider can
+ * be a row. Unset options mean the behavior of OpenAI's own API.
+ */
 export interface CompletionDialect {
   /** Whether the backend supports `stream_options.include_usage`. Default: supported. */
   streamUsage?: "include_usage" | "none";
@@ -61,9 +61,10 @@ export interface CompletionDialect {
   dropFields?: readonly string[];
 }
 
-// Lists the request fields that may be sent under zero data retention, from the documentation of
-// OpenAI and of compatible backends.
-
+/**
+ * Lists the request fields that may be sent under zero data retention, from the documentation of
+ * OpenAI and of compatible backends.
+ */
 export const ZDR_ALLOWED_FIELDS: FieldAllowlist = [
   ["which model", valueFields("model")],
   ["text to continue and its suffix", valueFields("prompt suffix")],
@@ -81,8 +82,7 @@ export const ZDR_ALLOWED_FIELDS: FieldAllowlist = [
   ["the user identifier, sent as a hash", valueFields("user")],
 ];
 
-// Analyzes a request body in both modes: what it can cost and which model features it needs.
-
+/** Analyzes a request body in both modes: what it can cost and which model features it needs. */
 export function analyze(body: Body): RequestFacts {
   // Prompts are excluded from the search for references. Token IDs contain none, and there are many
   // of them.

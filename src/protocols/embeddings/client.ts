@@ -1,5 +1,5 @@
 // The half of the embeddings protocol that faces providers.
-import { fail, type Fault } from "../../model/error.ts";
+import { fail } from "../../model/error.ts";
 import type { ModelEvent } from "../../model/event.ts";
 import type { EmbeddingRequest, Embedding } from "../../model/request.ts";
 import type { Usage } from "../../model/usage.ts";
@@ -11,6 +11,10 @@ import type {
   PassthroughStream,
   PassthroughSink,
 } from "../../plugin/protocol.ts";
+import { parseResponseObject } from "../failure/parse-error.ts";
+import { asObject, omitUndefined, asNumber, asText } from "../json-values.ts";
+import { createResponsePassthrough, writeJson, openaiFaultBody } from "../passthrough.ts";
+import { replaceModelName } from "../sse/index.ts";
 import { reportForeignFields, parseTask, taskNameFor } from "./embedding-requests.ts";
 import {
   inputsIn,
@@ -28,12 +32,6 @@ import {
   usageOf,
   usageTo,
 } from "./spec.ts";
-import { throwParsedError } from "../failure/parse-error.ts";
-import { asObject, omitUndefined, asNumber, asText, parseObject } from "../json-values.ts";
-import { encodeFault } from "../responses/server/fault.ts";
-import { replaceModelName } from "../sse/index.ts";
-
-// Encodes a request as a body of this protocol.
 
 /**
  * Encodes a request in OpenAI's form, with fields that other backends added. `prepare` adapts it to
@@ -62,9 +60,10 @@ export function encodeRequest(
 const saysTask = (own: ReturnType<typeof asObject>): boolean =>
   own !== undefined && Object.keys(own).some((field) => field !== "encoding_format");
 
-// Adapts an outgoing request to the backend's dialect, in both modes. Fields are renamed, and
-// fields that the backend cannot read are dropped.
-
+/**
+ * Adapts an outgoing request to the backend's dialect, in both modes. Fields are renamed, and
+ * fields that the backend cannot read are dropped.
+ */
 export function prepare(out: Outgoing, of: CallContext, dialect: EmbeddingDialect): void {
   if (
     dialect.tokenIds === false &&
@@ -78,12 +77,6 @@ export function prepare(out: Outgoing, of: CallContext, dialect: EmbeddingDialec
   adaptDimensions(out, of, dialect);
   adaptTask(out, of, dialect);
   adaptTruncation(out, of, dialect);
-  for (const field of dialect.dropFields ?? []) {
-    const value = out.get(field);
-    if (value === undefined) continue;
-    out.remove(field);
-    if (value !== null) of.reportLoss(field, "dropped");
-  }
 }
 
 /**
@@ -150,17 +143,11 @@ function adaptTruncation(out: Outgoing, of: CallContext, { truncate }: Embedding
     out.set(truncate, value === true || (word !== undefined && word !== "none"));
 }
 
-// Rejects streams. A backend that streams embeddings did not understand the request.
-
-export const failNotStreamed = (): never =>
-  fail("upstream", "The provider returned an event stream.", { code: "bad_answer" });
-
-// Decodes a response into events: one item per vector.
-
+/** Decodes a response into events: one item per vector. */
 type Emit = (event: ModelEvent) => void;
 
 export function decodeResponse(body: Buffer, emit: Emit): void {
-  const answer = parseResponseObject(body);
+  const answer = parseResponseObject(body.toString("utf8"), "data");
   emitEmbeddings(emit, {
     id: asText(answer["id"]),
     vectors: parseEmbeddings(answer),
@@ -184,18 +171,6 @@ export function emitEmbeddings(
   emit({ type: "finish", reason: "stop" });
 }
 
-/** Parses a response. If it is an error with status 200, the error is thrown. */
-export function parseResponseObject(body: Buffer): JsonObject {
-  const answer = parseObject(body.toString("utf8"));
-  if (!answer)
-    return fail("upstream", "The provider's response is not a JSON object.", {
-      code: "bad_answer",
-    });
-  if (answer["error"] !== undefined && answer["error"] !== null && !answer["data"])
-    throwParsedError(answer);
-  return answer;
-}
-
 /**
  * Returns the vectors in the order of their index, or of their position if there is no index. An
  * invalid vector leaves a gap.
@@ -216,15 +191,16 @@ export function parseEmbeddings({ data }: JsonObject): readonly (Embedding | und
   return found;
 }
 
-// Forwards responses in passthrough mode if they have the form that the client requested. Backends
-// without `encoding_format` always return numbers, and some omit a count that clients rely on. Such
-// a response is re-encoded, and its other fields are kept.
-
+/**
+ * Forwards responses in passthrough mode if they have the form that the client requested. Backends
+ * without `encoding_format` always return numbers, and some omit a count that clients rely on. Such
+ * a response is re-encoded, and its other fields are kept.
+ */
 export function createPassthrough(sink: PassthroughSink, to: ResponseContext): PassthroughStream {
-  return {
-    isBetweenEvents: true,
-    push(body) {
-      const answer = parseResponseObject(body);
+  return createResponsePassthrough(
+    sink,
+    (body) => {
+      const answer = parseResponseObject(body.toString("utf8"), "data");
       const usageReport = asObject(answer["usage"]);
       const seen = usageOf(usageReport);
       const id = asText(answer["id"]);
@@ -253,11 +229,8 @@ export function createPassthrough(sink: PassthroughSink, to: ResponseContext): P
         model: to.model,
         usage: counted ? usageReport : { ...usageReport, ...usageTo(usage) },
       };
-      return sink.write(Buffer.from(JSON.stringify(anew)));
+      return writeJson(sink, anew);
     },
-    end() {},
-    writeFault(f: Fault) {
-      sink.write(Buffer.from(JSON.stringify(encodeFault(f, to).body)));
-    },
-  };
+    openaiFaultBody(to),
+  );
 }

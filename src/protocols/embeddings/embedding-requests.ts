@@ -5,9 +5,10 @@ import type { Opt } from "../../model/values.ts";
 import type { LossReporter } from "../../plugin/protocol.ts";
 import { asObject, ownEntry } from "../json-values.ts";
 
-// Maps the purposes of vectors to the vendors' names. Names of all vendors are accepted, and each
-// protocol writes its own.
-
+/**
+ * Maps the purposes of vectors to the vendors' names. Names of all vendors are accepted, and each
+ * protocol writes its own.
+ */
 const TASK_BY_NAME: { readonly [word: string]: EmbeddingTask } = {
   query: "query",
   search_query: "query",

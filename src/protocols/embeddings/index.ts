@@ -1,33 +1,20 @@
-// The embeddings protocol, `POST /v1/embeddings`, of OpenAI and compatible backends. Frontends use
-// its server half, providers its client half. Pure: no I/O, no clock, no state between two methods.
-// May import: model, plugin (types), and the tools of neighboring protocols.
-import type { JSONSchema } from "json-schema-to-ts";
 import schema from "../../../schemas/embeddings.request.json" with { type: "json" };
 import { embeddingOperation } from "../../model/operations/embedding-operation.ts";
 import type { Protocol } from "../../plugin/protocol.ts";
-import { parseError } from "../failure/parse-error.ts";
-import { FORWARDED_RESPONSE_HEADERS, encodeRateLimitHeaders } from "../response-headers.ts";
-import { encodeFault } from "../responses/server/fault.ts";
-import {
-  prepare,
-  createPassthrough,
-  encodeRequest as requestTo,
-  failNotStreamed,
-  emitEmbeddings,
-  decodeResponse as wholeFrom,
-} from "./client.ts";
-import { type EmbeddingDialect, ZDR_ALLOWED_FIELDS, analyze, ID, knowsField } from "./spec.ts";
-import { decodeRequest, failStreamed, encodeResponse } from "./server.ts";
+import { failStreamed, operationProtocol } from "../operation-protocol.ts";
+import * as client from "./client.ts";
+import * as server from "./server.ts";
+import { analyze, type EmbeddingDialect, ID, knowsField, ZDR_ALLOWED_FIELDS } from "./spec.ts";
 
-export type { EmbeddingDialect } from "./spec.ts";
+export { failNotStreamed } from "../operation-protocol.ts";
+export { emitEmbeddings } from "./client.ts";
 export {
   parseTask,
-  taskNameFor,
-  type TaskNames,
   reportForeignFields,
   requireTextInputs,
+  taskNameFor,
+  type TaskNames,
 } from "./embedding-requests.ts";
-export { emitEmbeddings, failNotStreamed };
 export {
   validateEmbeddings,
   inputsIn,
@@ -37,36 +24,28 @@ export {
   encodeEmbedding,
   type EmbeddingExpectation,
 } from "./embedding-values.ts";
-export {
-  failStreamed,
-  decodeRequest as decodeEmbeddingRequest,
-  analyze as analyzeEmbeddingRequest,
-};
+export { decodeRequest as decodeEmbeddingRequest } from "./server.ts";
+export { analyze as analyzeEmbeddingRequest, type EmbeddingDialect } from "./spec.ts";
 
-export const embeddings = (dialect: EmbeddingDialect = {}): Protocol<"embedding"> => ({
-  id: ID,
-  operationSpec: embeddingOperation,
-  zdrAllowedFields: ZDR_ALLOWED_FIELDS,
-  headers: { response: FORWARDED_RESPONSE_HEADERS },
-  server: {
-    schema: schema as unknown as JSONSchema,
+export const embeddings = (dialect: EmbeddingDialect = {}): Protocol<"embedding"> =>
+  operationProtocol({
+    id: ID,
+    operationSpec: embeddingOperation,
+    zdrAllowedFields: ZDR_ALLOWED_FIELDS,
     analyze,
-    decodeRequest: (body) => decodeRequest(body),
-    createEncoder: failStreamed,
-    encodeResponse,
-    encodeFault,
-    encodeHeaders: encodeRateLimitHeaders,
-    ping: "",
-  },
-  client: {
-    paths: { generate: "/embeddings" },
-    encodeRequest: requestTo,
-    knowsField,
-    analyze,
-    createDecoder: failNotStreamed,
-    decodeResponse: wholeFrom,
-    decodeFault: parseError,
-    prepare: (out, of) => prepare(out, of, dialect),
-    createPassthrough,
-  },
-});
+    dropFields: dialect.dropFields,
+    server: {
+      schema,
+      decodeRequest: server.decodeRequest,
+      createEncoder: failStreamed("Embeddings"),
+      encodeResponse: server.encodeResponse,
+    },
+    client: {
+      paths: { generate: "/embeddings" },
+      encodeRequest: client.encodeRequest,
+      knowsField,
+      decodeResponse: client.decodeResponse,
+      prepare: (out, of) => client.prepare(out, of, dialect),
+      createPassthrough: client.createPassthrough,
+    },
+  });

@@ -1,9 +1,10 @@
 // The half of the embeddings protocol that faces clients.
-import { fail } from "../../model/error.ts";
 import type { ModelResponse } from "../../model/event.ts";
 import type { EmbeddingRequest, Embedding } from "../../model/request.ts";
 import type { Body, Json, Opt, JsonObject } from "../../model/values.ts";
 import type { ResponseContext } from "../../plugin/protocol.ts";
+import { asNumber, omitUndefined, asText } from "../json-values.ts";
+import { unknownTopLevelFields } from "../unknown-fields.ts";
 import { parseTask } from "./embedding-requests.ts";
 import {
   inputsIn,
@@ -13,11 +14,8 @@ import {
   encodeEmbedding,
 } from "./embedding-values.ts";
 import { COMMON_FIELDS, ENCODING_FORMAT, ID, TASK_FIELDS, usageTo } from "./spec.ts";
-import { asNumber, omitUndefined, asText } from "../json-values.ts";
-import { unknownTopLevelFields } from "../unknown-fields.ts";
 
-// Decodes a request body into the common form.
-
+/** Decodes a request body into the common form. */
 export function decodeRequest(body: Body): EmbeddingRequest {
   const field = TASK_FIELDS.find((name) => parseTask(body[name]) !== undefined);
   const own: Record<string, Json> = {};
@@ -61,8 +59,7 @@ function parseTruncation({ truncate, truncation: cuts }: Body): Opt<"none" | "st
   return word === "none" || word === "start" || word === "end" ? word : undefined;
 }
 
-// Encodes a non-streaming response.
-
+/** Encodes a non-streaming response. */
 export function encodeResponse(
   answer: ModelResponse,
   to: Pick<ResponseContext, "body" | "model">,
@@ -80,8 +77,3 @@ export function encodeResponse(
     usage: usageTo(answer.usage),
   };
 }
-
-// Rejects streaming. Vectors are sent in one piece.
-
-export const failStreamed = (): never =>
-  fail("unsupported", "Embeddings cannot be streamed.", { param: "stream" });

@@ -11,8 +11,7 @@ import { asCount } from "../json-values.ts";
 import { valueFields, referencedFeatures, findReferences } from "../references/index.ts";
 import { isMultiplierField } from "../requested-amounts.ts";
 
-// ID of this protocol and its known fields.
-
+/** ID of this protocol and its known fields. */
 export const ID = "embeddings";
 
 /** Fields that the common form can represent. */
@@ -44,9 +43,10 @@ export const knowsField = (field: string): boolean =>
   (TASK_FIELDS as readonly string[]).includes(field) ||
   isMultiplierField(field);
 
-// Describes how backends that speak this protocol differ. It is plain data, so that a provider can
-// be a row. Unset options mean the behavior of OpenAI's own API.
-
+/**
+ * Describes how backends that speak this protocol differ. It is plain data, so that a provider can
+ * be a row. Unset options mean the behavior of OpenAI's own API.
+ */
 export interface EmbeddingDialect {
   /**
    * Values of `encoding_format` that the backend accepts. Default: float and base64. Clients always
@@ -74,9 +74,10 @@ export interface EmbeddingDialect {
   dropFields?: readonly string[];
 }
 
-// Lists the request fields that may be sent under zero data retention, from the documentation of
-// OpenAI and of compatible backends.
-
+/**
+ * Lists the request fields that may be sent under zero data retention, from the documentation of
+ * OpenAI and of compatible backends.
+ */
 export const ZDR_ALLOWED_FIELDS: FieldAllowlist = [
   ["which model", valueFields("model")],
   ["inputs to embed", valueFields("input")],
@@ -89,8 +90,7 @@ export const ZDR_ALLOWED_FIELDS: FieldAllowlist = [
   ["the user identifier, sent as a hash", valueFields("user")],
 ];
 
-// Analyzes a request body in both modes: what it can cost and which model features it needs.
-
+/** Analyzes a request body in both modes: what it can cost and which model features it needs. */
 export function analyze(body: Body): RequestFacts {
   // Inputs are excluded from the search for references. Token IDs contain none, and there are many
   // of them.

@@ -2,9 +2,9 @@
 // so all protocols share this parser and it accepts all forms.
 import { fail, type Fault } from "../../model/error.ts";
 import type { HeadersIn, Json, JsonObject } from "../../model/values.ts";
+import { asList, asObject, asObjects, parseObject } from "../json-values.ts";
 import { classifyError } from "./classify-error.ts";
 import { readRetryAfterMs, parseDelayText } from "./retry-delay.ts";
-import { asList, asObject, asObjects } from "../json-values.ts";
 
 /**
  * Maximum length of an error message, in characters. A longer text is a web page, not a message.
@@ -53,6 +53,27 @@ export function throwParsedError(body: Json | undefined): never {
   const { kind, message, ...more } = parseErrorBody(body);
   return fail(kind, message, more);
 }
+
+/**
+ * Parses a response, or one object of a streamed response. If it is an error in place of a result,
+ * the error is thrown.
+ *
+ * @param result Field that contains the result.
+ */
+export function parseResponseObject(json: string, result: string): JsonObject {
+  const answer = parseObject(json);
+  if (!answer)
+    return fail("upstream", "The provider's response is not a JSON object.", {
+      code: "bad_answer",
+    });
+  if (answer["error"] !== undefined && answer["error"] !== null && !answer[result])
+    throwParsedError(answer);
+  return answer;
+}
+
+/** Throws because a response broke off. */
+export const failTruncated = (): never =>
+  fail("upstream", "The provider's response ended before it was complete.", { code: "truncated" });
 
 function toFault(error: ErrorFields, status: number, otherwise: string): Fault {
   const message = (error.message ?? otherwise).slice(0, MAX_MESSAGE);

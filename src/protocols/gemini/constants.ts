@@ -193,9 +193,10 @@ export function parseFinishReason(
   return calls ? { reason: "tool_calls", detail: reason } : { reason: "other", detail: reason };
 }
 
-// Known fields of a request body below the top level. Members that only this protocol has are not
-// listed. They are carried in `ext` by their path.
-
+/**
+ * Known fields of a request body below the top level. Members that only this protocol has are not
+ * listed. They are carried in `ext` by their path.
+ */
 const BYTES: KnownFields = {
   inlineData: valueFields("mimeType data"),
   fileData: valueFields("mimeType fileUri"),

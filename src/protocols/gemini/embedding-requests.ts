@@ -33,8 +33,7 @@ export function validateEmbeddingsFor(
   );
 }
 
-// Maps the purposes of vectors to Google's names, which its own API and Vertex share.
-
+/** Maps the purposes of vectors to Google's names, which its own API and Vertex share. */
 const TASK_NAMES: TaskNames = {
   query: "RETRIEVAL_QUERY",
   document: "RETRIEVAL_DOCUMENT",

@@ -6,7 +6,7 @@ import many from "../../../schemas/gemini-embedding.request.json" with { type: "
 import { embeddingOperation } from "../../model/operations/embedding-operation.ts";
 import type { FieldAllowlist } from "../../plugin/index.ts";
 import type { Protocol, ServerHalf } from "../../plugin/protocol.ts";
-import { failNotStreamed } from "../embeddings/index.ts";
+import { failNotStreamed, failStreamed } from "../operation-protocol.ts";
 import { parseError } from "../failure/parse-error.ts";
 import { FORWARDED_RESPONSE_HEADERS } from "../response-headers.ts";
 import { valueFields } from "../references/index.ts";
@@ -74,7 +74,7 @@ const server = (
   schema: schema as unknown as JSONSchema,
   analyze: told.analyze,
   decodeRequest: (body) => told.decodeRequest(body),
-  createEncoder: told.failNotStreamed,
+  createEncoder: failStreamed("Embeddings", "alt"),
   encodeResponse: whole,
   clientFieldName: (field, body) => clientFieldName(GEMINI_EMBEDDING_FIELD_NAMES, field, body),
   encodeFault,

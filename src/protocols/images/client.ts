@@ -7,25 +7,16 @@ import { mergeUsage, UNITS, type Usage } from "../../model/usage.ts";
 import type { Body, FilePart, JsonObject } from "../../model/values.ts";
 import type { Outgoing } from "../../plugin/outgoing.ts";
 import type { CallContext, Decoder } from "../../plugin/protocol.ts";
-import { throwParsedError } from "../failure/parse-error.ts";
-import { requireSupported, ratioOf, sizeOf } from "./size.ts";
-import { EDITS, ID, type ImageTraits, usageSeen, parseTokenUsage } from "./spec.ts";
-import {
-  asObject,
-  omitUndefined,
-  parseNumber,
-  asText,
-  asList,
-  parseObject,
-  ownEntry,
-} from "../json-values.ts";
+import { throwParsedError, parseResponseObject } from "../failure/parse-error.ts";
+import { asObject, omitUndefined, parseNumber, asText, asList, ownEntry } from "../json-values.ts";
 import { toUrl, parseMediaUrl } from "../media-url.ts";
-import { parseEventObject } from "../sse/parse-event.ts";
+import { dropFields } from "../operation-protocol.ts";
 import { rejectBlockedReferences } from "../references/index.ts";
 import { formatOf, mimeOf, sniffImage, type ImageHead } from "../sniff-image.ts";
 import { createEventDecoder } from "../sse/index.ts";
-
-// Encodes a request as a body of this protocol.
+import { parseEventObject } from "../sse/parse-event.ts";
+import { requireSupported, ratioOf, sizeOf } from "./size.ts";
+import { EDITS, ID, type ImageTraits, usageSeen, parseTokenUsage } from "./spec.ts";
 
 /**
  * Encodes a request in OpenAI's form. `prepare` adapts it to the backend's dialect, in both modes.
@@ -66,8 +57,7 @@ export function encodeRequest(
   });
 }
 
-// Encodes input images for backends.
-
+/** Encodes input images for backends. */
 type InputImages = Pick<ImageRequest, "inputImages" | "mask">;
 
 /**
@@ -125,9 +115,10 @@ function file(media: Media, name: string): FilePart {
   return { filename: `${name}.${formatOf(mime) ?? "png"}`, mime, data };
 }
 
-// Adapts an outgoing request to the backend's dialect, in both modes, and checks it against the
-// catalog's model metadata.
-
+/**
+ * Adapts an outgoing request to the backend's dialect, in both modes, and checks it against the
+ * catalog's model metadata.
+ */
 export function prepare(out: Outgoing, of: CallContext, traits: ImageTraits): void {
   // An image stored in a provider account can be read with its key, and all clients share the
   // gateway's key.
@@ -151,13 +142,8 @@ export function prepare(out: Outgoing, of: CallContext, traits: ImageTraits): vo
     });
   adaptResponseFormat(out, traits);
   adaptSize(out, of, traits);
-  for (const field of traits.dropFields ?? []) {
-    const value = out.get(field);
-    if (value === undefined) continue;
-    out.remove(field);
-    // A null or `auto` has no effect, so dropping it is not reported.
-    if (value !== null && value !== "auto") of.reportLoss(field, "dropped");
-  }
+  // A null or `auto` has no effect, so dropping it is not reported.
+  dropFields(out, of, traits.dropFields, [null, "auto"]);
 }
 
 /**
@@ -189,18 +175,11 @@ function adaptSize(out: Outgoing, of: CallContext, traits: ImageTraits): void {
   of.reportLoss("size", "approximated", "size_approximated");
 }
 
-// Decodes a non-streaming response into events: one block per image.
-
+/** Decodes a non-streaming response into events: one block per image. */
 type Emit = (event: ModelEvent) => void;
 
 export function decodeResponse(body: Buffer, emit: Emit, of: CallContext): void {
-  const answer = parseObject(body.toString("utf8"));
-  if (!answer)
-    return fail("upstream", "The provider's response is not a JSON object.", {
-      code: "bad_answer",
-    });
-  if (answer["error"] !== undefined && answer["error"] !== null && !answer["data"])
-    throwParsedError(answer);
+  const answer = parseResponseObject(body.toString("utf8"), "data");
   const items = asList(answer["data"]).map((item) => asObject(item) ?? {});
   const pictures = items.flatMap((item) => {
     const media = parseImage(item);
@@ -234,8 +213,7 @@ function failNoImage(items: readonly JsonObject[]): never {
   return fail("upstream", "The provider returned no image.", { code: "no_image" });
 }
 
-// Decodes a stream into events: one block per image.
-
+/** Decodes a stream into events: one block per image. */
 export const MAX_EVENT_BYTES = BOUNDS.imageEvent.max;
 
 /**
@@ -302,8 +280,7 @@ export function addUsage(a: Usage | undefined, b: Usage | undefined): Usage | un
   return both;
 }
 
-// Parses an image in a response: base64 bytes or a URL.
-
+/** Parses an image in a response: base64 bytes or a URL. */
 export function parseImage(item: JsonObject): Media | undefined {
   const base64 = asText(item["b64_json"]) || asText(item["base64"]);
   if (base64) {

@@ -1,15 +1,12 @@
 // Forwards responses in passthrough mode. Bytes are unchanged and images are not decoded. Only
 // usage is read.
-import { fail, type Fault } from "../../model/error.ts";
+import { fail } from "../../model/error.ts";
 import type { Usage } from "../../model/usage.ts";
 import type { JsonObject } from "../../model/values.ts";
 import type { ResponseContext, PassthroughStream, PassthroughSink } from "../../plugin/protocol.ts";
 import { throwParsedError } from "../failure/parse-error.ts";
-import { MAX_EVENT_BYTES, addUsage } from "./client.ts";
-import { streamErrorEvent, encodeFault } from "./server.ts";
-import { parseTokenUsage, usageSeen } from "./spec.ts";
 import { parseNumber, asObject, asText, asList, parseObject } from "../json-values.ts";
-import { parseEventObject } from "../sse/parse-event.ts";
+import { createResponsePassthrough } from "../passthrough.ts";
 import { type ImageHead, sniffImage } from "../sniff-image.ts";
 import {
   EventPassthrough,
@@ -19,10 +16,15 @@ import {
   endOfValue,
   encodeKey,
   findValue,
+  replaceModelName,
 } from "../sse/index.ts";
+import { parseEventObject } from "../sse/parse-event.ts";
+import { MAX_EVENT_BYTES, addUsage } from "./client.ts";
+import { streamErrorEvent, encodeFault } from "./server.ts";
+import { parseTokenUsage, usageSeen } from "./spec.ts";
 
 export const createPassthrough = (sink: PassthroughSink, to: ResponseContext): PassthroughStream =>
-  to.stream ? streamed(sink, to) : createResponsePassthrough(sink, to);
+  to.stream ? streamed(sink, to) : passResponse(sink, to);
 
 /** Event types of partial images, for generated and edited images. */
 const PARTIAL: ReadonlySet<unknown> = new Set([
@@ -84,21 +86,16 @@ function streamed(sink: PassthroughSink, to: ResponseContext): PassthroughStream
   });
 }
 
-// Forwards a non-streaming response in passthrough mode.
-
-const MODEL = encodeKey("model");
+/** Forwards a non-streaming response in passthrough mode. */
 
 const USAGE = encodeKey("usage");
 
 const DATA = encodeKey("data");
 
-export function createResponsePassthrough(
-  sink: PassthroughSink,
-  to: ResponseContext,
-): PassthroughStream {
-  return {
-    isBetweenEvents: true,
-    push(body) {
+const passResponse = (sink: PassthroughSink, to: ResponseContext): PassthroughStream =>
+  createResponsePassthrough(
+    sink,
+    (body) => {
       const from = body.indexOf(123);
       if (!isOneValue(body, from)) notJson();
       const counts = from < 0 ? undefined : findValue(body, [USAGE], from);
@@ -111,21 +108,10 @@ export function createResponsePassthrough(
       else sink.reportUsage(usageReport(body, usage));
       sink.reportContent();
       sink.reportFinish("stop");
-      const out = createWriteBatch((b) => sink.write(b));
-      const name = findValue(body, [MODEL], from);
-      if (name && body[name.from] === 34) {
-        out.add(body.subarray(0, name.from));
-        out.add(Buffer.from(JSON.stringify(to.model)));
-        out.add(body.subarray(name.to));
-      } else out.add(body);
-      out.flush();
+      replaceModelName(body, to.model, (b) => sink.write(b));
     },
-    end() {},
-    writeFault(f: Fault) {
-      sink.write(Buffer.from(JSON.stringify(encodeFault(f, to).body)));
-    },
-  };
-}
+    (fault) => encodeFault(fault, to).body,
+  );
 
 /** Whether the body contains one complete JSON value and nothing after it. */
 function isOneValue(body: Buffer, from: number): boolean {

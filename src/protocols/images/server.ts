@@ -12,8 +12,6 @@ import { encodeFault as refusal } from "../responses/server/fault.ts";
 import { sniffImage, formatOf, mimeOf } from "../sniff-image.ts";
 import { unknownTopLevelFields } from "../unknown-fields.ts";
 
-// Decodes a request body into the common form.
-
 /**
  * Decodes a request.
  *
@@ -87,8 +85,7 @@ function mediaIn(value: unknown, param: string): Media {
       });
 }
 
-// Encodes a non-streaming response.
-
+/** Encodes a non-streaming response. */
 export function encodeResponse(answer: ModelResponse, to: ResponseContext): JsonObject {
   const url = to.body["response_format"] === "url";
   const pictures = answer.blocks.flatMap((b) =>
@@ -107,8 +104,6 @@ export function encodeResponse(answer: ModelResponse, to: ResponseContext): Json
 
 const agreed = (values: readonly Opt<string>[]): Opt<string> =>
   values.every((v) => v === values[0]) ? values[0] : undefined;
-
-// Encodes a response as a stream of events.
 
 /**
  * Creates an encoder that writes partial images immediately and one `completed` event per image.
@@ -184,9 +179,10 @@ export function imageFormat(media: Media): { output_format?: Opt<string>; size?:
   };
 }
 
-// Encodes errors in OpenAI's form, with the type and code that its images endpoint uses for
-// rejected prompts.
-
+/**
+ * Encodes errors in OpenAI's form, with the type and code that its images endpoint uses for
+ * rejected prompts.
+ */
 export function encodeFault(f: Fault, x: { id: string }): ErrorResponse {
   const errorResponse = refusal(
     f.kind === "content_policy" ? { code: "moderation_blocked", ...f } : f,

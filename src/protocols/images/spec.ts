@@ -20,8 +20,7 @@ import { valueFields, referencedFeatures, findReferences } from "../references/i
 import { isMultiplierField } from "../requested-amounts.ts";
 import type { ImageHead } from "../sniff-image.ts";
 
-// ID of this protocol and its known fields.
-
+/** ID of this protocol and its known fields. */
 export const ID = "images";
 
 /** Action of routes that edit images. Only endpoints with a path of this name are called. */
@@ -66,10 +65,11 @@ export const knowsField = (field: string): boolean =>
   PROTOCOL_FIELDS.includes(field) ||
   isMultiplierField(field);
 
-// Describes how backends that speak this protocol differ. It is plain data, so that a provider can
-// be a row. `models` describes differences between the models of one provider. Unset options mean
-// the behavior that compatible backends have in common.
-
+/**
+ * Describes how backends that speak this protocol differ. It is plain data, so that a provider can
+ * be a row. `models` describes differences between the models of one provider. Unset options mean
+ * the behavior that compatible backends have in common.
+ */
 export interface ImageTraits {
   /**
    * How image bytes are requested. Default: `b64_json`.
@@ -137,9 +137,10 @@ function fits(pattern: string, model: string): boolean {
   );
 }
 
-// Lists the request fields that may be sent under zero data retention, from the documentation of
-// OpenAI and of compatible backends.
-
+/**
+ * Lists the request fields that may be sent under zero data retention, from the documentation of
+ * OpenAI and of compatible backends.
+ */
 export const ZDR_ALLOWED_FIELDS: FieldAllowlist = [
   ["which model", valueFields("model")],
   ["description of the image", valueFields("prompt negative_prompt style")],
@@ -167,8 +168,7 @@ export const ZDR_ALLOWED_FIELDS: FieldAllowlist = [
   ["the user identifier, sent as a hash", valueFields("user safety_identifier")],
 ];
 
-// Analyzes a request body in both modes: what it can cost and which model features it needs.
-
+/** Analyzes a request body in both modes: what it can cost and which model features it needs. */
 export function analyze(body: Body): RequestFacts {
   const named = findReferences(body);
   const spent = analyzeCost(body, named, { maxOutput: undefined });

@@ -72,9 +72,10 @@ export function settingsFor(dialect: MessagesDialect, model: string): MessagesSe
   return found;
 }
 
-// Traits of Anthropic's models, both at Anthropic and at clouds that serve them. Models are
-// identified by the names that Anthropic uses.
-
+/**
+ * Traits of Anthropic's models, both at Anthropic and at clouds that serve them. Models are
+ * identified by the names that Anthropic uses.
+ */
 const LOW_TO_HIGH = ["low", "medium", "high"];
 
 /**

@@ -1,5 +1,5 @@
 // The half of the moderations protocol that faces providers.
-import { fail, type Fault } from "../../model/error.ts";
+import { fail } from "../../model/error.ts";
 import type { ModelEvent } from "../../model/event.ts";
 import type { ModerationRequest } from "../../model/request.ts";
 import type { Usage } from "../../model/usage.ts";
@@ -21,20 +21,14 @@ import {
   parseObject,
   asText,
 } from "../json-values.ts";
-import { encodeFault } from "../responses/server/fault.ts";
+import { createResponsePassthrough, openaiFaultBody } from "../passthrough.ts";
 import { replaceModelName } from "../sse/index.ts";
 
-export { failNotStreamed } from "../embeddings/index.ts";
-
-// Differences between backends that use this protocol. A dialect is plain data, so a provider can
-// be defined without code. Default for every field: the behavior of OpenAI.
-
+/** Differences between backends, as data. Default for every field: the behavior of OpenAI. */
 export interface ModerationDialect {
   /** Whether the backend accepts text only. Default: text and images. */
   textOnly?: boolean;
 }
-
-// Applies the dialect in both modes. A text-only backend receives no images.
 
 export function prepare(out: Outgoing, of: CallContext, { textOnly }: ModerationDialect): void {
   if (textOnly && asList(out.get("input")).some((one) => isObject(one)))
@@ -44,13 +38,10 @@ export function prepare(out: Outgoing, of: CallContext, { textOnly }: Moderation
     });
 }
 
-// Encodes a request in this protocol.
-
 export const encodeRequest = (r: ModerationRequest, of: Pick<CallContext, "model">): Body =>
   omitUndefined({ model: of.model, input: r.input, user: r.user });
 
-// Decodes a backend's moderation results into events, one item per result.
-
+/** Decodes results into events, one item per result. */
 export function decodeResponse(body: Buffer, emit: (event: ModelEvent) => void): void {
   const { answer, verdicts } = parseResults(body);
   emit(omitUndefined({ type: "start" as const, id: asText(answer["id"]) }));
@@ -59,7 +50,23 @@ export function decodeResponse(body: Buffer, emit: (event: ModelEvent) => void):
   emit({ type: "finish", reason: "stop" });
 }
 
-export function parseResults(body: Buffer) {
+/** Forwards a response with the model name that the client uses. */
+export const createPassthrough = (sink: PassthroughSink, to: ResponseContext): PassthroughStream =>
+  createResponsePassthrough(
+    sink,
+    (body) => {
+      const { answer } = parseResults(body);
+      const id = asText(answer["id"]);
+      if (id !== undefined) sink.reportStart(id);
+      sink.reportUsage({ type: "usage", usage: usageOf(answer) });
+      sink.reportContent();
+      sink.reportFinish("stop");
+      replaceModelName(body, to.model, (b) => sink.write(b));
+    },
+    openaiFaultBody(to),
+  );
+
+function parseResults(body: Buffer) {
   const answer = parseObject(body.toString("utf8"));
   const results = answer?.["results"];
   if (answer?.["error"] && !results) throwParsedError(answer);
@@ -74,30 +81,7 @@ export function parseResults(body: Buffer) {
 }
 
 /** Returns the usage. It is usually empty, because most backends report no counts. */
-export function usageOf({ usage }: JsonObject): Usage {
+function usageOf({ usage }: JsonObject): Usage {
   const input = asNumber(asObject(usage)?.["prompt_tokens"]);
   return input === undefined ? {} : { input };
 }
-
-// Passthrough mode: forwards the backend's bytes and replaces the model name with the one that the
-// client uses.
-
-export const createPassthrough = (
-  sink: PassthroughSink,
-  to: ResponseContext,
-): PassthroughStream => ({
-  isBetweenEvents: true,
-  push(body) {
-    const { answer } = parseResults(body);
-    const id = asText(answer["id"]);
-    if (id !== undefined) sink.reportStart(id);
-    sink.reportUsage({ type: "usage", usage: usageOf(answer) });
-    sink.reportContent();
-    sink.reportFinish("stop");
-    replaceModelName(body, to.model, (b) => sink.write(b));
-  },
-  end() {},
-  writeFault(f: Fault) {
-    sink.write(Buffer.from(JSON.stringify(encodeFault(f, to).body)));
-  },
-});

@@ -1,5 +1,4 @@
 // The half of the moderations protocol that faces clients.
-import { fail } from "../../model/error.ts";
 import type { ModelResponse } from "../../model/event.ts";
 import type { ModerationRequest, ModerationResult } from "../../model/request.ts";
 import type { Body, Json, JsonObject } from "../../model/values.ts";
@@ -7,14 +6,9 @@ import type { ResponseContext } from "../../plugin/protocol.ts";
 import { omitUndefined, asText } from "../json-values.ts";
 import { unknownTopLevelFields } from "../unknown-fields.ts";
 
-// The protocol's name and the fields that it knows.
-export const ID = "moderations";
-
 const COMMON_FIELDS: readonly string[] = ["model", "input", "stream", "user"];
 
 export const knowsField = (field: string): boolean => COMMON_FIELDS.includes(field);
-
-// Decodes a client's request into the common form.
 
 export const decodeRequest = (body: Body): ModerationRequest =>
   omitUndefined({
@@ -27,9 +21,10 @@ export const decodeRequest = (body: Body): ModerationRequest =>
     ext: {},
   });
 
-// Encodes a response as one JSON text. Each result keeps its vendor's categories, because
-// categories differ between vendors.
-
+/**
+ * Encodes a response. Each result keeps its vendor's categories, because categories differ between
+ * vendors.
+ */
 export const encodeResponse = (
   { id, items = [], usage: { input } }: ModelResponse,
   to: Pick<ResponseContext, "id" | "model">,
@@ -40,8 +35,3 @@ export const encodeResponse = (
   // Most vendors report no counts.
   ...(input !== undefined && { usage: { prompt_tokens: input, total_tokens: input } }),
 });
-
-// Moderation results are never streamed.
-
-export const failStreamed = (): never =>
-  fail("unsupported", "Moderations cannot be streamed.", { param: "stream" });

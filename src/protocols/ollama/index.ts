@@ -9,14 +9,15 @@ import type { EmbeddingRequest } from "../../model/request.ts";
 import type { Body } from "../../model/values.ts";
 import type { Protocol, CallContext } from "../../plugin/protocol.ts";
 import {
-  failNotStreamed,
   emitEmbeddings,
   reportForeignFields,
   requireTextInputs,
   parseEmbedding,
 } from "../embeddings/index.ts";
-import { parseError, throwParsedError } from "../failure/parse-error.ts";
+import { throwParsedError } from "../failure/parse-error.ts";
 import { asCount, asList, parseObject, omitUndefined } from "../json-values.ts";
+import { operationProtocol } from "../operation-protocol.ts";
+import { valueFields } from "../references/index.ts";
 import {
   capGenerateOutput,
   encodeGenerateRequest,
@@ -25,59 +26,58 @@ import {
   decodeGenerateResponse,
   knowsGenerateField,
 } from "./generate.ts";
-import { valueFields } from "../references/index.ts";
 
 /** The embeddings protocol, `POST /api/embed`. */
-export const ollamaEmbeddings = (): Protocol<"embedding"> => ({
-  id: "ollama-embed",
-  operationSpec: embeddingOperation,
-  zdrAllowedFields: [
-    ["which model", valueFields("model")],
-    ["inputs to embed", valueFields("input")],
-    ["format of the embeddings", valueFields("dimensions")],
-    ["handling of texts that are too long", valueFields("truncate")],
-  ],
-  client: {
-    paths: { generate: "/api/embed" },
-    encodeRequest,
-    knowsField,
-    createDecoder: failNotStreamed,
-    decodeResponse,
-    decodeFault: parseError,
-  },
-});
+export const ollamaEmbeddings = (): Protocol<"embedding"> =>
+  operationProtocol({
+    id: "ollama-embed",
+    operationSpec: embeddingOperation,
+    zdrAllowedFields: [
+      ["which model", valueFields("model")],
+      ["inputs to embed", valueFields("input")],
+      ["format of the embeddings", valueFields("dimensions")],
+      ["handling of texts that are too long", valueFields("truncate")],
+    ],
+    client: {
+      paths: { generate: "/api/embed" },
+      encodeRequest,
+      knowsField,
+      decodeResponse,
+    },
+  });
 
 /**
  * The completion protocol, `POST /api/generate`. It fills in the middle if the request has a
  * suffix.
  */
-export const ollamaCompletions = (): Protocol<"completion"> => ({
-  id: "ollama-generate",
-  operationSpec: completionOperation,
-  zdrAllowedFields: [
-    ["which model", valueFields("model")],
-    ["text to continue and its suffix", valueFields("prompt suffix stream")],
-    [
-      "parameters of a single response",
-      { options: valueFields("num_predict stop temperature top_p seed") },
-    ],
-  ],
-  client: {
-    paths: { generate: "/api/generate" },
-    encodeRequest: encodeGenerateRequest,
-    knowsField: knowsGenerateField,
+export const ollamaCompletions = (): Protocol<"completion"> =>
+  operationProtocol({
+    id: "ollama-generate",
+    operationSpec: completionOperation,
     analyze: analyzeGenerate,
-    createDecoder: createGenerateDecoder,
-    decodeResponse: decodeGenerateResponse,
-    decodeFault: parseError,
-    capOutput: capGenerateOutput,
-    mayHideReasoning: () => false,
-  },
-});
+    zdrAllowedFields: [
+      ["which model", valueFields("model")],
+      ["text to continue and its suffix", valueFields("prompt suffix stream")],
+      [
+        "parameters of a single response",
+        { options: valueFields("num_predict stop temperature top_p seed") },
+      ],
+    ],
+    client: {
+      paths: { generate: "/api/generate" },
+      encodeRequest: encodeGenerateRequest,
+      knowsField: knowsGenerateField,
+      createDecoder: createGenerateDecoder,
+      decodeResponse: decodeGenerateResponse,
+      capOutput: capGenerateOutput,
+      mayHideReasoning: () => false,
+    },
+  });
 
-// Embeddings in Ollama's own API. It reports input tokens and has an option that forbids
-// truncation.
-
+/**
+ * Embeddings in Ollama's own API. It reports input tokens and has an option that forbids
+ * truncation.
+ */
 const KNOWN: ReadonlySet<string> = new Set(["model", "input", "dimensions", "truncate"]);
 
 export const knowsField = (field: string): boolean => KNOWN.has(field);

@@ -1,5 +1,5 @@
 // The half of the rerank protocol that faces providers.
-import { fail, type Fault } from "../../model/error.ts";
+import { fail } from "../../model/error.ts";
 import type { ModelEvent } from "../../model/event.ts";
 import type { RerankRequest } from "../../model/request.ts";
 import type { Body, JsonObject, Json } from "../../model/values.ts";
@@ -12,6 +12,8 @@ import type {
 } from "../../plugin/protocol.ts";
 import { throwParsedError } from "../failure/parse-error.ts";
 import { omitUndefined, asText, asList, parseObject, isObject } from "../json-values.ts";
+import { createResponsePassthrough, writeJson, openaiFaultBody } from "../passthrough.ts";
+import { replaceModelName } from "../sse/index.ts";
 import {
   type RerankDialect,
   parseRankedDocument,
@@ -23,12 +25,6 @@ import {
   metaTo,
   tokensTo,
 } from "./spec.ts";
-import { encodeFault } from "../responses/server/fault.ts";
-import { replaceModelName } from "../sse/index.ts";
-
-export { failNotStreamed } from "../embeddings/index.ts";
-
-// Encodes a request in this protocol.
 
 /** Encodes a request for Cohere and compatible backends. */
 export function encodeRequest(
@@ -78,8 +74,7 @@ export const requireTexts = (
       fail("unsupported", `${model} supports text documents only.`, { param: "documents" }),
   );
 
-// Applies the dialect in both modes.
-
+/** Applies the dialect in both modes. */
 export function prepare(out: Outgoing, of: CallContext, dialect: RerankDialect): void {
   const most = out.get("top_k");
   if (most !== undefined) {
@@ -94,16 +89,9 @@ export function prepare(out: Outgoing, of: CallContext, dialect: RerankDialect):
   const documents = asList(out.get("documents"));
   if (dialect.textOnly && documents.some((one) => typeof one !== "string"))
     out.set("documents", requireTexts(documents as never, of.model));
-  for (const field of dialect.dropFields ?? []) {
-    const value = out.get(field);
-    if (value === undefined) continue;
-    out.remove(field);
-    if (value !== null) of.reportLoss(field, "dropped");
-  }
 }
 
-// Decodes a backend's ranking into events, one item per document.
-
+/** Decodes a backend's ranking into events, one item per document. */
 export function decodeResponse(body: Buffer, emit: (event: ModelEvent) => void): void {
   const { answer, rows } = parseRankings(body);
   emit(omitUndefined({ type: "start" as const, id: asText(answer["id"]) }));
@@ -122,14 +110,15 @@ export function parseRankings(body: Buffer) {
   return { answer, rows: asList(results).map(parseRankedDocument) };
 }
 
-// Passthrough mode: forwards a backend's bytes if they are sorted and contain what the client
-// requested. If documents are missing, unwanted, or too many, the ranking is encoded again and all
-// other members are kept.
-
+/**
+ * Passthrough mode: forwards a backend's bytes if they are sorted and contain what the client
+ * requested. If documents are missing, unwanted, or too many, the ranking is encoded again and all
+ * other members are kept.
+ */
 export function createPassthrough(sink: PassthroughSink, to: ResponseContext): PassthroughStream {
-  return {
-    isBetweenEvents: true,
-    push(body) {
+  return createResponsePassthrough(
+    sink,
+    (body) => {
       const { answer, rows } = parseRankings(body);
       const seen = usageOf(answer);
       const id = asText(answer["id"]);
@@ -155,13 +144,10 @@ export function createPassthrough(sink: PassthroughSink, to: ResponseContext): P
           ...(wish.returnDocuments && { document: toDocumentObject(wish.documents[index]) }),
         })),
       };
-      return sink.write(Buffer.from(JSON.stringify(anew)));
+      return writeJson(sink, anew);
     },
-    end() {},
-    writeFault(f: Fault) {
-      sink.write(Buffer.from(JSON.stringify(encodeFault(f, to).body)));
-    },
-  };
+    openaiFaultBody(to),
+  );
 }
 
 /** Whether the results contain documents exactly if the client requested them. */

@@ -1,10 +1,12 @@
 // The half of the rerank protocol that faces clients.
-import { fail, type Fault } from "../../model/error.ts";
+import type { Fault } from "../../model/error.ts";
 import type { ModelResponse } from "../../model/event.ts";
 import type { RerankRequest, RankedDocument } from "../../model/request.ts";
 import type { Body, Json, JsonObject } from "../../model/values.ts";
 import type { ResponseContext, ErrorResponse } from "../../plugin/protocol.ts";
 import { asBoolean, asList, asNumber, omitUndefined, asText } from "../json-values.ts";
+import { encodeFault as refusal } from "../responses/server/fault.ts";
+import { unknownTopLevelFields } from "../unknown-fields.ts";
 import {
   COMMON_FIELDS,
   toDocumentObject,
@@ -13,11 +15,8 @@ import {
   metaTo,
   tokensTo,
 } from "./spec.ts";
-import { encodeFault as refusal } from "../responses/server/fault.ts";
-import { unknownTopLevelFields } from "../unknown-fields.ts";
 
-// Decodes a client's request into the common form.
-
+/** Decodes a client's request into the common form. */
 export const decodeRequest = (body: Body): RerankRequest =>
   omitUndefined({
     operation: "rerank" as const,
@@ -37,9 +36,10 @@ export const decodeRequest = (body: Body): RerankRequest =>
     ext: {},
   });
 
-// Encodes a response that clients of both Cohere and Jina can read. The members for one do not
-// disturb the other.
-
+/**
+ * Encodes a response that clients of both Cohere and Jina can read. The members for one do not
+ * disturb the other.
+ */
 type To = Pick<ResponseContext, "body" | "id" | "model">;
 
 export const encodeResponse = (answer: ModelResponse, to: To): JsonObject => ({
@@ -69,14 +69,10 @@ function rowsTo({ items = [] }: ModelResponse, { body }: To): readonly JsonObjec
   }));
 }
 
-// Rankings are never streamed.
-
-export const failStreamed = (): never =>
-  fail("unsupported", "Rankings cannot be streamed.", { param: "stream" });
-
-// Encodes errors for all readers of this protocol. Cohere's clients read `message`, Voyage's read
-// `detail`, and others read OpenAI's `error`.
-
+/**
+ * Encodes errors for all readers of this protocol. Cohere's clients read `message`, Voyage's read
+ * `detail`, and others read OpenAI's `error`.
+ */
 export function encodeFault(f: Fault, x: { id: string }): ErrorResponse {
   const error = refusal(f, x);
   const { message } = error.body["error"] as JsonObject;

@@ -26,8 +26,7 @@ import {
 } from "../references/index.ts";
 import { isMultiplierField } from "../requested-amounts.ts";
 
-// The protocol's name and the fields that it knows.
-
+/** The protocol's name and the fields that it knows. */
 export const ID = "rerank";
 
 export const VOYAGE_ID = "voyage-rerank";
@@ -49,9 +48,10 @@ export const COMMON_FIELDS: readonly string[] = [
 export const knowsField = (field: string): boolean =>
   COMMON_FIELDS.includes(field) || isMultiplierField(field);
 
-// Differences between backends that use this protocol. A dialect is plain data, so a provider can
-// be defined without code. Default for every field: the behavior of Cohere.
-
+/**
+ * Differences between backends that use this protocol. A dialect is plain data, so a provider can
+ * be defined without code. Default for every field: the behavior of Cohere.
+ */
 export interface RerankDialect {
   /**
    * Whether the backend accepts `return_documents`. Default: true. The client receives the
@@ -67,9 +67,10 @@ export interface RerankDialect {
   dropFields?: readonly string[];
 }
 
-// Request fields that may be sent under `Service-ZDR`, reviewed against the documentation of Cohere
-// and of compatible backends.
-
+/**
+ * Request fields that may be sent under `Service-ZDR`, reviewed against the documentation of Cohere
+ * and of compatible backends.
+ */
 export const ZDR_ALLOWED_FIELDS: FieldAllowlist = [
   ["which model", valueFields("model")],
   ["query and documents", { ...valueFields("query"), ...freeTextFields("documents") }],
@@ -77,8 +78,7 @@ export const ZDR_ALLOWED_FIELDS: FieldAllowlist = [
   ["handling of texts that are too long", valueFields("max_tokens_per_doc truncation truncate")],
 ];
 
-// Analyzes a request in both modes: its possible cost and the features that the model needs.
-
+/** Analyzes a request in both modes: its possible cost and the features that the model needs. */
 export function analyze(body: Body): RequestFacts {
   const named = findReferences(body);
   const { n: _, ...spent } = analyzeCost(body, named, { maxOutput: undefined });
@@ -97,8 +97,7 @@ export function analyze(body: Body): RequestFacts {
 const documentsIn = (body: Body) =>
   asList(body["documents"]).map((one) => (typeof one === "string" || isObject(one) ? one : ""));
 
-// Usage of a ranking: search units if the backend reports them, else tokens.
-
+/** Usage of a ranking: search units if the backend reports them, else tokens. */
 export function usageOf({ meta, usage }: JsonObject): Usage {
   const billing = asObject(meta);
   const searches = asNumber(asObject(billing?.["billed_units"])?.["search_units"]);

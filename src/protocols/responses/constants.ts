@@ -23,8 +23,7 @@ export const digestText = (of: string): string =>
 
 export const { remember: rememberSource, sourceOf } = createSourceMemory();
 
-// Types of input items, and opaque blocks for items that other protocols cannot express.
-
+/** Types of input items, and opaque blocks for items that other protocols cannot express. */
 export const isInstructionRole = (role: unknown): boolean =>
   role === "system" || role === "developer";
 

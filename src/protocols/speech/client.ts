@@ -14,22 +14,17 @@ import type {
   ResponseContext,
   PassthroughStream,
   PassthroughSink,
+  Encoder,
 } from "../../plugin/protocol.ts";
-import { throwParsedError } from "../failure/parse-error.ts";
+import { throwParsedError, failTruncated } from "../failure/parse-error.ts";
 import { asObject, omitUndefined, parseObject, asText } from "../json-values.ts";
+import { createFinalUsagePassthrough, createConvertingPassthrough } from "../passthrough.ts";
+import { createEventDecoder } from "../sse/index.ts";
 import { createAudioDetector } from "./audio-detector.ts";
-import { createEncoder as encoding } from "./server.ts";
+import { createEncoder } from "./server.ts";
 import { ID, type SpeechDialect, STREAM_FORMAT, usageOf, mimeOf, wantsEvents } from "./spec.ts";
-import {
-  createEventDecoder,
-  EventPassthrough,
-  parseEventText,
-  createEventSplitter,
-  createWriteBatch,
-} from "../sse/index.ts";
 
-// Encodes a request in this protocol.
-
+/** Encodes a request in this protocol. */
 export const encodeRequest = (r: SpeechRequest, of: Pick<CallContext, "model">): Body =>
   omitUndefined({
     model: of.model,
@@ -41,9 +36,10 @@ export const encodeRequest = (r: SpeechRequest, of: Pick<CallContext, "model">):
     ...asObject(r.ext[ID]),
   });
 
-// Applies the dialect in both modes. If a model reports usage only in events, the gateway requests
-// events and still sends the client the form that it requested.
-
+/**
+ * Applies the dialect in both modes. If a model reports usage only in events, the gateway requests
+ * events and still sends the client the form that it requested.
+ */
 export function prepare(
   out: Outgoing,
   of: CallContext,
@@ -55,21 +51,11 @@ export function prepare(
     if (speaks && asked !== "sse") out.set(STREAM_FORMAT, "sse");
     else if (!speaks && asked !== undefined) out.remove(STREAM_FORMAT);
   }
-  for (const field of dropFields ?? []) {
-    const value = out.get(field);
-    if (value === undefined) continue;
-    out.remove(field);
-    if (value !== null) of.reportLoss(field, "dropped");
-  }
 }
 
-// Parses a provider's response, which is raw audio or events that contain audio.
-
+/** Parses a provider's response, which is raw audio or events that contain audio. */
 export const isEvents = (headers: HeadersIn): boolean =>
   bodyFormOf(headers["content-type"]) === "stream";
-
-export const failTruncated = (): never =>
-  fail("upstream", "The provider's response ended before it was complete.", { code: "truncated" });
 
 /** Throws because the response contained no audio. */
 export const failNoAudio = (): never =>
@@ -98,8 +84,7 @@ export function parseAudioEvent(data: string): { sound?: string; over?: Usage } 
   }
 }
 
-// Decodes a backend's audio into events, one item per piece.
-
+/** Decodes a backend's audio into events, one item per piece. */
 type Emit = (event: ModelEvent) => void;
 
 /**
@@ -176,8 +161,7 @@ function createAudioDecoder(emit: Emit, headers: HeadersIn): Decoder {
   };
 }
 
-// Decodes a non-streaming response: an error with status 200, or the content of a stream.
-
+/** Decodes a non-streaming response: an error with status 200, or the content of a stream. */
 const OPEN = 123;
 
 const IN_EVENTS = /^\s*(?:data|event):/;
@@ -205,10 +189,11 @@ export function decodeResponse(
   decoder.end();
 }
 
-// Passthrough mode: forwards audio or events unchanged if the client requested that form, and
-// converts them otherwise. The last piece is held back until usage is settled. Without it the audio
-// is incomplete.
-
+/**
+ * Passthrough mode: forwards audio or events unchanged if the client requested that form, and
+ * converts them otherwise. The last piece is held back until usage is settled. Without it the audio
+ * is incomplete.
+ */
 export function createPassthrough(
   sink: PassthroughSink,
   to: ResponseContext,
@@ -253,35 +238,24 @@ function passAudio(
 }
 
 function passEvents(sink: PassthroughSink, to: ResponseContext): PassthroughStream {
-  const out = createWriteBatch((bytes) => sink.write(bytes));
   let sounded = false;
-  let over = false;
-  const events = createEventSplitter((b, from, till) => {
-    if (over) return undefined;
-    const event = parseEventText(b.subarray(from, till));
-    if (!event || event.data === "[DONE]") return out.addRange(b, from, till);
-    const { sound, over: usage } = parseAudioEvent(event.data);
-    if (sound !== undefined) {
-      sounded = true;
-      sink.reportContent(0);
-    }
-    if (!usage) return out.addRange(b, from, till);
-    if (!sounded) failNoAudio();
-    over = true;
-    out.flush();
-    sink.reportUsage({ type: "usage", usage });
-    sink.reportFinish("stop");
-    return out.add(b.subarray(from, till));
-  });
-  return new EventPassthrough({
-    events,
-    out,
-    over: () => over,
+  return createFinalUsagePassthrough(sink, {
+    read(data) {
+      const { sound, over: usage } = parseAudioEvent(data);
+      if (sound !== undefined) {
+        sounded = true;
+        sink.reportContent(0);
+      }
+      if (usage && !sounded) failNoAudio();
+      return usage;
+    },
     end: failTruncated,
-    fail: (fault) =>
-      encoding((piece) => sink.write(Buffer.from(piece as string)), to).writeFault(fault),
+    writeFault: (fault) => encoderFor(sink, to).writeFault(fault),
   });
 }
+
+const encoderFor = (sink: PassthroughSink, to: ResponseContext): Encoder =>
+  createEncoder((piece) => sink.write(Buffer.from(piece as string)), to);
 
 function convertFormat(
   sink: PassthroughSink,
@@ -289,26 +263,7 @@ function convertFormat(
   headers: HeadersIn,
 ): PassthroughStream {
   sink.setContentType(mimeOf(to.body));
-  const encoder = encoding((piece) => sink.write(Buffer.from(piece as string)), to);
-  let counted: Usage = {};
-  const decoder = createDecoder(
-    (event: ModelEvent) => {
-      if (event.type === "item") sink.reportContent(0);
-      if (event.type === "usage") {
-        counted = event.usage;
-        return sink.reportUsage(event);
-      }
-      if (event.type === "finish")
-        encoder.writeEvent({ type: "usage", usage: { ...counted, ...sink.reportFinish("stop") } });
-      return encoder.writeEvent(event);
-    },
-    undefined,
-    headers,
+  return createConvertingPassthrough(sink, encoderFor(sink, to), (emit) =>
+    createDecoder(emit, undefined, headers),
   );
-  return {
-    isBetweenEvents: false,
-    push: (chunk) => decoder.push(chunk),
-    end: () => decoder.end(),
-    writeFault: (fault) => encoder.writeFault(fault),
-  };
 }

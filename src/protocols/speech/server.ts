@@ -9,8 +9,7 @@ import { encodeFault } from "../responses/server/fault.ts";
 import { ID, knowsField, STREAM_FORMAT, usageTo, wantsEvents } from "./spec.ts";
 import { unknownTopLevelFields } from "../unknown-fields.ts";
 
-// Decodes a client's request into the common form.
-
+/** Decodes a client's request into the common form. */
 export function decodeRequest(body: Body): SpeechRequest {
   const events = asText(body[STREAM_FORMAT]);
   return omitUndefined({
@@ -28,8 +27,7 @@ export function decodeRequest(body: Body): SpeechRequest {
   });
 }
 
-// Encodes a non-streaming response: the content of the stream in one buffer.
-
+/** Encodes a non-streaming response: the content of the stream in one buffer. */
 export function encodeResponse(
   { items = [], usage, finish }: ModelResponse,
   to: Pick<ResponseContext, "body" | "id">,
@@ -44,9 +42,10 @@ export function encodeResponse(
   return Buffer.concat(pieces);
 }
 
-// Encodes audio as it arrives, or events if the client requests them. The last piece is held back
-// until usage is settled. Without it the audio is incomplete.
-
+/**
+ * Encodes audio as it arrives, or events if the client requests them. The last piece is held back
+ * until usage is settled. Without it the audio is incomplete.
+ */
 type Write = (piece: string | Buffer) => void;
 
 export const createEncoder = (write: Write, to: Pick<ResponseContext, "body" | "id">): Encoder =>

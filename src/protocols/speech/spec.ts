@@ -8,8 +8,7 @@ import { analyzeCost } from "../cost-analysis.ts";
 import { asText, asCount, ownEntry } from "../json-values.ts";
 import { valueFields, referencedFeatures, findReferences } from "../references/index.ts";
 
-// The protocol's name, the fields that it knows, and the media types of its audio.
-
+/** The protocol's name, the fields that it knows, and the media types of its audio. */
 export const ID = "speech";
 
 /** Field that selects raw audio or events. Only this protocol has it. */
@@ -48,9 +47,10 @@ export const mimeOf = (body: Body): string =>
     ? EVENT_STREAM
     : (ownEntry(MIMES, body["response_format"] ?? "mp3") ?? "application/octet-stream");
 
-// Differences between backends that use this protocol. A dialect is plain data, so a provider can
-// be defined without code. Default for every field: the behavior of OpenAI.
-
+/**
+ * Differences between backends that use this protocol. A dialect is plain data, so a provider can
+ * be defined without code. Default for every field: the behavior of OpenAI.
+ */
 export interface SpeechDialect {
   /**
    * Models that can respond with events and report usage only there. One `*` in a pattern matches
@@ -65,9 +65,10 @@ export interface SpeechDialect {
   dropFields?: readonly string[];
 }
 
-// Request fields that may be sent under `Service-ZDR`, reviewed against OpenAI's documentation. A
-// custom voice is stored by the provider and is named by an object, so it is not allowed.
-
+/**
+ * Request fields that may be sent under `Service-ZDR`, reviewed against OpenAI's documentation. A
+ * custom voice is stored by the provider and is named by an object, so it is not allowed.
+ */
 export const ZDR_ALLOWED_FIELDS: FieldAllowlist = [
   ["which model", valueFields("model")],
   ["text to speak", valueFields("input")],
@@ -75,8 +76,7 @@ export const ZDR_ALLOWED_FIELDS: FieldAllowlist = [
   ["format of the audio", valueFields("response_format stream_format stream")],
 ];
 
-// Analyzes a request in both modes: its possible cost and its references.
-
+/** Analyzes a request in both modes: its possible cost and its references. */
 export function analyze(body: Body): RequestFacts {
   const { input, ...fields } = body;
   const named = findReferences(fields);

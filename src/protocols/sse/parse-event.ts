@@ -62,9 +62,10 @@ export function parseEventText(event: Buffer): { event: string; data: string } |
   return found;
 }
 
-// Parses the data of a provider's stream event, which is a JSON object in every protocol. Any other
-// value aborts the response.
-
+/**
+ * Parses the data of a provider's stream event, which is a JSON object in every protocol. Any other
+ * value aborts the response.
+ */
 export const parseEventObject = (data: string): JsonObject =>
   parseObject(data) ??
   fail("upstream", "The provider's stream contains an event that is not a JSON object.", {

@@ -15,8 +15,9 @@ import type {
   ResponseContext,
   PassthroughStream,
   PassthroughSink,
+  Encoder,
 } from "../../plugin/protocol.ts";
-import { throwParsedError } from "../failure/parse-error.ts";
+import { throwParsedError, failTruncated } from "../failure/parse-error.ts";
 import {
   asObject,
   omitUndefined,
@@ -27,15 +28,14 @@ import {
   asObjects,
   parseObject,
 } from "../json-values.ts";
-import { encodeFault } from "../responses/server/fault.ts";
 import {
-  createEventDecoder,
-  EventPassthrough,
-  parseEventText,
-  createEventSplitter,
-  createWriteBatch,
-} from "../sse/index.ts";
-import { timesIn, createEncoder as encoding, encodeResponse as written } from "./server.ts";
+  createResponsePassthrough,
+  openaiFaultBody,
+  createFinalUsagePassthrough,
+  createConvertingPassthrough,
+} from "../passthrough.ts";
+import { createEventDecoder } from "../sse/index.ts";
+import { timesIn, encodeResponse as written, createEncoder } from "./server.ts";
 import {
   ID,
   type TranscriptDialect,
@@ -47,9 +47,10 @@ import {
   TEXT,
 } from "./spec.ts";
 
-// Encodes a request in this protocol. Only JSON contains the timestamps for captions and the usage
-// counts for text. So the gateway requests JSON and writes the format that the client requested.
-
+/**
+ * Encodes a request in this protocol. Only JSON contains the timestamps for captions and the usage
+ * counts for text. So the gateway requests JSON and writes the format that the client requested.
+ */
 export const encodeRequest = (
   r: TranscriptRequest,
   of: Pick<CallContext, "model" | "stream">,
@@ -80,12 +81,6 @@ export function prepare(out: Outgoing, of: CallContext, dialect: TranscriptDiale
   const wanted = asText(out.get(RESPONSE_FORMAT)) ?? "json";
   if (dialect.formats === false) adaptGranularities(out, wanted);
   else adaptFormat(out, of, wanted, dialect.formats);
-  for (const field of dialect.dropFields ?? []) {
-    const value = out.get(field);
-    if (value === undefined) continue;
-    out.remove(field);
-    if (value !== null) of.reportLoss(field, "dropped");
-  }
 }
 
 function adaptFormat(
@@ -135,11 +130,7 @@ function adaptGranularities(out: Outgoing, wanted: string): void {
     out.set(TIMESTAMP_GRANULARITIES, ["segment"]);
 }
 
-// Parses a provider's response: JSON in several forms, or plain text.
-
-export const failTruncated = (): never =>
-  fail("upstream", "The provider's response ended before it was complete.", { code: "truncated" });
-
+/** Parses a provider's response: JSON in several forms, or plain text. */
 const failNoText = (): never =>
   fail("upstream", "The provider returned no text.", { code: "bad_answer" });
 
@@ -249,8 +240,7 @@ export function emitEnd(emit: (event: ModelEvent) => void, usage: Usage): void {
   emit({ type: "finish", reason: "stop" });
 }
 
-// Decodes a non-streaming response into events.
-
+/** Decodes a non-streaming response into events. */
 export const decodeResponse = (
   body: Buffer,
   emit: (event: ModelEvent) => void,
@@ -270,9 +260,10 @@ export function emitTranscript(
   emitEnd(emit, usage);
 }
 
-// Decodes a backend's stream into events: one text block and its segments. Backends without
-// streaming return one whole response, which is decoded too.
-
+/**
+ * Decodes a backend's stream into events: one text block and its segments. Backends without
+ * streaming return one whole response, which is decoded too.
+ */
 type Emit = (event: ModelEvent) => void;
 
 export const createDecoder = (
@@ -391,9 +382,9 @@ function passResponse(
   headers: HeadersIn,
   foreign: boolean,
 ): PassthroughStream {
-  return {
-    isBetweenEvents: true,
-    push(body) {
+  return createResponsePassthrough(
+    sink,
+    (body) => {
       const { json, ...said } = parseTranscriptBody(body, headers);
       const plain = isTextFormat(formatIn(to.body));
       sink.reportUsage({ type: "usage", usage: said.usage });
@@ -418,65 +409,31 @@ function passResponse(
           : Buffer.from(JSON.stringify(written({ ...answer, usage }, to))),
       );
     },
-    end() {},
-    writeFault(f) {
-      sink.write(Buffer.from(JSON.stringify(encodeFault(f, to).body)));
+    openaiFaultBody(to),
+  );
+}
+
+const passStream = (sink: PassthroughSink, to: ResponseContext): PassthroughStream =>
+  createFinalUsagePassthrough(sink, {
+    read(data) {
+      const one = parseTranscriptEvent(data);
+      if (one.what === "delta" && one.words !== "")
+        sink.reportContent(Buffer.byteLength(one.words));
+      else if (one.what === "segment") sink.reportContent(0);
+      return one.what === "done" ? parseTranscript(one.said).usage : undefined;
     },
-  };
-}
-
-function passStream(sink: PassthroughSink, to: ResponseContext): PassthroughStream {
-  const out = createWriteBatch((bytes) => sink.write(bytes));
-  let over = false;
-  const events = createEventSplitter((b, from, till) => {
-    if (over) return undefined;
-    const event = parseEventText(b.subarray(from, till));
-    if (!event || event.data === "[DONE]") return out.addRange(b, from, till);
-    const one = parseTranscriptEvent(event.data);
-    if (one.what === "delta" && one.words !== "") sink.reportContent(Buffer.byteLength(one.words));
-    else if (one.what === "segment") sink.reportContent(0);
-    if (one.what !== "done") return out.addRange(b, from, till);
-    const { usage } = parseTranscript(one.said);
-    over = true;
-    out.flush();
-    sink.reportUsage({ type: "usage", usage });
-    sink.reportFinish("stop");
-    return out.add(b.subarray(from, till));
-  });
-  return new EventPassthrough({
-    events,
-    out,
-    over: () => over,
     end: failTruncated,
-    fail: (f) => encoding((piece) => sink.write(Buffer.from(piece)), to).writeFault(f),
+    writeFault: (fault) => encoderFor(sink, to).writeFault(fault),
   });
-}
 
-function convertFormat(
+const encoderFor = (sink: PassthroughSink, to: ResponseContext): Encoder =>
+  createEncoder((piece) => sink.write(Buffer.from(piece)), to);
+
+const convertFormat = (
   sink: PassthroughSink,
   to: ResponseContext,
   headers: HeadersIn,
-): PassthroughStream {
-  const encoder = encoding((piece) => sink.write(Buffer.from(piece)), to);
-  let counted = {};
-  const decoder = createDecoder(
-    (event) => {
-      if (event.type === "delta") sink.reportContent(Buffer.byteLength(event.text));
-      else if (event.type === "item") sink.reportContent(0);
-      else if (event.type === "usage") {
-        counted = event.usage;
-        return sink.reportUsage(event);
-      } else if (event.type === "finish")
-        encoder.writeEvent({ type: "usage", usage: { ...counted, ...sink.reportFinish("stop") } });
-      return encoder.writeEvent(event);
-    },
-    undefined,
-    headers,
+): PassthroughStream =>
+  createConvertingPassthrough(sink, encoderFor(sink, to), (emit) =>
+    createDecoder(emit, undefined, headers),
   );
-  return {
-    isBetweenEvents: false,
-    push: (chunk) => decoder.push(chunk),
-    end: () => decoder.end(),
-    writeFault: (f) => encoder.writeFault(f),
-  };
-}

@@ -7,6 +7,7 @@ import { isFilePart, type Body, type Json, type JsonObject, type Opt } from "../
 import type { ResponseContext, Encoder } from "../../plugin/protocol.ts";
 import { isTruthyFlag, asList, asNumber, omitUndefined, asText } from "../json-values.ts";
 import { encodeFault } from "../responses/server/fault.ts";
+import { unknownTopLevelFields, ownFields } from "../unknown-fields.ts";
 import {
   RESPONSE_FORMAT,
   ID,
@@ -16,17 +17,10 @@ import {
   usageTo,
   formatIn,
 } from "./spec.ts";
-import { unknownTopLevelFields } from "../unknown-fields.ts";
 
-// Decodes a client's request into the common form. All form fields are text.
-
+/** Decodes a client's request into the common form. All form fields are text. */
 export function decodeRequest(body: Body): TranscriptRequest {
   const { file } = body;
-  const own: Record<string, Json> = {};
-  for (const field of PROTOCOL_FIELDS) {
-    const value = body[field];
-    if (value !== undefined && value !== null) own[field] = value as Json;
-  }
   return omitUndefined({
     operation: "transcript" as const,
     model: asText(body["model"]) ?? "",
@@ -43,7 +37,7 @@ export function decodeRequest(body: Body): TranscriptRequest {
     format: asText(body[RESPONSE_FORMAT]),
     granularities: timesIn(body[TIMESTAMP_GRANULARITIES]),
     rest: unknownTopLevelFields(body, (name) => body[name] === null || knowsField(name)),
-    ext: Object.keys(own).length > 0 ? { [ID]: own } : {},
+    ext: ownFields(ID, body, PROTOCOL_FIELDS),
   });
 }
 
@@ -58,8 +52,7 @@ function numberIn(rawValue: unknown, field: string): number | undefined {
     : fail("invalid", `${field} must be a number.`, { param: field, code: "invalid_request" });
 }
 
-// Encodes a non-streaming response in the format that the client requested.
-
+/** Encodes a non-streaming response in the format that the client requested. */
 export function encodeResponse(
   answer: ModelResponse,
   to: Pick<ResponseContext, "body">,
@@ -128,9 +121,10 @@ const verboseHead = ({ summary, segments, words }: TranscriptItems): JsonObject 
   duration: asNumber(summary["duration"]) ?? segments.at(-1)?.end ?? words.at(-1)?.end ?? 0,
 });
 
-// Encodes a response as events: text as it is transcribed, then the whole text at the end with the
-// usage.
-
+/**
+ * Encodes a response as events: text as it is transcribed, then the whole text at the end with the
+ * usage.
+ */
 export function createEncoder(
   write: (piece: string) => void,
   to: Pick<ResponseContext, "id" | "body">,
@@ -177,9 +171,10 @@ export function createEncoder(
   };
 }
 
-// Encodes the segments, words, and metadata of a transcript. Clients expect every member that
-// OpenAI's segments have.
-
+/**
+ * Encodes the segments, words, and metadata of a transcript. Clients expect every member that
+ * OpenAI's segments have.
+ */
 export type Segment = Extract<TranscriptItem, { type: "segment" }>;
 
 export type Word = Extract<TranscriptItem, { type: "word" }>;
@@ -243,8 +238,7 @@ export const toTimedSegment = ({ start, end, text, raw }: Segment, index: number
 
 export const toWord = ({ start, end, text }: Word): Json => ({ word: text, start, end });
 
-// Formats transcripts as captions: numbered segments with the times at which they are shown.
-
+/** Formats transcripts as captions: numbered segments with the times at which they are shown. */
 export const srt = (segments: readonly Segment[]): string =>
   segments
     .map(

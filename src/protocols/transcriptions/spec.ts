@@ -8,8 +8,7 @@ import { analyzeCost } from "../cost-analysis.ts";
 import { asText, isTruthyFlag, asCount, asNumber, asObject } from "../json-values.ts";
 import { valueFields, referencedFeatures, findReferences } from "../references/index.ts";
 
-// The protocol's name, the fields that it knows, and its response formats.
-
+/** The protocol's name, the fields that it knows, and its response formats. */
 export const ID = "transcriptions";
 
 export const RESPONSE_FORMAT = "response_format";
@@ -50,9 +49,10 @@ export const isTextFormat = (format: string): boolean => PLAIN.has(format);
 
 export const TEXT = "text/plain; charset=utf-8";
 
-// Differences between backends that use this protocol. A dialect is plain data, so a provider can
-// be defined without code. Default for every field: the behavior of OpenAI.
-
+/**
+ * Differences between backends that use this protocol. A dialect is plain data, so a provider can
+ * be defined without code. Default for every field: the behavior of OpenAI.
+ */
 export interface TranscriptDialect {
   /**
    * Response formats that each model supports. The first entry that matches the model applies, and
@@ -72,9 +72,10 @@ export interface TranscriptDialect {
   dropFields?: readonly string[];
 }
 
-// Request fields that may be sent under `Service-ZDR`, reviewed against the documentation of OpenAI
-// and of compatible backends.
-
+/**
+ * Request fields that may be sent under `Service-ZDR`, reviewed against the documentation of OpenAI
+ * and of compatible backends.
+ */
 export const ZDR_ALLOWED_FIELDS: FieldAllowlist = [
   ["which model", valueFields("model")],
   ["audio to transcribe", valueFields("file")],
@@ -93,8 +94,7 @@ export const ZDR_ALLOWED_FIELDS: FieldAllowlist = [
   ],
 ];
 
-// Analyzes a request in both modes: its possible cost and its references.
-
+/** Analyzes a request in both modes: its possible cost and its references. */
 export function analyze(body: Body): RequestFacts {
   const { file, ...fields } = body;
   const named = findReferences(fields);

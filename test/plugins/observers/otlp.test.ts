@@ -6,13 +6,12 @@ import { jsonResponse, startUpstream } from "tollgate/testing";
 import { TemplateCache, MAX_TEMPLATES } from "../../../plugins/observers/template-cache.ts";
 import { namingVersionsOf } from "../../../plugins/observers/genai-names.ts";
 import { ExportQueue } from "../../../plugins/observers/otlp/export-queue.ts";
-import { createEnvelope } from "../../../plugins/observers/otlp/message-envelope.ts";
-import { type BatchItems, TemplateSet } from "../../../plugins/observers/otlp/batch-items.ts";
 import {
-  writeRequestLog,
-  createSpanOptions as tellingOf,
-} from "../../../plugins/observers/otlp/log-records.ts";
-import { writeSpans, type SpanOptions } from "../../../plugins/observers/otlp/spans.ts";
+  createEnvelope,
+  type ItemBatch,
+} from "../../../plugins/observers/otlp/message-envelope.ts";
+import { requestLog } from "../../../plugins/observers/otlp/log-records.ts";
+import { addSpans, createSpanNames } from "../../../plugins/observers/otlp/spans.ts";
 import { HttpExporter } from "../../../plugins/observers/otlp/http-exporter.ts";
 import { encodeProtobuf } from "../../../plugins/observers/otlp/protobuf.ts";
 import type { ProtobufMessage } from "../../../plugins/observers/otlp/message-shapes.ts";
@@ -138,43 +137,37 @@ const requests: fc.Arbitrary<RequestRecord> = fc
   );
 
 describe("what is said of requests", () => {
-  const telling = () => tellingOf(namingVersionsOf("both"), { keys: true, labels: true });
+  const options = {
+    names: createSpanNames(namingVersionsOf("both")),
+    keys: true,
+    labels: true,
+  };
   const RESOURCE = { attributes: [{ key: "service.name", value: { stringValue: "gate" } }] };
   const said = (
     { protocol, signal }: { protocol: "http/json" | "http/protobuf"; signal: "traces" | "logs" },
     all: readonly RequestRecord[],
-    optionsOf: () => SpanOptions,
   ) => {
     const frame = createEnvelope(protocol, signal, RESOURCE);
     const items = frame.createBatch();
     for (const one of all)
-      if (signal === "traces") writeSpans(() => items, one, optionsOf());
-      else writeRequestLog(items, one, optionsOf());
-    const bytes = frame.encode(items);
+      if (signal === "traces") addSpans(() => items, one, options);
+      else items.add(requestLog(one, options));
+    const bytes = items.encode();
     return protocol === "http/json"
       ? (JSON.parse(bytes.toString()) as unknown)
       : decode(bytes, REQUEST_SHAPES[signal].shape);
   };
 
-  it.each(["traces", "logs"] as const)(
-    "as %s is the same as protobuf and as JSON, and whether or not it was said of others before",
-    (signal) => {
-      fc.assert(
-        fc.property(fc.array(requests, { minLength: 2, maxLength: 12 }), (some) => {
-          const all = some.flatMap((one) => [one, twinOf(one)]);
-          const one = telling();
-          const kept = () => one;
-          const plain = sorted(said({ protocol: "http/json", signal }, all, telling));
-          const bytes = { protocol: "http/protobuf", signal } as const;
-          expect(sorted(said(bytes, [...all, ...all], kept))).toEqual(
-            sorted(said({ protocol: "http/json", signal }, [...all, ...all], telling)),
-          );
-          expect(sorted(said(bytes, all, telling))).toEqual(plain);
-        }),
-        { numRuns: 60 },
-      );
-    },
-  );
+  it.each(["traces", "logs"] as const)("as %s is the same as protobuf and as JSON", (signal) => {
+    fc.assert(
+      fc.property(fc.array(requests, { minLength: 1, maxLength: 12 }), (all) => {
+        expect(sorted(said({ protocol: "http/protobuf", signal }, all))).toEqual(
+          sorted(said({ protocol: "http/json", signal }, all)),
+        );
+      }),
+      { numRuns: 60 },
+    );
+  });
 
   it("a hedge is an event of its own, and both calls have its result", () => {
     const call = (n: number, provider: string, more: object = {}) =>
@@ -208,7 +201,7 @@ describe("what is said of requests", () => {
     ];
     for (const [calls, events, results] of cases) {
       const all = [createRequestRecord({ calls })];
-      const { resourceSpans } = said({ protocol: "http/json", signal: "traces" }, all, telling) as {
+      const { resourceSpans } = said({ protocol: "http/json", signal: "traces" }, all) as {
         resourceSpans: any[];
       };
       const [server, ...spans] = resourceSpans[0].scopeSpans[0].spans;
@@ -233,7 +226,7 @@ describe("what is said of requests", () => {
       const items = frame.createBatch();
       for (let batch = 1; batch < 4; batch++) {
         for (let i = 0; i < batch * 40; i++) items.add({ name: `${batch} ${i}`, kind: 2 });
-        const { resourceSpans } = decode(frame.encode(items), REQUEST_SHAPES.traces.shape);
+        const { resourceSpans } = decode(items.encode(), REQUEST_SHAPES.traces.shape);
         expect(resourceSpans[0].resource).toEqual({ attributes });
         expect(resourceSpans[0].scopeSpans[0].spans).toEqual(
           Array.from({ length: batch * 40 }, (_, i) => ({ name: `${batch} ${i}`, kind: 2 })),
@@ -244,7 +237,7 @@ describe("what is said of requests", () => {
   });
 
   it("is kept within a bound, whatever clients call their models", () => {
-    const alike = new TemplateCache(() => new TemplateSet());
+    const alike = new TemplateCache(() => []);
     for (let i = 0; i < 3 * MAX_TEMPLATES; i++) {
       const one = createRequestRecord({ model: `m${i % 5_000}`, status: 200 + (i % 40) });
       const found = alike.get(one);
@@ -256,29 +249,14 @@ describe("what is said of requests", () => {
   it("is whole where one of them could not be said", () => {
     const frame = createEnvelope("http/protobuf", "logs", RESOURCE);
     const items = frame.createBatch();
-    const options = telling();
     const good = createRequestRecord({ model: "fast" });
-    writeRequestLog(items, good, options);
+    items.add(requestLog(good, options));
     const bad = { ...good, labels: { a: Symbol("no text") } } as never;
-    expect(() => writeRequestLog(items, bad, options)).toThrow();
-    writeRequestLog(items, good, options);
-    const { resourceLogs } = decode(frame.encode(items), REQUEST_SHAPES.logs.shape);
+    expect(() => items.add(requestLog(bad, options))).toThrow();
+    items.add(requestLog(good, options));
+    const { resourceLogs } = decode(items.encode(), REQUEST_SHAPES.logs.shape);
     expect(resourceLogs[0].scopeLogs[0].logRecords).toHaveLength(2);
   });
-});
-
-/** Much like it, and in a client's trace where the other one is not; with content where the other one has none. */
-const twinOf = (one: RequestRecord): RequestRecord => ({
-  ...one,
-  at: one.at + 1,
-  trace: {
-    ...one.trace,
-    parentId: one.trace.parentId === undefined ? "00f067aa0ba902b9" : undefined,
-  },
-  calls: one.calls.map((call) => ({
-    ...call,
-    ms: { ...call.ms, firstToken: call.ms.firstToken === undefined ? 7 : undefined },
-  })),
 });
 
 /** Fields stand in another order where some of them were kept. */
@@ -478,7 +456,7 @@ describe("batches", () => {
         async (bursts, queue, batch, taken) => {
           const counts = { sent: 0, dropped: 0 };
           let under = 0;
-          const send = async ({ count }: BatchItems) => {
+          const send = async ({ count }: ItemBatch) => {
             expect(++under).toBe(1);
             expect(count).toBeLessThanOrEqual(batch);
             await turnEventLoop(1);
@@ -516,7 +494,7 @@ describe("batches of a burst", () => {
       made++;
       return createEnvelope("http/protobuf", "traces", {}).createBatch();
     };
-    const send = async ({ count }: BatchItems) => (await turnEventLoop(1), count);
+    const send = async ({ count }: ItemBatch) => (await turnEventLoop(1), count);
     const counts = { sent: 0, dropped: 0 };
     const batches = new ExportQueue({ maxQueued: 100, batchSize: 10, delayMs: 1 }, counts, {
       createBatch: empty,

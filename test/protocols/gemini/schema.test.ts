@@ -265,3 +265,37 @@ describe("of any schema", () => {
     );
   });
 });
+
+describe("a schema of this protocol", () => {
+  const decoded = (parameters: JsonObject) => {
+    const request = gemini().server!.decodeRequest(
+      {
+        model: "m",
+        contents: [{ role: "user", parts: [{ text: "Hi" }] }],
+        tools: [{ functionDeclarations: [{ name: "f", parameters }] }],
+      },
+      "generate",
+    );
+    return (request.tools[0] as { schema?: object }).schema;
+  };
+  it("becomes JSON Schema", () => {
+    expect(
+      decoded({ type: "OBJECT", properties: { a: { type: "STRING", nullable: true } } }),
+    ).toEqual({ type: "object", properties: { a: { type: ["string", "null"] } } });
+  });
+  it("has no type if its type is not specified", () => {
+    expect(
+      decoded({
+        type: "OBJECT",
+        properties: {
+          a: { type: "TYPE_UNSPECIFIED", description: "d" },
+          b: { type: ["TYPE_UNSPECIFIED", "STRING"] },
+          c: { type: "TYPE_UNSPECIFIED", nullable: true },
+        },
+      }),
+    ).toEqual({
+      type: "object",
+      properties: { a: { description: "d" }, b: { type: ["string"] }, c: {} },
+    });
+  });
+});

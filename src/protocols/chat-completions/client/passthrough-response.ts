@@ -143,10 +143,11 @@ function size(value: Opt<Json>): number {
   return bytes;
 }
 
-// Corrects usage reports in passthrough mode. Some backends omit reasoning from the completion
-// count or caches from the prompt count. The client must receive the counts that the ledger prices,
-// so the counts are replaced. Other members of the report are kept.
-
+/**
+ * Corrects usage reports in passthrough mode. Some backends omit reasoning from the completion
+ * count or caches from the prompt count. The client must receive the counts that the ledger prices,
+ * so the counts are replaced. Other members of the report are kept.
+ */
 const TOTAL_FIELDS = ["prompt_tokens", "completion_tokens", "total_tokens"] as const;
 
 const DETAILS = ["prompt_tokens_details", "completion_tokens_details"] as const;

@@ -138,8 +138,7 @@ function adaptToolChoice(out: Outgoing, of: CallContext, { toolChoice }: ChatTra
   of.reportLoss("tools", "approximated", "tools_left_out");
 }
 
-// Limits the output tokens of an outgoing request, whatever limit the client set.
-
+/** Limits the output tokens of an outgoing request, whatever limit the client set. */
 export function capOutput(out: Outgoing, tokens: number, dialect: ChatDialect): void {
   let bounded = false;
   for (const field of ["max_completion_tokens", "max_tokens"]) {

@@ -4,10 +4,11 @@ import { ID } from "../constants.ts";
 import { textIn } from "../server/reasoning.ts";
 import { asObject } from "../../json-values.ts";
 
-// Collects `reasoning_details`, in which some aggregators keep the signatures of their own
-// providers. The details must be returned complete and in order, so they become one proof, whose
-// content the gateway does not interpret.
-
+/**
+ * Collects `reasoning_details`, in which some aggregators keep the signatures of their own
+ * providers. The details must be returned complete and in order, so they become one proof, whose
+ * content the gateway does not interpret.
+ */
 export interface ReasoningDetails {
   add(pieces: readonly Json[]): void;
   /** Returns the text of the pieces. */

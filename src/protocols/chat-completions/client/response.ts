@@ -37,9 +37,10 @@ function asChunk(raw: Json): Json {
   return { ...choice, delta };
 }
 
-// Client half: decodes a stream of chunks into events. `reader.ts` interprets everything that
-// servers of this protocol send. A non-streaming response is a stream of one chunk.
-
+/**
+ * Client half: decodes a stream of chunks into events. `reader.ts` interprets everything that
+ * servers of this protocol send. A non-streaming response is a stream of one chunk.
+ */
 export function createDecoder(
   emit: (event: ModelEvent) => void,
   of: CallContext,

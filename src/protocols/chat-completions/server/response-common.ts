@@ -153,8 +153,7 @@ export function mediaDelta(
   return { audio: { id: `audio_${to.id}`, data, transcript: "", expires_at: to.created + 3600 } };
 }
 
-// Encodes errors in this protocol's form.
-
+/** Encodes errors in this protocol's form. */
 export const faultBody = (of: Fault): JsonObject => ({ error: openaiError(of) });
 
 export const encodeFault = (of: Fault): ErrorResponse => ({ body: faultBody(of) });

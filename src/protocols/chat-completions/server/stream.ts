@@ -219,9 +219,10 @@ class ChunkWriter implements Encoder {
   }
 }
 
-// Serializes text in a stream. If two blocks of one channel are open at the same time, the later
-// one waits for the first.
-
+/**
+ * Serializes text in a stream. If two blocks of one channel are open at the same time, the later
+ * one waits for the first.
+ */
 export type BlockEvent = Exclude<ModelEvent, { type: "start" | "usage" | "finish" }>;
 
 interface Channel {

@@ -48,8 +48,7 @@ export const hasContent = (chunk: JsonObject): boolean =>
 
 const NON_CONTENT_FIELDS: ReadonlySet<string> = new Set(["thought", "thoughtSignature"]);
 
-// Accumulates the counts that chunks report, for the decoder and for passthrough mode.
-
+/** Accumulates the counts that chunks report, for the decoder and for passthrough mode. */
 export class ReportedCounts {
   /** Whether a count arrived with or after the finish reason. Earlier counts are incomplete. */
   isFinal = false;

@@ -95,8 +95,7 @@ function parseStreamJson(data: string): Json {
   }
 }
 
-// Decodes the response of `countTokens`.
-
+/** Decodes the response of `countTokens`. */
 export function decodeCount(body: Buffer): number {
   const tokens = asObject(parsed(body))?.["totalTokens"];
   // An empty prompt has no tokens, and this protocol omits a zero.

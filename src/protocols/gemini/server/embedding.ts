@@ -132,6 +132,3 @@ const FLOATS = { count: 1, dimensions: undefined, dtype: "float", base64: false 
 function countsOf({ usage: { input } }: ModelResponse): JsonObject {
   return input ? { usageMetadata: { promptTokenCount: input, totalTokenCount: input } } : {};
 }
-
-export const failNotStreamed = (): never =>
-  fail("unsupported", "Embeddings cannot be streamed.", { param: "alt" });

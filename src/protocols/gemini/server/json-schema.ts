@@ -46,6 +46,11 @@ const FIRST: ReadonlyMap<string, string> = snakeCaseNames([
  */
 const OPENAPI_ONLY_MEMBERS = new Set(["propertyOrdering", "nullable"]);
 
+const UNSPECIFIED = "TYPE_UNSPECIFIED";
+const isUnspecified = (type: Json | undefined): boolean =>
+  type === UNSPECIFIED ||
+  (Array.isArray(type) && type.length > 0 && type.every((one) => one === UNSPECIFIED));
+
 /** Returns the schema as JSON Schema. Returns the same object if it needs no change. */
 export function schemaOf(schema: JsonObject): JsonObject {
   let changed = false;
@@ -53,7 +58,7 @@ export function schemaOf(schema: JsonObject): JsonObject {
   for (const key in schema) {
     const value = schema[key];
     const name = FIRST.get(key) ?? key;
-    if (OPENAPI_ONLY_MEMBERS.has(name)) {
+    if (OPENAPI_ONLY_MEMBERS.has(name) || (name === "type" && isUnspecified(value))) {
       changed = true;
       continue;
     }
@@ -78,10 +83,15 @@ function wordOf(name: string, value: Json): Json {
   return value;
 }
 
-/** Converts a type: `STRING` becomes `string`. */
+/**
+ * Converts a type: `STRING` becomes `string`. The default of the API's enum means that no type is
+ * set, and JSON Schema has no name for it.
+ */
 function typeOf(value: Json): Json {
   if (typeof value === "string") return value.toLowerCase();
-  return Array.isArray(value) ? (value as readonly Json[]).map(typeOf) : value;
+  return Array.isArray(value)
+    ? (value as readonly Json[]).filter((one) => one !== UNSPECIFIED).map(typeOf)
+    : value;
 }
 
 function each(all: readonly Json[]): Json {

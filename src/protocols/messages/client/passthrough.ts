@@ -286,8 +286,7 @@ function hasStopReason(event: Buffer): boolean {
 
 const jsonOf = (event: Buffer): JsonObject => parseEventObject(parseEventText(event)?.data ?? "");
 
-// Passthrough mode of a non-streaming response, which arrives in one piece.
-
+/** Passthrough mode of a non-streaming response, which arrives in one piece. */
 const MODEL = encodeKey("model");
 
 export function createResponsePassthrough(

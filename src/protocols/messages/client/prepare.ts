@@ -100,9 +100,10 @@ export function mayHideReasoning(out: Outgoing, { thinking }: MessagesSettings):
   return requestsReasoning((field) => out.get(field), ["thinking"]) === "on";
 }
 
-// Lowers the output limit. The thinking budget is part of it, so thinking is reduced, or disabled
-// if it no longer fits.
-
+/**
+ * Lowers the output limit. The thinking budget is part of it, so thinking is reduced, or disabled
+ * if it no longer fits.
+ */
 export function capOutput(out: Outgoing, tokens: number): void {
   const asked = out.get("max_tokens");
   if (typeof asked === "number" && asked <= tokens) return;

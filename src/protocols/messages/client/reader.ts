@@ -230,8 +230,7 @@ const runsIn = ({ searches, fetches }: Usage): Usage => ({
 const refusalOf = (details: JsonObject): string | undefined =>
   asText(details["explanation"]) ?? asText(details["category"]);
 
-// One block of a provider's message while it is being received.
-
+/** One block of a provider's message while it is being received. */
 export interface OpenMessageBlock {
   index: number;
   kind: "text" | "reasoning" | "call" | "opaque";

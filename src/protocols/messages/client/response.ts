@@ -103,8 +103,7 @@ const object = (event: JsonObject, field: string): JsonObject => {
       });
 };
 
-// Decodes the response of `count_tokens`.
-
+/** Decodes the response of `count_tokens`. */
 export function decodeCount(body: Buffer): number {
   let json: unknown;
   try {

@@ -84,9 +84,10 @@ export class UsageTap {
   }
 }
 
-// Measures how much text a response contains. Usage is estimated from it if the response is
-// truncated.
-
+/**
+ * Measures how much text a response contains. Usage is estimated from it if the response is
+ * truncated.
+ */
 const DELTA = Buffer.from('"delta":{');
 
 const KIND = Buffer.from('_delta","');

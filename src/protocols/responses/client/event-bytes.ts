@@ -74,9 +74,10 @@ const SEQUENCE = [encodeKey("sequence_number")];
 
 const BRACE = 123;
 
-// Measures how much text a response contains. Usage is estimated from it if the response is
-// truncated.
-
+/**
+ * Measures how much text a response contains. Usage is estimated from it if the response is
+ * truncated.
+ */
 const DELTA = Buffer.from('"delta":"');
 
 const NOT_TEXT = /audio|image|signature/;

@@ -51,8 +51,7 @@ export function prepare(out: Outgoing, of: CallContext, dialect: ResponsesDialec
     }
 }
 
-// Lowers the output limit to the amount that the caller can pay for.
-
+/** Lowers the output limit to the amount that the caller can pay for. */
 export function capOutput(out: Outgoing, tokens: number): void {
   const asked = asNumber(out.get("max_output_tokens"));
   if (asked === undefined || asked > tokens) out.set("max_output_tokens", tokens);

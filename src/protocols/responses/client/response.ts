@@ -10,8 +10,9 @@ import { ResponsesReader } from "./reader.ts";
 import { createEventDecoder } from "../../sse/index.ts";
 import { parseEventObject } from "../../sse/parse-event.ts";
 
-// Decodes a non-streaming response, which is handled like a stream that has only an end event.
-
+/**
+ * Decodes a non-streaming response, which is handled like a stream that has only an end event.
+ */
 export function decodeResponse(body: Buffer, emit: (event: ModelEvent) => void): void {
   const response = parseResponseObject(body);
   new ResponsesReader(emit).end({ status: "completed", ...response });
@@ -127,8 +128,7 @@ function createResponseDecoder(emit: Emit): Decoder {
   };
 }
 
-// Decodes the response to a token count request.
-
+/** Decodes the response to a token count request. */
 export const decodeCount = (body: Buffer): number =>
   asNumber(parseObject(body.toString("utf8"))?.["input_tokens"]) ??
   fail("upstream", "The provider's token count has no input_tokens.", { code: "bad_answer" });

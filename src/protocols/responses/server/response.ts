@@ -75,8 +75,7 @@ function replayBlock(
   to.writeEvent({ type: "close", index });
 }
 
-// Server half: encodes a response as a stream of numbered and named events.
-
+/** Server half: encodes a response as a stream of numbered and named events. */
 export function createEncoder(
   write: (text: string) => void,
   to: ResponseContext,

@@ -217,9 +217,10 @@ const need = (item: JsonObject, key: string, at: string): string =>
 const malformed = (at: string, what: string): never =>
   fail("invalid", `${at} ${what}.`, { param: at, code: "invalid_type" });
 
-// Decodes the input, a flat list of items, into a conversation: the instructions before the first
-// turn, and the turns.
-
+/**
+ * Decodes the input, a flat list of items, into a conversation: the instructions before the first
+ * turn, and the turns.
+ */
 interface Conversation {
   instructions: readonly Block[];
   turns: readonly Turn[];
