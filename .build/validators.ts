@@ -1,6 +1,6 @@
 // Precompiles the validators of all schemas that ship with Tollgate, one file each, into the given
 // folder. `npm run build` puts them where src/config/schema-compiler.ts looks for them.
-import { mkdirSync, writeFileSync } from "node:fs";
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { _ } from "ajv";
 import standalone from "ajv/dist/standalone/index.js";
@@ -11,17 +11,9 @@ import { FACTS_SCHEMA } from "../src/config/sections/model-facts.ts";
 import { CONFIG_SCHEMA } from "../src/config/schema/config-schema.ts";
 import { BODY_SCHEMA_RULES } from "../src/runtime/generation/mount-endpoint.ts";
 import type { Definition } from "../src/plugin/define.ts";
-import { completions } from "../src/protocols/completions/index.ts";
-import { embeddings } from "../src/protocols/embeddings/index.ts";
-import { gemini, geminiEmbedding, geminiSingleEmbedding } from "../src/protocols/gemini/index.ts";
-import { imageEdits, images } from "../src/protocols/images/index.ts";
-import { chatCompletions } from "../src/protocols/chat-completions/index.ts";
-import { messages } from "../src/protocols/messages/index.ts";
-import { moderations } from "../src/protocols/moderations/index.ts";
-import { rerank } from "../src/protocols/rerank/index.ts";
-import { responses } from "../src/protocols/responses/index.ts";
-import { speech } from "../src/protocols/speech/index.ts";
-import { transcriptions } from "../src/protocols/transcriptions/index.ts";
+
+/** Folder with the schemas of request bodies. */
+const SCHEMAS = new URL("../schemas/", import.meta.url).pathname;
 
 /** Returns every schema with the rules that it is compiled with. */
 export async function schemas(): Promise<
@@ -35,22 +27,9 @@ export async function schemas(): Promise<
     each.options,
     "credential" in each ? each.credential : undefined,
   ]);
-  const bodies = [
-    chatCompletions(),
-    completions(),
-    embeddings(),
-    gemini(),
-    geminiEmbedding(),
-    geminiSingleEmbedding(),
-    imageEdits(),
-    images(),
-    messages(),
-    moderations(),
-    rerank(),
-    responses(),
-    speech(),
-    transcriptions(),
-  ].map(({ server }) => server?.schema);
+  const bodies = readdirSync(SCHEMAS)
+    .filter((file) => file.endsWith(".request.json"))
+    .map((file) => JSON.parse(readFileSync(join(SCHEMAS, file), "utf8")) as object);
   return [
     ...[CONFIG_SCHEMA, FACTS_SCHEMA, EMPTY_SCHEMA, ...options].map(
       (schema) => [schema, DIALECT_RULES] as const,

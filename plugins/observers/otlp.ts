@@ -3,7 +3,7 @@
 import { defineObserver, type Context, type RequestRecord } from "tollgate/plugin";
 import { NAMING_CHOICES, namingVersionsOf } from "./genai-names.ts";
 import { ExportQueue, type ExportCounts } from "./otlp/export-queue.ts";
-import { eventLog, rejectionLog, requestLog } from "./otlp/log-records.ts";
+import { addRequestLog, eventLog, rejectionLog } from "./otlp/log-records.ts";
 import { HttpExporter } from "./otlp/http-exporter.ts";
 import { createMetricsPush } from "./otlp/metrics-push.ts";
 import { createSampler, SAMPLERS } from "./otlp/sampler.ts";
@@ -15,7 +15,7 @@ import {
   VARIABLES,
   type OtlpSettings,
 } from "./otlp/settings.ts";
-import { addSpans, countSpans, createSpanNames } from "./otlp/spans.ts";
+import { addSpans, countSpans, createSpanOptions } from "./otlp/spans.ts";
 import type { Signal } from "./otlp/message-shapes.ts";
 
 const stringMapOption = (description: string, more: object = {}) =>
@@ -153,14 +153,14 @@ export default defineObserver({
     const pushed =
       posts.metrics && createMetricsPush(posts.metrics, settings, spellings, counts.metrics, ctx);
     const kept = createSampler({ ...settings, slowMs: options.slow_ms });
-    const tell = { names: createSpanNames(spellings), keys, labels };
+    const tell = createSpanOptions(spellings, { keys, labels });
     return {
       onRequests(batch: readonly RequestRecord[]) {
         pushed?.onRequests(batch);
         for (const record of batch) {
           if (spans && kept(record))
             spans.add(countSpans(record), (next) => addSpans(next, record, tell));
-          lines?.add(1, (next) => next().add(requestLog(record, tell)));
+          lines?.add(1, (next) => addRequestLog(next(), record, tell));
         }
       },
       onRejected(batch) {

@@ -9,7 +9,7 @@ import type { Outgoing } from "../plugin/outgoing.ts";
 import type { CallContext, ClientHalf, Protocol, ServerHalf } from "../plugin/protocol.ts";
 import { parseError } from "./failure/parse-error.ts";
 import { encodeRateLimitHeaders, FORWARDED_RESPONSE_HEADERS } from "./response-headers.ts";
-import { encodeFault } from "./responses/server/fault.ts";
+import { encodeFault } from "./failure/openai-error.ts";
 
 /** Rejects a stream from a provider. The request was not for one. */
 export const failNotStreamed = (): never =>

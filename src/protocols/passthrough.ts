@@ -4,13 +4,9 @@ import type { ModelEvent } from "../model/event.ts";
 import type { Usage } from "../model/usage.ts";
 import type { JsonObject } from "../model/values.ts";
 import type { Decoder, Encoder, PassthroughSink, PassthroughStream } from "../plugin/protocol.ts";
-import { encodeFault } from "./responses/server/fault.ts";
-import {
-  createEventSplitter,
-  createWriteBatch,
-  EventPassthrough,
-  parseEventText,
-} from "./sse/index.ts";
+import { failTruncated } from "./failure/parse-error.ts";
+import { encodeFault } from "./failure/openai-error.ts";
+import { EventPassthrough, parseEventText } from "./sse/index.ts";
 
 export const writeJson = (sink: PassthroughSink, json: JsonObject): void =>
   sink.write(Buffer.from(JSON.stringify(json)));
@@ -68,34 +64,23 @@ export function createConvertingPassthrough(
  * Forwards events unchanged. The last one contains the usage and is held back until usage is
  * settled. Events after it are dropped.
  */
-export function createFinalUsagePassthrough(
-  sink: PassthroughSink,
-  of: {
-    /** Reads the data of an event and reports its content. Returns the usage of the last event. */
-    readonly read: (data: string) => Usage | undefined;
-    /** Called if the stream ends without its last event. */
-    readonly end: () => never;
-    readonly writeFault: (fault: Fault) => void;
-  },
-): PassthroughStream {
-  const out = createWriteBatch((bytes) => sink.write(bytes));
-  let over = false;
-  const events = createEventSplitter((b, from, till) => {
-    if (over) return undefined;
-    const event = parseEventText(b.subarray(from, till));
-    const usage = event && event.data !== "[DONE]" ? of.read(event.data) : undefined;
-    if (!usage) return out.addRange(b, from, till);
-    over = true;
-    out.flush();
-    sink.reportUsage({ type: "usage", usage });
-    sink.reportFinish("stop");
-    return out.add(b.subarray(from, till));
-  });
-  return new EventPassthrough({
-    events,
-    out,
-    over: () => over,
-    end: of.end,
-    fail: of.writeFault,
-  });
+export abstract class FinalUsagePassthrough extends EventPassthrough {
+  /** Reads the data of an event and reports its content. Returns the usage of the last event. */
+  protected abstract read(data: string): Usage | undefined;
+
+  protected onEvent(b: Buffer, from: number, to: number): void {
+    if (this.isOver) return;
+    const event = parseEventText(b.subarray(from, to));
+    const usage = event && event.data !== "[DONE]" ? this.read(event.data) : undefined;
+    if (!usage) return this.out.addRange(b, from, to);
+    this.isOver = true;
+    this.out.flush();
+    this.sink.reportUsage({ type: "usage", usage });
+    this.sink.reportFinish("stop");
+    this.out.addRange(b, from, to);
+  }
+
+  protected onEnd(): void {
+    failTruncated();
+  }
 }

@@ -1,11 +1,8 @@
-// Tool calls in all chat protocols: arguments, names, and declarations.
+// Arguments and names of tool calls, in all chat protocols.
 import { createHash } from "node:crypto";
 import { parseShallow } from "../lib/json/json-scanner.ts";
-import { fail } from "../model/error.ts";
-import type { Tool } from "../model/request.ts";
 import type { Json, JsonObject } from "../model/values.ts";
-import { isObject, asObject, asText } from "./json-values.ts";
-import { isTypedClientTool } from "./references/index.ts";
+import { isObject } from "./json-values.ts";
 
 /**
  * Parses tool call arguments for protocols in which they are an object. Elsewhere they are a string
@@ -105,42 +102,4 @@ export function indexByName<T extends { readonly name: string }>(
   const found = new Map<string, T>();
   for (const tool of tools) if (!found.has(tool.name)) found.set(tool.name, tool);
   return found;
-}
-
-// Rejects tools that a protocol cannot declare: tools of another protocol and different tools with
-// the same name. The error names the tool and the reason.
-
-/**
- * Throws an error for a tool that cannot be declared. The tool's type determines where it runs. A
- * tool that the client runs only lacks a schema, so the message suggests to declare it as a
- * function.
- */
-export function rejectTool(tool: Tool): never {
-  const type = asText(asObject(tool.raw)?.["type"]) ?? tool.name;
-  const name = type === tool.name ? tool.name : `${tool.name} (${type})`;
-  return fail(
-    "unsupported",
-    isTypedClientTool(type)
-      ? `The tool ${name} is specific to another protocol. Declare it as a function with a schema of its input.`
-      : `The tool ${name} can be used only with the provider that hosts or defines it.`,
-    { param: "tools", code: "unsupported_tool" },
-  );
-}
-
-/**
- * Adds a tool under the name that the provider will receive. A repeated identical tool is ignored.
- * Throws if two different tools have the same name.
- */
-export function declareTool(
-  declared: Map<string, JsonObject>,
-  name: string,
-  tool: JsonObject,
-): void {
-  const before = declared.get(name);
-  if (before && JSON.stringify(before) !== JSON.stringify(tool))
-    fail("unsupported", `Two tools are named ${name}. Give each tool its own name.`, {
-      param: "tools",
-      code: "duplicate_tool",
-    });
-  declared.set(name, tool);
 }

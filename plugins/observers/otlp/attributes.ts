@@ -1,21 +1,38 @@
-// OTLP attributes, in the form of OTLP's JSON. Undefined values are omitted.
+// OTLP attributes and times, in the form in which items are built. JSON has another form of them,
+// which `toJSON` returns. Undefined values are omitted.
 
 /** Maximum text length. Longer texts are cut, because clients choose some of them. */
 const MAX_TEXT_LENGTH = 256;
 
 type AttributeValue = string | number | boolean | readonly string[];
 
-export interface OtlpAttribute {
-  readonly key: string;
-  readonly value: object;
+/** A time in Unix milliseconds, which OTLP writes in nanoseconds. */
+export class Time {
+  readonly ms: number;
+
+  constructor(ms: number) {
+    this.ms = Math.max(0, Math.round(ms));
+  }
+
+  toJSON(): string {
+    return this.ms > 0 ? `${this.ms}000000` : "0";
+  }
 }
 
+/** An attribute of each type: its key, its type, and its value, as consecutive elements of a list. */
+export type AttributeType = "text" | "texts" | "boolean" | "integer" | "double";
+
 export class Attributes {
-  readonly list: OtlpAttribute[] = [];
+  /** Keys, types, and values, one after the other. */
+  readonly entries: (AttributeValue | AttributeType)[] = [];
 
   /** Adds an attribute. A whole number is written as an integer. */
   add(key: string, value: AttributeValue | undefined): this {
-    if (value !== undefined) this.list.push({ key, value: toAttributeValue(value) });
+    if (value === undefined) return this;
+    if (typeof value === "string") this.entries.push(key, "text", truncate(value));
+    else if (typeof value === "boolean") this.entries.push(key, "boolean", value);
+    else if (typeof value !== "number") this.entries.push(key, "texts", value.map(truncate));
+    else this.entries.push(key, Number.isSafeInteger(value) ? "integer" : "double", value);
     return this;
   }
 
@@ -26,8 +43,8 @@ export class Attributes {
   }
 
   /** Adds a number as a double, even if it is a whole number. */
-  addDouble(key: string, doubleValue: number | undefined): this {
-    if (doubleValue !== undefined) this.list.push({ key, value: { doubleValue } });
+  addDouble(key: string, value: number | undefined): this {
+    if (value !== undefined) this.entries.push(key, "double", value);
     return this;
   }
 
@@ -35,21 +52,29 @@ export class Attributes {
     for (const key in of) this.add(prefix + truncate(key), of[key]);
     return this;
   }
+
+  toJSON(): readonly object[] {
+    const list: object[] = [];
+    for (let i = 0; i < this.entries.length; i += 3) {
+      const value = this.entries[i + 2] as never;
+      list.push({
+        key: this.entries[i],
+        value: JSON_VALUES[this.entries[i + 1] as AttributeType](value),
+      });
+    }
+    return list;
+  }
 }
 
-function toAttributeValue(value: AttributeValue): object {
-  if (typeof value === "string") return { stringValue: truncate(value) };
-  if (typeof value === "boolean") return { boolValue: value };
-  if (typeof value !== "number")
-    return { arrayValue: { values: value.map((one) => ({ stringValue: truncate(one) })) } };
-  return Number.isSafeInteger(value) ? { intValue: String(value) } : { doubleValue: value };
-}
+const JSON_VALUES: { readonly [T in AttributeType]: (value: never) => object } = {
+  text: (stringValue) => ({ stringValue }),
+  texts: (texts: readonly string[]) => ({
+    arrayValue: { values: texts.map((stringValue) => ({ stringValue })) },
+  }),
+  boolean: (boolValue) => ({ boolValue }),
+  integer: (value) => ({ intValue: String(value) }),
+  double: (doubleValue) => ({ doubleValue }),
+};
 
 const truncate = (text: string): string =>
   text.length > MAX_TEXT_LENGTH ? text.slice(0, MAX_TEXT_LENGTH) : text;
-
-/** Converts Unix milliseconds to OTLP nanoseconds. */
-export function toNanos(ms: number): string {
-  const whole = Math.round(ms);
-  return whole > 0 ? `${whole}000000` : "0";
-}

@@ -53,7 +53,7 @@ export class HttpExporter {
     const attributes = new Attributes();
     for (const [key, value] of of.resource) attributes.add(key, value);
     this.#envelope = createEnvelope(of.destination.protocol, of.signal, {
-      attributes: attributes.list,
+      attributes,
     });
   }
 

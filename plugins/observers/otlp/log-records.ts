@@ -1,41 +1,52 @@
 // Encodes requests and gateway events as OTLP log records.
 import type { GatewayEvent, RequestRecord, RejectedRequest, Usage } from "tollgate/plugin";
 import { formatUsd } from "../usd.ts";
-import { Attributes, toNanos } from "./attributes.ts";
+import { Attributes, Time } from "./attributes.ts";
+import type { ItemBatch } from "./message-envelope.ts";
 import type { ProtobufMessage } from "./message-shapes.ts";
 import {
-  addRequestAttributes,
+  addUniqueAttributes,
   inputTokenCount,
   isServerError,
   outputTokenCount,
+  requestAttributes,
   type SpanOptions,
 } from "./spans.ts";
 
 const SEVERITY = { INFO: 9, WARN: 13, ERROR: 17 } as const;
 
-/** Returns the log record of a request. Every request has one, even if its spans are not sampled. */
-export function requestLog(record: RequestRecord, of: SpanOptions): ProtobufMessage {
+/** Adds the log record of a request. Every request has one, even if its spans are not sampled. */
+export function addRequestLog(to: ItemBatch, record: RequestRecord, of: SpanOptions): void {
   const { trace, at, ms, overheadMs, calls, status } = record;
-  const severity = isServerError(record) ? "ERROR" : status >= 400 ? "WARN" : "INFO";
   const attributes = new Attributes()
     .addDouble("tollgate.overhead_seconds", overheadMs / 1_000)
     .addDouble("tollgate.seconds", ms / 1_000);
-  addRequestAttributes(attributes, record, of);
+  addUniqueAttributes(attributes, record, of);
   attributes
-    .add("tollgate.served_model", record.served)
-    .add("tollgate.credential", calls.at(-1)?.credential)
-    .add("tollgate.mode", record.mode ?? undefined)
-    .add("tollgate.stream", record.stream)
-    .add("tollgate.finish_reason", record.finish)
     .add("tollgate.usage.input_tokens", sumUsage(record, inputTokenCount))
     .add("tollgate.usage.output_tokens", sumUsage(record, outputTokenCount))
     .add("tollgate.cost.usd", totalCost(record));
-  return {
-    ...logRecord(at, severity, `${record.method} ${record.route} ${status}`, "tollgate.request"),
-    attributes: attributes.list,
-    traceId: trace.traceId,
-    spanId: trace.spanId,
-  };
+  const { traceId, spanId } = trace;
+  to.add(
+    { ...times(at), attributes, traceId, spanId },
+    {
+      cache: of.shared.get(record),
+      itemType: "log",
+      create: () => ({
+        ...message(
+          isServerError(record) ? "ERROR" : status >= 400 ? "WARN" : "INFO",
+          `${record.method} ${record.route} ${status}`,
+          "tollgate.request",
+        ),
+        attributes: requestAttributes(record, of)
+          .add("tollgate.served_model", record.served)
+          .add("tollgate.credential", calls.at(-1)?.credential)
+          .add("tollgate.mode", record.mode ?? undefined)
+          .add("tollgate.stream", record.stream)
+          .add("tollgate.finish_reason", record.finish),
+      }),
+    },
+  );
 }
 
 function sumUsage(
@@ -72,13 +83,14 @@ export const rejectionLog = ({
   method,
   listener,
 }: RejectedRequest): ProtobufMessage => ({
-  ...logRecord(at, "WARN", `${code} ${status}`, "tollgate.rejected"),
+  ...times(at),
+  ...message("WARN", `${code} ${status}`, "tollgate.rejected"),
   attributes: new Attributes()
     .add("http.request.method", method)
     .add("http.response.status_code", status)
     .add("tollgate.request.id", id)
     .add("tollgate.error_code", code)
-    .add("tollgate.listener", listener).list,
+    .add("tollgate.listener", listener),
 });
 
 /**
@@ -98,22 +110,21 @@ export function eventLog({ type, at, ...more }: GatewayEvent): ProtobufMessage {
     else if (["string", "number", "boolean"].includes(typeof value))
       attributes.add(`tollgate.${name}`, value as string | number | boolean);
   }
-  return { ...logRecord(at, severity, type, `tollgate.${type}`), attributes: attributes.list };
+  return { ...times(at), ...message(severity, type, `tollgate.${type}`), attributes };
 }
 
-function logRecord(
-  at: number,
+function times(at: number): ProtobufMessage {
+  const time = new Time(at);
+  return { timeUnixNano: time, observedTimeUnixNano: time };
+}
+
+const message = (
   severityText: keyof typeof SEVERITY,
   stringValue: string,
   eventName: string,
-): ProtobufMessage {
-  const time = toNanos(at);
-  return {
-    timeUnixNano: time,
-    observedTimeUnixNano: time,
-    severityNumber: SEVERITY[severityText],
-    severityText,
-    body: { stringValue },
-    eventName,
-  };
-}
+): ProtobufMessage => ({
+  severityNumber: SEVERITY[severityText],
+  severityText,
+  body: { stringValue },
+  eventName,
+});

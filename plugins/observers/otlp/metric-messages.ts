@@ -3,7 +3,7 @@ import { GEN_AI_ATTRIBUTES, GEN_AI_METRICS } from "../genai-names.ts";
 import type { Family } from "../metrics/families.ts";
 import type { Counter, Histogram, Series } from "../metrics/series.ts";
 import type { Distribution, Sample, MetricsSink } from "../metrics/metrics-sink.ts";
-import { Attributes, toNanos } from "./attributes.ts";
+import { Attributes, Time } from "./attributes.ts";
 import type { ProtobufMessage } from "./message-shapes.ts";
 
 const CUMULATIVE = 2;
@@ -23,13 +23,13 @@ function metricName({ name, unit }: Family): string {
 
 export class MetricMessages implements MetricsSink {
   readonly list: ProtobufMessage[] = [];
-  readonly #start: string;
-  readonly #now: string;
+  readonly #start: Time;
+  readonly #now: Time;
 
   /** `since`: start of counting in Unix milliseconds. */
   constructor(since: number, now: number) {
-    this.#start = toNanos(since);
-    this.#now = toNanos(now);
+    this.#start = new Time(since);
+    this.#now = new Time(now);
   }
 
   writeSeries(series: Series<Counter> | Series<Histogram>, as: Family = series.family): void {
@@ -86,7 +86,7 @@ export class MetricMessages implements MetricsSink {
     for (const [i, label] of labels.entries())
       if (values[i]) attributes.add(DOTTED_NAMES.get(label) ?? label, values[i]);
     return {
-      attributes: attributes.list,
+      attributes,
       startTimeUnixNano: this.#start,
       timeUnixNano: this.#now,
     };
@@ -101,7 +101,7 @@ export class MetricMessages implements MetricsSink {
     let count = 0;
     for (const within of of.counts) count += within;
     const exemplars = (of.exemplars ?? []).flatMap((one) =>
-      one ? [{ timeUnixNano: toNanos(one.at), asDouble: one.value, traceId: one.trace }] : [],
+      one ? [{ timeUnixNano: new Time(one.at), asDouble: one.value, traceId: one.trace }] : [],
     );
     return {
       ...this.#dataPoint(family, values),

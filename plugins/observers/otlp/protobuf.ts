@@ -1,5 +1,12 @@
 // Encodes an in-memory message as protobuf by its shape, as far as OTLP needs it.
-import type { FieldShape, MessageShape, ProtobufMessage, Scalar } from "./message-shapes.ts";
+import { Attributes, type AttributeType, Time } from "./attributes.ts";
+import {
+  ATTRIBUTE,
+  VALUE,
+  type FieldShape,
+  type MessageShape,
+  type ProtobufMessage,
+} from "./message-shapes.ts";
 
 export function encodeProtobuf(message: ProtobufMessage, shape: MessageShape): Buffer {
   const wire = new ProtobufWriter(64 * 1024);
@@ -7,26 +14,47 @@ export function encodeProtobuf(message: ProtobufMessage, shape: MessageShape): B
   return wire.bytes();
 }
 
-function writeMessage(wire: ProtobufWriter, message: ProtobufMessage, shape: MessageShape): void {
+export function writeMessage(
+  wire: ProtobufWriter,
+  message: ProtobufMessage,
+  shape: MessageShape,
+): void {
   for (const name in message) {
     const value = message[name];
     if (value === undefined) continue;
     const field = shape[name];
     if (!field) throw new Error(`Unknown OTLP field ${name}.`);
-    if (!field.isRepeated) writeField(wire, field, value);
+    if (value instanceof Attributes) writeAttributes(wire, field.fieldNumber, value);
+    else if (!field.isRepeated) writeField(wire, field, value);
     else if (field.type === "fixed64" || field.type === "double")
       writePacked(wire, field, value as never);
     else for (const each of value as readonly unknown[]) writeField(wire, field, each);
   }
 }
 
-export function writeField(
+function writeField(
   wire: ProtobufWriter,
-  { fieldNumber, type }: FieldShape,
+  { fieldNumber: n, type }: FieldShape,
   value: unknown,
 ): void {
-  if (typeof type === "string") return SCALARS[type](wire, fieldNumber, value as never);
-  const mark = wire.beginMessage(fieldNumber);
+  switch (type) {
+    case "string":
+      return wire.text(n, value as string);
+    case "hex":
+      return wire.hex(n, value as string);
+    case "fixed64":
+      return value instanceof Time ? wire.time(n, value.ms) : wire.fixed64(n, value as string);
+    case "fixed32":
+      return wire.fixed32(n, value as number);
+    case "enum":
+    case "bool":
+      return wire.varint(n, Number(value));
+    case "double":
+      return wire.double(n, value as number);
+    case "int64":
+      return wire.varint64(n, BigInt(value as string));
+  }
+  const mark = wire.beginMessage(n);
   writeMessage(wire, value as ProtobufMessage, type);
   wire.endMessage(mark);
 }
@@ -43,19 +71,114 @@ function writePacked(
   wire.endMessage(mark);
 }
 
-const SCALARS: { readonly [S in Scalar]: (wire: ProtobufWriter, n: number, value: never) => void } =
-  {
-    string: (wire, n, value: string) => wire.text(n, value),
-    hex: (wire, n, value: string) => wire.hex(n, value),
-    bool: (wire, n, value: boolean) => wire.varint(n, Number(value)),
-    enum: (wire, n, value: number) => wire.varint(n, value),
-    int64: (wire, n, value: string) => wire.varint64(n, BigInt(value)),
-    fixed64: (wire, n, value: string) => wire.fixed64(n, value),
-    fixed32: (wire, n, value: number) => wire.fixed32(n, value),
-    double: (wire, n, value: number) => wire.double(n, value),
-  };
+const KEY_FIELD = ATTRIBUTE["key"]!.fieldNumber;
+const VALUE_FIELD = ATTRIBUTE["value"]!.fieldNumber;
+const STRING_FIELD = VALUE["stringValue"]!.fieldNumber;
+const BOOL_FIELD = VALUE["boolValue"]!.fieldNumber;
+const INT_FIELD = VALUE["intValue"]!.fieldNumber;
+const DOUBLE_FIELD = VALUE["doubleValue"]!.fieldNumber;
+const ARRAY_FIELD = VALUE["arrayValue"]!.fieldNumber;
+const SINGLE_VALUE_FIELD = 1;
+
+/**
+ * Maximum number of characters for which the lengths of the text and of the messages around it fit
+ * into one byte.
+ */
+const MAX_SHORT_TEXT = 100;
+/**
+ * Maximum number of cached key encodings. Gateway names repeat, but clients choose the names of
+ * labels.
+ */
+const MAX_CACHED_KEYS = 256;
+const encodedKeys = new Map<string, Buffer>();
+
+/** Writes attributes. Their messages have known lengths, so none of them is moved afterwards. */
+function writeAttributes(wire: ProtobufWriter, n: number, { entries }: Attributes): void {
+  for (let i = 0; i < entries.length; i += 3) {
+    const head = encodedKey(entries[i] as string);
+    const value = entries[i + 2];
+    switch (entries[i + 1] as AttributeType) {
+      case "integer": {
+        const integer = value as number;
+        if (integer < 0) {
+          writeLongAttribute(wire, n, head, () => wire.varint64(INT_FIELD, BigInt(integer)));
+          continue;
+        }
+        beginAttribute(wire, n, head, 1 + varintSize(integer));
+        wire.varint(INT_FIELD, integer);
+        continue;
+      }
+      case "double":
+        beginAttribute(wire, n, head, 9);
+        wire.double(DOUBLE_FIELD, value as number);
+        continue;
+      case "boolean":
+        beginAttribute(wire, n, head, 2);
+        wire.varint(BOOL_FIELD, Number(value));
+        continue;
+      case "text":
+        writeTextAttribute(wire, n, head, value as string);
+        continue;
+      case "texts":
+        writeLongAttribute(wire, n, head, () => {
+          const all = wire.beginMessage(ARRAY_FIELD);
+          for (const text of value as readonly string[]) {
+            const one = wire.beginMessage(SINGLE_VALUE_FIELD);
+            wire.text(STRING_FIELD, text);
+            wire.endMessage(one);
+          }
+          wire.endMessage(all);
+        });
+    }
+  }
+}
+
+/** Begins an attribute whose value has a known size in bytes. */
+function beginAttribute(wire: ProtobufWriter, n: number, head: Buffer, bytes: number): void {
+  wire.head(n, head.length + 1 + varintSize(bytes) + bytes);
+  wire.writeShort(head);
+  wire.head(VALUE_FIELD, bytes);
+}
+
+function writeTextAttribute(wire: ProtobufWriter, n: number, head: Buffer, text: string): void {
+  const from = wire.length;
+  if (text.length <= MAX_SHORT_TEXT) {
+    beginAttribute(wire, n, head, 2 + text.length);
+    if (wire.shortAscii(STRING_FIELD, text)) return;
+    wire.truncate(from);
+  }
+  writeLongAttribute(wire, n, head, () => wire.text(STRING_FIELD, text));
+}
+
+/** Writes an attribute whose value has an unknown size. */
+function writeLongAttribute(
+  wire: ProtobufWriter,
+  n: number,
+  head: Buffer,
+  writeValue: () => void,
+): void {
+  const attribute = wire.beginMessage(n);
+  wire.writeShort(head);
+  const outer = wire.beginMessage(VALUE_FIELD);
+  writeValue();
+  // The value ends first. If its length needs more bytes, it moves within the attribute.
+  wire.endMessage(outer);
+  wire.endMessage(attribute);
+}
+
+function encodedKey(key: string): Buffer {
+  const known = encodedKeys.get(key);
+  if (known) return known;
+  const wire = new ProtobufWriter(64);
+  wire.text(KEY_FIELD, key);
+  const head = wire.copyFrom(0);
+  if (encodedKeys.size < MAX_CACHED_KEYS) encodedKeys.set(key, head);
+  return head;
+}
 
 const VARINT = 0;
+const TWO_32 = 2 ** 32;
+const NANOS_PER_MS = 1_000_000;
 const I64 = 1;
 const LEN = 2;
 const I32 = 5;
@@ -82,6 +205,21 @@ export class ProtobufWriter {
   /** Returns the bytes written so far as a view of this writer's buffer. */
   bytes(): Buffer {
     return this.#buffer.subarray(0, this.#position);
+  }
+
+  /**
+   * Returns a copy of the bytes from an offset. A slice of Node's pool would keep 64 KB in memory.
+   */
+  copyFrom(from: number): Buffer {
+    const copy = Buffer.allocUnsafeSlow(this.#position - from);
+    this.#buffer.copy(copy, 0, from, this.#position);
+    return copy;
+  }
+
+  raw(bytes: Buffer): void {
+    this.#ensureCapacity(bytes.length);
+    this.#buffer.set(bytes, this.#position);
+    this.#position += bytes.length;
   }
 
   /** Leaves space for bytes that are written later. */
@@ -127,9 +265,8 @@ export class ProtobufWriter {
   }
 
   text(n: number, text: string): void {
+    if (text.length < 0x80 && this.shortAscii(n, text)) return;
     this.#tag(n, LEN);
-    const { length } = text;
-    if (length < 0x80 && this.#shortAscii(text)) return;
     const size = Buffer.byteLength(text);
     this.#ensureCapacity(size + 10);
     this.#varint(size);
@@ -137,22 +274,37 @@ export class ProtobufWriter {
   }
 
   /**
-   * Writes the length and the bytes of a text of up to 127 characters, with a loop, which is faster
-   * than a call. If the text is not ASCII, writes nothing and returns false.
+   * Writes a text of up to 127 characters, with a loop, which is faster than a call. If the text is
+   * not ASCII, writes nothing and returns false.
    */
-  #shortAscii(text: string): boolean {
+  shortAscii(n: number, text: string): boolean {
     const { length } = text;
-    this.#ensureCapacity(1 + length);
+    const start = this.#position;
+    this.#ensureCapacity(20 + length);
+    this.#varint(n * 8 + LEN);
     const buffer = this.#buffer;
     const from = this.#position + 1;
     for (let i = 0; i < length; i++) {
       const code = text.charCodeAt(i);
-      if (code > 0x7f) return false;
+      if (code > 0x7f) {
+        this.#position = start;
+        return false;
+      }
       buffer[from + i] = code;
     }
     buffer[from - 1] = length;
     this.#position = from + length;
     return true;
+  }
+
+  /** Copies few bytes with a loop, which is faster than a call. */
+  writeShort(bytes: Buffer): void {
+    const { length } = bytes;
+    this.#ensureCapacity(length);
+    const buffer = this.#buffer;
+    const from = this.#position;
+    for (let i = 0; i < length; i++) buffer[from + i] = bytes[i]!;
+    this.#position = from + length;
   }
 
   hex(n: number, digits: string): void {
@@ -191,6 +343,19 @@ export class ProtobufWriter {
   fixed64(n: number, digits: string): void {
     this.#tag(n, I64);
     this.packedFixed64(digits);
+  }
+  /**
+   * Writes Unix milliseconds as nanoseconds. The value exceeds the safe integers, so it is written
+   * in two halves.
+   */
+  time(n: number, ms: number): void {
+    this.#tag(n, I64);
+    const low = (ms % TWO_32) * NANOS_PER_MS;
+    const carry = Math.floor(low / TWO_32);
+    const high = Math.floor(ms / TWO_32) * NANOS_PER_MS + carry;
+    this.#view.setUint32(this.#position, low - carry * TWO_32, true);
+    this.#view.setUint32(this.#position + 4, high, true);
+    this.#position += 8;
   }
   fixed32(n: number, value: number): void {
     this.#tag(n, I32);

@@ -17,14 +17,17 @@ import {
   type NamingVersion,
 } from "../genai-names.ts";
 import { hedgeResult, sequentialCalls } from "../hedges.ts";
+import { TemplateCache } from "../template-cache.ts";
 import { formatUsd } from "../usd.ts";
-import { Attributes, toNanos } from "./attributes.ts";
-import type { ItemBatch } from "./message-envelope.ts";
+import { Attributes, Time } from "./attributes.ts";
+import type { ItemBatch, SharedBytes } from "./message-envelope.ts";
 import type { ProtobufMessage } from "./message-shapes.ts";
 
 export interface SpanOptions {
   /** Names of the GenAI attributes. */
   readonly names: SpanNames;
+  /** Encoded fields that similar requests share. */
+  readonly shared: TemplateCache<SharedBytes>;
   /** Whether to add the IDs of API keys and the names of accounts. */
   readonly keys: boolean;
   readonly labels: boolean;
@@ -33,7 +36,18 @@ export interface SpanOptions {
 /** Names of the GenAI attributes in the selected spellings. */
 export type SpanNames = { readonly [N in keyof typeof NAMES]: readonly string[] };
 
-export const createSpanNames = (spellings: readonly NamingVersion[]): SpanNames =>
+/** Creates the options for spans and log records. */
+export const createSpanOptions = (
+  spellings: readonly NamingVersion[],
+  { keys, labels }: { readonly keys: boolean; readonly labels: boolean },
+): SpanOptions => ({
+  names: createSpanNames(spellings),
+  shared: new TemplateCache(() => new Map()),
+  keys,
+  labels,
+});
+
+const createSpanNames = (spellings: readonly NamingVersion[]): SpanNames =>
   Object.fromEntries(
     Object.entries(NAMES).map(([name, of]) => [name, namesOf(of, spellings)]),
   ) as unknown as SpanNames;
@@ -57,8 +71,23 @@ export const countSpans = ({ calls }: RequestRecord): number => 1 + calls.length
  * for the next span.
  */
 export function addSpans(next: () => ItemBatch, record: RequestRecord, of: SpanOptions): void {
-  next().add(requestSpan(record, of));
-  for (const call of record.calls) next().add(callSpan(record, call, of));
+  const cache = of.shared.get(record);
+  next().add(requestSpan(record, of), {
+    cache,
+    itemType: "request",
+    create: () => ({
+      name: `${record.method} ${record.route}`,
+      kind: SERVER_KIND,
+      status: isServerError(record) ? ERROR_STATUS : undefined,
+      attributes: requestAttributes(record, of),
+    }),
+  });
+  for (const call of record.calls)
+    next().add(callSpan(record, call, of), {
+      cache,
+      itemType: "call",
+      create: () => sharedCallFields(record, call, of),
+    });
 }
 
 function requestSpan(record: RequestRecord, of: SpanOptions): ProtobufMessage {
@@ -67,31 +96,27 @@ function requestSpan(record: RequestRecord, of: SpanOptions): ProtobufMessage {
     "tollgate.overhead_seconds",
     record.overheadMs / 1_000,
   );
-  addRequestAttributes(attributes, record, of);
+  addUniqueAttributes(attributes, record, of);
   return {
     traceId: trace.traceId,
     spanId: trace.spanId,
     traceState: trace.state,
     parentSpanId: trace.parentId,
-    name: `${record.method} ${record.route}`,
-    kind: SERVER_KIND,
-    startTimeUnixNano: toNanos(at - ms),
-    endTimeUnixNano: toNanos(at),
-    attributes: attributes.list,
+    startTimeUnixNano: new Time(at - ms),
+    endTimeUnixNano: new Time(at),
+    attributes,
     events: record.calls.length > 1 ? attemptEvents(record) : undefined,
-    status: isServerError(record) ? ERROR_STATUS : undefined,
     flags: SAMPLED_FLAG | HAS_IS_REMOTE_FLAG | (trace.parentId === undefined ? 0 : IS_REMOTE_FLAG),
   };
 }
 
-/** Adds the attributes that a request's span and its log record have in common. */
-export function addRequestAttributes(
-  attributes: Attributes,
-  record: RequestRecord,
-  { keys, labels }: SpanOptions,
-): void {
+/**
+ * Returns the attributes that a request's span and its log record have in common and that similar
+ * requests share.
+ */
+export function requestAttributes(record: RequestRecord, { keys }: SpanOptions): Attributes {
   const { fault, status } = record;
-  attributes
+  const attributes = new Attributes()
     .add("http.request.method", record.method)
     .add("http.route", record.route)
     .add("http.response.status_code", status)
@@ -108,8 +133,17 @@ export function addRequestAttributes(
     .add("tollgate.translation_warnings", record.losses)
     .add("tollgate.cached", record.cached);
   if (keys) attributes.add("tollgate.key.id", record.key).add("tollgate.account", record.account);
-  attributes.add("tollgate.request.id", record.id);
-  if (labels) attributes.addAll(record.labels, "tollgate.label.");
+  return attributes;
+}
+
+/** Adds the attributes that are unique to a request. */
+export function addUniqueAttributes(
+  attributes: Attributes,
+  { id, labels }: RequestRecord,
+  of: SpanOptions,
+): void {
+  attributes.add("tollgate.request.id", id);
+  if (of.labels) attributes.addAll(labels, "tollgate.label.");
 }
 
 /** Whether the server span has an error status. Errors caused by the client do not count. */
@@ -127,16 +161,16 @@ const safeErrorCode = (fault: RequestRecord["fault"]): string | undefined =>
  * Returns events for the calls after the first one: `tollgate.hedge` for a call made while another
  * one had no content, `tollgate.retry` or `tollgate.fallback` for one made after a failure.
  */
-function attemptEvents({ calls, at, ms }: RequestRecord): readonly ProtobufMessage[] {
+function attemptEvents({ calls, at, ms }: RequestRecord): readonly ProtobufMessage[] | undefined {
   const row = sequentialCalls(calls);
-  return calls.flatMap((call) => {
+  const events = calls.flatMap((call) => {
     const before = call.hedge
       ? calls.find(({ n }) => n === call.n - 1)
       : row[row.indexOf(call) - 1];
     if (!before) return [];
     const [from, target] = [before, call].map(({ provider, model }) => `${provider}/${model}`);
     return {
-      timeUnixNano: toNanos(at - ms + call.startMs),
+      timeUnixNano: new Time(at - ms + call.startMs),
       name: call.hedge
         ? "tollgate.hedge"
         : from === target
@@ -145,18 +179,17 @@ function attemptEvents({ calls, at, ms }: RequestRecord): readonly ProtobufMessa
       attributes: new Attributes()
         .add("tollgate.from", from)
         .add("tollgate.to", target)
-        .add("error.type", call.hedge ? undefined : before.fault?.kind).list,
+        .add("error.type", call.hedge ? undefined : before.fault?.kind),
     };
   });
+  return events.length > 0 ? events : undefined;
 }
 
 function callSpan(
-  record: RequestRecord,
+  { trace, at, ms }: RequestRecord,
   call: RequestRecordCall,
   { names }: SpanOptions,
 ): ProtobufMessage {
-  const { trace, at, ms } = record;
-  const { fault } = call;
   const start = Math.min(at - ms + call.startMs, at);
   const end = Math.min(start + call.ms.total, at);
   const { firstToken } = call.ms;
@@ -165,49 +198,29 @@ function callSpan(
     spanId: call.spanId,
     traceState: trace.state,
     parentSpanId: trace.spanId,
-    name: `${genAiOperation(record.operation)} ${call.model}`,
-    kind: CLIENT_KIND,
-    startTimeUnixNano: toNanos(start),
-    endTimeUnixNano: toNanos(end),
-    attributes: callAttributes(record, call, names),
+    startTimeUnixNano: new Time(start),
+    endTimeUnixNano: new Time(end),
+    attributes: usageAttributes(call, names),
     events:
       firstToken === undefined
         ? undefined
         : [
             {
-              timeUnixNano: toNanos(Math.min(start + firstToken, end)),
+              timeUnixNano: new Time(Math.min(start + firstToken, end)),
               name: "tollgate.first_token",
             },
           ],
-    status: fault !== undefined && fault.kind !== "canceled" ? ERROR_STATUS : undefined,
-    flags: SAMPLED_FLAG | HAS_IS_REMOTE_FLAG,
   };
 }
 
-function callAttributes(
-  { operation, stream, finish }: RequestRecord,
-  call: RequestRecordCall,
+function usageAttributes(
+  { usage, costNano, ms: { firstToken } }: RequestRecordCall,
   names: SpanNames,
-): Attributes["list"] {
-  const { fault, usage, costNano } = call;
-  const { firstToken } = call.ms;
+): Attributes {
   const attributes = new Attributes();
   if (firstToken !== undefined)
     for (const name of names.firstChunk) attributes.addDouble(name, firstToken / 1_000);
   return attributes
-    .addUnder(names.operation, genAiOperation(operation))
-    .addUnder(names.provider, genAiProvider(call.provider))
-    .addUnder(names.requestModel, call.model)
-    .addUnder(names.stream, stream)
-    .addUnder(names.finishReasons, fault || finish === undefined ? undefined : [finish])
-    .add(NAMES.errorType.latest, fault?.kind)
-    .add("tollgate.error_code", safeErrorCode(fault))
-    .add("tollgate.attempt", call.n)
-    .add("tollgate.hedge", hedgeResult(call))
-    .add("tollgate.provider", call.provider)
-    .add("tollgate.credential", call.credential)
-    .add("tollgate.mode", call.mode)
-    .add("tollgate.bill_state", call.state)
     .addUnder(names.inputTokens, inputTokenCount(usage))
     .addUnder(names.outputTokens, outputTokenCount(usage))
     .addUnder(names.cacheRead, usage.cache_read)
@@ -217,7 +230,36 @@ function callAttributes(
     .addUnder(names.audioOutput, usage.audio_out)
     .addUnder(names.imageInput, usage.image_in)
     .addUnder(names.imageOutput, usage.image_out)
-    .add("tollgate.cost.usd", costNano === null ? undefined : formatUsd(costNano)).list;
+    .add("tollgate.cost.usd", costNano === null ? undefined : formatUsd(costNano));
+}
+
+/** Returns the fields that similar calls share. */
+function sharedCallFields(
+  { operation, stream, finish }: RequestRecord,
+  call: RequestRecordCall,
+  { names }: SpanOptions,
+): ProtobufMessage {
+  const { fault } = call;
+  return {
+    name: `${genAiOperation(operation)} ${call.model}`,
+    kind: CLIENT_KIND,
+    flags: SAMPLED_FLAG | HAS_IS_REMOTE_FLAG,
+    status: fault !== undefined && fault.kind !== "canceled" ? ERROR_STATUS : undefined,
+    attributes: new Attributes()
+      .addUnder(names.operation, genAiOperation(operation))
+      .addUnder(names.provider, genAiProvider(call.provider))
+      .addUnder(names.requestModel, call.model)
+      .addUnder(names.stream, stream)
+      .addUnder(names.finishReasons, fault || finish === undefined ? undefined : [finish])
+      .add(NAMES.errorType.latest, fault?.kind)
+      .add("tollgate.error_code", safeErrorCode(fault))
+      .add("tollgate.attempt", call.n)
+      .add("tollgate.hedge", hedgeResult(call))
+      .add("tollgate.provider", call.provider)
+      .add("tollgate.credential", call.credential)
+      .add("tollgate.mode", call.mode)
+      .add("tollgate.bill_state", call.state),
+  };
 }
 
 /** Returns undefined if no provider counted tokens. */

@@ -1,5 +1,6 @@
 // Model metadata that an operator sets: converts prices in a form that people type to the
 // contract's price lines.
+import { BUILT_IN_OPERATIONS } from "../../model/operations/built-in-operations.ts";
 import type { DataPolicy, ModelInfo, Price, PriceLine, Retention } from "../../model/facts.ts";
 import { PIECE_UNITS, UNITS, type Unit } from "../../model/usage.ts";
 import type { Schema } from "../schema-dialect.ts";
@@ -80,18 +81,8 @@ export const FACTS_SCHEMA: Schema = closedObject({
   operation: {
     type: "string",
     pattern: "^[a-z][a-z0-9_-]{0,31}$",
-    examples: [
-      "chat",
-      "image",
-      "embedding",
-      "rerank",
-      "moderation",
-      "completion",
-      "speech",
-      "transcript",
-    ],
-    description:
-      "Operation of the model: chat, image, embedding, rerank, moderation, completion, speech, transcript, or one that a package adds",
+    examples: [...BUILT_IN_OPERATIONS.keys()],
+    description: `Operation of the model: ${[...BUILT_IN_OPERATIONS.keys()].join(", ")}, or one that a package adds`,
   },
   name: nonEmptyText("For people"),
   protocols: names("Protocols of the provider that serve the model"),

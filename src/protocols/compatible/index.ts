@@ -13,21 +13,14 @@ import {
   type Protocol,
   type ProtocolEndpoint,
 } from "../../plugin/index.ts";
-import { chatCompletions } from "../chat-completions/index.ts";
-import { cohereEmbeddings } from "../cohere/index.ts";
-import { completions, mistralFim } from "../completions/index.ts";
-import { embeddings } from "../embeddings/index.ts";
-import { images, xaiImageEdits } from "../images/index.ts";
-import { messages } from "../messages/index.ts";
-import { moderations } from "../moderations/index.ts";
-import { ollamaCompletions, ollamaEmbeddings } from "../ollama/index.ts";
-import { rerank, voyageRerank } from "../rerank/index.ts";
-import { responses } from "../responses/index.ts";
-import { speech } from "../speech/index.ts";
-import { transcriptions } from "../transcriptions/index.ts";
 import { matchesGlob } from "../../lib/glob.ts";
 import { fetchModelList } from "./model-list.ts";
-import type { ProviderRow, EndpointRow } from "./provider-row.ts";
+import {
+  PROTOCOLS,
+  type EndpointRow,
+  type ProtocolName,
+  type ProviderRow,
+} from "./provider-row.ts";
 
 export type { ProviderRow, EndpointRow } from "./provider-row.ts";
 export {
@@ -41,8 +34,6 @@ export {
   asNonEmptyText,
 } from "./model-list.ts";
 export { asObject } from "../json-values.ts";
-
-type ProtocolName = keyof ProviderRow["protocols"];
 
 const REQUIRED = {
   type: "object",
@@ -114,17 +105,19 @@ export function endpointsOf(row: ProviderRow, base: string): Endpoint<{ api_key?
       header,
       headers,
       servedModels,
-      streams = TOKEN_STREAMED_PROTOCOLS.has(id) || AUDIO_STREAMED_PROTOCOLS.has(id)
-        ? "on_request"
-        : "never",
+      streams,
       ...dialect
     } = row.protocols[id] as EndpointRow & object;
     const foreign = own !== undefined && /^https?:/.test(own);
     if (foreign && base !== normalizeBaseUrl(row.base ?? base, row.base)) return [];
     const all: HeadersOut = { ...VERSION_HEADERS[id], ...row.headers, ...headers };
+    const protocol = createProtocol(id, dialect, row);
+    const { name, generatesTokens } = protocol.operationSpec;
+    const streaming =
+      streams ?? (generatesTokens || AUDIO_OPERATIONS.has(name) ? "on_request" : "never");
     return [
       {
-        protocol: PROTOCOLS[id](dialect, row),
+        protocol,
         base: own === undefined ? base : joinBaseUrl(base, own),
         auth:
           header !== undefined
@@ -137,31 +130,26 @@ export function endpointsOf(row: ProviderRow, base: string): Endpoint<{ api_key?
           servesModel: (model: string) =>
             servedModels.some((pattern) => matchesGlob(pattern, model)),
         }),
-        ...(streams !== "on_request" && { streaming: streams }),
+        ...(streaming !== "on_request" && { streaming }),
         ...(OPERATION_PATHS[id] && { paths: OPERATION_PATHS[id] }),
-        ...(row.sessionAffinity &&
-          TOKEN_STREAMED_PROTOCOLS.has(id) && { sessionAffinity: row.sessionAffinity }),
+        ...(row.sessionAffinity && generatesTokens && { sessionAffinity: row.sessionAffinity }),
         ...(row.can && { can: row.can }),
       },
     ];
   });
 }
 
-/** Protocols whose responses are streamed token by token. */
-const TOKEN_STREAMED_PROTOCOLS: ReadonlySet<ProtocolName> = new Set([
-  "chat-completions",
-  "messages",
-  "responses",
-  "completions",
-  "mistral-fim",
-  "ollama-generate",
-]);
+/** Creates a protocol of a row. */
+const createProtocol = (id: ProtocolName, dialect: object, row: ProviderRow): Protocol => {
+  const create = PROTOCOLS[id] as unknown as (dialect: object, row: ProviderRow) => Protocol;
+  return create(dialect, row);
+};
 
 /**
- * Protocols whose audio, or whose transcript of audio, is streamed. All other protocols return one
- * piece.
+ * Operations whose audio, or whose transcript of audio, is streamed. Operations that generate
+ * tokens stream too, and all others return one piece.
  */
-const AUDIO_STREAMED_PROTOCOLS: ReadonlySet<ProtocolName> = new Set(["speech", "transcriptions"]);
+const AUDIO_OPERATIONS: ReadonlySet<string> = new Set<Operation>(["speech", "transcript"]);
 
 /**
  * Paths of protocols that serve only one action of an operation. Other actions use another
@@ -175,59 +163,16 @@ const OPERATION_PATHS: { readonly [id in ProtocolName]?: ProtocolEndpoint["paths
  * Returns the operations that the provider's endpoints support. A model list may contain models for
  * other operations.
  */
-export const operationsOf = ({ protocols }: ProviderRow): ReadonlySet<Operation> =>
-  new Set((Object.keys(protocols) as ProtocolName[]).map((id) => OPERATIONS[id] ?? "chat"));
-
-const OPERATIONS: { readonly [id in ProtocolName]?: Operation } = {
-  images: "image",
-  "xai-edits": "image",
-  embeddings: "embedding",
-  "cohere-embed": "embedding",
-  "ollama-embed": "embedding",
-  rerank: "rerank",
-  "voyage-rerank": "rerank",
-  moderations: "moderation",
-  completions: "completion",
-  "mistral-fim": "completion",
-  "ollama-generate": "completion",
-  speech: "speech",
-  transcriptions: "transcript",
-};
+export const operationsOf = (row: ProviderRow): ReadonlySet<Operation> =>
+  new Set(
+    (Object.keys(row.protocols) as ProtocolName[]).map(
+      (id) => createProtocol(id, row.protocols[id] ?? {}, row).operationSpec.name,
+    ),
+  );
 
 /** Version headers of protocols that reject requests without one. */
 const VERSION_HEADERS: { readonly [id in ProtocolName]?: HeadersOut } = {
   messages: { "anthropic-version": "2023-06-01" },
-};
-
-const PROTOCOLS: {
-  readonly [id in ProtocolName]: (dialect: object, row: ProviderRow) => Protocol;
-} = {
-  "chat-completions": chatCompletions,
-  responses: (dialect, row) =>
-    responses({ chatDialect: row.protocols["chat-completions"] ?? {}, ...dialect }),
-  images,
-  "xai-edits": xaiImageEdits,
-  embeddings,
-  "cohere-embed": cohereEmbeddings,
-  "ollama-embed": ollamaEmbeddings,
-  rerank,
-  "voyage-rerank": voyageRerank,
-  moderations,
-  completions,
-  "mistral-fim": mistralFim,
-  "ollama-generate": ollamaCompletions,
-  speech,
-  transcriptions,
-  // A compatible provider signs its own proofs, so they are sent back only to it. Betas and token
-  // counting belong to Anthropic's API and are off unless the row enables them.
-  messages: (dialect, row) =>
-    messages({
-      signer: row.name,
-      acceptsUnsignedThinking: true,
-      betas: false,
-      countsTokens: false,
-      ...dialect,
-    }),
 };
 
 /**

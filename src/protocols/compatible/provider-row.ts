@@ -8,17 +8,65 @@ import type {
   Stability,
   ProtocolEndpoint,
 } from "../../plugin/index.ts";
-import type { ChatDialect } from "../chat-completions/index.ts";
-import type { CompletionDialect } from "../completions/index.ts";
-import type { EmbeddingDialect } from "../embeddings/index.ts";
-import type { ImageDialect } from "../images/index.ts";
-import type { MessagesDialect } from "../messages/index.ts";
-import type { ModerationDialect } from "../moderations/index.ts";
-import type { RerankDialect } from "../rerank/index.ts";
-import type { ResponsesDialect } from "../responses/index.ts";
-import type { SpeechDialect } from "../speech/index.ts";
-import type { TranscriptDialect } from "../transcriptions/index.ts";
+import { chatCompletions, type ChatDialect } from "../chat-completions/index.ts";
+import { cohereEmbeddings } from "../cohere/index.ts";
+import { completions, mistralFim } from "../completions/index.ts";
+import { embeddings } from "../embeddings/index.ts";
+import { images, xaiImageEdits } from "../images/index.ts";
+import { messages, type MessagesDialect } from "../messages/index.ts";
+import { moderations } from "../moderations/index.ts";
+import { ollamaCompletions, ollamaEmbeddings } from "../ollama/index.ts";
+import { rerank, voyageRerank } from "../rerank/index.ts";
+import { responses, type ResponsesDialect } from "../responses/index.ts";
+import { speech } from "../speech/index.ts";
+import { transcriptions } from "../transcriptions/index.ts";
 import type { ModelListFormat } from "./model-list.ts";
+
+/** The part of a row that other protocols of the row depend on. */
+type RowFacts = {
+  readonly name: string;
+  readonly protocols: { readonly "chat-completions"?: ChatDialect };
+};
+
+/**
+ * The protocols that a row can use, each with the function that creates it from its dialect. This
+ * is their only list. The type of a row is derived from it.
+ */
+export const PROTOCOLS = {
+  "chat-completions": chatCompletions,
+  responses: (dialect: ResponsesDialect, { protocols }: RowFacts) =>
+    responses({ chatDialect: protocols["chat-completions"] ?? {}, ...dialect }),
+  // A compatible provider signs its own proofs, so they are sent back only to it. Betas and token
+  // counting belong to Anthropic's API and are off unless the row enables them.
+  messages: (dialect: MessagesDialect, { name }: RowFacts) =>
+    messages({
+      signer: name,
+      acceptsUnsignedThinking: true,
+      betas: false,
+      countsTokens: false,
+      ...dialect,
+    }),
+  images,
+  "xai-edits": xaiImageEdits,
+  embeddings,
+  "cohere-embed": cohereEmbeddings,
+  "ollama-embed": ollamaEmbeddings,
+  rerank,
+  "voyage-rerank": voyageRerank,
+  moderations,
+  completions,
+  "mistral-fim": mistralFim,
+  "ollama-generate": ollamaCompletions,
+  speech,
+  transcriptions,
+};
+
+export type ProtocolName = keyof typeof PROTOCOLS;
+
+type DialectOf<Create extends (...of: never) => unknown> =
+  Parameters<Create> extends readonly [(infer Dialect)?, ...unknown[]]
+    ? NonNullable<Dialect>
+    : never;
 
 /** Settings of one protocol that differ from the rest of the row. */
 export interface EndpointRow {
@@ -52,24 +100,7 @@ export interface ProviderRow {
   /**
    * Protocols of the provider. If a request has to be translated, earlier protocols are preferred.
    */
-  protocols: {
-    "chat-completions"?: ChatDialect & EndpointRow;
-    responses?: ResponsesDialect & EndpointRow;
-    messages?: MessagesDialect & EndpointRow;
-    images?: ImageDialect & EndpointRow;
-    "xai-edits"?: ImageDialect & EndpointRow;
-    embeddings?: EmbeddingDialect & EndpointRow;
-    "cohere-embed"?: EndpointRow;
-    "ollama-embed"?: EndpointRow;
-    rerank?: RerankDialect & EndpointRow;
-    "voyage-rerank"?: EndpointRow;
-    moderations?: ModerationDialect & EndpointRow;
-    completions?: CompletionDialect & EndpointRow;
-    "mistral-fim"?: EndpointRow;
-    "ollama-generate"?: EndpointRow;
-    speech?: SpeechDialect & EndpointRow;
-    transcriptions?: TranscriptDialect & EndpointRow;
-  };
+  protocols: { [id in ProtocolName]?: DialectOf<(typeof PROTOCOLS)[id]> & EndpointRow };
   /**
    * Header that contains the key, and the text before the key. Default: `Authorization: Bearer`.
    */

@@ -1,5 +1,5 @@
 // The half of the completions protocol that faces providers.
-import { fail } from "../../model/error.ts";
+import { fail, type Fault } from "../../model/error.ts";
 import type { FinishReason, ModelEvent } from "../../model/event.ts";
 import type { CompletionRequest } from "../../model/request.ts";
 import type { Body, JsonObject } from "../../model/values.ts";
@@ -14,13 +14,11 @@ import type {
 import { parseResponseObject, failTruncated } from "../failure/parse-error.ts";
 import { asObject, omitUndefined, asObjects, asText, asList } from "../json-values.ts";
 import { createResponsePassthrough, writeJson, openaiFaultBody } from "../passthrough.ts";
-import { encodeFault } from "../responses/server/fault.ts";
+import { encodeFault } from "../failure/openai-error.ts";
 import {
   createEventDecoder,
   EventPassthrough,
   parseEventText,
-  createEventSplitter,
-  createWriteBatch,
   replaceModelName,
   createStringReplacer,
 } from "../sse/index.ts";
@@ -188,7 +186,7 @@ export function createDecoder(emit: (event: ModelEvent) => void): Decoder {
  * forwarded.
  */
 export const createPassthrough = (sink: PassthroughSink, to: ResponseContext): PassthroughStream =>
-  to.stream ? streamed(sink, to) : whole(sink, to);
+  to.stream ? new CompletionPassthrough(sink, to) : whole(sink, to);
 
 function whole(sink: PassthroughSink, to: ResponseContext): PassthroughStream {
   return createResponsePassthrough(
@@ -214,52 +212,58 @@ function whole(sink: PassthroughSink, to: ResponseContext): PassthroughStream {
 
 const DONE = Buffer.from("data: [DONE]\n\n");
 
-function streamed(sink: PassthroughSink, to: ResponseContext): PassthroughStream {
-  const out = createWriteBatch((b) => sink.write(b));
-  const rename = createStringReplacer(["model"], to.model);
-  const asked = asObject(to.body["stream_options"])?.["include_usage"] === true;
-  let reason: FinishReason | undefined;
-  let hasReported = false;
-  let over = false;
-  const finish = (last: Buffer): void => {
-    if (reason === undefined) return failTruncated();
-    out.flush();
-    over = true;
-    const usage = sink.reportFinish(reason) ?? {};
-    if (asked && !hasReported) {
-      const event = { ...responseFrame(to), choices: [], usage: usageTo(usage) };
-      out.add(Buffer.from(`data: ${JSON.stringify(event)}\n\n`));
-    }
-    out.add(last);
-    return undefined;
-  };
-  const events = createEventSplitter((b, from, till) => {
-    const bytes = b.subarray(from, till);
+class CompletionPassthrough extends EventPassthrough {
+  readonly #to: ResponseContext;
+  readonly #rename: ReturnType<typeof createStringReplacer>;
+  readonly #wantsUsage: boolean;
+  #reason: FinishReason | undefined;
+  #hasReported = false;
+
+  constructor(sink: PassthroughSink, to: ResponseContext) {
+    super(sink);
+    this.#to = to;
+    this.#rename = createStringReplacer(["model"], to.model);
+    this.#wantsUsage = asObject(to.body["stream_options"])?.["include_usage"] === true;
+  }
+
+  protected onEvent(b: Buffer, from: number, to: number): void {
+    const bytes = b.subarray(from, to);
     const event = parseEventText(bytes);
-    if (over) return undefined;
-    if (!event) return out.addRange(b, from, till);
-    if (event.data === "[DONE]") return finish(bytes);
+    if (this.isOver) return;
+    if (!event) return this.out.addRange(b, from, to);
+    if (event.data === "[DONE]") return this.#finish(bytes);
     const chunk = parseResponseObject(event.data, "choices");
     const usage = asObject(chunk["usage"]);
-    if (usage) sink.reportUsage({ type: "usage", usage: usageOf(usage) });
+    if (usage) this.sink.reportUsage({ type: "usage", usage: usageOf(usage) });
     const { text: words, reason: why } = parseChoices(chunk);
-    reason = why ?? reason;
-    if (words !== "" || why !== undefined) sink.reportContent(Buffer.byteLength(words));
+    this.#reason = why ?? this.#reason;
+    if (words !== "" || why !== undefined) this.sink.reportContent(Buffer.byteLength(words));
     if (usage && asList(chunk["choices"]).length === 0) {
-      if (!asked) return undefined;
-      hasReported = true;
+      if (!this.#wantsUsage) return;
+      this.#hasReported = true;
     }
-    const json = bytes.indexOf(123);
-    return rename(bytes, json, out);
-  });
-  return new EventPassthrough({
-    events,
-    out,
-    over: () => over,
-    end: () => finish(DONE),
-    fail: (f) => {
-      over = true;
-      sink.write(Buffer.from(`data: ${JSON.stringify(encodeFault(f, to).body)}\n\n`));
-    },
-  });
+    this.#rename(bytes, bytes.indexOf(123), this.out);
+  }
+
+  protected onEnd(): void {
+    this.#finish(DONE);
+  }
+
+  writeFault(fault: Fault): void {
+    this.isOver = true;
+    const { body } = encodeFault(fault, this.#to);
+    this.sink.write(Buffer.from(`data: ${JSON.stringify(body)}\n\n`));
+  }
+
+  #finish(last: Buffer): void {
+    if (this.#reason === undefined) return failTruncated();
+    this.out.flush();
+    this.isOver = true;
+    const usage = this.sink.reportFinish(this.#reason) ?? {};
+    if (this.#wantsUsage && !this.#hasReported) {
+      const event = { ...responseFrame(this.#to), choices: [], usage: usageTo(usage) };
+      this.out.add(Buffer.from(`data: ${JSON.stringify(event)}\n\n`));
+    }
+    this.out.add(last);
+  }
 }

@@ -5,9 +5,9 @@ import type { Usage } from "../../model/usage.ts";
 import type { Body, Json, Opt, JsonObject } from "../../model/values.ts";
 import type { ResponseContext, Encoder } from "../../plugin/protocol.ts";
 import { asBoolean, asList, asNumber, omitUndefined, asText, asObject } from "../json-values.ts";
-import { encodeFault } from "../responses/server/fault.ts";
+import { encodeFault } from "../failure/openai-error.ts";
 import { unknownTopLevelFields, ownFields } from "../unknown-fields.ts";
-import { COMMON_FIELDS, ID, PROTOCOL_FIELDS, usageTo } from "./spec.ts";
+import { COMMON_FIELDS, ID, PROTOCOL_FIELDS, usageTo, promptsIn } from "./spec.ts";
 
 /** Decodes a request body into the common form. */
 export function decodeRequest(body: Body): CompletionRequest {
@@ -35,15 +35,6 @@ export function decodeRequest(body: Body): CompletionRequest {
     ),
     ext: ownFields(ID, body, PROTOCOL_FIELDS),
   });
-}
-
-/**
- * Returns the prompts. A single text or a single list of token IDs becomes a list with one prompt.
- */
-export function promptsIn(prompt: unknown): readonly (string | readonly number[])[] {
-  if (typeof prompt === "string") return [prompt];
-  const all = asList(prompt) as readonly (string | number | readonly number[])[];
-  return typeof all[0] === "number" ? [all as readonly number[]] : (all as readonly string[]);
 }
 
 const stopsIn = (value: unknown): Opt<readonly string[]> =>

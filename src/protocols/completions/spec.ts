@@ -4,9 +4,15 @@ import { type Usage, inputTokens, outputTokens } from "../../model/usage.ts";
 import type { Body, JsonObject, Opt } from "../../model/values.ts";
 import type { FieldAllowlist } from "../../plugin/index.ts";
 import type { RequestFacts } from "../../plugin/request-facts.ts";
-import { promptsIn } from "./server.ts";
 import { analyzeCost } from "../cost-analysis.ts";
-import { isTruthyFlag, asNumber, asCount, asObject, omitUndefined } from "../json-values.ts";
+import {
+  isTruthyFlag,
+  asNumber,
+  asCount,
+  asObject,
+  omitUndefined,
+  asList,
+} from "../json-values.ts";
 import {
   freeTextFields,
   valueFields,
@@ -106,6 +112,15 @@ export function analyze(body: Body): RequestFacts {
     ...spent,
     n: each * prompts.length,
   };
+}
+
+/**
+ * Returns the prompts. A single text or a single list of token IDs becomes a list with one prompt.
+ */
+export function promptsIn(prompt: unknown): readonly (string | readonly number[])[] {
+  if (typeof prompt === "string") return [prompt];
+  const all = asList(prompt) as readonly (string | number | readonly number[])[];
+  return typeof all[0] === "number" ? [all as readonly number[]] : (all as readonly string[]);
 }
 
 const longestPromptTokens = (prompts: readonly (string | readonly number[])[]): number =>

@@ -17,7 +17,6 @@ import { createResponsePassthrough, writeJson, openaiFaultBody } from "../passth
 import { replaceModelName } from "../sse/index.ts";
 import { reportForeignFields, parseTask, taskNameFor } from "./embedding-requests.ts";
 import {
-  inputsIn,
   parseEmbedding,
   validateEmbeddings,
   isInRequestedFormat,
@@ -31,6 +30,7 @@ import {
   TASK_FIELDS,
   usageOf,
   usageTo,
+  inputsIn,
 } from "./spec.ts";
 
 /**

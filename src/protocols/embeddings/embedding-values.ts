@@ -4,8 +4,8 @@
 import { fail } from "../../model/error.ts";
 import type { Embedding, EmbeddingDataType } from "../../model/request.ts";
 import type { Body } from "../../model/values.ts";
-import { asList, asNumber, ownEntry } from "../json-values.ts";
-import { ENCODING_FORMAT } from "./spec.ts";
+import { asNumber, ownEntry } from "../json-values.ts";
+import { ENCODING_FORMAT, inputsIn } from "./spec.ts";
 
 /** The form of the response that the client requested. */
 export interface EmbeddingExpectation {
@@ -26,15 +26,6 @@ export const readExpectation = (body: Body): EmbeddingExpectation => {
     base64: body[ENCODING_FORMAT] === "base64",
   };
 };
-
-/**
- * Returns the inputs. A single text or a single list of token IDs becomes a list with one input.
- */
-export function inputsIn(input: unknown): readonly (string | readonly number[])[] {
-  if (typeof input === "string") return [input];
-  const all = asList(input) as readonly (string | number | readonly number[])[];
-  return typeof all[0] === "number" ? [all as readonly number[]] : (all as readonly string[]);
-}
 
 const BYTES_PER_NUMBER: { readonly [type in EmbeddingDataType]: 1 | 4 } = {
   float: 4,

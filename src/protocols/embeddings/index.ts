@@ -17,7 +17,6 @@ export {
 } from "./embedding-requests.ts";
 export {
   validateEmbeddings,
-  inputsIn,
   parseDataType,
   parseEmbedding,
   readExpectation,
@@ -25,7 +24,7 @@ export {
   type EmbeddingExpectation,
 } from "./embedding-values.ts";
 export { decodeRequest as decodeEmbeddingRequest } from "./server.ts";
-export { analyze as analyzeEmbeddingRequest, type EmbeddingDialect } from "./spec.ts";
+export { analyze as analyzeEmbeddingRequest, type EmbeddingDialect, inputsIn } from "./spec.ts";
 
 export const embeddings = (dialect: EmbeddingDialect = {}): Protocol<"embedding"> =>
   operationProtocol({

@@ -7,13 +7,12 @@ import { asNumber, omitUndefined, asText } from "../json-values.ts";
 import { unknownTopLevelFields } from "../unknown-fields.ts";
 import { parseTask } from "./embedding-requests.ts";
 import {
-  inputsIn,
   parseDataType,
   validateEmbeddings,
   readExpectation,
   encodeEmbedding,
 } from "./embedding-values.ts";
-import { COMMON_FIELDS, ENCODING_FORMAT, ID, TASK_FIELDS, usageTo } from "./spec.ts";
+import { COMMON_FIELDS, ENCODING_FORMAT, ID, TASK_FIELDS, usageTo, inputsIn } from "./spec.ts";
 
 /** Decodes a request body into the common form. */
 export function decodeRequest(body: Body): EmbeddingRequest {

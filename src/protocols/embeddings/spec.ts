@@ -5,11 +5,10 @@ import type { Body, JsonObject, Opt } from "../../model/values.ts";
 import type { FieldAllowlist } from "../../plugin/index.ts";
 import type { RequestFacts } from "../../plugin/request-facts.ts";
 import { analyzeCost } from "../cost-analysis.ts";
-import type { TaskNames } from "./embedding-requests.ts";
-import { inputsIn } from "./embedding-values.ts";
-import { asCount } from "../json-values.ts";
+import { asCount, asList } from "../json-values.ts";
 import { valueFields, referencedFeatures, findReferences } from "../references/index.ts";
 import { isMultiplierField } from "../requested-amounts.ts";
+import type { TaskNames } from "./embedding-requests.ts";
 
 /** ID of this protocol and its known fields. */
 export const ID = "embeddings";
@@ -104,6 +103,15 @@ export function analyze(body: Body): RequestFacts {
     exactUsage: countTokenIds(inputsIn(input)),
     media: countMedia(fields),
   };
+}
+
+/**
+ * Returns the inputs. A single text or a single list of token IDs becomes a list with one input.
+ */
+export function inputsIn(input: unknown): readonly (string | readonly number[])[] {
+  if (typeof input === "string") return [input];
+  const all = asList(input) as readonly (string | number | readonly number[])[];
+  return typeof all[0] === "number" ? [all as readonly number[]] : (all as readonly string[]);
 }
 
 /**

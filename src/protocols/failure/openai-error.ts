@@ -1,7 +1,8 @@
 // Encodes errors for OpenAI's protocols: chat completions, responses, and images. SDKs choose their
 // error class by the status. People and tools read the type and the code.
-import type { ErrorKind, Fault } from "../../model/error.ts";
+import { ERRORS, type ErrorKind, type Fault } from "../../model/error.ts";
 import type { JsonObject } from "../../model/values.ts";
+import type { ErrorResponse } from "../../plugin/protocol.ts";
 
 /** Error type, and the code for an error without its own code. */
 const TYPE_AND_CODE: { readonly [K in ErrorKind]: readonly [type: string, code: string | null] } = {
@@ -45,3 +46,16 @@ export function openaiError({ kind, message, code, param, details }: Fault): Jso
     ...(details && { details }),
   };
 }
+
+/** Encodes the gateway's errors for protocols of the OpenAI family. */
+export const encodeFault = (f: Fault, x: { id: string }): ErrorResponse => ({
+  status: ERRORS[f.kind][0],
+  body: { error: openaiError({ ...f, message: clientMessage(f, x.id) }) },
+});
+
+/**
+ * Returns the client's message. Internal details are only logged, and the client gets the ID that
+ * finds the log entry.
+ */
+export const clientMessage = (f: Fault, id: string): string =>
+  f.kind === "internal" ? `Internal error in the gateway. Reference: ${id}` : f.message;

@@ -1,6 +1,6 @@
 // Forwards responses in passthrough mode. Bytes are unchanged and images are not decoded. Only
 // usage is read.
-import { fail } from "../../model/error.ts";
+import { fail, type Fault } from "../../model/error.ts";
 import type { Usage } from "../../model/usage.ts";
 import type { JsonObject } from "../../model/values.ts";
 import type { ResponseContext, PassthroughStream, PassthroughSink } from "../../plugin/protocol.ts";
@@ -11,8 +11,6 @@ import { type ImageHead, sniffImage } from "../sniff-image.ts";
 import {
   EventPassthrough,
   parseEventText,
-  createEventSplitter,
-  createWriteBatch,
   endOfValue,
   encodeKey,
   findValue,
@@ -24,7 +22,7 @@ import { streamErrorEvent, encodeFault } from "./server.ts";
 import { parseTokenUsage, usageSeen } from "./spec.ts";
 
 export const createPassthrough = (sink: PassthroughSink, to: ResponseContext): PassthroughStream =>
-  to.stream ? streamed(sink, to) : passResponse(sink, to);
+  to.stream ? new ImagePassthrough(sink, to) : passResponse(sink, to);
 
 /** Event types of partial images, for generated and edited images. */
 const PARTIAL: ReadonlySet<unknown> = new Set([
@@ -32,61 +30,65 @@ const PARTIAL: ReadonlySet<unknown> = new Set([
   "image_edit.partial_image",
 ]);
 
-function streamed(sink: PassthroughSink, to: ResponseContext): PassthroughStream {
-  const out = createWriteBatch((b) => sink.write(b));
-  const wanted = parseNumber(to.body["n"]) ?? 1;
-  const seen: (ImageHead | undefined)[] = [];
-  let usage: Usage | undefined;
-  let over = false;
+class ImagePassthrough extends EventPassthrough {
+  readonly #to: ResponseContext;
+  readonly #wanted: number;
+  readonly #seen: (ImageHead | undefined)[] = [];
+  #usage: Usage | undefined;
 
-  const finish = (): void => {
-    out.flush();
-    over = true;
-    sink.reportUsage(usage ? { type: "usage", usage } : usageSeen(undefined, seen));
-    sink.reportFinish("stop");
-  };
-  const events = createEventSplitter((b, from, till) => {
-    const bytes = b.subarray(from, till);
-    const event = parseEventText(bytes);
-    // Events after the end of the response are ignored.
-    if (over && event && event.data !== "[DONE]") return;
+  constructor(sink: PassthroughSink, to: ResponseContext) {
+    super(sink, MAX_EVENT_BYTES);
+    this.#to = to;
+    this.#wanted = parseNumber(to.body["n"]) ?? 1;
+  }
+
+  protected onEvent(b: Buffer, from: number, to: number): void {
+    const event = parseEventText(b.subarray(from, to));
     if (event && event.data !== "[DONE]") {
+      // Events after the end of the response are ignored.
+      if (this.isOver) return;
       // A partial image contains no usage.
-      if (PARTIAL.has(event.event)) sink.reportContent();
-      else completed(parseEventObject(event.data));
+      if (PARTIAL.has(event.event)) this.sink.reportContent();
+      else this.#read(parseEventObject(event.data));
     }
-    out.addRange(b, from, till);
-  }, MAX_EVENT_BYTES);
-  const completed = (parsedEvent: JsonObject): void => {
-    if (parsedEvent["type"] === "error" || asObject(parsedEvent["error"])) {
-      out.flush();
-      throwParsedError(parsedEvent);
+    this.out.addRange(b, from, to);
+  }
+
+  protected onEnd(): void {
+    if (this.#seen.length === 0)
+      fail("upstream", "The provider's stream ended before its image was complete.", {
+        code: "truncated",
+      });
+    this.#finish();
+  }
+
+  writeFault(fault: Fault): void {
+    this.sink.write(Buffer.from(streamErrorEvent(fault, this.#to)));
+  }
+
+  #read(event: JsonObject): void {
+    if (event["type"] === "error" || asObject(event["error"])) {
+      this.out.flush();
+      throwParsedError(event);
     }
-    const picture = imageHeadOf(parsedEvent);
+    const picture = imageHeadOf(event);
     if (!picture) return;
-    sink.reportContent();
-    if (asText(parsedEvent["type"])?.endsWith(".partial_image")) return;
-    seen.push(...picture);
-    usage = addUsage(usage, parseTokenUsage(asObject(parsedEvent["usage"])));
-    if (!over && seen.length >= wanted) finish();
-  };
+    this.sink.reportContent();
+    if (asText(event["type"])?.endsWith(".partial_image")) return;
+    this.#seen.push(...picture);
+    this.#usage = addUsage(this.#usage, parseTokenUsage(asObject(event["usage"])));
+    if (this.#seen.length >= this.#wanted) this.#finish();
+  }
 
-  return new EventPassthrough({
-    events,
-    out,
-    over: () => over,
-    end: () => {
-      if (seen.length === 0)
-        fail("upstream", "The provider's stream ended before its image was complete.", {
-          code: "truncated",
-        });
-      finish();
-    },
-    fail: (f) => sink.write(Buffer.from(streamErrorEvent(f, to))),
-  });
+  #finish(): void {
+    this.out.flush();
+    this.isOver = true;
+    this.sink.reportUsage(
+      this.#usage ? { type: "usage", usage: this.#usage } : usageSeen(undefined, this.#seen),
+    );
+    this.sink.reportFinish("stop");
+  }
 }
-
-/** Forwards a non-streaming response in passthrough mode. */
 
 const USAGE = encodeKey("usage");
 

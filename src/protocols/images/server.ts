@@ -8,7 +8,7 @@ import type { ResponseContext, Encoder, ErrorResponse } from "../../plugin/proto
 import { COMMON_FIELDS, ID, PROTOCOL_FIELDS, IMAGE_FIELDS, usageTo } from "./spec.ts";
 import { isTruthyFlag, parseNumber, omitUndefined, asText, asObject } from "../json-values.ts";
 import { parseMediaUrl, toBase64, toDataUrl } from "../media-url.ts";
-import { encodeFault as refusal } from "../responses/server/fault.ts";
+import { encodeFault as refusal } from "../failure/openai-error.ts";
 import { sniffImage, formatOf, mimeOf } from "../sniff-image.ts";
 import { unknownTopLevelFields } from "../unknown-fields.ts";
 

@@ -5,7 +5,7 @@ import type { RerankRequest, RankedDocument } from "../../model/request.ts";
 import type { Body, Json, JsonObject } from "../../model/values.ts";
 import type { ResponseContext, ErrorResponse } from "../../plugin/protocol.ts";
 import { asBoolean, asList, asNumber, omitUndefined, asText } from "../json-values.ts";
-import { encodeFault as refusal } from "../responses/server/fault.ts";
+import { encodeFault as refusal } from "../failure/openai-error.ts";
 import { unknownTopLevelFields } from "../unknown-fields.ts";
 import {
   COMMON_FIELDS,

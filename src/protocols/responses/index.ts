@@ -19,7 +19,7 @@ import type { ResponsesDialect } from "./dialect.ts";
 import { FORWARDED_RESPONSE_HEADERS, encodeRateLimitHeaders } from "../response-headers.ts";
 import { parseError } from "../failure/parse-error.ts";
 import { conversationKey, knowsField, decodeRequest } from "./server/request.ts";
-import { encodeFault } from "./server/fault.ts";
+import { encodeFault } from "../failure/openai-error.ts";
 import { createPassthrough } from "./client/passthrough.ts";
 import { createEncoder, encodeResponse } from "./server/response.ts";
 import { mayReason } from "../cost-analysis.ts";

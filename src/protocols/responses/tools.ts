@@ -11,7 +11,8 @@ import type {
 } from "../../plugin/index.ts";
 import { asBoolean, asList, asObject, omitUndefined, asText } from "../json-values.ts";
 import { ORIGIN, rememberSource, sourceOf } from "./constants.ts";
-import { rejectTool, indexByName, fitName, createNameRestorer } from "../tool-calls.ts";
+import { indexByName, fitName, createNameRestorer } from "../tool-calls.ts";
+import { rejectTool } from "../tool-declarations.ts";
 
 /** The original declaration of a tool, with facts that the common form cannot express. */
 interface Declaration {

@@ -2,7 +2,7 @@
 import { BOUNDS } from "../../lib/bounds.ts";
 import { matchesGlob } from "../../lib/glob.ts";
 import { bodyFormOf } from "../../lib/media-type.ts";
-import { fail } from "../../model/error.ts";
+import { fail, type Fault } from "../../model/error.ts";
 import type { ModelEvent } from "../../model/event.ts";
 import type { SpeechRequest } from "../../model/operations/audio-requests.ts";
 import type { Usage } from "../../model/usage.ts";
@@ -18,7 +18,7 @@ import type {
 } from "../../plugin/protocol.ts";
 import { throwParsedError, failTruncated } from "../failure/parse-error.ts";
 import { asObject, omitUndefined, parseObject, asText } from "../json-values.ts";
-import { createFinalUsagePassthrough, createConvertingPassthrough } from "../passthrough.ts";
+import { createConvertingPassthrough, FinalUsagePassthrough } from "../passthrough.ts";
 import { createEventDecoder } from "../sse/index.ts";
 import { createAudioDetector } from "./audio-detector.ts";
 import { createEncoder } from "./server.ts";
@@ -201,7 +201,7 @@ export function createPassthrough(
 ): PassthroughStream {
   const events = isEvents(headers);
   if (events !== wantsEvents(to.body)) return convertFormat(sink, to, headers);
-  return events ? passEvents(sink, to) : passAudio(sink, to, headers);
+  return events ? new AudioEventPassthrough(sink, to) : passAudio(sink, to, headers);
 }
 
 function passAudio(
@@ -237,21 +237,28 @@ function passAudio(
   };
 }
 
-function passEvents(sink: PassthroughSink, to: ResponseContext): PassthroughStream {
-  let sounded = false;
-  return createFinalUsagePassthrough(sink, {
-    read(data) {
-      const { sound, over: usage } = parseAudioEvent(data);
-      if (sound !== undefined) {
-        sounded = true;
-        sink.reportContent(0);
-      }
-      if (usage && !sounded) failNoAudio();
-      return usage;
-    },
-    end: failTruncated,
-    writeFault: (fault) => encoderFor(sink, to).writeFault(fault),
-  });
+class AudioEventPassthrough extends FinalUsagePassthrough {
+  readonly #to: ResponseContext;
+  #sounded = false;
+
+  constructor(sink: PassthroughSink, to: ResponseContext) {
+    super(sink);
+    this.#to = to;
+  }
+
+  protected read(data: string): Usage | undefined {
+    const { sound, over: usage } = parseAudioEvent(data);
+    if (sound !== undefined) {
+      this.#sounded = true;
+      this.sink.reportContent(0);
+    }
+    if (usage && !this.#sounded) failNoAudio();
+    return usage;
+  }
+
+  writeFault(fault: Fault): void {
+    encoderFor(this.sink, this.#to).writeFault(fault);
+  }
 }
 
 const encoderFor = (sink: PassthroughSink, to: ResponseContext): Encoder =>

@@ -5,7 +5,7 @@ import type { Usage } from "../../model/usage.ts";
 import type { Body, JsonObject } from "../../model/values.ts";
 import type { ResponseContext, Encoder } from "../../plugin/protocol.ts";
 import { asNumber, asObject, omitUndefined, asText } from "../json-values.ts";
-import { encodeFault } from "../responses/server/fault.ts";
+import { encodeFault } from "../failure/openai-error.ts";
 import { ID, knowsField, STREAM_FORMAT, usageTo, wantsEvents } from "./spec.ts";
 import { unknownTopLevelFields } from "../unknown-fields.ts";
 

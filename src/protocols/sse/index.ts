@@ -9,7 +9,7 @@ export {
   createEventSplitter,
   type EventSplitter,
 } from "./event-splitter.ts";
-export { EventPassthrough } from "./event-passthrough.ts";
+export { EventPassthrough, TemplatePassthrough } from "./event-passthrough.ts";
 export { createLineDecoder } from "./line-decoder.ts";
 export { parseEventText } from "./parse-event.ts";
 export {

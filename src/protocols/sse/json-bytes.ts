@@ -234,8 +234,13 @@ const MODEL_KEY = encodeKey("model");
  * Writes a whole response unchanged except for the model name, which becomes the one that the
  * client uses.
  */
-export function replaceModelName(body: Buffer, model: string, write: (b: Buffer) => void): void {
-  const name = findValue(body, [MODEL_KEY], body.indexOf(123));
+export function replaceModelName(
+  body: Buffer,
+  model: string,
+  write: (b: Buffer) => void,
+  key: Buffer = MODEL_KEY,
+): void {
+  const name = findValue(body, [key], body.indexOf(123));
   if (!name || body[name.from] !== QUOTE) return write(body);
   const out = createWriteBatch(write);
   out.add(body.subarray(0, name.from));

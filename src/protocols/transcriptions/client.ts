@@ -2,7 +2,7 @@
 import { BOUNDS } from "../../lib/bounds.ts";
 import { matchesGlob } from "../../lib/glob.ts";
 import { bodyFormOf } from "../../lib/media-type.ts";
-import { fail } from "../../model/error.ts";
+import { fail, type Fault } from "../../model/error.ts";
 import type { ModelEvent } from "../../model/event.ts";
 import type { TranscriptRequest, TranscriptItem } from "../../model/operations/audio-requests.ts";
 import { collectResponse } from "../../model/response-collector.ts";
@@ -31,8 +31,8 @@ import {
 import {
   createResponsePassthrough,
   openaiFaultBody,
-  createFinalUsagePassthrough,
   createConvertingPassthrough,
+  FinalUsagePassthrough,
 } from "../passthrough.ts";
 import { createEventDecoder } from "../sse/index.ts";
 import { timesIn, encodeResponse as written, createEncoder } from "./server.ts";
@@ -373,7 +373,9 @@ export function createPassthrough(
 ): PassthroughStream {
   if (!to.stream) return passResponse(sink, to, headers, foreign);
   const events = bodyFormOf(headers["content-type"]) === "stream";
-  return events && !foreign ? passStream(sink, to) : convertFormat(sink, to, headers);
+  return events && !foreign
+    ? new TranscriptEventPassthrough(sink, to)
+    : convertFormat(sink, to, headers);
 }
 
 function passResponse(
@@ -413,18 +415,26 @@ function passResponse(
   );
 }
 
-const passStream = (sink: PassthroughSink, to: ResponseContext): PassthroughStream =>
-  createFinalUsagePassthrough(sink, {
-    read(data) {
-      const one = parseTranscriptEvent(data);
-      if (one.what === "delta" && one.words !== "")
-        sink.reportContent(Buffer.byteLength(one.words));
-      else if (one.what === "segment") sink.reportContent(0);
-      return one.what === "done" ? parseTranscript(one.said).usage : undefined;
-    },
-    end: failTruncated,
-    writeFault: (fault) => encoderFor(sink, to).writeFault(fault),
-  });
+class TranscriptEventPassthrough extends FinalUsagePassthrough {
+  readonly #to: ResponseContext;
+
+  constructor(sink: PassthroughSink, to: ResponseContext) {
+    super(sink);
+    this.#to = to;
+  }
+
+  protected read(data: string): Usage | undefined {
+    const one = parseTranscriptEvent(data);
+    if (one.what === "delta" && one.words !== "")
+      this.sink.reportContent(Buffer.byteLength(one.words));
+    else if (one.what === "segment") this.sink.reportContent(0);
+    return one.what === "done" ? parseTranscript(one.said).usage : undefined;
+  }
+
+  writeFault(fault: Fault): void {
+    encoderFor(this.sink, this.#to).writeFault(fault);
+  }
+}
 
 const encoderFor = (sink: PassthroughSink, to: ResponseContext): Encoder =>
   createEncoder((piece) => sink.write(Buffer.from(piece)), to);

@@ -6,7 +6,7 @@ import type { Usage } from "../../model/usage.ts";
 import { isFilePart, type Body, type Json, type JsonObject, type Opt } from "../../model/values.ts";
 import type { ResponseContext, Encoder } from "../../plugin/protocol.ts";
 import { isTruthyFlag, asList, asNumber, omitUndefined, asText } from "../json-values.ts";
-import { encodeFault } from "../responses/server/fault.ts";
+import { encodeFault } from "../failure/openai-error.ts";
 import { unknownTopLevelFields, ownFields } from "../unknown-fields.ts";
 import {
   RESPONSE_FORMAT,

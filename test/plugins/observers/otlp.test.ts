@@ -10,8 +10,8 @@ import {
   createEnvelope,
   type ItemBatch,
 } from "../../../plugins/observers/otlp/message-envelope.ts";
-import { requestLog } from "../../../plugins/observers/otlp/log-records.ts";
-import { addSpans, createSpanNames } from "../../../plugins/observers/otlp/spans.ts";
+import { addRequestLog } from "../../../plugins/observers/otlp/log-records.ts";
+import { addSpans, createSpanOptions } from "../../../plugins/observers/otlp/spans.ts";
 import { HttpExporter } from "../../../plugins/observers/otlp/http-exporter.ts";
 import { encodeProtobuf } from "../../../plugins/observers/otlp/protobuf.ts";
 import type { ProtobufMessage } from "../../../plugins/observers/otlp/message-shapes.ts";
@@ -137,11 +137,7 @@ const requests: fc.Arbitrary<RequestRecord> = fc
   );
 
 describe("what is said of requests", () => {
-  const options = {
-    names: createSpanNames(namingVersionsOf("both")),
-    keys: true,
-    labels: true,
-  };
+  const options = createSpanOptions(namingVersionsOf("both"), { keys: true, labels: true });
   const RESOURCE = { attributes: [{ key: "service.name", value: { stringValue: "gate" } }] };
   const said = (
     { protocol, signal }: { protocol: "http/json" | "http/protobuf"; signal: "traces" | "logs" },
@@ -151,7 +147,7 @@ describe("what is said of requests", () => {
     const items = frame.createBatch();
     for (const one of all)
       if (signal === "traces") addSpans(() => items, one, options);
-      else items.add(requestLog(one, options));
+      else addRequestLog(items, one, options);
     const bytes = items.encode();
     return protocol === "http/json"
       ? (JSON.parse(bytes.toString()) as unknown)
@@ -160,7 +156,9 @@ describe("what is said of requests", () => {
 
   it.each(["traces", "logs"] as const)("as %s is the same as protobuf and as JSON", (signal) => {
     fc.assert(
-      fc.property(fc.array(requests, { minLength: 1, maxLength: 12 }), (all) => {
+      fc.property(fc.array(requests, { minLength: 1, maxLength: 12 }), (some) => {
+        // Fields of the second half were kept when the first half was written.
+        const all = [...some.flatMap((one) => [one, twinOf(one)]), ...some];
         expect(sorted(said({ protocol: "http/protobuf", signal }, all))).toEqual(
           sorted(said({ protocol: "http/json", signal }, all)),
         );
@@ -250,13 +248,27 @@ describe("what is said of requests", () => {
     const frame = createEnvelope("http/protobuf", "logs", RESOURCE);
     const items = frame.createBatch();
     const good = createRequestRecord({ model: "fast" });
-    items.add(requestLog(good, options));
+    addRequestLog(items, good, options);
     const bad = { ...good, labels: { a: Symbol("no text") } } as never;
-    expect(() => items.add(requestLog(bad, options))).toThrow();
-    items.add(requestLog(good, options));
+    expect(() => addRequestLog(items, bad, options)).toThrow();
+    addRequestLog(items, good, options);
     const { resourceLogs } = decode(items.encode(), REQUEST_SHAPES.logs.shape);
     expect(resourceLogs[0].scopeLogs[0].logRecords).toHaveLength(2);
   });
+});
+
+/** Much like it, and in a client's trace where the other one is not; with content where the other one has none. */
+const twinOf = (one: RequestRecord): RequestRecord => ({
+  ...one,
+  at: one.at + 1,
+  trace: {
+    ...one.trace,
+    parentId: one.trace.parentId === undefined ? "00f067aa0ba902b9" : undefined,
+  },
+  calls: one.calls.map((call) => ({
+    ...call,
+    ms: { ...call.ms, firstToken: call.ms.firstToken === undefined ? 7 : undefined },
+  })),
 });
 
 /** Fields stand in another order where some of them were kept. */

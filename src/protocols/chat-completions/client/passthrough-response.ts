@@ -1,6 +1,5 @@
 // Forwards a non-streaming response in passthrough mode.
 import { isAscii } from "node:buffer";
-import { fail, type Fault } from "../../../model/error.ts";
 import type {
   ResponseContext,
   CallContext,
@@ -12,24 +11,26 @@ import type {
   Opt,
   Usage,
 } from "../../../plugin/index.ts";
-import { isErrorObject, parsed, throwFault } from "./fault.ts";
-import { decodeResponse } from "./response.ts";
+import { failTruncated } from "../../failure/parse-error.ts";
+import { asList, asObject, asText } from "../../json-values.ts";
+import { createResponsePassthrough, writeJson } from "../../passthrough.ts";
+import { encodeKey, findValue, replaceModelName } from "../../sse/index.ts";
 import { parseFinishReason } from "../constants.ts";
 import type { ChatDialect } from "../dialect.ts";
 import { faultBody } from "../server/response-common.ts";
 import { createEncoder as encoder } from "../server/stream.ts";
 import { usageSeen, usageTo } from "../usage.ts";
-import { asList, asObject, asText } from "../../json-values.ts";
-import { createWriteBatch, createStringReplacer, encodeKey, findValue } from "../../sse/index.ts";
+import { isErrorObject, parsed, throwFault } from "./fault.ts";
+import { decodeResponse } from "./response.ts";
 
-export function createResponsePassthrough(
+export function passResponse(
   sink: PassthroughSink,
   to: ResponseContext,
   dialect: ChatDialect,
 ): PassthroughStream {
-  return {
-    isBetweenEvents: false,
-    push(body) {
+  return createResponsePassthrough(
+    sink,
+    (body) => {
       const answer = parsed(isAscii(body) ? body.toString("latin1") : body.toString("utf8"));
       if (isErrorObject(answer)) throwFault(answer);
       const reason = finishReasonOf(answer);
@@ -44,29 +45,20 @@ export function createResponsePassthrough(
       // The client receives the counts that the ledger prices. If the provider reported none, these
       // are the gateway's own counts.
       if (settled && !(usage && asObject(answer["usage"]))) {
-        const response = { ...answer, model: to.model, usage: usageTo(settled) };
-        return sink.write(Buffer.from(JSON.stringify(response)));
+        return writeJson(sink, { ...answer, model: to.model, usage: usageTo(settled) });
       }
       const better = usage && correctedUsage(answer, usage.usage);
       const output = better ? withUsage(body, body.indexOf(123), better) : body;
-      const out = createWriteBatch((b) => sink.write(b));
-      createStringReplacer(["model"], to.model)(output, output.indexOf(123), out);
-      out.flush();
+      replaceModelName(output, to.model, (b) => sink.write(b));
     },
-    end() {},
-    writeFault(fault: Fault) {
-      sink.write(Buffer.from(JSON.stringify(faultBody(fault))));
-    },
-  };
+    faultBody,
+  );
 }
 
 function finishReasonOf(answer: JsonObject): FinishReason {
   const choice = asObject(asList(answer["choices"])[0]);
   const word = asText(choice?.["finish_reason"]);
-  if (!choice || !word)
-    return fail("upstream", "The provider's response ended before it was complete.", {
-      code: "truncated",
-    });
+  if (!choice || !word) return failTruncated();
   const { reason } = parseFinishReason(word);
   const calls = asList(asObject(choice["message"])?.["tool_calls"]).length > 0;
   return calls && reason === "stop" ? "tool_calls" : reason;

@@ -57,11 +57,7 @@ export class ChunkReader {
     });
   }
 
-  /**
-   * Reads a chunk and returns whether it contains only content. A chunk that differs from it only
-   * in its text can then be passed to `contentText` without parsing.
-   */
-  chunk(chunk: JsonObject): boolean {
+  chunk(chunk: JsonObject): void {
     const usage = usageSeen(chunk, this.#traits);
     const choices = asList(chunk["choices"]);
     // One vendor begins with a chunk about the prompt, which is not yet part of the response.
@@ -73,11 +69,6 @@ export class ChunkReader {
     const choice = firstOf(choices);
     if (choice) this.#choice(choice);
     if (usage) this.#emit(usage);
-    return !usage && choice !== undefined && hasOnlyContent(choice);
-  }
-
-  contentText(textContent: string): void {
-    this.#content(textContent);
   }
 
   /** Ends the response, once. Throws if there was no finish reason. */
@@ -211,18 +202,6 @@ function firstOf(choices: readonly Json[]): JsonObject | undefined {
     if ((choice?.["index"] ?? 0) === 0) return choice;
   }
   return undefined;
-}
-
-/**
- * Whether a choice contains only content. A finish reason may be present, because repeating it has
- * no effect.
- */
-function hasOnlyContent(choice: JsonObject): boolean {
-  if (choice["logprobs"] != null) return false;
-  const delta = asObject(choice["delta"]);
-  for (const key in delta)
-    if (key !== "content" && key !== "role" && delta[key] != null) return false;
-  return typeof delta?.["content"] === "string";
 }
 
 /** Merges a piece of audio. Its data and transcript are appended. Other members are set once. */

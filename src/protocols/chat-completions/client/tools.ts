@@ -1,5 +1,6 @@
 // Encodes tool declarations and the tool choice.
-import { rejectTool, indexByName } from "../../tool-calls.ts";
+import { indexByName } from "../../tool-calls.ts";
+import { rejectTool } from "../../tool-declarations.ts";
 import type { ChatRequest, Json, JsonObject, Tool } from "../../../plugin/index.ts";
 import { asObject, omitUndefined, asText } from "../../json-values.ts";
 import { sourceOf, ID } from "../constants.ts";

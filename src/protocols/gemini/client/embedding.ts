@@ -1,6 +1,6 @@
 // Client half of the embedding methods. A body contains one request per text, or a single request.
 // Most models report no usage.
-import { fail, type Fault } from "../../../model/error.ts";
+import { fail } from "../../../model/error.ts";
 import type { ModelEvent } from "../../../model/event.ts";
 import type { EmbeddingRequest, Embedding } from "../../../model/request.ts";
 import type { Usage } from "../../../model/usage.ts";
@@ -14,8 +14,9 @@ import type {
 import { emitEmbeddings, requireTextInputs, parseEmbedding } from "../../embeddings/index.ts";
 import { throwParsedError } from "../../failure/parse-error.ts";
 import { asCount, asList, asObject, parseObject, omitUndefined } from "../../json-values.ts";
-import { faultBody } from "../server/fault.ts";
+import { createResponsePassthrough } from "../../passthrough.ts";
 import { embeddingTaskName, validateEmbeddingsFor, EMBEDDING_EXT } from "../embedding-requests.ts";
+import { faultBody } from "../server/fault.ts";
 import { nameOf } from "./request.ts";
 
 /**
@@ -79,23 +80,21 @@ export const createResponseDecoder =
 /** Forwards responses in passthrough mode. The response is validated and forwarded unchanged. */
 export const createPassthrough =
   (read: Read) =>
-  (sink: PassthroughSink, to: ResponseContext): PassthroughStream => ({
-    isBetweenEvents: true,
-    push(body) {
-      const answer = answerIn(body);
-      // The input is billed even if the vectors are invalid, so usage is reported before
-      // validation.
-      sink.reportUsage({ type: "usage", usage: counted(answer) });
-      validateEmbeddingsFor(to.body, read(answer));
-      sink.reportContent();
-      sink.reportFinish("stop");
-      sink.write(body);
-    },
-    end() {},
-    writeFault(f: Fault) {
-      sink.write(Buffer.from(JSON.stringify(faultBody(f))));
-    },
-  });
+  (sink: PassthroughSink, to: ResponseContext): PassthroughStream =>
+    createResponsePassthrough(
+      sink,
+      (body) => {
+        const answer = answerIn(body);
+        // The input is billed even if the vectors are invalid, so usage is reported before
+        // validation.
+        sink.reportUsage({ type: "usage", usage: counted(answer) });
+        validateEmbeddingsFor(to.body, read(answer));
+        sink.reportContent();
+        sink.reportFinish("stop");
+        sink.write(body);
+      },
+      faultBody,
+    );
 
 function answerIn(body: Buffer): JsonObject {
   const answer = parseObject(body.toString("utf8"));

@@ -1,5 +1,4 @@
 // Forwards a non-streaming response in passthrough mode.
-import type { Fault } from "../../../model/error.ts";
 import { createResponseCollector } from "../../../model/response-collector.ts";
 import type { HeadersIn, Json, JsonObject } from "../../../model/values.ts";
 import type {
@@ -8,59 +7,45 @@ import type {
   PassthroughSink,
 } from "../../../plugin/protocol.ts";
 import { asList } from "../../json-values.ts";
-import { createWriteBatch, encodeKey, findValue } from "../../sse/index.ts";
+import { writeJson, createResponsePassthrough } from "../../passthrough.ts";
+import { encodeKey, findValue, replaceModelName } from "../../sse/index.ts";
 import { ChunkWriter } from "../server/chunk-writer.ts";
 import { countsTo } from "../server/content.ts";
 import { faultBody } from "../server/fault.ts";
 import { encodeResponse } from "../server/response.ts";
 import { GeminiReader } from "./reader.ts";
-import { UsageTap, tierOf } from "./usage-tap.ts";
 import { parsed } from "./response.ts";
+import { UsageTap, tierOf } from "./usage-tap.ts";
 
 const MODEL = encodeKey("modelVersion");
 
-export function createResponsePassthrough(
+export function passResponse(
   sink: PassthroughSink,
   to: ResponseContext,
   headers: HeadersIn,
 ): PassthroughStream {
-  return {
-    isBetweenEvents: true,
-    push(body) {
-      const json = parsed(body);
-      if (Array.isArray(json)) return mergeChunks(asList(json), sink, to, headers);
-      const tap = new UsageTap(sink, to, tierOf(headers));
-      const answer = tap.chunk(json);
-      if (tap.isFirstContent(answer)) sink.reportContent(0);
-      tap.reportText();
-      const settled = tap.finish();
-      const at = findValue(body, [MODEL], body.indexOf(123));
-      const name = at && body.toString("utf8", at.from, at.to);
-      const reportedModel = answer["modelVersion"];
-      // If the model name is present twice with different values, this parser uses the last one,
-      // and others may use the first. The response is then re-encoded.
-      if (settled || (reportedModel !== undefined && name !== JSON.stringify(reportedModel)))
-        return sink.write(
-          Buffer.from(
-            JSON.stringify({
-              ...answer,
-              ...(reportedModel !== undefined && { modelVersion: to.model }),
-              ...(settled && { usageMetadata: countsTo(settled) }),
-            }),
-          ),
-        );
-      if (!at) return sink.write(body);
-      const out = createWriteBatch((b) => sink.write(b));
-      out.add(body.subarray(0, at.from));
-      out.add(Buffer.from(JSON.stringify(to.model)));
-      out.add(body.subarray(at.to));
-      out.flush();
-    },
-    end() {},
-    writeFault(f: Fault) {
-      sink.write(Buffer.from(JSON.stringify(faultBody(f))));
-    },
+  const forward = (body: Buffer): void => {
+    const json = parsed(body);
+    if (Array.isArray(json)) return mergeChunks(asList(json), sink, to, headers);
+    const tap = new UsageTap(sink, to, tierOf(headers));
+    const answer = tap.chunk(json);
+    if (tap.isFirstContent(answer)) sink.reportContent(0);
+    tap.reportText();
+    const settled = tap.finish();
+    const at = findValue(body, [MODEL], body.indexOf(123));
+    const name = at && body.toString("utf8", at.from, at.to);
+    const reportedModel = answer["modelVersion"];
+    // If the model name is present twice with different values, this parser uses the last one, and
+    // others may use the first. The response is then re-encoded.
+    if (settled || (reportedModel !== undefined && name !== JSON.stringify(reportedModel)))
+      return writeJson(sink, {
+        ...answer,
+        ...(reportedModel !== undefined && { modelVersion: to.model }),
+        ...(settled && { usageMetadata: countsTo(settled) }),
+      });
+    replaceModelName(body, to.model, (b) => sink.write(b), MODEL);
   };
+  return createResponsePassthrough(sink, forward, faultBody);
 }
 
 /** Merges the chunks of a server that streams although no stream was requested. */

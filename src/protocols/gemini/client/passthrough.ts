@@ -2,7 +2,7 @@
 // between chunks that clients of this protocol cannot read is dropped: event names, comments, blank
 // lines, and a final `[DONE]`.
 import { BOUNDS } from "../../../lib/bounds.ts";
-import { fail, type Fault } from "../../../model/error.ts";
+import type { Fault } from "../../../model/error.ts";
 import type { Usage } from "../../../model/usage.ts";
 import type { HeadersIn, Json, JsonObject } from "../../../model/values.ts";
 import type {
@@ -10,21 +10,20 @@ import type {
   PassthroughStream,
   PassthroughSink,
 } from "../../../plugin/protocol.ts";
-import { parseExactJson } from "../../tool-calls.ts";
 import {
   findEventData,
   parseEventText,
-  createEventSplitter,
   createWriteBatch,
   createStringReplacer,
-  type EventSplitter,
-  type WriteBatch,
+  EventPassthrough,
 } from "../../sse/index.ts";
+import { parseExactJson } from "../../tool-calls.ts";
+import { isJsonListStream } from "../constants.ts";
 import { NEXT } from "../server/chunk-writer.ts";
 import { countsTo } from "../server/content.ts";
 import { faultBody } from "../server/fault.ts";
-import { isJsonListStream } from "../constants.ts";
-import { createResponsePassthrough, responseAsStream } from "./passthrough-response.ts";
+import { passResponse, responseAsStream } from "./passthrough-response.ts";
+import { parseStreamJson } from "./response.ts";
 import { UsageTap, tierOf } from "./usage-tap.ts";
 
 export const createPassthrough = (
@@ -32,25 +31,17 @@ export const createPassthrough = (
   to: ResponseContext,
   headers: HeadersIn,
 ): PassthroughStream =>
-  to.stream
-    ? new StreamPassthrough(sink, to, headers)
-    : createResponsePassthrough(sink, to, headers);
+  to.stream ? new GeminiStreamPassthrough(sink, to, headers) : passResponse(sink, to, headers);
 
 const HEAD = Buffer.from("data: ");
 const DATA = Buffer.from("data:");
 const FEED = Buffer.from("\n\n");
-const SPACE = 32;
-const BRACE = 123;
-const BRACKET = 91;
 
-class StreamPassthrough implements PassthroughStream {
-  readonly #sink: PassthroughSink;
+class GeminiStreamPassthrough extends EventPassthrough {
   readonly #to: ResponseContext;
   readonly #headers: HeadersIn;
-  readonly #out: WriteBatch;
   readonly #tap: UsageTap;
   readonly #rename: ReturnType<typeof createStringReplacer>;
-  readonly #events: EventSplitter;
   readonly #listed: boolean;
   /**
    * Chunks from the one with the finish reason on. They are held back, because this protocol has no
@@ -58,83 +49,57 @@ class StreamPassthrough implements PassthroughStream {
    */
   readonly #finalChunks: { chunk: JsonObject; json: Buffer }[] = [];
   #begun = false;
-  #sniffed = false;
-  /** Body of a response that is not a stream, although one was requested. */
-  #nonStream: Buffer[] | undefined;
 
   constructor(sink: PassthroughSink, to: ResponseContext, headers: HeadersIn) {
-    this.#sink = sink;
+    super(sink, BOUNDS.imageEvent.max);
     this.#to = to;
     this.#headers = headers;
-    this.#out = createWriteBatch((b) => sink.write(b));
     this.#tap = new UsageTap(sink, to, tierOf(headers));
     this.#rename = createStringReplacer(["modelVersion"], to.model);
-    this.#events = createEventSplitter(this.#event, BOUNDS.imageEvent.max);
     this.#listed = isJsonListStream(to.body);
   }
 
-  get isBetweenEvents(): boolean {
-    return this.#events.isBetweenEvents;
+  protected override convertResponse(body: Buffer): void {
+    responseAsStream(body, this.sink, this.#to, this.#headers);
   }
 
-  push(chunk: Buffer): void {
-    if (!this.#sniffed && !this.#sniff(chunk)) return;
-    if (this.#nonStream) return void this.#nonStream.push(chunk);
-    try {
-      this.#events.push(chunk);
-    } finally {
-      this.#out.flush();
-      this.#tap.reportText();
-    }
+  protected override afterChunk(): void {
+    this.#tap.reportText();
   }
 
-  end(): void {
-    if (this.#nonStream)
-      return responseAsStream(Buffer.concat(this.#nonStream), this.#sink, this.#to, this.#headers);
-    this.#events.end();
-    this.#out.flush();
+  protected onEnd(): void {
+    this.out.flush();
     const settled = this.#tap.finish();
     const last = this.#finalChunks.pop();
-    for (const { json } of this.#finalChunks) this.#out.add(this.#framed(json));
+    for (const { json } of this.#finalChunks) this.out.add(this.#framed(json));
     // The client receives the counts that the ledger prices. If the provider reported none, these
     // are the gateway's own counts.
-    if (settled) this.#out.add(this.#framed(this.#counted(last?.chunk, settled)));
-    else if (last) this.#out.add(this.#framed(last.json));
-    if (this.#listed) this.#out.add(Buffer.from("]"));
-    this.#out.flush();
+    if (settled) this.out.add(this.#framed(this.#counted(last?.chunk, settled)));
+    else if (last) this.out.add(this.#framed(last.json));
+    if (this.#listed) this.out.add(Buffer.from("]"));
   }
 
   writeFault(f: Fault): void {
-    this.#sink.write(this.#framed(Buffer.from(JSON.stringify(faultBody(f)))));
-    if (this.#listed) this.#sink.write(Buffer.from("]"));
+    this.sink.write(this.#framed(Buffer.from(JSON.stringify(faultBody(f)))));
+    if (this.#listed) this.sink.write(Buffer.from("]"));
   }
 
-  /** Returns whether the response has begun. Detects whether it is a stream or JSON. */
-  #sniff(chunk: Buffer): boolean {
-    const first = chunk.find((byte) => byte > SPACE);
-    if (first === undefined) return false;
-    this.#sniffed = true;
-    if (first === BRACE || first === BRACKET) this.#nonStream = [];
-    return true;
-  }
-
-  // A field, so that each event costs only one function call.
-  readonly #event = (b: Buffer, start: number, end: number): void => {
+  protected onEvent(b: Buffer, start: number, end: number): void {
     const bytes = b.subarray(start, end);
     const event = parseEventText(bytes);
     if (!event) return this.#textBetweenEvents(bytes);
     if (event.data === "" || event.data === "[DONE]") return;
-    this.#chunk(jsonOf(event.data), bytes);
-  };
+    this.#chunk(parseStreamJson(event.data), bytes);
+  }
 
   #chunk(raw: Json, event: Buffer): void {
     const chunk = this.#tap.chunk(raw);
     const json = this.#jsonOf(chunk, event);
     // Content is reported before its bytes are sent, because after that no other candidate can be
     // used.
-    if (this.#tap.isFirstContent(chunk)) this.#sink.reportContent(0);
+    if (this.#tap.isFirstContent(chunk)) this.sink.reportContent(0);
     if (this.#tap.isEnded) this.#finalChunks.push({ chunk, json });
-    else this.#out.add(this.#framed(json));
+    else this.out.add(this.#framed(json));
   }
 
   /**
@@ -186,14 +151,4 @@ class StreamPassthrough implements PassthroughStream {
 function isBlank(b: Buffer, from: number): boolean {
   for (let i = from; i < b.length; i++) if (b[i] !== 10 && b[i] !== 13) return false;
   return true;
-}
-
-function jsonOf(data: string): Json {
-  try {
-    return parseExactJson(data);
-  } catch {
-    return fail("upstream", "The provider's stream contains an event that is not valid JSON.", {
-      code: "bad_stream",
-    });
-  }
 }

@@ -85,7 +85,7 @@ function parseTextBetweenEvents(left: string, reading: GeminiReader): void {
     reading.chunk(chunk);
 }
 
-function parseStreamJson(data: string): Json {
+export function parseStreamJson(data: string): Json {
   try {
     return parseExactJson(data);
   } catch {

@@ -1,5 +1,5 @@
 // Encodes tool declarations and the tool choice.
-import { declareTool, rejectTool } from "../../tool-calls.ts";
+import { declareTool, rejectTool } from "../../tool-declarations.ts";
 import type { ChatRequest, Tool } from "../../../model/request.ts";
 import type { Json, JsonObject } from "../../../model/values.ts";
 import { toFunctionName, type GeminiEncoding } from "./encoding-context.ts";

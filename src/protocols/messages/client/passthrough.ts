@@ -11,26 +11,25 @@ import type {
 } from "../../../plugin/protocol.ts";
 import { throwParsedError } from "../../failure/parse-error.ts";
 import { isObject, asText } from "../../json-values.ts";
-import { MAX_EVENT_BYTES, parseMessage } from "./response.ts";
-import { UsageTap, textBytesIn, textBytesOf } from "./usage-tap.ts";
-import { encodeFault as refusal } from "../server/fault.ts";
-import { usageTo } from "../usage.ts";
+import { writeJson, createResponsePassthrough } from "../../passthrough.ts";
 import { EventTemplates, type TemplateFields } from "../../sse/event-templates.ts";
 import {
   findEventData,
   parseEventText,
-  createEventSplitter,
-  createWriteBatch,
   createStringReplacer,
-  type EventSplitter,
-  type WriteBatch,
   encodeKey,
   findValue,
+  TemplatePassthrough,
+  replaceModelName,
 } from "../../sse/index.ts";
 import { parseEventObject } from "../../sse/parse-event.ts";
+import { encodeFault } from "../server/fault.ts";
+import { usageTo } from "../usage.ts";
+import { MAX_EVENT_BYTES, parseMessage } from "./response.ts";
+import { UsageTap, textBytesIn, textBytesOf } from "./usage-tap.ts";
 
 export const createPassthrough = (sink: PassthroughSink, to: ResponseContext): PassthroughStream =>
-  to.stream ? new StreamPassthrough(sink, to) : createResponsePassthrough(sink, to);
+  to.stream ? new MessageStreamPassthrough(sink, to) : passResponse(sink, to);
 
 const LF = 10;
 
@@ -52,15 +51,10 @@ const EMPTY_START_BLOCKS = new Set([
   "mcp_tool_use",
 ]);
 
-class StreamPassthrough implements PassthroughStream {
-  readonly #sink: PassthroughSink;
+class MessageStreamPassthrough extends TemplatePassthrough {
   readonly #to: ResponseContext;
-  readonly #out: WriteBatch;
   readonly #tap: UsageTap;
   readonly #rename: ReturnType<typeof createStringReplacer>;
-  readonly #events: EventSplitter;
-  readonly #templates = new EventTemplates(TEMPLATE_FIELDS);
-  #over = false;
   /**
    * The provider's final `message_delta`, held back until output tokens are counted, because
    * clients read the usage from this event.
@@ -68,84 +62,47 @@ class StreamPassthrough implements PassthroughStream {
   #finalDelta: JsonObject | undefined;
 
   constructor(sink: PassthroughSink, to: ResponseContext) {
-    this.#sink = sink;
+    super(sink, TEMPLATE_FIELDS, MAX_EVENT_BYTES);
     this.#to = to;
-    this.#out = createWriteBatch((b) => sink.write(b));
     this.#tap = new UsageTap(sink);
     this.#rename = createStringReplacer(["message", "model"], to.model);
-    this.#events = createEventSplitter(this.#event, MAX_EVENT_BYTES);
   }
 
-  get isBetweenEvents(): boolean {
-    return this.#events.isBetweenEvents;
+  protected override afterChunk(): void {
+    this.#tap.reportText();
+    super.afterChunk();
   }
 
-  push(chunk: Buffer): void {
-    try {
-      const from = this.#events.isAtEventStart ? this.#passKnown(chunk, 0) : 0;
-      if (from < chunk.length) this.#events.push(from === 0 ? chunk : chunk.subarray(from));
-    } finally {
-      this.#out.flush();
-      this.#tap.reportText();
-      this.#templates.endChunk();
-    }
-  }
-
-  /**
-   * Forwards known deltas from `from` on and returns the offset after the last one. A delta is
-   * known if it matches an event that was parsed before.
-   */
-  #passKnown(b: Buffer, from: number): number {
-    const known = this.#templates;
-    if (this.#over || b.length > MAX_EVENT_BYTES || !known.find(b, from)) return from;
-    // If lines end in CR, an event may end before its template does.
-    if (known.hasCr(b)) return from;
-    let end = from;
-    do {
-      end = known.end;
-      this.#tap.content(known.textBytes);
-    } while (end < b.length && known.find(b, end));
-    this.#out.addRange(b, from, end);
-    return end;
-  }
-
-  end(): void {
-    this.#events.end();
-    if (!this.#over) this.#stop();
-    this.#out.flush();
+  protected onKnownEvent(known: EventTemplates): void {
+    this.#tap.content(known.textBytes);
   }
 
   /**
    * Writes the end of the stream if the provider has sent a stop reason but no valid
    * `message_stop`.
    */
-  #stop(): void {
+  protected onEnd(): void {
     if (!this.#tap.isEnded)
       fail("upstream", "The provider's stream ended before its response was complete.", {
         code: "truncated",
       });
     this.#finish();
-    this.#out.add(STOP);
+    this.out.add(STOP);
   }
 
   writeFault(f: Fault): void {
-    const errorBody = JSON.stringify(refusal(f, this.#to).body);
-    this.#sink.write(Buffer.from(`event: error\ndata: ${errorBody}\n\n`));
+    const errorBody = JSON.stringify(encodeFault(f, this.#to).body);
+    this.sink.write(Buffer.from(`event: error\ndata: ${errorBody}\n\n`));
   }
 
-  // A field and not a method, so that each event costs one call.
-  readonly #event = (b: Buffer, start: number, end: number): void => {
+  protected override onEvent(b: Buffer, start: number, end: number): void {
+    if (!this.isOver) return super.onEvent(b, start, end);
     // After its end a message has no more events, and clients treat a second end as an error. Only
     // the line feed of the last line may still arrive.
-    if (this.#over) {
-      if (b[start] === LF) this.#out.addRange(b, start, end);
-      return;
-    }
-    const known = this.#passKnown(b, start);
-    if (known > end) this.#events.skipTo(known);
-    // A last event whose line ending was missing has one more line feed.
-    else if (known > start) this.#out.addRange(b, known, end);
-    if (known > start) return;
+    if (b[start] === LF) this.out.addRange(b, start, end);
+  }
+
+  protected onNewEvent(b: Buffer, start: number, end: number): void {
     const named = nameOf(b, start, end);
     const unnamedEvent =
       named === undefined ? eventTypeFromData(b.subarray(start, end)) : undefined;
@@ -166,7 +123,7 @@ class StreamPassthrough implements PassthroughStream {
         break;
       case "message_stop":
         // Clients read the event's data and ignore its `event:` line.
-        if (!hasStopReason(b.subarray(start, end))) return this.#stop();
+        if (!hasStopReason(b.subarray(start, end))) return this.onEnd();
         this.#finish();
         break;
       case "error":
@@ -174,10 +131,10 @@ class StreamPassthrough implements PassthroughStream {
       case "[DONE]":
         return;
     }
-    if (unnamedEvent?.nameless) this.#out.add(Buffer.from(`event: ${type}\n`));
+    if (unnamedEvent?.nameless) this.out.add(Buffer.from(`event: ${type}\n`));
     if (type === "message_start") this.#start(b.subarray(start, end));
-    else this.#out.addRange(b, start, end);
-  };
+    else this.out.addRange(b, start, end);
+  }
 
   /**
    * Returns the number of bytes of text in a delta, and learns the delta so that similar events are
@@ -188,7 +145,7 @@ class StreamPassthrough implements PassthroughStream {
     if (words === 0) return words;
     const event = b.subarray(start, end);
     const json = findEventData(event)?.from;
-    if (json !== undefined) this.#templates.learn(event, json, words);
+    if (json !== undefined) this.templates.learn(event, json, words);
     return words;
   }
 
@@ -197,12 +154,12 @@ class StreamPassthrough implements PassthroughStream {
     const startMessage = isObject(start["message"]) ? start["message"] : {};
     this.#tap.start(startMessage);
     const data = findEventData(event);
-    if (data && isObject(startMessage["usage"])) return this.#rename(event, data.from, this.#out);
+    if (data && isObject(startMessage["usage"])) return this.#rename(event, data.from, this.out);
     // The data spans several lines or lacks the usage that clients rely on, so the event is encoded
     // again in one line.
     const message = { usage: usageTo({}), ...startMessage, model: this.#to.model };
     const anew = JSON.stringify({ ...start, message });
-    this.#out.add(Buffer.from(`event: message_start\ndata: ${anew}\n\n`));
+    this.out.add(Buffer.from(`event: message_start\ndata: ${anew}\n\n`));
   }
 
   /**
@@ -216,7 +173,7 @@ class StreamPassthrough implements PassthroughStream {
     const previousDelta = held ? (held["delta"] as Record<string, Json | undefined>) : {};
     this.#finalDelta = { ...delta, delta: Object.assign(previousDelta, inside(delta)) };
     if (!this.#tap.isCounted) return true;
-    this.#out.add(ending(this.#finalDelta, undefined));
+    this.out.add(ending(this.#finalDelta, undefined));
     this.#finalDelta = undefined;
     return true;
   }
@@ -224,10 +181,10 @@ class StreamPassthrough implements PassthroughStream {
   #finish(): void {
     // Everything before the final events is written now. The final events wait until usage is
     // settled.
-    this.#out.flush();
-    this.#over = true;
+    this.out.flush();
+    this.isOver = true;
     const settled = this.#tap.finish();
-    if (this.#finalDelta || settled) this.#out.add(ending(this.#finalDelta, settled));
+    if (this.#finalDelta || settled) this.out.add(ending(this.#finalDelta, settled));
     this.#finalDelta = undefined;
   }
 }
@@ -287,39 +244,22 @@ function hasStopReason(event: Buffer): boolean {
 const jsonOf = (event: Buffer): JsonObject => parseEventObject(parseEventText(event)?.data ?? "");
 
 /** Passthrough mode of a non-streaming response, which arrives in one piece. */
-const MODEL = encodeKey("model");
-
-export function createResponsePassthrough(
-  sink: PassthroughSink,
-  to: ResponseContext,
-): PassthroughStream {
+function passResponse(sink: PassthroughSink, to: ResponseContext): PassthroughStream {
   const tap = new UsageTap(sink);
-  return {
-    isBetweenEvents: true,
-    push(body) {
-      const answer = parseMessage(body);
-      tap.response(answer);
-      tap.content(textBytesOf(answer["content"]));
-      const settled = tap.finish();
-      if (settled)
-        return sink.write(
-          Buffer.from(JSON.stringify({ ...answer, model: to.model, usage: usageTo(settled) })),
-        );
-      const at = findValue(body, [MODEL], body.indexOf(123));
-      const name = at && body.toString("utf8", at.from, at.to);
-      // If the model name occurs twice with different values, the gateway reads the last one, but
-      // other readers may use the first.
-      if (!at || name !== JSON.stringify(answer["model"]))
-        return sink.write(Buffer.from(JSON.stringify({ ...answer, model: to.model })));
-      const out = createWriteBatch((b) => sink.write(b));
-      out.add(body.subarray(0, at.from));
-      out.add(Buffer.from(JSON.stringify(to.model)));
-      out.add(body.subarray(at.to));
-      out.flush();
-    },
-    end() {},
-    writeFault(f: Fault) {
-      sink.write(Buffer.from(JSON.stringify(refusal(f, to).body)));
-    },
+  const forward = (body: Buffer): void => {
+    const answer = parseMessage(body);
+    tap.response(answer);
+    tap.content(textBytesOf(answer["content"]));
+    const settled = tap.finish();
+    if (settled) return writeJson(sink, { ...answer, model: to.model, usage: usageTo(settled) });
+    const at = findValue(body, [MODEL], body.indexOf(123));
+    // If the model name occurs twice with different values, the gateway reads the last one, but
+    // other readers may use the first.
+    if (!at || body.toString("utf8", at.from, at.to) !== JSON.stringify(answer["model"]))
+      return writeJson(sink, { ...answer, model: to.model });
+    replaceModelName(body, to.model, (b) => sink.write(b));
   };
+  return createResponsePassthrough(sink, forward, (fault) => encodeFault(fault, to).body);
 }
+
+const MODEL = encodeKey("model");

@@ -1,4 +1,4 @@
-import { declareTool, rejectTool } from "../../tool-calls.ts";
+import { declareTool, rejectTool } from "../../tool-declarations.ts";
 import type { ChatRequest, Tool } from "../../../model/request.ts";
 import type { Json, JsonObject } from "../../../model/values.ts";
 import { cacheTo, nameTo, type MessagesEncoding } from "./blocks.ts";

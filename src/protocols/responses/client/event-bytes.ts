@@ -1,25 +1,13 @@
-// Reads an event's type, number, and prefix from its bytes, for passthrough mode, which does not
+// Reads an event's type, number, and text size from its bytes, for passthrough mode, which does not
 // parse events.
 import type { JsonObject, Json } from "../../../model/values.ts";
 import { parseObject, asText, asList, asObject } from "../../json-values.ts";
-import { parseEventText, encodeKey, findValue, endOfString } from "../../sse/index.ts";
+import { parseEventText, encodeKey, findKey, findValue, endOfString } from "../../sse/index.ts";
 import { parseEventObject } from "../../sse/parse-event.ts";
 
 const TYPE = [encodeKey("type")];
 
 export const DONE_TYPE = "[DONE]";
-
-/**
- * Returns the bytes of an event up to the end of its type. Returns undefined if the type is not the
- * first member.
- */
-export function eventPrefix(event: Buffer, json: number): Buffer | undefined {
-  const type = json < 0 ? undefined : findValue(event, TYPE, json);
-  if (!type || event.subarray(json, type.from).includes(COMMA)) return undefined;
-  return Buffer.from(event.subarray(0, type.to));
-}
-
-const COMMA = 44;
 
 /**
  * Returns an event's type, or "" for a comment. The type is in the data, usually as the first
@@ -45,18 +33,6 @@ export function typeOf(event: Buffer, json: number): string {
 /** The space after the colon is optional. */
 const ERROR_LINES = ["event: error", "event:error"].map((line) => Buffer.from(line));
 
-/**
- * Returns whether an event ends with its data. An event with a known prefix can still have other
- * lines after its data.
- */
-export function endsWithData(b: Buffer, till: number): boolean {
-  let last = till - 1;
-  while (b[last] === 10 || b[last] === 13) last--;
-  return b[last] === CLOSED;
-}
-
-const CLOSED = 125;
-
 export const dataIn = (event: Buffer): JsonObject =>
   parseEventObject(parseEventText(event)?.data ?? "");
 
@@ -78,7 +54,8 @@ const BRACE = 123;
  * Measures how much text a response contains. Usage is estimated from it if the response is
  * truncated.
  */
-const DELTA = Buffer.from('"delta":"');
+const DELTA = encodeKey("delta");
+const QUOTE = 34;
 
 const NOT_TEXT = /audio|image|signature/;
 
@@ -88,13 +65,9 @@ export const isText = (type: string): boolean => !NOT_TEXT.test(type);
  * Returns the number of bytes in an event's `delta` string, or the size of the whole event if there
  * is none.
  */
-export function textBytesIn(b: Buffer, from: number, to: number): number {
-  // Limits the search to this event, so that a missing member is not searched for in later events.
-  const event = b.subarray(from, to);
-  const at = event.indexOf(DELTA);
-  if (at < 0) return event.length;
-  const quote = at + DELTA.length - 1;
-  return endOfString(event, quote) - quote - 1;
+export function textBytesIn(event: Buffer, json: number): number {
+  const quote = findKey(event, DELTA, Math.max(0, json));
+  return event[quote] === QUOTE ? endOfString(event, quote) - quote - 1 : event.length;
 }
 
 const TEXT_FIELDS = ["text", "refusal", "arguments", "input", "code"];

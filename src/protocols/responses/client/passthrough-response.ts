@@ -9,13 +9,14 @@ import type {
   PassthroughStream,
   PassthroughSink,
 } from "../../../plugin/protocol.ts";
-import { encodeKey, findValue } from "../../sse/index.ts";
-import { textBytesOf } from "./event-bytes.ts";
 import { throwParsedError } from "../../failure/parse-error.ts";
-import { isCall } from "./reader.ts";
-import { ResponsesToolCounts, usageOf, usageTo } from "../usage.ts";
 import { asList, asObject, asObjects, parseObject, asText } from "../../json-values.ts";
+import { writeJson } from "../../passthrough.ts";
 import { maxRuns } from "../../reported-tool-runs.ts";
+import { replaceModelName } from "../../sse/index.ts";
+import { ResponsesToolCounts, usageOf, usageTo } from "../usage.ts";
+import { textBytesOf } from "./event-bytes.ts";
+import { isCall } from "./reader.ts";
 
 /**
  * Reports the usage. Returns whether the output has been counted. `ran` contains the tool runs that
@@ -50,43 +51,33 @@ export function reasonOf(response: JsonObject): FinishReason {
   return refused ? "refusal" : "stop";
 }
 
-const MODEL = [encodeKey("model")];
-
 /**
  * Creates the stream, which receives the whole response in one push. A body that is not a response,
  * such as a list or a deletion, is forwarded unchanged.
  */
-export function createResponsePassthrough(
-  sink: PassthroughSink,
-  to: ResponseContext,
-): PassthroughStream {
+export function passResponse(sink: PassthroughSink, to: ResponseContext): PassthroughStream {
   let ended = false;
+  const forward = (body: Buffer): void => {
+    const answer =
+      parseObject(body.toString("utf8")) ??
+      fail("upstream", "The provider's response is not JSON.", { code: "bad_answer" });
+    if (answer["error"] && !Array.isArray(answer["output"])) throwParsedError(answer);
+    const id = asText(answer["id"]);
+    if (id !== undefined) sink.reportStart(id);
+    const counted = reportUsage(answer, sink);
+    // Reading a stored response that failed is a success. A new response that failed is an error.
+    if (to.body["input"] !== undefined && isFailure(answer)) throwParsedError(answer);
+    sink.reportContent(textBytesOf(answer["output"]));
+    const settled = sink.reportFinish(reasonOf(answer));
+    ended = true;
+    if (settled && !counted && answer["object"] === "response" && to.body["input"] !== undefined)
+      return writeJson(sink, { ...answer, model: to.model, usage: usageTo(settled) });
+    if (answer["object"] !== "response") return sink.write(body);
+    replaceModelName(body, to.model, (b) => sink.write(b));
+  };
   return {
-    isBetweenEvents: false,
-    push(body) {
-      const answer =
-        parseObject(body.toString("utf8")) ??
-        fail("upstream", "The provider's response is not JSON.", { code: "bad_answer" });
-      if (answer["error"] && !Array.isArray(answer["output"])) throwParsedError(answer);
-      const id = asText(answer["id"]);
-      if (id !== undefined) sink.reportStart(id);
-      const counted = reportUsage(answer, sink);
-      // Reading a stored response that failed is a success. A new response that failed is an error.
-      if (to.body["input"] !== undefined && isFailure(answer)) throwParsedError(answer);
-      sink.reportContent(textBytesOf(answer["output"]));
-      const settled = sink.reportFinish(reasonOf(answer));
-      ended = true;
-      if (settled && !counted && answer["object"] === "response" && to.body["input"] !== undefined)
-        return sink.write(
-          Buffer.from(JSON.stringify({ ...answer, model: to.model, usage: usageTo(settled) })),
-        );
-      const from = body.indexOf(123);
-      const model = answer["object"] === "response" ? findValue(body, MODEL, from) : undefined;
-      if (!model) return sink.write(body);
-      sink.write(body.subarray(0, model.from));
-      sink.write(Buffer.from(JSON.stringify(to.model)));
-      sink.write(body.subarray(model.to));
-    },
+    isBetweenEvents: true,
+    push: forward,
     end() {
       if (!ended) fail("upstream", "The provider's response was empty.", { code: "bad_answer" });
     },

@@ -9,41 +9,27 @@ import type {
   PassthroughStream,
   PassthroughSink,
 } from "../../../plugin/protocol.ts";
-import {
-  findEventData,
-  createEventSplitter,
-  createWriteBatch,
-  createStringReplacer,
-  type EventSplitter,
-  type WriteBatch,
-} from "../../sse/index.ts";
+import { throwParsedError } from "../../failure/parse-error.ts";
+import { asObject, asText } from "../../json-values.ts";
 import { EventTemplates, type TemplateFields } from "../../sse/event-templates.ts";
+import { findEventData, createStringReplacer, TemplatePassthrough } from "../../sse/index.ts";
+import { streamFailure } from "../server/fault.ts";
+import { responseObject } from "../server/response-object.ts";
+import { ResponsesToolCounts, usageTo } from "../usage.ts";
 import {
-  eventPrefix,
   dataIn,
   DONE_TYPE,
-  endsWithData,
   sequenceIn,
   typeOf,
   isText,
   textBytesIn,
   textBytesOf,
 } from "./event-bytes.ts";
+import { isFailure, reasonOf, passResponse, reportUsage } from "./passthrough-response.ts";
 import { MAX_EVENT_BYTES } from "./response.ts";
-import { throwParsedError } from "../../failure/parse-error.ts";
-import { streamFailure } from "../server/fault.ts";
-import { responseObject } from "../server/response-object.ts";
-import {
-  isFailure,
-  reasonOf,
-  createResponsePassthrough,
-  reportUsage,
-} from "./passthrough-response.ts";
-import { ResponsesToolCounts, usageTo } from "../usage.ts";
-import { asObject, asText } from "../../json-values.ts";
 
 export const createPassthrough = (sink: PassthroughSink, to: ResponseContext): PassthroughStream =>
-  to.stream ? new StreamPassthrough(sink, to) : createResponsePassthrough(sink, to);
+  to.stream ? new ResponseStreamPassthrough(sink, to) : passResponse(sink, to);
 
 const DONE = Buffer.from("data: [DONE]\n\n");
 const END = Buffer.concat([Buffer.from("\n\n"), DONE]);
@@ -65,22 +51,9 @@ const TEMPLATE_FIELDS: TemplateFields = {
   numbers: new Set(["sequence_number"]),
 };
 
-/**
- * The prefix that deltas of a stream share. An event with the same prefix is the same kind of delta
- * and is not parsed.
- */
-interface DeltaPrefix {
-  prefix: Buffer;
-  isText: boolean;
-}
-
-class StreamPassthrough implements PassthroughStream {
-  readonly #sink: PassthroughSink;
+class ResponseStreamPassthrough extends TemplatePassthrough {
   readonly #to: ResponseContext;
-  readonly #out: WriteBatch;
   readonly #rename: ReturnType<typeof createStringReplacer>;
-  readonly #events: EventSplitter;
-  readonly #templates = new EventTemplates(TEMPLATE_FIELDS);
   /**
    * The event that announced the response, and the last event. `writeFault` builds the failure
    * events from them.
@@ -90,8 +63,6 @@ class StreamPassthrough implements PassthroughStream {
   #lastFrom = 0;
   #lastTill = 0;
   #committed = false;
-  #over = false;
-  #lastDeltaPrefix: DeltaPrefix | undefined;
   /** Bytes of text since the last report. */
   #words = 0;
   #responseSeen = false;
@@ -99,67 +70,42 @@ class StreamPassthrough implements PassthroughStream {
   #model: string | undefined;
 
   constructor(sink: PassthroughSink, to: ResponseContext) {
-    this.#sink = sink;
+    super(sink, TEMPLATE_FIELDS, MAX_EVENT_BYTES);
     this.#to = to;
-    this.#out = createWriteBatch((bytes) => sink.write(bytes));
     this.#rename = createStringReplacer(["response", "model"], to.model);
-    this.#events = createEventSplitter(this.#event, MAX_EVENT_BYTES);
   }
 
-  get isBetweenEvents(): boolean {
-    return this.#events.isBetweenEvents && !this.#over;
+  protected override afterChunk(): void {
+    this.#reportText();
+    super.afterChunk();
+    this.#keep();
   }
 
-  push(chunk: Buffer): void {
-    try {
-      const from = this.#events.isAtEventStart ? this.#passKnown(chunk, 0) : 0;
-      if (from < chunk.length) this.#events.push(from === 0 ? chunk : chunk.subarray(from));
-    } finally {
-      this.#out.flush();
-      this.#reportText();
-      this.#templates.endChunk();
-      this.#keep();
-    }
+  protected onKnownEvent(known: EventTemplates): void {
+    this.#words += known.textBytes;
   }
 
-  /**
-   * Forwards known deltas from `from` on and returns the offset after the last one. A delta is
-   * known if it matches an event that was parsed before.
-   */
-  #passKnown(b: Buffer, from: number): number {
-    const known = this.#templates;
-    if (this.#over || b.length > MAX_EVENT_BYTES || !known.find(b, from)) return from;
-    // If lines end in CR, an event may end before its template does.
-    if (known.hasCr(b)) return from;
-    let [last, end] = [from, from];
-    do {
-      last = end;
-      end = known.end;
-      this.#words += known.textBytes;
-    } while (end < b.length && known.find(b, end));
-    this.#remember(b, last, end);
-    this.#out.addRange(b, from, end);
-    return end;
+  protected override forwardKnown(b: Buffer, from: number, to: number, last: number): void {
+    this.#remember(b, last, to);
+    super.forwardKnown(b, from, to, last);
   }
 
-  end(): void {
-    this.#events.end();
-    this.#out.flush();
-    if (!this.#over)
-      fail("upstream", "The provider's stream ended before its response was complete.", {
-        code: "truncated",
-      });
+  protected onEnd(): void {
+    this.out.flush();
+    fail("upstream", "The provider's stream ended before its response was complete.", {
+      code: "truncated",
+    });
   }
 
   writeFault(f: Fault): void {
-    if (this.#over) return;
-    this.#over = true;
+    if (this.isOver) return;
+    this.isOver = true;
     const { event, error } = streamFailure(f, this.#to);
     const last = this.#last?.subarray(this.#lastFrom, this.#lastTill);
     let number = last ? sequenceIn(last) + 1 : 0;
     const write = (type: string, fields: JsonObject) => {
       const json = JSON.stringify({ type, sequence_number: number++, ...fields });
-      this.#sink.write(Buffer.from(`event: ${type}\ndata: ${json}\n\n`));
+      this.sink.write(Buffer.from(`event: ${type}\ndata: ${json}\n\n`));
     };
     const known = this.#first && asObject(dataIn(this.#first)["response"]);
     const now = responseObject(this.#to).toJson({ status: "failed", output: [], error });
@@ -173,48 +119,29 @@ class StreamPassthrough implements PassthroughStream {
       });
     write("error", event);
     write("response.failed", { response });
-    this.#sink.write(DONE);
+    this.sink.write(DONE);
   }
 
-  // A field and not a method, so that each event costs one call.
-  readonly #event = (b: Buffer, from: number, till: number): void => {
-    if (this.#over) return;
-    const known = this.#passKnown(b, from);
-    if (known > till) this.#events.skipTo(known);
-    // A last event whose line ending was missing has one more line feed.
-    else if (known > from) this.#out.addRange(b, known, till);
-    if (known > from) return;
+  protected onNewEvent(b: Buffer, from: number, till: number): void {
     const event = b.subarray(from, till);
     const json = findEventData(event)?.from ?? -1;
-    const alike = this.#lastDeltaPrefix;
-    if (
-      alike !== undefined &&
-      json >= 0 &&
-      till - from > alike.prefix.length &&
-      endsWithData(b, till) &&
-      b.compare(alike.prefix, 0, alike.prefix.length, from, from + alike.prefix.length) === 0
-    ) {
-      this.#remember(b, from, till);
-      if (alike.isText) this.#words += this.#delta(event, json, alike.prefix.length);
-      return this.#out.addRange(b, from, till);
-    }
     const type = typeOf(event, json);
     if (type !== "") this.#remember(b, from, till);
     if (START_EVENTS.has(type)) {
       this.#begin(event);
-      return json < 0 ? this.#out.addRange(b, from, till) : this.#rename(event, json, this.#out);
+      return json < 0 ? this.out.addRange(b, from, till) : this.#rename(event, json, this.out);
     }
     if (END_EVENTS.has(type)) {
-      this.#out.flush();
+      this.out.flush();
       return this.#end(event, json, dataIn(event));
     }
     if (type === "error" || type === DONE_TYPE) {
-      this.#out.flush();
+      this.out.flush();
       return type === "error" ? throwParsedError(dataIn(event)) : undefined;
     }
     if (isContent(type)) this.#readEvent(type, event, json);
-    this.#out.addRange(b, from, till);
-  };
+    this.out.addRange(b, from, till);
+  }
 
   #remember(b: Buffer, from: number, till: number): void {
     this.#last = b;
@@ -235,7 +162,7 @@ class StreamPassthrough implements PassthroughStream {
     const id = asText(response?.["id"]);
     this.#model = asText(response?.["model"]);
     this.#first = unpooledConcat([event]);
-    if (id !== undefined) this.#sink.reportStart(id);
+    if (id !== undefined) this.sink.reportStart(id);
   }
 
   #readEvent(type: string, event: Buffer, json: number): void {
@@ -243,10 +170,10 @@ class StreamPassthrough implements PassthroughStream {
     if (type === "response.output_item.done") this.#done(dataIn(event)["item"] ?? null);
     if (!type.endsWith(".delta")) return;
     this.#responseSeen = true;
-    const begins = eventPrefix(event, json);
-    const isTextEvent = isText(type);
-    this.#lastDeltaPrefix = begins && { prefix: unpooledConcat([begins]), isText: isTextEvent };
-    if (isTextEvent) this.#words += textBytesIn(event, begins ? begins.length : 0, event.length);
+    if (!isText(type)) return;
+    const words = textBytesIn(event, json);
+    this.#words += words;
+    if (json >= 0) this.templates.learn(event, json, words);
   }
 
   #done(item: Json): void {
@@ -256,54 +183,44 @@ class StreamPassthrough implements PassthroughStream {
     if (!tool) return;
     if (!this.#tools.item(tool)) return;
     const usage = this.#tools.usage(undefined);
-    this.#sink.reportUsage({ type: "usage", usage, model: this.#model });
-  }
-
-  /**
-   * Returns the number of bytes of text in a delta, and learns the delta so that similar events are
-   * recognized.
-   */
-  #delta(event: Buffer, json: number, begins: number): number {
-    const words = textBytesIn(event, begins, event.length);
-    this.#templates.learn(event, json, words);
-    return words;
+    this.sink.reportUsage({ type: "usage", usage, model: this.#model });
   }
 
   #end(event: Buffer, json: number, data: JsonObject): void {
     const response = asObject(data["response"]) ?? {};
     const type = asText(data["type"]) ?? typeOf(event, json);
-    const counted = reportUsage(response, this.#sink, this.#tools.usage(response));
+    const counted = reportUsage(response, this.sink, this.#tools.usage(response));
     if (isFailure(response) || type === "response.failed" || type === "response.cancelled")
       throwParsedError({
         error: response["error"] ?? { message: `The provider ended with ${type}.` },
       });
     this.#commit();
     this.#reportText();
-    this.#over = true;
-    const settled = this.#sink.reportFinish(reasonOf(response));
+    this.isOver = true;
+    const settled = this.sink.reportFinish(reasonOf(response));
     if (settled && !counted) {
       const updatedResponse = {
         ...data,
         type,
         response: { ...response, model: this.#to.model, usage: usageTo(settled) },
       };
-      this.#out.add(Buffer.from(`event: ${type}\ndata: ${JSON.stringify(updatedResponse)}`));
-      return this.#out.add(END);
+      this.out.add(Buffer.from(`event: ${type}\ndata: ${JSON.stringify(updatedResponse)}`));
+      return this.out.add(END);
     }
     // The stream always ends with this protocol's end marker, whether or not the provider sends it,
     // and with nothing else.
-    this.#rename(event.subarray(0, lengthOf(event)), json, this.#out);
-    this.#out.add(END);
+    this.#rename(event.subarray(0, lengthOf(event)), json, this.out);
+    this.out.add(END);
   }
 
   #commit(): void {
     if (this.#committed) return;
     this.#committed = true;
-    this.#sink.reportContent(0);
+    this.sink.reportContent(0);
   }
 
   #reportText(): void {
-    if (this.#words > 0) this.#sink.reportContent(this.#words);
+    if (this.#words > 0) this.sink.reportContent(this.#words);
     this.#words = 0;
   }
 }

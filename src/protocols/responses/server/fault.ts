@@ -1,19 +1,7 @@
-// Encodes the gateway's errors in this protocol.
-import { ERRORS, type ErrorKind, type Fault } from "../../../model/error.ts";
-import type { JsonObject, ErrorResponse } from "../../../plugin/index.ts";
-import { openaiError, openaiErrorType } from "../../failure/openai-error.ts";
-
-export const encodeFault = (f: Fault, x: { id: string }): ErrorResponse => ({
-  status: ERRORS[f.kind][0],
-  body: { error: openaiError({ ...f, message: clientMessage(f, x.id) }) },
-});
-
-/**
- * Returns the client's message. Internal details are only logged, and the client gets the ID that
- * finds the log entry.
- */
-const clientMessage = (f: Fault, id: string): string =>
-  f.kind === "internal" ? `Internal error in the gateway. Reference: ${id}` : f.message;
+// Encodes errors in a stream of this protocol.
+import type { ErrorKind, Fault } from "../../../model/error.ts";
+import type { JsonObject } from "../../../plugin/index.ts";
+import { clientMessage, openaiErrorType } from "../../failure/openai-error.ts";
 
 /**
  * Error codes by which clients of this protocol decide whether to retry, compact the history, or
