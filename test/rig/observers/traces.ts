@@ -23,8 +23,8 @@ const MUTANTS = {
   // Attempts stand beside their request, not below it.
   orphan: {
     in: "plugins/observers/otlp/spans.ts",
-    line: 'to.id("parentSpanId", trace.spanId);',
-    instead: 'to.id("parentSpanId", trace.parentId);',
+    line: "parentSpanId: trace.spanId,",
+    instead: "parentSpanId: trace.parentId,",
   },
   // Of two spellings there is one.
   monoglot: {
@@ -41,14 +41,14 @@ const MUTANTS = {
   // What one request was told is told of the next one.
   mistaken: {
     in: "plugins/observers/otlp/log-records.ts",
-    line: "addUniqueAttributes(to, record, of);",
+    line: "addUniqueAttributes(attributes, record, of);",
     instead: "",
   },
   // Every other attempt is a retry.
   same: {
     in: "plugins/observers/otlp/spans.ts",
-    line: 'from === target ? "tollgate.retry"',
-    instead: 'from !== "" ? "tollgate.retry"',
+    line: ": from === target",
+    instead: ': from !== ""',
   },
   // Of each batch of bills the first is not counted.
   uncounted: {
