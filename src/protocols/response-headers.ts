@@ -42,7 +42,7 @@ function headersForUnit(what: string, limits: readonly LimitState[], now: number
 }
 
 /** Formats a duration in Go syntax, which these clients parse: "6m0s", "1.2s", "12ms". */
-export function formatGoDuration(ms: number): string {
+function formatGoDuration(ms: number): string {
   if (ms < 1000) return `${Math.ceil(ms)}ms`;
   const seconds = Math.ceil(ms / 100) / 10;
   if (seconds < 60) return `${seconds}s`;

@@ -35,7 +35,7 @@ const KNOWN_TOP_LEVEL_FIELDS: ReadonlySet<string> = new Set([
 export const knowsField = (field: string): boolean => KNOWN_TOP_LEVEL_FIELDS.has(field);
 
 /** Returns the request as a body of `POST /v1/embeddings`. */
-export function toEmbeddingsBody(body: Body): Body {
+function toEmbeddingsBody(body: Body): Body {
   return {
     model: asText(body["model"]) ?? "",
     input: textsIn(body),

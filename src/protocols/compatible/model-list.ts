@@ -286,7 +286,7 @@ export async function fetchListPage(
   return parseListPage(body, of);
 }
 
-export function parseListPage(body: unknown, of: ListLocation): ListPage {
+function parseListPage(body: unknown, of: ListLocation): ListPage {
   const json = asObject(body);
   const found = of.fields.map((name) => json?.[name]).find((value) => value !== undefined);
   const empty = of.mayBeMissing && json && Object.keys(json).length === 0 ? [] : undefined;

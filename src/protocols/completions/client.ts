@@ -111,7 +111,7 @@ export const capOutput = (out: Outgoing, tokens: number): void => out.set("max_t
 // Parses one JSON object of a response, which is either the whole response or a chunk of a stream.
 
 /** Returns the text of all choices and the last finish reason. */
-export function parseChoices(response: JsonObject): {
+function parseChoices(response: JsonObject): {
   text: string;
   reason: FinishReason | undefined;
 } {

@@ -54,14 +54,14 @@ export const responseFrame = (
   model: to.model,
 });
 
-export const choice = (text: string, finish: Json = null): JsonObject => ({
+const choice = (text: string, finish: Json = null): JsonObject => ({
   text,
   index: 0,
   logprobs: null,
   finish_reason: finish,
 });
 
-export const formatFinishReason = (reason: FinishReason): string =>
+const formatFinishReason = (reason: FinishReason): string =>
   reason === "length" || reason === "context"
     ? "length"
     : reason === "filtered" || reason === "refusal"

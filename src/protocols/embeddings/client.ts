@@ -175,7 +175,7 @@ export function emitEmbeddings(
  * Returns the vectors in the order of their index, or of their position if there is no index. An
  * invalid vector leaves a gap.
  */
-export function parseEmbeddings({ data }: JsonObject): readonly (Embedding | undefined)[] {
+function parseEmbeddings({ data }: JsonObject): readonly (Embedding | undefined)[] {
   if (!Array.isArray(data))
     return fail("upstream", "The provider returned no embeddings.", { code: "bad_answer" });
   const found = Array.from<Embedding | undefined>({ length: data.length });

@@ -186,7 +186,7 @@ function seconds(delay: unknown): number | undefined {
  * Parses truncated JSON as far as possible. Open brackets and strings are closed, and incomplete
  * members are dropped. Returns undefined if nothing can be parsed.
  */
-export function repairTruncatedJson(text: string): unknown {
+function repairTruncatedJson(text: string): unknown {
   for (const upTo of [text.length, lastCompleteEnd(text)]) {
     try {
       return JSON.parse(closeOpenBrackets(text.slice(0, upTo)));

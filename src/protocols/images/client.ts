@@ -64,7 +64,7 @@ type InputImages = Pick<ImageRequest, "inputImages" | "mask">;
  * Encodes input images in OpenAI's form: form files if the bytes are available, URLs in JSON
  * otherwise.
  */
-export function toFormFields({ inputImages, mask }: InputImages): Body {
+function toFormFields({ inputImages, mask }: InputImages): Body {
   const all = mask ? [...inputImages, mask] : inputImages;
   if (all.some((media) => !hasBytes(media)))
     return { images: inputImages.map(toUrlObject), mask: mask && toUrlObject(mask) };
@@ -281,7 +281,7 @@ export function addUsage(a: Usage | undefined, b: Usage | undefined): Usage | un
 }
 
 /** Parses an image in a response: base64 bytes or a URL. */
-export function parseImage(item: JsonObject): Media | undefined {
+function parseImage(item: JsonObject): Media | undefined {
   const base64 = asText(item["b64_json"]) || asText(item["base64"]);
   if (base64) {
     const media = parseMediaUrl(`data:;base64,${base64.replace(/^data:[^,]*,/, "")}`);

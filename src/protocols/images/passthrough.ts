@@ -139,7 +139,7 @@ function usageReport(body: Buffer, usage: JsonObject | undefined): ReturnType<ty
  * Returns the header of an image. For a URL, the header is unknown. Returns undefined if the item
  * contains no image, as in translated mode.
  */
-export function imageHeadOf(item: JsonObject | undefined): [ImageHead | undefined] | undefined {
+function imageHeadOf(item: JsonObject | undefined): [ImageHead | undefined] | undefined {
   const base64 = asText(item?.["b64_json"]);
   if (base64) return [sniffImage({ base64 })];
   return asText(item?.["url"]) ? [undefined] : undefined;

@@ -56,11 +56,11 @@ function picked(body: Body, wanted: (field: string) => boolean): JsonObject {
 // Decodes input images that a client sends in a form or in JSON.
 
 /** Returns the images to edit: form files, URLs, and data URLs. */
-export function parseInputImages({ image, images }: Body): readonly Media[] {
+function parseInputImages({ image, images }: Body): readonly Media[] {
   return [...each(image, "image"), ...each(images, "images")];
 }
 
-export const parseMask = ({ mask }: Body): Media | undefined => each(mask, "mask")[0];
+const parseMask = ({ mask }: Body): Media | undefined => each(mask, "mask")[0];
 
 const each = (value: unknown, param: string): readonly Media[] =>
   value === undefined || value === null
@@ -162,16 +162,15 @@ export function createEncoder(
  * Returns the image in the requested form. An image that is available only as a URL is returned as
  * a URL.
  */
-export function imageItem(media: Media, url: boolean): JsonObject {
+function imageItem(media: Media, url: boolean): JsonObject {
   if ("url" in media) return { url: media.url };
   if (url) return { url: toDataUrl(media, mimeOf(media)) };
   return { b64_json: toBase64(media) };
 }
 
-export const revisedPrompt = (note: Opt<string>): JsonObject =>
-  note ? { revised_prompt: note } : {};
+const revisedPrompt = (note: Opt<string>): JsonObject => (note ? { revised_prompt: note } : {});
 
-export function imageFormat(media: Media): { output_format?: Opt<string>; size?: Opt<string> } {
+function imageFormat(media: Media): { output_format?: Opt<string>; size?: Opt<string> } {
   const seen = sniffImage(media);
   return {
     output_format: seen && formatOf(seen.mime),

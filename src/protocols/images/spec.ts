@@ -262,7 +262,7 @@ export function parseTokenUsage(report: Opt<JsonObject>): Usage | undefined {
 }
 
 /** Returns the usage in images, and in megapixels if all sizes are known. */
-export function imageUnits(pictures: readonly Opt<ImageHead>[]): Usage {
+function imageUnits(pictures: readonly Opt<ImageHead>[]): Usage {
   const pixels = pictures.map((p) => (p?.size ? p.size.width * p.size.height : undefined));
   const known = pixels.every((p) => p !== undefined);
   return {

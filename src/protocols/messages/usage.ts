@@ -26,7 +26,7 @@ const atMost = (part: number | undefined, whole: number | undefined): number | u
  * whole message. Only the first and the last report contain the cache lifetimes, so those of
  * `earlier` stay valid.
  */
-export function usageOf(raw: JsonObject, earlier: Usage = {}): Usage {
+function usageOf(raw: JsonObject, earlier: Usage = {}): Usage {
   const split = isObject(raw["cache_creation"]) ? raw["cache_creation"] : {};
   const details = isObject(raw["output_tokens_details"]) ? raw["output_tokens_details"] : {};
   const tools = isObject(raw["server_tool_use"]) ? raw["server_tool_use"] : {};

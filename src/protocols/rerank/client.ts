@@ -63,10 +63,7 @@ export function encodeVoyageRequest(
   });
 }
 
-export const requireTexts = (
-  documents: RerankRequest["documents"],
-  model: string,
-): readonly string[] =>
+const requireTexts = (documents: RerankRequest["documents"], model: string): readonly string[] =>
   documents.map(
     (document) =>
       asText(document) ??
@@ -101,7 +98,7 @@ export function decodeResponse(body: Buffer, emit: (event: ModelEvent) => void):
 }
 
 /** Parses a ranking. Backends call the list `results` or `data`. */
-export function parseRankings(body: Buffer) {
+function parseRankings(body: Buffer) {
   const answer = parseObject(body.toString("utf8"));
   const results = answer?.["results"] ?? answer?.["data"];
   if (answer?.["error"] && !results) throwParsedError(answer as JsonObject);

@@ -248,7 +248,7 @@ export function createCallNamer(tools: readonly Tool[]): (name: string) => Named
 // call.
 
 /** Maximum length of a tool name, in characters. */
-export const MAX_TOOL_NAME = 64;
+const MAX_TOOL_NAME = 64;
 
 export const flatName = (namespace: string | undefined, name: string): string =>
   namespace === undefined ? name : `${namespace}__${name}`;
@@ -261,7 +261,7 @@ export interface ToolName {
 }
 
 /** Returns the tools inside input items. The model can call them as if they had been declared. */
-export function toolsInItems(input: unknown): readonly Json[] {
+function toolsInItems(input: unknown): readonly Json[] {
   const found: Json[] = [];
   for (const raw of asList(input)) {
     const item = asObject(raw);
@@ -272,7 +272,7 @@ export function toolsInItems(input: unknown): readonly Json[] {
 }
 
 /** Returns the tools that the client declared, by the flat name that other protocols use. */
-export function declaredTools(body: Body): ReadonlyMap<string, ToolName> {
+function declaredTools(body: Body): ReadonlyMap<string, ToolName> {
   const found = new Map<string, ToolName>();
   const add = (tool: JsonObject, namespace: string | undefined) => {
     const name = asText(tool["name"]);

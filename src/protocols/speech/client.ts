@@ -40,11 +40,7 @@ export const encodeRequest = (r: SpeechRequest, of: Pick<CallContext, "model">):
  * Applies the dialect in both modes. If a model reports usage only in events, the gateway requests
  * events and still sends the client the form that it requested.
  */
-export function prepare(
-  out: Outgoing,
-  of: CallContext,
-  { events, dropFields }: SpeechDialect,
-): void {
+export function prepare(out: Outgoing, of: CallContext, { events }: SpeechDialect): void {
   if (events) {
     const speaks = events.some((pattern) => matchesGlob(pattern, of.model));
     const asked = out.get(STREAM_FORMAT);
@@ -54,18 +50,17 @@ export function prepare(
 }
 
 /** Parses a provider's response, which is raw audio or events that contain audio. */
-export const isEvents = (headers: HeadersIn): boolean =>
-  bodyFormOf(headers["content-type"]) === "stream";
+const isEvents = (headers: HeadersIn): boolean => bodyFormOf(headers["content-type"]) === "stream";
 
 /** Throws because the response contained no audio. */
-export const failNoAudio = (): never =>
+const failNoAudio = (): never =>
   fail("upstream", "The provider returned no audio.", { code: "bad_answer" });
 
 /**
  * Parses one event: a piece of audio, or the end with its usage. Unknown events return an empty
  * object. Throws if the event is an error.
  */
-export function parseAudioEvent(data: string): { sound?: string; over?: Usage } {
+function parseAudioEvent(data: string): { sound?: string; over?: Usage } {
   const event = parseObject(data);
   if (!event)
     return fail("upstream", "The provider sent an event that is not valid JSON.", {

@@ -15,7 +15,7 @@ export const ID = "speech";
 export const STREAM_FORMAT = "stream_format";
 
 /** Fields that the common form can express, under the same or another name. */
-export const COMMON_FIELDS: readonly string[] = [
+const COMMON_FIELDS: readonly string[] = [
   "model",
   "input",
   "voice",
@@ -37,7 +37,7 @@ const MIMES: { readonly [format: string]: string } = {
   pcm: "audio/pcm",
 };
 
-export const EVENT_STREAM = "text/event-stream; charset=utf-8";
+const EVENT_STREAM = "text/event-stream; charset=utf-8";
 
 export const wantsEvents = (body: Body): boolean => body[STREAM_FORMAT] === "sse";
 

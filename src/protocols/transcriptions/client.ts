@@ -145,7 +145,7 @@ export interface Transcript {
  * Parses a response body. Captions and plain text are accepted as they are. Throws if a body is
  * declared as JSON but is not, or if it begins like JSON and is truncated.
  */
-export function parseTranscriptBody(
+function parseTranscriptBody(
   body: Buffer,
   headers: HeadersIn,
 ): Transcript & { readonly json: boolean } {
@@ -169,7 +169,7 @@ function unquoteText(body: string): string {
   }
 }
 
-export function parseTranscript(response: JsonObject): Transcript {
+function parseTranscript(response: JsonObject): Transcript {
   if (
     isObject(response["error"]) ||
     (asText(response["text"]) === undefined && response["error"] !== undefined)
@@ -222,7 +222,7 @@ function parseItems(response: JsonObject): TranscriptItem[] {
   ];
 }
 
-export function segmentOf({
+function segmentOf({
   type: _,
   start,
   end,
@@ -235,7 +235,7 @@ export function segmentOf({
 }
 
 /** Emits the usage and the finish event. */
-export function emitEnd(emit: (event: ModelEvent) => void, usage: Usage): void {
+function emitEnd(emit: (event: ModelEvent) => void, usage: Usage): void {
   if (Object.keys(usage).length > 0) emit({ type: "usage", usage });
   emit({ type: "finish", reason: "stop" });
 }
@@ -248,7 +248,7 @@ export const decodeResponse = (
   headers: HeadersIn,
 ): void => emitTranscript(parseTranscriptBody(body, headers), emit);
 
-export function emitTranscript(
+function emitTranscript(
   { text, items, usage, logprobs }: Transcript,
   emit: (event: ModelEvent) => void,
 ): void {
@@ -291,7 +291,7 @@ export type TranscriptEvent =
   | { readonly what: "delta"; readonly words: string; readonly said: JsonObject }
   | { readonly what: "segment" | "done" | "other"; readonly said: JsonObject };
 
-export function parseTranscriptEvent(data: string): TranscriptEvent {
+function parseTranscriptEvent(data: string): TranscriptEvent {
   const event = parseObject(data);
   if (!event)
     return fail("upstream", "The provider sent an event that is not valid JSON.", {

@@ -185,7 +185,7 @@ export interface TranscriptItems {
   readonly words: readonly Word[];
 }
 
-export function groupItems(items: Opt<readonly unknown[]>): TranscriptItems {
+function groupItems(items: Opt<readonly unknown[]>): TranscriptItems {
   let about: JsonObject = {};
   const segments: Segment[] = [];
   const words: Word[] = [];
@@ -209,10 +209,7 @@ const DEFAULT_SEGMENT_FIELDS: JsonObject = {
   no_speech_prob: 0,
 };
 
-export const toVerboseSegment = (
-  { start, end, text, raw }: Segment,
-  index: number,
-): JsonObject => ({
+const toVerboseSegment = ({ start, end, text, raw }: Segment, index: number): JsonObject => ({
   id: index,
   ...DEFAULT_SEGMENT_FIELDS,
   ...raw,
@@ -222,12 +219,12 @@ export const toVerboseSegment = (
 });
 
 /** Returns a segment with its speaker. Default speaker: `A`. */
-export const toDiarizedSegment = (segment: Segment, index: number): JsonObject => ({
+const toDiarizedSegment = (segment: Segment, index: number): JsonObject => ({
   speaker: "A",
   ...toTimedSegment(segment, index),
 });
 
-export const toTimedSegment = ({ start, end, text, raw }: Segment, index: number): JsonObject => ({
+const toTimedSegment = ({ start, end, text, raw }: Segment, index: number): JsonObject => ({
   id: `seg_${index}`,
   ...raw,
   start,
@@ -236,10 +233,10 @@ export const toTimedSegment = ({ start, end, text, raw }: Segment, index: number
   type: "transcript.text.segment",
 });
 
-export const toWord = ({ start, end, text }: Word): Json => ({ word: text, start, end });
+const toWord = ({ start, end, text }: Word): Json => ({ word: text, start, end });
 
 /** Formats transcripts as captions: numbered segments with the times at which they are shown. */
-export const srt = (segments: readonly Segment[]): string =>
+const srt = (segments: readonly Segment[]): string =>
   segments
     .map(
       ({ start, end, text }, i) =>
@@ -247,7 +244,7 @@ export const srt = (segments: readonly Segment[]): string =>
     )
     .join("");
 
-export const vtt = (segments: readonly Segment[]): string =>
+const vtt = (segments: readonly Segment[]): string =>
   `WEBVTT\n\n${segments
     .map(
       ({ start, end, text }) =>

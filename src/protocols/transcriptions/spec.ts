@@ -16,7 +16,7 @@ export const RESPONSE_FORMAT = "response_format";
 export const TIMESTAMP_GRANULARITIES = "timestamp_granularities";
 
 /** Fields that the common form can express, under the same or another name. */
-export const COMMON_FIELDS: readonly string[] = [
+const COMMON_FIELDS: readonly string[] = [
   "model",
   "file",
   "language",

@@ -134,7 +134,7 @@ function documentOf(block: MediaBlock, at: string, to: ContentContext): JsonObje
 }
 
 /** Returns the mark for the end of a reusable prefix in this backend's form. */
-export function cacheMark(cache: Json | undefined, to: ContentContext): JsonObject | undefined {
+function cacheMark(cache: Json | undefined, to: ContentContext): JsonObject | undefined {
   if (cache === undefined) return undefined;
   const own = asObject(cache);
   const { cacheMarks } = to.traits;

@@ -176,7 +176,7 @@ const beginsNewCall = (last: PartialCall, args: string): boolean =>
  * Tracks whether streamed arguments form a complete JSON object. Each character is scanned once,
  * and the whole text is parsed at most once.
  */
-export class JsonCompleteness {
+class JsonCompleteness {
   isComplete = false;
   #depth = 0;
   #quoted = false;

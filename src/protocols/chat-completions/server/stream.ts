@@ -232,7 +232,7 @@ interface Channel {
   waiting: Map<number, BlockEvent[]>;
 }
 
-export class ChannelSequencer {
+class ChannelSequencer {
   readonly #emit: (e: BlockEvent) => void;
   readonly #channels = new Map<string, Channel>();
   readonly #channelOf = new Map<number, Channel>();

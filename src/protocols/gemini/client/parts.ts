@@ -216,7 +216,7 @@ const SKIP_VALIDATOR = "skip_thought_signature_validator";
  * Returns the signature of a part. Returns undefined if another provider or another model family
  * signed it.
  */
-export function signatureOf(proof: Opt<Proof>, e: GeminiEncoding): string | undefined {
+function signatureOf(proof: Opt<Proof>, e: GeminiEncoding): string | undefined {
   if (!proof) return undefined;
   if (proof.origin !== ID) return compatibleSignature(proof);
   const [made, asked] = [familyOf(proof.model), familyOf(e.of.model)];
@@ -237,7 +237,7 @@ function compatibleSignature(proof: Proof): string | undefined {
   }
 }
 
-export function withSignature(part: JsonObject, proof: Opt<Proof>, e: GeminiEncoding): JsonObject {
+function withSignature(part: JsonObject, proof: Opt<Proof>, e: GeminiEncoding): JsonObject {
   const signature = signatureOf(proof, e);
   return signature ? { ...part, thoughtSignature: signature } : part;
 }

@@ -59,7 +59,7 @@ export function createEncoder(write: (text: string) => void, to: ResponseContext
  * Writes blocks event by event. Text is written immediately. A call is written as a whole, because
  * this protocol has no partial calls.
  */
-export class BlockWriter {
+class BlockWriter {
   readonly proofs = new PendingProofs();
   readonly flaws: ResponseFlaws = { hasRefusal: false, hasInvalidCall: false };
   readonly #chunks: ChunkWriter;

@@ -143,7 +143,7 @@ const fileSource = ({ fileId, origin }: { fileId: string; origin: string }, path
     ? { type: "file", file_id: fileId }
     : failUnsupported("A file ID of another provider", path, "foreign_file_id");
 
-export const idTo = (id: string): string => fitName(id, 128);
+const idTo = (id: string): string => fitName(id, 128);
 export const nameTo = (name: string): string => fitName(name, 128);
 
 function callTo(block: Extract<Block, { type: "call" }>, path: string): JsonObject {

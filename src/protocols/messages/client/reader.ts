@@ -245,7 +245,7 @@ export interface OpenMessageBlock {
   json: string;
 }
 
-export const openBlock = (block: JsonObject): OpenMessageBlock => ({
+const openBlock = (block: JsonObject): OpenMessageBlock => ({
   index: -1,
   kind: "opaque",
   hasText: false,
@@ -257,7 +257,7 @@ export const openBlock = (block: JsonObject): OpenMessageBlock => ({
 });
 
 /** Whether only the client can answer this call. */
-export const isClientCall = (block: JsonObject): boolean => {
+const isClientCall = (block: JsonObject): boolean => {
   const { caller, toolset_name: toolset } = block;
   if (toolset) return false;
   return !isObject(caller) || caller["type"] === "direct";
@@ -267,7 +267,7 @@ export const isClientCall = (block: JsonObject): boolean => {
  * Appends a delta to an opaque block. Strings are concatenated and other values are replaced, so
  * deltas of unknown block types can be applied.
  */
-export function appendDelta(open: OpenMessageBlock, delta: JsonObject): void {
+function appendDelta(open: OpenMessageBlock, delta: JsonObject): void {
   if (delta["type"] === "input_json_delta") {
     open.json += asText(delta["partial_json"]) ?? "";
     return;
@@ -284,7 +284,7 @@ export function appendDelta(open: OpenMessageBlock, delta: JsonObject): void {
 }
 
 /** Parses the input of a block that only this protocol has. */
-export function inputOf(json: string): Json {
+function inputOf(json: string): Json {
   try {
     return parseShallow(json) as Json;
   } catch {

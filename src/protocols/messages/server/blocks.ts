@@ -93,7 +93,7 @@ function document(raw: JsonObject, cache: Json | undefined): Block {
 }
 
 /** Returns the media of a source that the common form can express, or undefined. */
-export function mediaOf(source: unknown): Media | undefined {
+function mediaOf(source: unknown): Media | undefined {
   if (!isObject(source)) return undefined;
   const { type, media_type: mime, data, url, file_id: fileId } = source;
   if (
@@ -192,7 +192,7 @@ function redacted(raw: JsonObject, before: Block | undefined): Block | undefined
  * Returns the text that represents an opaque block in another protocol, or undefined if text cannot
  * express all of it.
  */
-export function textOfOpaque(raw: JsonObject): string | undefined {
+function textOfOpaque(raw: JsonObject): string | undefined {
   if (raw["type"] === "search_result") {
     const body = plainText(raw["content"]);
     return body === undefined
@@ -213,7 +213,7 @@ export function textOfOpaque(raw: JsonObject): string | undefined {
 }
 
 /** Returns the text of content that consists only of text. */
-export function plainText(content: unknown): string | undefined {
+function plainText(content: unknown): string | undefined {
   if (typeof content === "string") return content;
   if (!Array.isArray(content)) return undefined;
   const parts: string[] = [];

@@ -25,7 +25,7 @@ const alphanumericOnly = (id: string): string => id.replace(/[^A-Za-z0-9]/g, "")
  * Returns the response ID. IDs are derived from the exchange's ID, so they are unique within a
  * conversation without randomness or stored state.
  */
-export const responseId = (to: ResponseContext): string => `resp_${alphanumericOnly(to.id)}`;
+const responseId = (to: ResponseContext): string => `resp_${alphanumericOnly(to.id)}`;
 export const itemId = (to: ResponseContext, prefix: string, index: number): string =>
   `${prefix}_${alphanumericOnly(to.id)}${index.toString(36).padStart(4, "0")}`;
 

@@ -59,7 +59,7 @@ function addPiece(now: PartialTurn, piece: Piece): void {
   }
 }
 
-export function turnsOf(items: readonly Json[], offset: number): Turn[] {
+function turnsOf(items: readonly Json[], offset: number): Turn[] {
   const turns = new ItemTurns();
   items.forEach((raw, n) => {
     const at = `input[${offset + n}]`;
