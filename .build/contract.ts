@@ -1,8 +1,8 @@
-// Extracts the plugin contract, declaration by declaration, for the reference page and for the
+// Extracts the plugin contract, declaration by declaration, for the reference pages and for the
 // report that reviews compare. Relies on formatted sources, in which a declaration begins and ends
 // at the margin.
 import { readFileSync } from "node:fs";
-import { basename, join, normalize } from "node:path";
+import { join, normalize } from "node:path";
 
 const root = new URL("..", import.meta.url).pathname;
 
@@ -173,36 +173,3 @@ const bare = (text: string): string =>
     .filter((line) => line.trim() !== "")
     .map((line) => line.trimEnd())
     .join("\n");
-
-/** Returns the text of docs/plugins/reference.md. */
-export function reference(): string {
-  const [plugin] = MODULES;
-  const all = declarationsOf(plugin!);
-  const files = [...new Set(all.map(({ file }) => file))];
-  const contents = files.map(
-    (file) =>
-      `- **${title(file)}**: ${all
-        .filter((each) => each.file === file)
-        .map(({ name }) => `[\`${name}\`](#${name.toLowerCase()})`)
-        .join(", ")}`,
-  );
-  const sections = files.map((file) => {
-    const own = all.filter((each) => each.file === file);
-    const said = own.map(
-      ({ name, doc, text }) => `### ${name}\n\n${doc}\n\n\`\`\`typescript\n${text}\n\`\`\``,
-    );
-    return `## ${title(file)}\n\n${said.join("\n\n")}`;
-  });
-  return `# The contract, member by member
-
-What \`tollgate/plugin\` exports, made from its types by \`.build/contract.ts\`. The guides say how to use it: [a provider](provider.md),
-[a middleware](middleware.md), [a frontend](frontend.md), [a protocol](protocol.md), [an observer](observer.md), [a store](store.md).
-[The promise](promise.md) says what of it may change.
-
-${contents.join("\n")}
-
-${sections.join("\n\n")}
-`;
-}
-
-const title = (file: string): string => basename(file, ".ts").replaceAll("-", " ");

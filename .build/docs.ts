@@ -1,14 +1,31 @@
-// `npm run docs`: builds docs/ as a static site in site/. The search needs no server. The contract
-// reference is generated from its types, and the reference of gateway.yaml from the schema. No page
-// loads anything from another host.
-import { cpSync, globSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { dirname, join, relative } from "node:path";
-import { contract } from "./site/contract.ts";
+// `npm run docs`: builds docs/ as a static site in site/. Pages are found by folder, and
+// docs/README.md gives their order. The search needs no server, and no page loads anything from
+// another host.
+import {
+  cpSync,
+  existsSync,
+  globSync,
+  mkdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
+import { basename, dirname, join, relative } from "node:path";
 import { framed, rendered, type SitePage } from "./site/pages.ts";
-import { plugins, resolved, type Setting, settings, type SettingsSchema } from "./site/settings.ts";
 
 const ROOT = join(import.meta.dirname, "..");
 const read = (path: string) => readFileSync(join(ROOT, path), "utf8");
+
+/** Sections of the menu, by the folder of their pages. */
+const SECTIONS: Readonly<Record<string, string>> = {
+  tutorials: "Tutorials",
+  guides: "How-to guides",
+  reference: "Reference",
+  concepts: "Concepts",
+  plugins: "Plugins",
+  runbook: "Runbook",
+};
+const INDEX = "docs/README.md";
 
 /** Pages for contributors, which the package and so the index of docs do not have. */
 const CONTRIBUTORS = [
@@ -22,39 +39,74 @@ const CONTRIBUTORS = [
 ];
 
 /** Returns the files that the index of docs lists, with the headings that they are listed below. */
-export function indexed(): (readonly [file: string, group: string])[] {
-  let group = "";
-  return read("docs/README.md")
+export function indexed(): (readonly [file: string, section: string])[] {
+  if (!existsSync(join(ROOT, INDEX))) return [];
+  let section = "";
+  return read(INDEX)
     .split("\n")
     .flatMap((line) => {
-      group = /^## (.+)/.exec(line)?.[1] ?? group;
+      section = /^## (.+)/.exec(line)?.[1] ?? section;
       const file = /^\| \[[^\]]+\]\(([^)]+)\)/.exec(line)?.[1];
-      return file === undefined ? [] : [[join("docs", file), group] as const];
+      return file === undefined ? [] : [[join("docs", file), section] as const];
     });
 }
 
-/** Source files, with their paths in the site and groups in the menu. */
-const PAGES: readonly (readonly [file: string, url: string, group: string])[] = [
-  ["README.md", "index.html", "Start"],
-  ["docs/README.md", "contents.html", "Start"],
-  ...indexed().map(([file, group]) => [file, urlOf(file), group] as const),
-  ...CONTRIBUTORS.map((file) => [file, urlOf(file), "Contributing"] as const),
-];
-function urlOf(file: string): string {
-  return file
-    .replace(/^docs\//, "")
-    .replace(/^(.*runbook)\/README\.md$/, "$1/index.html")
-    .replace(/(\/README)?\.md$/, ".html");
+interface SourcePage {
+  readonly file: string;
+  readonly url: string;
+  readonly section: string;
+  /** Folder below the section's folder: "configuration". Empty for a page of the section itself. */
+  readonly folder: string;
 }
-/** Pages that are generated. */
-const MADE = [
-  ["settings.html", "Reference", settingsPage],
-  ["contract.html", "Reference", contractPage],
-] as const;
+
+const sourcePage = (file: string, section: string): SourcePage => ({
+  file,
+  section,
+  folder: /^docs\/\w+\/(.+)\//.exec(file)?.[1] ?? "",
+  url: file
+    .replace(/^docs\/README\.md$/, "contents.html")
+    .replace(/^docs\//, "")
+    .replace(/^((?:reference|runbook|guides|plugins\/examples).*)\/README\.md$/, "$1/index.html")
+    .replace(/^README\.md$/, "index.html")
+    .replace(/(\/README)?\.md$/, ".html"),
+});
+
+/** A folder's README comes first, then its pages by name. */
+const inFolder = (a: string, b: string): number =>
+  dirname(a) === dirname(b)
+    ? Number(basename(b) === "README.md") - Number(basename(a) === "README.md") || (a < b ? -1 : 1)
+    : a < b
+      ? -1
+      : 1;
+
+/** Returns all pages, in the order of the menu: first those that the index lists. */
+function sourcePages(): SourcePage[] {
+  const listed = indexed();
+  const known = new Set([INDEX, ...listed.map(([file]) => file)]);
+  const found = globSync("docs/**/*.md", { cwd: ROOT })
+    .filter((file) => !known.has(file))
+    .toSorted(inFolder)
+    .map((file) => [file, SECTIONS[file.split("/")[1]!] ?? "How-to guides"] as const);
+  const all = [...listed, ...found];
+  const sections = Object.values(SECTIONS);
+  return [
+    sourcePage("README.md", "Start"),
+    ...(existsSync(join(ROOT, INDEX)) ? [sourcePage(INDEX, "Start")] : []),
+    ...sections.flatMap((section) => {
+      const own = all
+        .filter(([, each]) => each === section)
+        .map(([file]) => sourcePage(file, section));
+      // Pages of a folder follow each other, whether the index lists them or not.
+      return [...Map.groupBy(own, ({ folder }) => folder).values()].flat();
+    }),
+    ...CONTRIBUTORS.map((file) => sourcePage(file, "Contributing")),
+  ];
+}
 
 /** Returns all pages and other files of the site, by path. */
 export function site(): ReadonlyMap<string, string | URL> {
-  const urls = new Map(PAGES.map(([file, url]) => [file, url]));
+  const sources = sourcePages();
+  const urls = new Map(sources.map(({ file, url }) => [file, url]));
   const files = new Map<string, string | URL>();
   const linkFrom = (file: string, url: string) => (href: string) => {
     const [path = "", hash] = href.split("#");
@@ -63,21 +115,21 @@ export function site(): ReadonlyMap<string, string | URL> {
     const here = dirname(url);
     const known = urls.get(to);
     if (known) return `${relative(here, known)}${hash === undefined ? "" : `#${hash}`}`;
-    if (!/\.(png|svg)$/.test(to)) return undefined;
-    files.set(`pictures/${to.replaceAll("/", "-")}`, new URL(`../${to}`, import.meta.url));
-    return relative(here, `pictures/${to.replaceAll("/", "-")}`);
+    if (!/\.(png|svg|txt)$/.test(to) || !existsSync(join(ROOT, to))) return undefined;
+    const target = to.endsWith(".txt")
+      ? to.replace(/^docs\//, "")
+      : `pictures/${to.replaceAll("/", "-")}`;
+    files.set(target, new URL(`../${to}`, import.meta.url));
+    return relative(here, target);
   };
-  const pages: SitePage[] = [
-    ...PAGES.map(([file, url, group]) =>
-      rendered({ url, group, text: read(file) }, linkFrom(file, url)),
-    ),
-    ...MADE.map(([url, group, text]) => rendered({ url, group, text: text() }, (href) => href)),
-  ];
+  const pages: SitePage[] = sources.map(({ file, url, section, folder }) =>
+    rendered({ url, section, folder, text: read(file) }, linkFrom(file, url)),
+  );
   for (const page of pages) files.set(page.url, framed(page, pages));
-  const entries = pages.flatMap(({ url, title: page, sections }) =>
-    sections.map(({ id, title, text }) => ({
+  const entries = pages.flatMap(({ url, section, title: page, parts }) =>
+    parts.map(({ id, title, text }) => ({
       url: `${url}#${id}`,
-      page,
+      page: `${section} · ${page}`,
       title,
       text: text.slice(0, 2_000),
     })),
@@ -86,56 +138,6 @@ export function site(): ReadonlyMap<string, string | URL> {
   for (const name of ["look.css", "search.js"])
     files.set(name, new URL(`site/${name}`, import.meta.url));
   return files;
-}
-
-const cell = (text: string) =>
-  text.replaceAll("|", "\\|").replaceAll("\n", " ").replaceAll("<", "&lt;");
-const code = (text: string) => `\`${text}\``;
-
-function settingsPage(): string {
-  const schema = JSON.parse(read("schemas/gateway.schema.json")) as SettingsSchema;
-  const table = (rows: readonly Setting[]) =>
-    rows.length === 0
-      ? "No options.\n"
-      : `| key | takes | |\n|---|---|---|\n${rows.map(({ path, takes, words }) => `| ${code(path)} | ${cell(takes)} | ${cell(words)} |`).join("\n")}\n`;
-  const { definitions, properties } = schema;
-  // All providers have the same keys, so their names are left out.
-  const { properties: _, ...providers } = properties["providers"]!;
-  const own = resolved({ properties: { ...properties, providers } }, definitions);
-  const kinds = Map.groupBy(plugins(schema), ({ kind }) => kind);
-  return [
-    "# Keys of gateway.yaml",
-    "Out of the schema that editors read. Any text may be `${env:NAME}`, `${file:path}` or `${credential:name}` too. `[]` is each of a list.",
-    "## The gateway's own",
-    table(
-      settings(own).filter(({ path }) => !/^(frontends|middleware|observers|store)[.[]/.test(path)),
-    ),
-    ...[...kinds].flatMap(([kind, all]) => [
-      `## Options of each ${kind}`,
-      ...all.flatMap(({ name, words, settings: own }) => [
-        `### ${kind} ${name}`,
-        words,
-        table(own),
-      ]),
-    ]),
-  ].join("\n\n");
-}
-
-function contractPage(): string {
-  const chapters = contract(join(ROOT, "src/plugin/index.ts"));
-  return [
-    "# The contract",
-    "Everything that `tollgate/plugin` exports, with its comment and its declaration, out of its sources.",
-    ...chapters.flatMap(({ title, words, declared }) => [
-      `## ${title[0]!.toUpperCase()}${title.slice(1)}`,
-      words,
-      ...declared.flatMap(({ name, words: about, code: text }) => [
-        `### ${name}`,
-        about,
-        `\`\`\`ts\n${text}\n\`\`\``,
-      ]),
-    ]),
-  ].join("\n\n");
 }
 
 if (import.meta.main) {

@@ -5,15 +5,19 @@ export interface SitePage {
   /** Path within the site: "operators.html". */
   readonly url: string;
   readonly title: string;
-  /** Group in the menu. */
-  readonly group: string;
+  /** Section of the menu. */
+  readonly section: string;
+  /** Folder of the section, or "" for a page of the section itself. */
+  readonly folder: string;
   readonly html: string;
-  readonly sections: readonly Section[];
+  readonly parts: readonly PagePart[];
 }
 
-export interface Section {
+/** A heading with the text below it. */
+export interface PagePart {
   readonly id: string;
   readonly title: string;
+  readonly depth: number;
   readonly text: string;
 }
 
@@ -42,10 +46,10 @@ export const anchor = (title: string): string =>
  *   exists.
  */
 export function rendered(
-  of: { readonly url: string; readonly group: string; readonly text: string },
+  of: Pick<SitePage, "url" | "section" | "folder"> & { readonly text: string },
   link: (href: string) => string | undefined,
 ): SitePage {
-  const sections: Section[] = [];
+  const parts: PagePart[] = [];
   const seen = new Map<string, number>();
   const marked = new Marked({ gfm: true });
   marked.use({
@@ -55,7 +59,7 @@ export function rendered(
         const times = seen.get(anchor(title)) ?? 0;
         seen.set(anchor(title), times + 1);
         const id = times === 0 ? anchor(title) : `${anchor(title)}-${times}`;
-        sections.push({ id, title, text: "" });
+        parts.push({ id, title, depth, text: "" });
         return `<h${depth} id="${escaped(id)}">${this.parser.parseInline(tokens)}</h${depth}>\n`;
       },
       link({ href, tokens }: Tokens.Link) {
@@ -90,35 +94,74 @@ export function rendered(
   });
   const html = marked.parse(of.text) as string;
   const title = /^# (.+)$/m.exec(of.text)?.[1]?.replaceAll("`", "") ?? of.url;
-  return { url: of.url, group: of.group, title, html, sections: searchable(of.text, sections) };
+  const { url, section, folder } = of;
+  return { url, section, folder, title, html, parts: withText(of.text, parts) };
 }
 
-/** Returns the text below each heading, for the search. */
-function searchable(text: string, sections: readonly Section[]): readonly Section[] {
-  const parts = text
+/** Adds the text below each heading, for the search. */
+function withText(text: string, parts: readonly PagePart[]): readonly PagePart[] {
+  const texts = text
     .replaceAll(/^```[\s\S]*?^```/gm, (code) => code.replaceAll(/^#/gm, " #"))
     .split(/^#{1,6} .*$/m);
-  return sections.map((section, i) => ({
-    ...section,
-    text: (parts[i + 1] ?? "")
-      .replaceAll(/[`*|]|\]\([^)]*\)|\[/g, " ")
+  return parts.map((part, i) => ({
+    ...part,
+    text: (texts[i + 1] ?? "")
+      .replaceAll(/<!--[\s\S]*?-->|[`*|]|\]\([^)]*\)|\[/g, " ")
       .replaceAll(/\s+/g, " ")
       .trim(),
   }));
 }
 
+const listOf = (items: readonly string[]): string =>
+  `<ul>${items.map((item) => `<li>${item}</li>`).join("")}</ul>`;
+
+/** Returns the menu: one part per section, with a part of its own for each folder of a section. */
+function menu(page: SitePage, all: readonly SitePage[], base: string): string {
+  const link = ({ url, title }: SitePage) =>
+    `<a href="${base}${url}"${url === page.url ? ' aria-current="page"' : ""}>${escaped(title)}</a>`;
+  const group = (name: string, isOpen: boolean, content: string) =>
+    `<details${isOpen ? " open" : ""}><summary>${escaped(name)}</summary>${content}</details>`;
+  return [...Map.groupBy(all, ({ section }) => section)]
+    .map(([section, pages]) => {
+      const items = [...Map.groupBy(pages, ({ folder }) => folder)].flatMap(([folder, own]) => {
+        if (folder === "") return own.map(link);
+        const isOpen = page.section === section && page.folder === folder;
+        return [group(folderTitle(folder, own), isOpen, listOf(own.map(link)))];
+      });
+      return group(section, section === page.section || section === "Start", listOf(items));
+    })
+    .join("");
+}
+
+/** Title of a folder: that of its index page, or else its name. */
+const folderTitle = (folder: string, [first]: readonly SitePage[]): string =>
+  first?.url.endsWith("/index.html")
+    ? first.title.replace(/ reference$/, "")
+    : `${folder[0]!.toUpperCase()}${folder.slice(1).replaceAll("-", " ")}`;
+
+/** Returns links to the pages before and after this one in its section. */
+function neighbors(page: SitePage, all: readonly SitePage[], base: string): string {
+  const own = all.filter(({ section }) => section === page.section);
+  const at = own.indexOf(page);
+  const link = (to: SitePage | undefined, rel: "prev" | "next", word: string) =>
+    to === undefined
+      ? ""
+      : `<a rel="${rel}" href="${base}${to.url}"><small>${word}</small>${escaped(to.title)}</a>`;
+  const links = link(own[at - 1], "prev", "Previous") + link(own[at + 1], "next", "Next");
+  return links === "" ? "" : `<nav class="neighbors" aria-label="Neighboring pages">${links}</nav>`;
+}
+
+/** Returns the headings of a page, unless it has only a few. */
+function outline({ parts }: SitePage): string {
+  const own = parts.filter(({ depth }) => depth === 2);
+  if (own.length < 3) return "";
+  const links = own.map(({ id, title }) => `<a href="#${escaped(id)}">${escaped(title)}</a>`);
+  return `<aside aria-label="On this page"><p>On this page</p>${listOf(links)}</aside>`;
+}
+
 /** Returns the complete HTML file. */
 export function framed(page: SitePage, all: readonly SitePage[]): string {
   const base = "../".repeat(page.url.split("/").length - 1);
-  const groups = [...Map.groupBy(all, ({ group }) => group)].map(
-    ([group, pages]) =>
-      `<p>${escaped(group)}</p><ul>${pages
-        .map(
-          ({ url, title }) =>
-            `<li><a href="${base}${url}"${url === page.url ? ' aria-current="page"' : ""}>${escaped(title)}</a></li>`,
-        )
-        .join("")}</ul>`,
-  );
   return `<!doctype html>
 <html lang="en" data-base="${base}">
 <head>
@@ -131,10 +174,10 @@ export function framed(page: SitePage, all: readonly SitePage[]): string {
 <script defer src="${base}search.js"></script>
 </head>
 <body>
-<a class="skip" href="#main">To the text</a>
+<a class="skip" href="#main">Skip to content</a>
 <header><a href="${base}index.html">Tollgate</a><form role="search"><label for="search">Search</label> <input id="search" type="search" autocomplete="off" aria-controls="found"><ul id="found"></ul><span id="count" role="status"></span></form></header>
-<div class="frame"><nav aria-label="Pages">${groups.join("")}</nav><main id="main">
-${page.html}</main></div>
+<div class="frame"><nav class="menu" aria-label="Pages">${menu(page, all, base)}</nav><main id="main">
+${page.html}${neighbors(page, all, base)}</main>${outline(page)}</div>
 </body>
 </html>
 `;

@@ -1,5 +1,5 @@
 // What deploy/ brings: dashboards that one source writes, alerts that each have a test, and no name that the gateway does not have.
-import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { parse } from "yaml";
@@ -194,20 +194,6 @@ it("every alert says how bad it is, in words, has a case, and stands on the page
     expect([alert, fires]).toEqual([alert, true]);
     expect(page).toContain(`\`${alert}\``);
   }
-});
-
-it("the page's table is the registry's", () => {
-  const rows = FAMILIES.map(
-    ({ name, type, labels }) =>
-      `| \`${name}${type === "counter" || type === "info" ? SUFFIXES[type][0] : ""}\` | ${type} | ${labels.join(", ")} |`,
-  );
-  const file = join(ROOT, "docs/metrics.md");
-  const page = readFileSync(file, "utf8");
-  const table =
-    /(?<=\|---\|---\|---\|\n)(?:\| `(?:tollgate|process|nodejs)_.*\n)*(?=\n?The GenAI names)/;
-  const now = page.replace(table, `${rows.join("\n")}\n\n`.replace(/\n\n$/, "\n"));
-  if (process.env["UPDATE_README"]) writeFileSync(file, now);
-  else expect(page).toBe(now);
 });
 
 it("a counter, a moment and a unit are named as scrapers expect it", () => {

@@ -204,6 +204,10 @@ describe("a check of another config", () => {
       omittedChanges: 0,
       restartKeys: [],
     });
+    expect(await check(yaml("proxy: { url: http://127.0.0.1:9 }\n"))).toMatchObject({
+      ok: true,
+      restartKeys: ["proxy"],
+    });
   });
 
   // Each quotes, in a sentence of the config's, what a variable or a file says.

@@ -15,6 +15,7 @@ import type { SecretMask } from "../../lib/log/secret-mask.ts";
 import type { PluginKind } from "../../plugin/define.ts";
 import type { LiveGeneration } from "../../runtime/generation/generation-slot.ts";
 import type { ConfigSource } from "../../runtime/reload/read-config.ts";
+import { RESTART_PATHS } from "../../runtime/reload/static-keys.ts";
 import { withInputChecks } from "../dispatch/command-input.ts";
 
 /** Answer of `config.show`. */
@@ -51,8 +52,6 @@ export interface ConfigChange {
 }
 
 const MAX_CHANGES = 2_000;
-/** Paths that `changedStaticKeys` compares. */
-const RESTART_KEYS = /^(listen|workers|state_dir|store|admin(?!\.tokens))\b/;
 const VARIABLE_REFERENCE = /\$\{env:([A-Za-z_]\w*)/g;
 /** Values that exclude a provider through `when:`. They are not replaced by a placeholder. */
 const OFF_VALUES = new Set(["", "false", "0"]);
@@ -97,13 +96,29 @@ export function createConfigCommands(options: ConfigCommandsOptions) {
         problems: found.problems.map(hideFilePath),
         changes: changes.slice(0, MAX_CHANGES),
         omittedChanges: Math.max(0, changes.length - MAX_CHANGES),
-        restartKeys: [
-          ...new Set(changes.flatMap(({ path }) => RESTART_KEYS.exec(path)?.slice(1, 2) ?? [])),
-        ],
+        restartKeys: restartKeysOf(changes, config, found.config),
         assumedVariables: assumed,
       }) as CheckedConfig;
     },
   });
+}
+
+/**
+ * Returns the changed top-level keys that require a restart. The paths of the changes are compared
+ * instead of the configs, because the config that is checked has placeholders for secrets.
+ */
+function restartKeysOf(
+  changes: readonly ConfigChange[],
+  config: Pick<GatewayConfig, "admin">,
+  checked: Pick<GatewayConfig, "admin"> | undefined,
+): string[] {
+  const keys = changes.flatMap(({ path }) =>
+    RESTART_PATHS.filter(
+      (key) => path.startsWith(key) && /^(?:$|[.[])/.test(path.slice(key.length)),
+    ).map((key) => key.split(".", 1)[0]!),
+  );
+  const addsAdmin = checked && (config.admin === undefined) !== (checked.admin === undefined);
+  return [...new Set(addsAdmin ? [...keys, "admin"] : keys)];
 }
 
 /** Suffix of each placeholder. */

@@ -1,5 +1,23 @@
 import type { GatewayConfig } from "../../config/gateway-config.ts";
 
+/**
+ * Paths whose changes require a restart, with the keys below them: those that `changedStaticKeys`
+ * compares.
+ */
+export const RESTART_PATHS = [
+  "listen",
+  "proxy",
+  "admin.host",
+  "admin.port",
+  "admin.socket",
+  "admin.hosts",
+  "admin.behind_proxy",
+  "admin.tls",
+  "workers",
+  "state_dir",
+  "store",
+] as const;
+
 /** Returns the changed keys that a live reload does not accept. */
 export function changedStaticKeys(a: GatewayConfig, b: GatewayConfig): string[] {
   const differs = (x: unknown, y: unknown) => JSON.stringify(x) !== JSON.stringify(y);

@@ -1,0 +1,342 @@
+// Examples for the configuration reference: one file for each page, and one value for each key.
+// test/docs/pages.test.ts checks the files, and test/docs/reference.test.ts the values.
+import { stringify } from "yaml";
+import { DURATION_PATTERN, SIZE_PATTERN } from "../../src/lib/time/units.ts";
+import type { Setting } from "./settings.ts";
+
+const yaml = (text: string): string => `\`\`\`yaml\n${text.trim()}\n\`\`\``;
+const PROVIDER = "providers:\n  demo: { use: demo }";
+
+/** Examples by page, or by kind and name of a plugin. */
+export const CONFIG_EXAMPLES: Readonly<Record<string, string>> = {
+  README: yaml(`
+frontends: [chat-completions, messages, models]
+providers:
+  openai:
+    with: { api_key: "\${env:OPENAI_API_KEY}" }
+models:
+  fast: openai/gpt-5-mini`),
+  listen: yaml(`
+listen:
+  host: 0.0.0.0
+  port: 8787
+  hosts: [llm.example.com]
+public_url: https://llm.example.com
+${PROVIDER}`),
+  admin: yaml(`
+admin:
+  port: 9787
+  tokens:
+    scraper: { role: metrics, token: "\${env:SCRAPER_TOKEN}" }
+${PROVIDER}`),
+  process: yaml(`
+state_dir: ./state
+workers: 2
+shutdown: { announce: 5s, timeout: 120s }
+log: { level: warn }
+${PROVIDER}`),
+  requests: yaml(`
+timeouts: { connect: 3s, total: 1800s }
+retries: { per_target: 2, total: 4 }
+max_body: 64MiB
+overload: { max_concurrent: 2000, max_queue_wait: 100ms }
+${PROVIDER}`),
+  providers: yaml(`
+proxy: { url: "http://proxy.example.com:3128", bypass: ["*.internal"] }
+providers:
+  openai:
+    credentials:
+      - name: team-a
+        with: { api_key: "\${env:OPENAI_API_KEY}" }
+        weight: 2
+      - name: team-b
+        with: { api_key: "\${env:OPENAI_B_KEY}" }
+        zdr: { declared: true, note: "Agreement of 2026-02-01", until: 2027-02-01 }`),
+  "model-metadata": yaml(`
+providers:
+  local:
+    use: openai-compatible
+    with: { base_url: "http://127.0.0.1:8000/v1" }
+    models:
+      llama-4:
+        operation: chat
+        limits: { context: 131072, output: 8192 }
+        can: { tools: true, vision: false }
+        price: free`),
+  prices: yaml(`
+providers:
+  local:
+    use: openai-compatible
+    with: { base_url: "http://127.0.0.1:8000/v1" }
+    models:
+      llama-4:
+        price: { input: "0.25", cache_read: "0.025", output: "1.50" }`),
+  models: yaml(`
+models:
+  fast:
+    candidates: [openai/gpt-5-mini, anthropic/claude-haiku-4-5]
+    fallback_on: [rate_limited, overloaded, timeout, context_length]
+  cheap: openai/gpt-5-nano
+providers:
+  openai: { with: { api_key: "\${env:OPENAI_API_KEY}" } }
+  anthropic: { with: { api_key: "\${env:ANTHROPIC_API_KEY}" } }`),
+  accounts: yaml(`
+accounts:
+  research:
+    name: Research
+    limits: [usd=300/month, concurrent=20]
+    models: ["demo/*"]
+    labels: { cost_center: "4711" }
+key_defaults: { limits: [requests=600/minute] }
+${PROVIDER}`),
+  store: yaml(`
+store:
+  use: sqlite
+  with: { durability: process }
+ledger: { retention: 400d }
+${PROVIDER}`),
+  "store-postgres": yaml(`
+store:
+  use: tollgate-store-postgres
+  with:
+    url: "\${env:TOLLGATE_STORE_URL}"
+    on_outage: offline_budget
+${PROVIDER}`),
+  frontends: yaml(`
+frontends:
+  - chat-completions
+  - use: messages
+    with: { bearer: always }
+${PROVIDER}`),
+  middleware: yaml(`
+middleware:
+  - auth
+  - zdr
+  - use: limits
+    with: { limits: [requests=600/minute], hold: expected }
+  - use: usage
+    for: { models: ["demo/*"] }
+    on_error: continue
+${PROVIDER}`),
+  "middleware jwt": yaml(`
+middleware:
+  - use: jwt
+    with:
+      issuers:
+        corp:
+          issuer: https://login.example.com
+          audience: [tollgate]
+          jwks: https://login.example.com/keys
+          account: staff
+accounts:
+  staff: { limits: [usd=500/month] }
+${PROVIDER}`),
+  observers: yaml(`
+observers:
+  - metrics
+  - use: access-log
+    with: { file: logs/access.jsonl, client_address: none }
+admin:
+  tokens:
+    scraper: { role: metrics, token: "\${env:SCRAPER_TOKEN}" }
+${PROVIDER}`),
+  alerts: yaml(`
+observers:
+  - use: alerts
+    with:
+      receivers:
+        on_call: { url: "https://alerts.example.com/tollgate", secret: "\${env:ALERTS_SECRET}" }
+      rules:
+        - { on: [provider.cooldown_started, ledger.down], to: [on_call] }
+${PROVIDER}`),
+  otlp: yaml(`
+observers:
+  - use: otlp
+    with:
+      endpoint: http://127.0.0.1:4318
+      signals: [traces, metrics]
+      sample_ratio: 0.1
+${PROVIDER}`),
+  "provider-plugins": yaml(`
+providers:
+  openai: { with: { api_key: "\${env:OPENAI_API_KEY}" } }
+  openai-eu:
+    use: openai
+    with: { api_key: "\${env:OPENAI_EU_KEY}", base_url: "https://eu.api.openai.com/v1" }`),
+};
+
+/** Example values by the last part of the path, or by the end of the path where that is ambiguous. */
+const VALUES: Readonly<Record<string, unknown>> = {
+  "listen.host": "0.0.0.0",
+  "listen.port": 8080,
+  "admin.host": "10.0.0.5",
+  "admin.port": 9000,
+  socket: "./run/tollgate.sock",
+  mode: "0660",
+  cert: "./tls/fullchain.pem",
+  key: "./tls/key.pem",
+  ca: "./tls/clients.pem",
+  hosts: ["llm.example.com"],
+  origins: ["https://app.example.com"],
+  token: "${env:SCRAPER_TOKEN}",
+  issuer: "https://login.example.com",
+  client_id: "tollgate",
+  client_secret: "${env:OIDC_SECRET}",
+  "oidc.url": "https://admin.example.com",
+  scopes: ["profile", "email", "groups"],
+  groups: "roles",
+  "oidc.name": "preferred_username",
+  account: "research",
+  "proxy.url": "http://proxy.example.com:3128",
+  bypass: ["*.internal"],
+  public_url: "https://llm.example.com",
+  state_dir: "./state",
+  include: ["providers/*.yaml"],
+  allow: ["tollgate-store-postgres"],
+  response_headers: ["x-tollgate-provider", "x-tollgate-cost"],
+  retention: "400d",
+  use: "demo",
+  "for.models": ["openai/gpt-*"],
+  "for.frontends": ["messages"],
+  "for.providers": ["openai"],
+  when: "${env:OPENAI_API_KEY}",
+  credentials: [{ name: "team-a", with: { api_key: "${env:OPENAI_API_KEY}" } }],
+  "credentials[].name": "team-a",
+  note: "Agreement of 2026-02-01",
+  until: "2027-02-01",
+  "credentials[].models": ["gpt-5*"],
+  zdr_allowed_fields: ["min_p"],
+  frontends: ["chat-completions", "messages"],
+  middleware: ["auth", "zdr", "limits", "usage"],
+  observers: ["metrics", "access-log"],
+  operation: "chat",
+  "models.<name>.name": "Llama 4",
+  protocols: ["chat-completions"],
+  rejected_fields: ["temperature"],
+  priced_as: "gpt-5-mini",
+  region: ["eu"],
+  evidence: ["https://example.com/privacy"],
+  verified_at: "2026-11-01",
+  expires: "2027-05-01",
+  "limits.context": 131_072,
+  "limits.input": 120_000,
+  "limits.output": 8192,
+  "limits.images": 4,
+  "data_policy.retention": "zero",
+  "retention.days": 30,
+  "price.images": "0.04",
+  sizes: ["1024x1024", "auto"],
+  "sides.min": 256,
+  "sides.max": 2048,
+  "sides.step": 16,
+  qualities: ["low", "high"],
+  formats: ["png", "webp"],
+  released: "2026-04-01",
+  retires: "2027-04-01",
+  "price.from": "2027-01-01",
+  parent: "company",
+  "accounts.<name>.name": "Research",
+  limits: ["usd=300/month", "concurrent=20"],
+  "accounts.<name>.models": ["openai/*"],
+  candidates: ["openai/gpt-5-mini", "anthropic/claude-haiku-4-5"],
+  "candidates[].model": "openai/gpt-5-mini",
+  weight: 2,
+  fallback_on: ["rate_limited", "context_length"],
+  hedge: "2s",
+  pick: "sticky",
+  // Options of plugins.
+  accept: ["bearer"],
+  vendor: "acme",
+  default_model: "openai/omni-moderation-latest",
+  "keys[].id": "ci",
+  "keys[].digest": "0".repeat(64),
+  "keys[].name": "CI",
+  "keys[].models": ["demo/*"],
+  "keys[].frontends": ["messages"],
+  "keys[].expires": "2027-01-31",
+  "names.<name>.models": ["demo/*"],
+  "names.<name>.frontends": ["messages"],
+  audience: ["tollgate"],
+  jwks: "https://login.example.com/keys",
+  jwks_file: "./keys.json",
+  "map.id": "sub",
+  "map.name": "preferred_username",
+  "map.account": "department",
+  "map.models": "allowed_models",
+  "map.privacy": "zdr",
+  label_headers: ["x-team"],
+  "access-log.file": "logs/access.jsonl",
+  "access-log.fields": ["time", "id", "status", "model", "cost_usd"],
+  ok: 0.1,
+  "receivers.<name>.url": "https://alerts.example.com/tollgate",
+  secret: "${env:ALERTS_SECRET}",
+  rules: [{ on: ["ledger.down"], to: ["on_call"] }],
+  on: ["budget.threshold_reached", "ledger.down"],
+  "where.account": ["research"],
+  "where.key": ["key_4f2c"],
+  "where.provider": ["openai"],
+  "where.model": ["openai/gpt-*"],
+  "where.credential": ["team-a"],
+  "where.code": ["model_not_found"],
+  percent: [80, 100],
+  to: ["on_call"],
+  "alerts.gateway": "production",
+  endpoint: "http://127.0.0.1:4318",
+  signals: ["traces", "metrics"],
+  sample_ratio: 0.1,
+  "metrics.labels": ["team"],
+  "sqlite.file": "./ledger.db",
+  base_url: "https://llm.example.com/v1",
+  api_key: "${env:OPENAI_API_KEY}",
+  "anthropic.betas": ["files-api-2026-04-14"],
+  version: "2023-06-01",
+  drop_fields: ["seed"],
+  key_header: "api-key",
+  images: ["*flux*"],
+  embeddings: ["*embed*"],
+  rerank: ["*rerank*"],
+  speech: ["tts*"],
+  transcriptions: ["*whisper*"],
+  migrate_url: "postgres://owner@db.internal:5432/tollgate",
+  read_url: "postgres://reader@replica.internal:5432/tollgate",
+  "tollgate-store-postgres.url": "postgres://gateway@db.internal:5432/tollgate",
+  password_file: "/run/secrets/db-password",
+  "tollgate-store-postgres.schema": "tollgate",
+  ca_file: "./tls/db-ca.pem",
+  cert_file: "./tls/db-client.pem",
+  key_file: "./tls/db-client-key.pem",
+  run_role: "tollgate_run",
+  read_role: "tollgate_read",
+};
+
+const isKnown = (name: string): boolean => Object.hasOwn(VALUES, name);
+
+/** Returns an example value of a key, or undefined if there is none. */
+export function exampleValue({ path, schema, isMap }: Setting, plugin?: string): unknown {
+  const whole = plugin === undefined ? path : `${plugin}.${path}`;
+  const parts = whole.split(".");
+  for (let from = 0; from < parts.length; from++) {
+    const name = parts.slice(from).join(".");
+    if (isKnown(name)) return VALUES[name];
+    if (name.endsWith("[]") && isKnown(name.slice(0, -2))) return VALUES[name.slice(0, -2)];
+  }
+  const values = schema["enum"] as readonly unknown[] | undefined;
+  const first = schema["default"];
+  if (values) return values.find((value) => value !== first) ?? values[0];
+  if (schema["type"] === "boolean") return first !== true;
+  if (schema["pattern"] === DURATION_PATTERN) return first ?? "30s";
+  if (schema["pattern"] === SIZE_PATTERN) return first ?? "64MiB";
+  if (first !== undefined && !isMap) return first;
+  if (schema["type"] === "integer") return schema["maximum"] === 65_535 ? 9000 : 5000;
+  return undefined;
+}
+
+/** Returns the example as one line of YAML: "connect: 5s". */
+export function inlineExample(setting: Setting, plugin?: string): string | undefined {
+  const value = exampleValue(setting, plugin);
+  const key = setting.path.split(".").at(-1)!.replace("[]", "");
+  if (value === undefined) return undefined;
+  const flow = stringify({ [key]: value }, { collectionStyle: "flow", lineWidth: 0 }).trim();
+  // The outer braces are those of the map that contains the key.
+  return flow.replace(/^\{ ?/, "").replace(/ ?\}$/, "").replaceAll("[ ", "[").replaceAll(" ]", "]");
+}
