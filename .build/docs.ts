@@ -10,7 +10,7 @@ import {
   rmSync,
   writeFileSync,
 } from "node:fs";
-import { basename, dirname, join, relative } from "node:path";
+import { dirname, join, relative } from "node:path";
 import { framed, rendered, type SitePage } from "./site/pages.ts";
 
 const ROOT = join(import.meta.dirname, "..");
@@ -59,10 +59,17 @@ interface SourcePage {
   readonly folder: string;
 }
 
+/** Returns the folder of a page. A page next to a folder of its name is the folder's first page. */
+function folderOf(file: string): string {
+  const own = file.replace(/\.md$/, "");
+  const path = existsSync(join(ROOT, own)) ? own : dirname(file);
+  return path.split("/").slice(2).join("/");
+}
+
 const sourcePage = (file: string, section: string): SourcePage => ({
   file,
   section,
-  folder: /^docs\/\w+\/(.+)\//.exec(file)?.[1] ?? "",
+  folder: file.startsWith("docs/") ? folderOf(file) : "",
   url: file
     .replace(/^docs\/README\.md$/, "contents.html")
     .replace(/^docs\//, "")
@@ -71,13 +78,8 @@ const sourcePage = (file: string, section: string): SourcePage => ({
     .replace(/(\/README)?\.md$/, ".html"),
 });
 
-/** A folder's README comes first, then its pages by name. */
-const inFolder = (a: string, b: string): number =>
-  dirname(a) === dirname(b)
-    ? Number(basename(b) === "README.md") - Number(basename(a) === "README.md") || (a < b ? -1 : 1)
-    : a < b
-      ? -1
-      : 1;
+/** Text by which pages are sorted: a folder's README comes first, then its pages by name. */
+const sortKey = (file: string): string => file.replace(/README\.md$/, "").replace(/\.md$/, "");
 
 /** Returns all pages, in the order of the menu: first those that the index lists. */
 function sourcePages(): SourcePage[] {
@@ -85,7 +87,7 @@ function sourcePages(): SourcePage[] {
   const known = new Set([INDEX, ...listed.map(([file]) => file)]);
   const found = globSync("docs/**/*.md", { cwd: ROOT })
     .filter((file) => !known.has(file))
-    .toSorted(inFolder)
+    .toSorted((a, b) => (sortKey(a) < sortKey(b) ? -1 : 1))
     .map((file) => [file, SECTIONS[file.split("/")[1]!] ?? "How-to guides"] as const);
   const all = [...listed, ...found];
   const sections = Object.values(SECTIONS);

@@ -231,7 +231,7 @@ export async function cliPages(): Promise<ReferencePage[]> {
     ]),
   );
   const index = page("cli/README.md", [
-    "# Command-line reference",
+    "# CLI reference",
     "This page is for operators. It lists all commands of `tollgate`, with a link to the description of each.",
     "```text\ntollgate <command> [options]\n```",
     "`tollgate --help` lists the commands, and `tollgate <command> --help` describes one. The pages are generated from the same table, by `npm run docs:reference`.",

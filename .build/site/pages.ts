@@ -106,7 +106,7 @@ function withText(text: string, parts: readonly PagePart[]): readonly PagePart[]
   return parts.map((part, i) => ({
     ...part,
     text: (texts[i + 1] ?? "")
-      .replaceAll(/<!--[\s\S]*?-->|[`*|]|\]\([^)]*\)|\[/g, " ")
+      .replaceAll(/<!--[\s\S]*?-->|[`*|]|-{3,}|\]\([^)]*\)|\[/g, " ")
       .replaceAll(/\s+/g, " ")
       .trim(),
   }));
@@ -133,9 +133,9 @@ function menu(page: SitePage, all: readonly SitePage[], base: string): string {
     .join("");
 }
 
-/** Title of a folder: that of its index page, or else its name. */
+/** Title of a folder: that of its first page if that one introduces it, or else its name. */
 const folderTitle = (folder: string, [first]: readonly SitePage[]): string =>
-  first?.url.endsWith("/index.html")
+  first?.url.endsWith("/index.html") || first?.url.endsWith(`/${folder}.html`)
     ? first.title.replace(/ reference$/, "")
     : `${folder[0]!.toUpperCase()}${folder.slice(1).replaceAll("-", " ")}`;
 
@@ -175,8 +175,8 @@ export function framed(page: SitePage, all: readonly SitePage[]): string {
 </head>
 <body>
 <a class="skip" href="#main">Skip to content</a>
-<header><a href="${base}index.html">Tollgate</a><form role="search"><label for="search">Search</label> <input id="search" type="search" autocomplete="off" aria-controls="found"><ul id="found"></ul><span id="count" role="status"></span></form></header>
-<div class="frame"><nav class="menu" aria-label="Pages">${menu(page, all, base)}</nav><main id="main">
+<header><a href="${base}index.html">Tollgate</a><a class="to-menu" href="#menu">Menu</a><form role="search"><label for="search">Search</label> <input id="search" type="search" autocomplete="off" aria-controls="found"><ul id="found"></ul><span id="count" role="status"></span></form></header>
+<div class="frame"><nav class="menu" id="menu" aria-label="Pages">${menu(page, all, base)}</nav><main id="main">
 ${page.html}${neighbors(page, all, base)}</main>${outline(page)}</div>
 </body>
 </html>

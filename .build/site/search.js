@@ -22,7 +22,10 @@ function read() {
   });
 }
 
-/** Ranks entries that contain every word. A match in the title counts more than one in the text. */
+/**
+ * Ranks entries that contain every word. A match in the title counts more than one in the text, and
+ * a short title more than a long one.
+ */
 function rank(entries, words) {
   return entries
     .map((entry) => {
@@ -33,7 +36,7 @@ function rank(entries, words) {
       return { entry, score: hits.includes(0) ? 0 : hits.reduce((sum, hit) => sum + hit, 0) };
     })
     .filter(({ score }) => score > 0)
-    .sort((a, b) => b.score - a.score)
+    .sort((a, b) => b.score - a.score || a.entry.title.length - b.entry.title.length)
     .slice(0, 12);
 }
 
@@ -76,3 +79,8 @@ addEventListener("keydown", (event) => {
     field.focus();
   }
 });
+
+// Shows the current page in a menu that scrolls by itself.
+const menu = document.querySelector("#menu");
+const current = menu.querySelector("[aria-current]");
+if (current) menu.scrollTop = current.offsetTop - menu.offsetTop - menu.clientHeight / 3;
