@@ -97,7 +97,7 @@ ledger: { retention: 400d }
 ${PROVIDER}`),
   "store-postgres": yaml(`
 store:
-  use: tollgate-store-postgres
+  use: postgres
   with:
     url: "\${env:TOLLGATE_STORE_URL}"
     on_outage: offline_budget
@@ -299,9 +299,9 @@ const VALUES: Readonly<Record<string, unknown>> = {
   transcriptions: ["*whisper*"],
   migrate_url: "postgres://owner@db.internal:5432/tollgate",
   read_url: "postgres://reader@replica.internal:5432/tollgate",
-  "tollgate-store-postgres.url": "postgres://gateway@db.internal:5432/tollgate",
+  "postgres.url": "postgres://gateway@db.internal:5432/tollgate",
   password_file: "/run/secrets/db-password",
-  "tollgate-store-postgres.schema": "tollgate",
+  "postgres.schema": "tollgate",
   ca_file: "./tls/db-ca.pem",
   cert_file: "./tls/db-client.pem",
   key_file: "./tls/db-client-key.pem",

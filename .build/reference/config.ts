@@ -106,7 +106,7 @@ const PAGES: readonly ConfigPage[] = [
     slug: "store-postgres",
     title: "PostgreSQL store",
     about: "the options of the package `tollgate-store-postgres`",
-    plugins: [["store", "tollgate-store-postgres"]],
+    plugins: [["store", "postgres"]],
   },
   {
     slug: "frontends",
@@ -191,7 +191,7 @@ const keyEntries = (own: readonly Setting[]): string[] =>
 
 async function definitionOf(kind: PluginKind, name: string): Promise<Definition> {
   const load =
-    name === "tollgate-store-postgres"
+    name === "postgres"
       ? () => import("../../plugins/stores/postgres/index.ts")
       : builtinPlugins[kind][name]!;
   return ((await load()) as { default: Definition }).default;
