@@ -40,7 +40,6 @@ const CONTRIBUTORS = [
 
 /** Returns the files that the index of docs lists, with the headings that they are listed below. */
 export function indexed(): (readonly [file: string, section: string])[] {
-  if (!existsSync(join(ROOT, INDEX))) return [];
   let section = "";
   return read(INDEX)
     .split("\n")
@@ -93,7 +92,7 @@ function sourcePages(): SourcePage[] {
   const sections = Object.values(SECTIONS);
   return [
     sourcePage("README.md", "Start"),
-    ...(existsSync(join(ROOT, INDEX)) ? [sourcePage(INDEX, "Start")] : []),
+    sourcePage(INDEX, "Start"),
     ...sections.flatMap((section) => {
       const own = all
         .filter(([, each]) => each === section)

@@ -338,6 +338,8 @@ function indexPage(): ReferencePage {
         ];
       }),
     ),
+    "## Models of providers",
+    "- **[Model metadata](model-metadata.md)**: limits, capabilities, and data policies of a provider's models\n- **[Prices](prices.md)**: prices of a provider's models",
     "## Options of plugins",
     "The options of a plugin are set in `with`, next to `use`. In these pages, a heading such as `limits: hold` names the plugin and the option.",
     PAGES.filter(({ plugins }) => plugins)

@@ -2,7 +2,7 @@
 import { ERRORS, type ErrorKind } from "../../src/model/error.ts";
 import { collectErrorCodes, type FoundCode } from "./error-codes.ts";
 import { OPERATOR_ERRORS, PROVIDER_ERRORS, REQUEST_ERRORS, type ErrorText } from "./error-texts.ts";
-import { code, page, type ReferencePage, sentence, table } from "./markdown.ts";
+import { code, divided, page, type ReferencePage, sentence, table } from "./markdown.ts";
 
 const KINDS: { readonly [kind in ErrorKind]: string } = {
   invalid: "The request is not valid",
@@ -101,21 +101,25 @@ function entry(name: string, [meaning, remedy, status]: ErrorText): string {
 }
 
 export function errorPages(): ReferencePage[] {
-  const pages = GROUPS.map(({ slug, title, about, texts }) =>
+  const all = GROUPS.flatMap(({ slug, title, about, texts }) => {
+    const entries = Object.entries(texts).toSorted(([a], [b]) => (a < b ? -1 : 1));
+    return divided({ slug, title, entries }, ([name, text]) => entry(name, text)).map((part) => ({
+      ...part,
+      about,
+      reader: slug === "operators" ? "operators" : "application developers",
+    }));
+  });
+  const pages = all.map(({ slug, title, about, reader, entries }) =>
     page(`errors/${slug}.md`, [
       `# ${title}`,
-      `This page is for ${slug === "operators" ? "operators" : "application developers"}. It lists ${about}, by their code. [Errors](../errors.md) describes the form of an error.`,
-      ...Object.entries(texts)
-        .toSorted(([a], [b]) => (a < b ? -1 : 1))
-        .map(([name, text]) => entry(name, text)),
+      `This page is for ${reader}. It lists ${about}, by their code. [Errors](../errors.md) describes the form of an error.`,
+      ...entries.map(([name, text]) => entry(name, text)),
     ]),
   );
   const index = page("errors.md", [
     "# Errors",
     "This page is for application developers and operators. It describes the form of errors and lists their kinds. The codes are on these pages:",
-    GROUPS.map(({ slug, title, about }) => `- **[${title}](errors/${slug}.md)**: ${about}`).join(
-      "\n",
-    ),
+    all.map(({ slug, title, about }) => `- **[${title}](errors/${slug}.md)**: ${about}`).join("\n"),
     "## Form",
     "An error has the format of the endpoint's API, so that SDKs recognize it. In OpenAI's format:",
     '```json\n{\n  "error": {\n    "message": "Model openai/gpt-6 not found, or this key may not use it.",\n    "type": "invalid_request_error",\n    "param": "model",\n    "code": "model_not_found"\n  }\n}\n```',

@@ -341,7 +341,13 @@ const indexPage = (): ReferencePage =>
   page("http-api/README.md", [
     "# HTTP API reference",
     "This page is for application developers and for the authors of programs that operate a gateway. It lists all HTTP endpoints of the gateway.",
-    "- **[Client endpoints](endpoints.md)**: the routes of the frontends, in the formats of OpenAI, Anthropic, Google, and others\n- **[HTTP headers](headers.md)**: request headers and response headers\n- **[Errors](../errors.md)**: error codes, their HTTP status, and what to do\n- **[Admin API](admin.md)**: endpoints for operators",
+    [
+      "- **[Client endpoints](endpoints.md)**: the routes of the frontends, in the formats of OpenAI, Anthropic, Google, and others",
+      "- **[HTTP headers](headers.md)**: request headers and response headers",
+      "- **[Errors](../errors.md)**: error codes, their HTTP status, and what to do",
+      "- **[Admin API](admin.md)**: authentication, roles, and retries",
+      ...ADMIN_PAGES.map(({ slug, title, about }) => `- **[${title}](${slug}.md)**: ${about}`),
+    ].join("\n"),
     "## Endpoints of the gateway",
     'These endpoints need no API key. The column "Listener" names the listener that serves them.',
     table(["Endpoint", "Listener", "Response"], OWN_ENDPOINTS),

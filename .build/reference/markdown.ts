@@ -68,3 +68,38 @@ export const page = (path: string, blocks: readonly string[]): ReferencePage => 
   path: `docs/reference/${path}`,
   text: `${wrapped(blocks.filter((block) => block !== "").join("\n\n"))}\n\n${GENERATED}\n`,
 });
+
+/** A page that may continue on others. */
+export interface PartedPage<T> {
+  readonly slug: string;
+  readonly title: string;
+  readonly entries: readonly T[];
+}
+
+/**
+ * Divides the entries of a page into parts that each fit on a page. Later parts have a number in
+ * their slug and title.
+ */
+export function divided<T>(
+  { slug, title, entries }: PartedPage<T>,
+  textOf: (entry: T) => string,
+): PartedPage<T>[] {
+  const parts: T[][] = [[]];
+  let lines = 0;
+  for (const entry of entries) {
+    const own = wrapped(textOf(entry)).split("\n").length + 1;
+    if (lines + own > MAX_LINES - HEAD_LINES && lines > 0) {
+      parts.push([]);
+      lines = 0;
+    }
+    lines += own;
+    parts.at(-1)!.push(entry);
+  }
+  return parts.map((part, i) => ({
+    slug: i === 0 ? slug : `${slug}-${i + 1}`,
+    title: i === 0 ? title : `${title}, part ${i + 1}`,
+    entries: part,
+  }));
+}
+/** Lines at the start and the end of a divided page. */
+const HEAD_LINES = 12;

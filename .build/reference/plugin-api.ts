@@ -3,7 +3,7 @@
 import { globSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { type Declaration, declarationsOf, MODULES } from "../contract.ts";
-import { code, listed, page, type ReferencePage } from "./markdown.ts";
+import { code, divided, listed, page, type ReferencePage } from "./markdown.ts";
 
 interface ApiPage {
   readonly slug: string;
@@ -324,25 +324,26 @@ const entry = ({ name, doc, text }: Declaration): string =>
   [`## ${name}`, doc, `\`\`\`typescript\n${text}\n\`\`\``].filter(Boolean).join("\n\n");
 
 export function pluginApiPages(): ReferencePage[] {
-  const all = contents();
-  const pages = [...all].map(([{ slug, title, about, module = PLUGIN }, own]) =>
+  const all = [...contents()].flatMap(([{ slug, title, about, module = PLUGIN }, entries]) =>
+    divided({ slug, title, entries }, entry).map((part) => ({ ...part, about, module })),
+  );
+  const pages = all.map(({ slug, title, about, module, entries }) =>
     page(`plugin-api/${slug}.md`, [
       `# ${title}`,
       `This page is for plugin authors. It lists ${about}, which ${code(module)} exports.`,
-      ...own.map(entry),
+      ...entries.map(entry),
     ]),
   );
-  const modules = Map.groupBy(all, ([{ module = PLUGIN }]) => module);
   const index = page("plugin-api/README.md", [
     "# Plugin API",
     "This page is for plugin authors. It lists all exports of the public modules, with a link to the page of each.",
     "The pages are generated from the types and their comments by `npm run docs:reference`. [The stability promise](../../plugins/promise.md) states what may change within API version 1. [api.txt](api.txt) contains all declarations without comments, for reviews of changes.",
-    ...[...modules].flatMap(([module, own]) => [
+    ...[...Map.groupBy(all, ({ module }) => module)].flatMap(([module, own]) => [
       `## ${code(module)}`,
       own
         .map(
-          ([{ slug, title }, declarations]) =>
-            `- **[${title}](${slug}.md)**: ${declarations
+          ({ slug, title, entries }) =>
+            `- **[${title}](${slug}.md)**: ${entries
               .map(({ name }) => `[${code(name)}](${slug}.md#${name.toLowerCase()})`)
               .join(", ")}`,
         )

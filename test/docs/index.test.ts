@@ -33,7 +33,7 @@ describe("the index of docs", () => {
     listed.includes(page) ||
     [`${dirname(page)}/README.md`, `${dirname(page)}.md`].some(
       (first) =>
-        listed.includes(first) && read(first).includes(`](${relative(dirname(first), page)})`),
+        listed.includes(first) && read(first).includes(`](${relative(dirname(first), page)}`),
     );
   it("lists every page, or the first page of its folder", () => {
     expect(pages.filter((page) => page !== "docs/README.md" && !isListed(page))).toEqual([]);
