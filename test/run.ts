@@ -2,11 +2,12 @@
 // 40 test files that cost most, and ends with `N passed, N failed`.
 //
 //     npm test                      the commit tier
-//     npm test -- walk config      only test files whose path contains one of these words, of every tier, and the tools
+//     npm test -- pipeline config     only test files whose path contains one of these words, of every tier, and the tools
 //     npm test -- --quick           the commit tier without tests that start a gateway: nothing of test/e2e, test/rig, test/clients
 //     npm run test:ci               the commit and ci tiers
 //     npm run test:nightly          all tiers. A test that fails and then passes fails this run. --shard 1/2 runs one half
 //     … -- --since main             also the nightly test files that are about what was changed since that commit
+//     … -- --no-build               tests dist as it is; without this option it is built first
 //     … -- --no-tools               only the tests
 //     … -- --config <file>          another config of vitest
 //     … -- --save-costs             also writes test/costs.json, by which the next run orders its files
@@ -16,7 +17,7 @@ import { tmpdir } from "node:os";
 import { delimiter, join, relative } from "node:path";
 import { parseArgs } from "node:util";
 import { affected, changedSince } from "./affected.ts";
-import { ALONE, CI, NIGHTLY, PROGRAMS, TIERS, type Tier } from "./tiers.ts";
+import { ALONE, CI, NIGHTLY, PROGRAMS, TIERS, type Program, type Tier } from "./tiers.ts";
 
 const root = new URL("..", import.meta.url).pathname;
 const bin = join(root, "node_modules/.bin");
@@ -25,6 +26,7 @@ const { values: options, positionals: words } = parseArgs({
   options: {
     tier: { type: "string", default: "commit" },
     quick: { type: "boolean", default: false },
+    "no-build": { type: "boolean", default: false },
     "no-tools": { type: "boolean", default: false },
     config: { type: "string", default: "test/vitest.config.ts" },
     shard: { type: "string" },
@@ -71,10 +73,10 @@ else {
     ),
   ]);
   if (isIn("nightly")) await tests("alone", ["--maxWorkers=1", ...ALONE]);
-  for (const { name, args, needs = [] } of PROGRAMS.filter((of) => isIn(of.tier)).filter(inShard))
-    if (needs.length > 0 && !needs.some((path) => existsSync(path)))
-      show(name, `skipped: no ${needs[0]}`);
-    else await counted(name, ["node", ...args]);
+  const programs = PROGRAMS.filter((of) => isIn(of.tier)).filter(inShard);
+  // The nightly programs load the machine and measure it: one at a time.
+  if (isIn("nightly")) for (const program of programs) await runProgram(program);
+  else await Promise.all(programs.map(runProgram));
 }
 printCosts();
 rmSync(scratch, { recursive: true, force: true });
@@ -167,8 +169,16 @@ async function counted(name: string, command: readonly [string, ...string[]]): P
   if (bad > 0) console.log(`\n${output.split("\n").slice(-120).join("\n")}\n`);
 }
 
+async function runProgram({ name, args, needs = [] }: Program): Promise<void> {
+  if (needs.length > 0 && !needs.some((path) => existsSync(path)))
+    show(name, `skipped: no ${needs[0]}`);
+  else await counted(name, ["node", ...args]);
+}
+
 async function build(): Promise<void> {
-  if (await single("build", ["node", ".build/build.ts"])) process.env["TOLLGATE_TESTS"] = "built";
+  if (options["no-build"]) process.env["TOLLGATE_TESTS"] = "built";
+  else if (await single("build", ["node", ".build/build.ts"]))
+    process.env["TOLLGATE_TESTS"] = "built";
 }
 
 /** One after the other, next to the tests, most of which wait most of the time. */

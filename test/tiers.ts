@@ -12,7 +12,6 @@ export type Tier = (typeof TIERS)[number];
 
 /** Test files of the ci run. */
 export const CI: readonly string[] = [
-  "test/cli/completion.test.ts",
   "test/cli/doors.test.ts",
   "test/cli/plugin-lock.test.ts",
   "test/cli/plugin.test.ts",
@@ -20,7 +19,6 @@ export const CI: readonly string[] = [
   "test/clients/clients.test.ts",
   "test/e2e/admin-doors.test.ts",
   "test/e2e/admin.test.ts",
-  "test/e2e/fleet.test.ts",
   "test/e2e/gemini/clients.test.ts",
   "test/e2e/grid.test.ts",
   "test/e2e/hanging-store.test.ts",
@@ -38,13 +36,9 @@ export const CI: readonly string[] = [
   "test/e2e/postgres.test.ts",
   "test/e2e/reload.test.ts",
   "test/e2e/socket-activation.test.ts",
-  "test/e2e/third-party.test.ts",
   "test/e2e/workers.test.ts",
   "test/plugins/stores/conformance.test.ts",
-  "test/plugins/stores/crash.test.ts",
-  "test/plugins/stores/moving.test.ts",
   "test/plugins/stores/postgres-closer.test.ts",
-  "test/plugins/stores/postgres-hot.test.ts",
   "test/plugins/stores/postgres-keeping.test.ts",
   "test/plugins/stores/postgres-months.test.ts",
   "test/plugins/stores/postgres-rules.test.ts",
@@ -54,15 +48,21 @@ export const CI: readonly string[] = [
   "test/plugins/stores/sqlite.test.ts",
   "test/protocols/forgets.test.ts",
   "test/rig/routing/never-worse.test.ts",
-  "test/rig/privacy/zdr.test.ts",
   "test/types.test.ts",
   "test/pipeline/admission/every.test.ts",
   "test/pipeline/admission/ids.test.ts",
-  "test/pipeline/goodput/goodput.test.ts",
 ];
 
 /** Test files of the nightly run, with the folders and files that each is about: `--since` chooses by them. */
 export const NIGHTLY: Readonly<Record<string, readonly string[]>> = {
+  "test/pipeline/goodput/goodput.test.ts": ["src/pipeline/admission"],
+  "test/rig/privacy/zdr.test.ts": ["src/pipeline", "src/protocols"],
+  "test/plugins/stores/postgres-hot.test.ts": ["plugins/stores/postgres"],
+  "test/plugins/stores/moving.test.ts": ["src/store", "plugins/stores"],
+  "test/plugins/stores/crash.test.ts": ["src/store", "plugins/stores"],
+  "test/e2e/third-party.test.ts": ["src/loader", "src/testing"],
+  "test/e2e/fleet.test.ts": ["plugins/stores/postgres"],
+  "test/cli/completion.test.ts": ["src/cli"],
   "test/cli/check-plugin.test.ts": ["src/testing", "src/cli/check-plugin"],
   "test/clouds/conformance.test.ts": [
     "plugins/providers/aws",

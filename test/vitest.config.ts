@@ -13,7 +13,7 @@ process.env["NODE_COMPILE_CACHE"] ??= new URL(
 const CONDITION = "--conditions=tollgate-source";
 
 /** Folders of tests that leave their process as they found it. */
-const CLEAN = "clouds|docs|e2e|examples|plugins|protocols|unit|walk";
+const CLEAN = "clouds|docs|e2e|examples|pipeline|plugins|protocols|unit";
 
 /** Processor seconds of each file when the costs were last saved: `npm test -- --save-costs`. */
 const COSTS: Readonly<Record<string, number>> = JSON.parse(

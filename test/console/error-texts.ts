@@ -66,7 +66,7 @@ async function inPlayground(page: Page, console: string, wrong: Wrong): Promise<
   await page
     .getByText(SHOWN)
     .first()
-    .waitFor({ timeout: 10_000 })
+    .waitFor({ timeout: 60_000 })
     .catch(() => wrong.push("errors: the provider's words are not shown as text"));
   if ((await page.locator("main.page img").count()) > 0) wrong.push("errors: a picture was made");
 }
@@ -80,7 +80,7 @@ export async function errorTexts(browser: Browser, wrong: Wrong): Promise<void> 
     const { url } = (await gateway.ask("console")) as { url: string };
     const { adminUrl: admin } = (await gateway.ask("status")) as { adminUrl: string };
     const page = await context.newPage();
-    page.setDefaultTimeout(10_000);
+    page.setDefaultTimeout(60_000);
     await page.goto(url);
     await page.locator("main.page").waitFor();
     const found = complaints(page);

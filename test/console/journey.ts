@@ -27,7 +27,7 @@ export async function ask({ gateway }: Stage, secret: string): Promise<Asked> {
 
 export async function journey(stage: Stage, context: BrowserContext, wrong: Wrong): Promise<void> {
   const page = await context.newPage();
-  page.setDefaultTimeout(10_000);
+  page.setDefaultTimeout(60_000);
   const found = complaints(page);
   const bodies = responses(page);
   try {

@@ -10,6 +10,7 @@ import { startDaemon, type Daemon } from "../kit/daemon.ts";
 import { certificates } from "../rig/faults/certificates.ts";
 import { until } from "../kit/wait.ts";
 import { runTollgate } from "../kit/command-line.ts";
+import { NIGHTLY } from "../kit/law-effort.ts";
 
 const example = (name: string) =>
   readFileSync(join(import.meta.dirname, "../../examples", `${name}.ts`), "utf8");
@@ -75,7 +76,7 @@ async function once<T>(ask: () => Promise<T>, is: (now: T) => boolean): Promise<
   return now!;
 }
 
-describe.each([1, 2])("with %i processes", (workers) => {
+describe.each(NIGHTLY ? [1, 2] : [2])("with %i processes", (workers) => {
   let gateway: Daemon;
   let admin: string;
   const get = (path: string, token?: string, base = admin) =>

@@ -122,10 +122,10 @@ models:
     expect(code).toBe(0);
     for (const words of [
       /client request ID +client-7/,
-      /asked +fast,/,
-      /by +first \(/,
+      /requested +fast,/,
+      /client +first \(/,
       /attempt 1 +up\/sick.*overloaded/,
-      /attempt 2 +up\/good.*answered/,
+      /attempt 2 +up\/good.*ok/,
       /10 in, 2 out, \$0\.00002, exact/,
       /10 input: \$0\.00001/,
       /rows \d+, \d+, price [0-9a-f]+/,

@@ -13,6 +13,7 @@ import { isAlive } from "../kit/processes.ts";
 import { startDaemon, type Daemon, type DaemonOptions } from "../kit/daemon.ts";
 import { killUntilExit } from "../kit/program.ts";
 import { runTollgate } from "../kit/command-line.ts";
+import { NIGHTLY } from "../kit/law-effort.ts";
 import { turnEventLoop, until } from "../kit/wait.ts";
 
 /** Answers whole at once; streams a word every 50 ms until it is let go of. */
@@ -245,24 +246,27 @@ describe("workers: 2", () => {
     expect((await runTollgate(gateway, ["ledger", "verify"])).code).toBe(0);
   });
 
-  it("a worker ends with a connection in its hands: it is replaced, and its client served", async () => {
-    await using up = await upstream();
-    await using gateway = await start(up.base);
-    const before = await pidsOf(gateway);
-    // It stands, and takes nothing that it is handed.
-    process.kill(before[0]!, "SIGSTOP");
-    let heard = 0;
-    const all = Array.from({ length: 6 }, () => ask(gateway).finally(() => heard++));
-    await until(() => heard === 5);
-    const told = gateway.ask("status");
-    process.kill(before[0]!, "SIGKILL");
-    expect(served(await Promise.all(all))).toBe(6);
-    await gateway.line((l) => l.msg === "worker replaced");
-    await told;
-    const after = await pidsOf(gateway);
-    expect([after.length, after.includes(before[1]!)]).toEqual([2, true]);
-    expect(processes(await many(20, gateway))).toBe(2);
-  });
+  it.runIf(NIGHTLY)(
+    "a worker ends with a connection in its hands: it is replaced, and its client served",
+    async () => {
+      await using up = await upstream();
+      await using gateway = await start(up.base);
+      const before = await pidsOf(gateway);
+      // It stands, and takes nothing that it is handed.
+      process.kill(before[0]!, "SIGSTOP");
+      let heard = 0;
+      const all = Array.from({ length: 6 }, () => ask(gateway).finally(() => heard++));
+      await until(() => heard === 5);
+      const told = gateway.ask("status");
+      process.kill(before[0]!, "SIGKILL");
+      expect(served(await Promise.all(all))).toBe(6);
+      await gateway.line((l) => l.msg === "worker replaced");
+      await told;
+      const after = await pidsOf(gateway);
+      expect([after.length, after.includes(before[1]!)]).toEqual([2, true]);
+      expect(processes(await many(20, gateway))).toBe(2);
+    },
+  );
 
   it("what one is told all know at once: keys, and a new config", async () => {
     await using up = await upstream();
@@ -323,7 +327,7 @@ describe("workers: 2", () => {
     expect(new Set(late.map(({ generation }) => generation))).toEqual(new Set([6]));
   });
 
-  it("what was answered by one may be referred to at the other", async () => {
+  it.runIf(NIGHTLY)("what was answered by one may be referred to at the other", async () => {
     await using gateway = await startDaemon({
       yaml: "workers: 2\nfrontends: [responses]\nproviders:\n  demo: { use: demo }\n",
     });
@@ -356,24 +360,27 @@ describe("workers: 2", () => {
     expect(strange.map(({ status }) => status)).toEqual(Array(4).fill(400));
   });
 
-  it("an error that was not caught costs no stream: another worker takes over", async () => {
-    await using up = await upstream();
-    const odd = yaml(up.base).replace("auth,", "auth, { use: ./odd.ts },");
-    await using gateway = await startDaemon({ yaml: odd, files: { "odd.ts": ODD } });
-    const streams = await many(6, gateway, { stream: true });
-    const before = await pidsOf(gateway);
-    await writeFile(`${gateway.dir}/throw`, "");
-    await ask(gateway);
-    await gateway.line((l) => l.msg === "worker replaced");
-    up.letGo();
-    for (const { text } of streams) expect((await text).trimEnd()).toMatch(/data: \[DONE\]$/);
-    const after = await pidsOf(gateway);
-    expect(after.filter((pid) => before.includes(pid))).toHaveLength(1);
-    const gone = async () => before.filter(isAlive).length;
-    await once(gone, (n) => n === 1);
-    expect(processes(await many(20, gateway))).toBe(2);
-    expect((await entries(gateway)).every(({ outcome }) => outcome !== "recovered")).toBe(true);
-  });
+  it.runIf(NIGHTLY)(
+    "an error that was not caught costs no stream: another worker takes over",
+    async () => {
+      await using up = await upstream();
+      const odd = yaml(up.base).replace("auth,", "auth, { use: ./odd.ts },");
+      await using gateway = await startDaemon({ yaml: odd, files: { "odd.ts": ODD } });
+      const streams = await many(6, gateway, { stream: true });
+      const before = await pidsOf(gateway);
+      await writeFile(`${gateway.dir}/throw`, "");
+      await ask(gateway);
+      await gateway.line((l) => l.msg === "worker replaced");
+      up.letGo();
+      for (const { text } of streams) expect((await text).trimEnd()).toMatch(/data: \[DONE\]$/);
+      const after = await pidsOf(gateway);
+      expect(after.filter((pid) => before.includes(pid))).toHaveLength(1);
+      const gone = async () => before.filter(isAlive).length;
+      await once(gone, (n) => n === 1);
+      expect(processes(await many(20, gateway))).toBe(2);
+      expect((await entries(gateway)).every(({ outcome }) => outcome !== "recovered")).toBe(true);
+    },
+  );
 
   it("SIGTERM: streams are finished, then all processes are gone", async () => {
     await using up = await upstream();
@@ -390,7 +397,7 @@ describe("workers: 2", () => {
     expect(pids.filter(isAlive)).toEqual([]);
   });
 
-  it("SIGTERM: a client whose connection no worker has yet is served", async () => {
+  it.runIf(NIGHTLY)("SIGTERM: a client whose connection no worker has yet is served", async () => {
     await using up = await upstream();
     await using gateway = await start(up.base);
     const pids = await pidsOf(gateway);
@@ -410,7 +417,7 @@ describe("workers: 2", () => {
     expect((await gateway.exit).code).toBe(0);
   });
 
-  it("a second signal cuts, and what was cut is settled", async () => {
+  it.runIf(NIGHTLY)("a second signal cuts, and what was cut is settled", async () => {
     await using up = await upstream();
     await using gateway = await start(up.base);
     const streams = await many(6, gateway, { stream: true });
@@ -441,24 +448,27 @@ describe("workers: 2", () => {
     expect(served(await many(4, next, { key: gateway.key }))).toBe(4);
   });
 
-  it("a gateway that can be asked how it is serves only once its port is open", async () => {
-    const dir = await mkdtemp(join(tmpdir(), "tollgate-"));
-    const file = yaml("http://127.0.0.1:9/v1", "state_dir: ./state\n");
-    const heard: GatewayStatus[] = [];
-    let up = false;
-    const coming = startDaemon({ yaml: file, dir }).finally(() => (up = true));
-    await until(async () => {
-      const status = await callControl(join(dir, "state"), "status").catch(() => undefined);
-      if (status) heard.push(status as unknown as GatewayStatus);
-      return up;
-    });
-    await using gateway = await coming;
-    const before = heard.filter(({ urls }) => urls.length === 0).map(({ state }) => state);
-    expect([...new Set(before)]).toEqual(["starting"]);
-    expect(await gateway.ask("status")).toMatchObject({ state: "ready", url: gateway.url });
-  });
+  it.runIf(NIGHTLY)(
+    "a gateway that can be asked how it is serves only once its port is open",
+    async () => {
+      const dir = await mkdtemp(join(tmpdir(), "tollgate-"));
+      const file = yaml("http://127.0.0.1:9/v1", "state_dir: ./state\n");
+      const heard: GatewayStatus[] = [];
+      let up = false;
+      const coming = startDaemon({ yaml: file, dir }).finally(() => (up = true));
+      await until(async () => {
+        const status = await callControl(join(dir, "state"), "status").catch(() => undefined);
+        if (status) heard.push(status as unknown as GatewayStatus);
+        return up;
+      });
+      await using gateway = await coming;
+      const before = heard.filter(({ urls }) => urls.length === 0).map(({ state }) => state);
+      expect([...new Set(before)]).toEqual(["starting"]);
+      expect(await gateway.ask("status")).toMatchObject({ state: "ready", url: gateway.url });
+    },
+  );
 
-  it("a worker that never comes up is an honest end", async () => {
+  it.runIf(NIGHTLY)("a worker that never comes up is an honest end", async () => {
     await using up = await upstream();
     const sick = yaml(up.base).replace("auth,", "auth, { use: ./sick.ts },");
     const started = startDaemon({ yaml: sick, files: { "sick.ts": SICK, ill: "" } });

@@ -1,6 +1,7 @@
 // How much of a large law one run tries. The nightly run tries all of it. The others try a part, and another part for each column of a
 // table, so that each row and each column is still tried.
-const NIGHTLY = process.env["TOLLGATE_TIER"] === "nightly";
+/** Whether this is the nightly run. */
+export const NIGHTLY = process.env["TOLLGATE_TIER"] === "nightly";
 
 /** How many random cases a law is given: all in the nightly run, a quarter otherwise. */
 export const trialCount = (all: number): number =>

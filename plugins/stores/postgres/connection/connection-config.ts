@@ -105,7 +105,8 @@ export async function connectionConfig(
     ...(!isPooled && {
       statement_timeout: statementMs,
       lock_timeout: 700,
-      idle_in_transaction_session_timeout: 2_000,
+      // Long work, such as a migration, may pause between its statements.
+      idle_in_transaction_session_timeout: Math.min(statementMs, 30_000),
       options: PLANNER_SETTINGS.map((setting) => `-c ${setting}`).join(" "),
     }),
   };
