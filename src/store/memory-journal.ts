@@ -141,7 +141,15 @@ export const createJournalBackend = (
   *scanRows(after) {
     for (const entry of journal.rows) if (entry[0] > after) yield entry;
   },
+  readHead: async () => [...journal.rows.keys()].at(-1) ?? 0,
   isOpen,
+  async findContinued(attempts, after) {
+    const some = new Set(attempts);
+    const continued = new Set<string>();
+    for (const [seq, { attempt }] of journal.rows)
+      if (seq > after && some.has(attempt)) continued.add(attempt);
+    return continued;
+  },
   readBytes: async () => journal.rows.size * ROW_BYTES,
   readCheckpoint: async () => journal.compacted?.checkpoint,
   putCheckpoint: async (...of) => journal.compact(...of),

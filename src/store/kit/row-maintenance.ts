@@ -11,6 +11,7 @@ import type {
   PrunePlan,
   PruneProgress,
 } from "../../plugin/index.ts";
+import { wallClock } from "../../lib/time/wall-clock.ts";
 import type { LedgerRow } from "../ledger-row.ts";
 import { readArchive, writeArchive, type ArchivedCommit, type SaltedText } from "./archive.ts";
 import {
@@ -23,7 +24,7 @@ import {
 import { commitHash, encodeCommit } from "./commit-text.ts";
 import { createPrune } from "./pruning.ts";
 import { redactRecord, textFilter } from "./redaction.ts";
-import { ERASED, hashSalted, toJsonText } from "./salted-text.ts";
+import { hashSalted, toJsonText } from "./salted-text.ts";
 
 /** A row with its number in the ledger. */
 export type NumberedRow = readonly [seq: number, row: LedgerRow];
@@ -45,7 +46,11 @@ export interface LedgerBackend {
   readonly secret: string;
   /** Yields the rows after `after` by number. Retained reserves come first. */
   scanRows(after: number): AsyncIterable<NumberedRow> | Iterable<NumberedRow>;
-  isOpen(attempt: string): boolean;
+  /** Returns the number of the newest row. */
+  readHead(): Promise<number>;
+  isOpen(attempt: string): Promise<boolean> | boolean;
+  /** Returns those of the calls that have rows after `after`. */
+  findContinued(attempts: readonly string[], after: number): Promise<ReadonlySet<string>>;
   /** Size of the ledger in bytes. */
   readBytes(): Promise<number>;
   readCheckpoint(): Promise<RowCheckpoint | undefined>;
@@ -88,13 +93,6 @@ export function createRowMaintenance(
     readState,
     erase: async (what) => ({ hashes: await maintenance.erase(what) }),
   };
-}
-
-/** Rows that can be compacted. */
-interface PruneRange {
-  readonly rows: readonly NumberedRow[];
-  /** The oldest open call, if it ends the range. */
-  readonly open: LedgerRow | undefined;
 }
 
 class RowMaintenance {
@@ -164,17 +162,23 @@ class RowMaintenance {
 
   async planPrune(before: number): Promise<PrunePlan> {
     const base = await this.#backend.readCheckpoint();
-    const { rows, open } = await this.#range(base?.last ?? 0, before, Infinity);
-    let all = 0;
-    for await (const _ of this.#backend.scanRows(base?.last ?? 0)) all++;
-    const times = rows.map(([, { at }]) => at);
+    let [rows, all, firstAt, lastAt] = [0, 0, Infinity, -Infinity];
+    let end: NumberedRow | undefined;
+    for await (const [seq, row] of this.#backend.scanRows(base?.last ?? 0)) {
+      all++;
+      if (end || (await this.#isEnd(row, before))) {
+        end ??= [seq, row];
+        continue;
+      }
+      rows++;
+      firstAt = Math.min(firstAt, row.at);
+      lastAt = Math.max(lastAt, row.at);
+    }
     return estimatePrune(
-      rows.length === 0
-        ? undefined
-        : { rows: rows.length, firstAt: Math.min(...times), lastAt: Math.max(...times) },
+      rows === 0 ? undefined : { rows, firstAt, lastAt },
       { rows: all, bytes: await this.#backend.readBytes() },
       ROWS_PER_SECOND,
-      open,
+      end && end[1].at < before ? end[1] : undefined,
     );
   }
 
@@ -183,48 +187,40 @@ class RowMaintenance {
     let longestStepMs = 0;
     for (;;) {
       const base = await this.#backend.readCheckpoint();
-      const range = await this.#range(base?.last ?? 0, before, MAX_ROWS);
-      if (range.rows.length === 0) return { rows, longestStepMs };
+      const range: NumberedRow[] = [];
+      for await (const [seq, row] of this.#backend.scanRows(base?.last ?? 0)) {
+        if (range.length === MAX_ROWS || (await this.#isEnd(row, before))) break;
+        range.push([seq, row]);
+      }
+      if (range.length === 0) return { rows, longestStepMs };
+      const compaction = await this.#compaction(base, range);
       const began = performance.now();
-      const done = await this.#compact(base, range.rows);
+      const done = await this.#backend.putCheckpoint(...compaction);
       longestStepMs = Math.max(longestStepMs, performance.now() - began);
       if (!done) continue;
-      rows += range.rows.length;
+      rows += range.length;
       progress({ rows, total: rows });
     }
   }
 
-  /** Returns the oldest rows from before `before`, up to the first row of an open call. */
-  async #range(after: number, before: number, most: number): Promise<PruneRange> {
-    const rows: NumberedRow[] = [];
-    for await (const [seq, row] of this.#backend.scanRows(after)) {
-      if (row.at >= before || rows.length === most) break;
-      if (row.kind === "reserve" && this.#backend.isOpen(row.attempt)) return { rows, open: row };
-      rows.push([seq, row]);
-    }
-    return { rows, open: undefined };
+  /** Whether compaction stops before this row. No row goes from the oldest open call on. */
+  async #isEnd(row: LedgerRow, before: number): Promise<boolean> {
+    return (
+      row.at >= before || (row.kind === "reserve" && (await this.#backend.isOpen(row.attempt)))
+    );
   }
 
-  async #compact(base: RowCheckpoint | undefined, rows: readonly NumberedRow[]): Promise<boolean> {
+  async #compaction(
+    base: RowCheckpoint | undefined,
+    rows: readonly NumberedRow[],
+  ): Promise<Parameters<LedgerBackend["putCheckpoint"]>> {
+    const head = await this.#backend.readHead();
     const [last] = rows.at(-1)!;
     const sums = new CheckpointSums();
     let hash = base?.hash ?? "";
     for (const [, row] of rows) {
       hash = commitHash(hash, this.#commit(row));
       if (row.kind !== "reserve") sums.add(row);
-    }
-    // Reserves, including those that were retained before, whose calls have later rows.
-    const reserves = new Map<string, number>();
-    const retained: number[] = [];
-    let head = last;
-    for await (const [seq, { kind, attempt }] of this.#backend.scanRows(0)) {
-      head = Math.max(head, seq);
-      if (seq <= last) {
-        if (kind === "reserve") reserves.set(attempt, seq);
-      } else if (reserves.has(attempt)) {
-        retained.push(reserves.get(attempt)!);
-        reserves.delete(attempt);
-      }
     }
     const rollups = sums.rollups(base?.rollups ?? 0, base?.rollupHash ?? "");
     const times = rows.map(([, { at }]) => at);
@@ -235,25 +231,40 @@ class RowMaintenance {
         firstAt: Math.min(...times),
         lastAt: Math.max(...times),
         rows: rows.length,
-        at: Math.max(...times),
+        at: wallClock(),
         rollups: rollups.length,
       }),
       rollupHash: rollups.at(-1)?.[3] ?? base?.rollupHash ?? "",
-      retained,
+      retained: await this.#retained(base, rows),
     };
-    return this.#backend.putCheckpoint(checkpoint, rollups, head);
+    return [checkpoint, rollups, head];
+  }
+
+  /** Returns the reserves, including those retained before, whose calls have later rows. */
+  async #retained(
+    base: RowCheckpoint | undefined,
+    rows: readonly NumberedRow[],
+  ): Promise<readonly number[]> {
+    const reserves = rows.filter(([, { kind }]) => kind === "reserve");
+    for await (const entry of this.#backend.scanRows(0)) {
+      if (entry[0] > (base?.last ?? 0)) break;
+      reserves.push(entry);
+    }
+    const attempts = reserves.map(([, { attempt }]) => attempt);
+    const continued = await this.#backend.findContinued(attempts, rows.at(-1)![0]);
+    return reserves.flatMap(([seq, { attempt }]) => (continued.has(attempt) ? [seq] : []));
   }
 
   async erase(what: ErasureRequest): Promise<string[]> {
     const gone = new Set<string>();
     const matches =
       (kind: "key" | "account", owner: string) => (name: string | null, text: string) => {
-        if (text === ERASED) return false;
-        const { hash } = this.#saltedText(owner, name, text);
         const filter = textFilter(what, kind, owner);
-        const goes = filter ? filter(name, text) : "hashes" in what && what.hashes.includes(hash);
-        if (goes) gone.add(hash);
-        return goes;
+        if (filter && !filter(name, text)) return false;
+        const { hash } = this.#saltedText(owner, name, text);
+        if ("hashes" in what && !what.hashes.includes(hash)) return false;
+        gone.add(hash);
+        return true;
       };
     for await (const [seq, { key, labels }] of this.#backend.scanRows(0)) {
       const redacted = redactRecord({ labels }, matches("key", key));

@@ -6,9 +6,9 @@ import type { CheckpointRollup } from "tollgate/store";
 import type { CompactionResult } from "../retention/compaction.ts";
 import type { FoundLeftovers, LeftoversCursor } from "../retention/leftovers.ts";
 import type { StepResult } from "../retention/compaction-steps.ts";
-import type { StepMethod, Writer } from "../write/writer.ts";
+import { type StepMethod, type Writer, type StepArgs, type StepValue } from "../write/writer.ts";
 import type { LongTasks } from "./long-tasks.ts";
-import type { MethodArgs, MethodResult, WorkerThread } from "./thread.ts";
+import type { WorkerThread } from "./thread.ts";
 
 /** Maximum text of the rollups that one step stages, in characters. */
 const STAGED_CHARACTERS = 500_000;
@@ -95,14 +95,11 @@ export class CompactionRun {
     return done;
   }
 
-  async #callWriter<M extends StepMethod>(
-    method: M,
-    ...args: MethodArgs<Writer, M>
-  ): Promise<MethodResult<Writer, M>> {
+  async #callWriter<M extends StepMethod>(method: M, ...args: StepArgs<M>): Promise<StepValue<M>> {
     const { thread } = await this.#writer();
     const { value, ms } = await thread.call("runStep", method, ...args);
     this.#longestMs = Math.max(this.#longestMs, ms);
-    return value as MethodResult<Writer, M>;
+    return value as StepValue<M>;
   }
 }
 

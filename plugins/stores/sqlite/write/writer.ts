@@ -15,12 +15,9 @@ import {
   type Price,
   type ResultPage,
 } from "tollgate/plugin";
-import type { CheckpointRollup } from "tollgate/store";
 import { appendAudit, listAudit } from "../audit-log.ts";
 import { createBallast } from "../ballast.ts";
 import { erase } from "../retention/erasure.ts";
-import type { CompactionResult } from "../retention/compaction.ts";
-import type { Leftovers } from "../retention/leftovers.ts";
 import {
   clearLeftovers,
   discardStaged,
@@ -28,7 +25,6 @@ import {
   applyCheckpoint,
   freePages,
   deleteCompacted,
-  type StepResult,
 } from "../retention/compaction-steps.ts";
 import { SQLITE_BUSY, lockLedger } from "../lock.ts";
 import { LedgerSession, type OpenResult, type SqliteSettings } from "./ledger-session.ts";
@@ -43,14 +39,20 @@ import {
 const RELAXED_MS = 20;
 const SQLITE_FULL = 13;
 
-/** The steps of a compaction. */
-export type StepMethod =
-  | "discardStaged"
-  | "stageRollups"
-  | "applyCheckpoint"
-  | "deleteCompacted"
-  | "clearLeftovers"
-  | "freePages";
+/** The steps of a compaction, which run between batches. */
+const STEPS = {
+  discardStaged,
+  stageRollups,
+  applyCheckpoint,
+  deleteCompacted,
+  clearLeftovers,
+  freePages,
+};
+type Steps = typeof STEPS;
+export type StepMethod = keyof Steps;
+export type StepArgs<M extends StepMethod> =
+  Parameters<Steps[M]> extends [LedgerSession, ...infer A] ? A : never;
+export type StepValue<M extends StepMethod> = ReturnType<Steps[M]>;
 
 export class Writer {
   readonly openResult: OpenResult;
@@ -166,32 +168,9 @@ export class Writer {
   /** Runs a compaction step and returns how long it blocked other work. */
   runStep(method: StepMethod, ...args: readonly unknown[]): { value: unknown; ms: number } {
     const began = performance.now();
-    const value = (this[method] as (...args: readonly unknown[]) => unknown)(...args);
+    const step = STEPS[method] as (session: LedgerSession, ...args: readonly unknown[]) => unknown;
+    const value = this.#betweenBatches((session) => step(session, ...args));
     return { value, ms: performance.now() - began };
-  }
-
-  discardStaged(): void {
-    this.#betweenBatches(discardStaged);
-  }
-
-  stageRollups(sums: readonly CheckpointRollup[]): void {
-    this.#betweenBatches((session) => stageRollups(session, sums));
-  }
-
-  applyCheckpoint(folded: Omit<CompactionResult, "rollups">, at: number): boolean {
-    return this.#betweenBatches((session) => applyCheckpoint(session, folded, at));
-  }
-
-  deleteCompacted(): StepResult {
-    return this.#betweenBatches(deleteCompacted);
-  }
-
-  clearLeftovers(leftovers: Leftovers, edge: number): StepResult {
-    return this.#betweenBatches((session) => clearLeftovers(session, leftovers, edge));
-  }
-
-  freePages(): StepResult {
-    return this.#betweenBatches(freePages);
   }
 
   close(): void {
