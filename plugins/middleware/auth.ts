@@ -99,6 +99,7 @@ export default defineMiddleware({
       return found;
     };
     return {
+      needsFirstKey: !anonymous && keys.length === 0,
       commands: {
         keys: {
           summary: "List the keys in gateway.yaml, without their hashes",

@@ -190,6 +190,8 @@ export interface MountConfig<D> {
   readonly definition: D;
   /** "built-in", a path, or "package@version". */
   readonly loadedFrom: string;
+  /** Whether it comes with Tollgate, so that the data policy it declares is trusted. */
+  readonly isBuiltIn: boolean;
   /** Version of its code, if the code may change while the gateway runs. */
   readonly version: string | undefined;
   readonly options: Readonly<Record<string, unknown>>;
@@ -330,7 +332,10 @@ export type LoadPlugin = (
   } & (
     | {
         readonly definition: any;
+        /** "built-in", a path, or "package@version". */
         readonly from: string;
+        /** Whether it comes with Tollgate, so that the data policy it declares is trusted. */
+        readonly isBuiltIn?: boolean;
         /** Changes whenever the code changes. */
         readonly version?: string;
       }

@@ -36,6 +36,7 @@ export interface PluginMount {
   readonly useLocation: UseLocation;
   readonly definition: any;
   readonly loadedFrom: string;
+  readonly isBuiltIn: boolean;
   readonly version: string | undefined;
   readonly options: Mapping;
   /** Credentials of a provider, in list order, or the one in `with:`. */
@@ -96,6 +97,7 @@ export async function mountPlugins(
           useLocation,
           definition,
           loadedFrom: found.from,
+          isBuiltIn: found.isBuiltIn ?? false,
           version,
           ...checked,
         };

@@ -150,6 +150,7 @@ const toMountConfig = ({
   use,
   definition,
   loadedFrom,
+  isBuiltIn,
   version,
   options,
 }: PluginMount): MountConfig<any> => ({
@@ -157,6 +158,7 @@ const toMountConfig = ({
   use,
   definition,
   loadedFrom,
+  isBuiltIn,
   version,
   options,
 });

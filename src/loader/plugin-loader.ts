@@ -126,9 +126,15 @@ export function createLoader(options: LoaderOptions): LoadPlugin {
       isolate ? 3 * importTimeoutMs : importTimeoutMs,
     );
     if ("words" in imported) return { problem: imported.words, files };
-    const checked = validateDefinition(imported.module, kind, name, found.from === "built-in");
+    const checked = validateDefinition(imported.module, kind, name, !("entry" in found));
     if ("words" in checked) return { problem: checked.words, files };
-    const result = { definition: checked.definition, from: found.from, files, version };
+    const result = {
+      definition: checked.definition,
+      from: found.from,
+      isBuiltIn: !("entry" in found),
+      files,
+      version,
+    };
     loaded.set(key, result);
     return judged(result);
   };

@@ -9,7 +9,7 @@ import type {
   HandlerRoute,
   PipelineRoute,
 } from "./frontend.ts";
-import type { Hooks, MiddlewareDef, MiddlewareRoutes } from "./middleware.ts";
+import type { Hooks, MiddlewareDef, MiddlewareExtras } from "./middleware.ts";
 import type { Observer, ObserverDef } from "./observer.ts";
 import type { Commands, Needs } from "./plugin.ts";
 import type { NativeEndpoint, Provider, ProviderDef, ProtocolEndpoint } from "./provider.ts";
@@ -85,6 +85,7 @@ export const SETUP_RESULT_MEMBERS = {
     event: true,
     watch: true,
     settle: true,
+    needsFirstKey: true,
     routes: true,
   },
   observer: {
@@ -122,7 +123,7 @@ export const SETUP_RESULT_MEMBERS = {
 } as const satisfies {
   provider: MemberTable<Provider & Commands>;
   frontend: MemberTable<Frontend & Commands>;
-  middleware: MemberTable<Hooks & MiddlewareRoutes & Commands>;
+  middleware: MemberTable<Hooks & MiddlewareExtras & Commands>;
   observer: MemberTable<Observer & Commands>;
   store: MemberTable<Store & Commands>;
 };

@@ -47,11 +47,17 @@ export interface MiddlewareDef<O extends ObjectSchema = NoOptions> extends Plugi
    */
   sends: "nowhere" | DataPolicy;
   /** Creates the hooks for one entry under `middleware:`. */
-  setup: Setup<O, Hooks & MiddlewareRoutes>;
+  setup: Setup<O, Hooks & MiddlewareExtras>;
 }
 
-/** Routes that a middleware's `setup` can return in addition to its hooks. */
-export interface MiddlewareRoutes {
+/** Members that a middleware's `setup` can return in addition to its hooks. */
+export interface MiddlewareExtras {
+  /**
+   * Whether clients can get in only with an API key of the store. If so, and the store has no key,
+   * the gateway creates the first one when it starts. It shows that key once on the terminal, or
+   * writes it to the file `first-key` in its state directory.
+   */
+  needsFirstKey?: boolean;
   /**
    * Routes that the middleware handles itself, with the state that its hooks keep in the same
    * `setup`. With several processes, each process has its own state. Use `ctx.createPeerQuery` to

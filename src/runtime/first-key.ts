@@ -1,5 +1,4 @@
 import { wallClock } from "../lib/time/wall-clock.ts";
-import type { GatewayConfig } from "../config/gateway-config.ts";
 import { digestKey, mintKey } from "../lib/api-key.ts";
 import { getFault } from "../model/error.ts";
 import type { KeyRecord } from "../plugin/store/key.ts";
@@ -8,17 +7,10 @@ import { listAllKeys } from "./access/list-all-keys.ts";
 import type { Services } from "./services.ts";
 
 /**
- * Creates the first key of a store without keys. Does nothing if gateway.yaml has keys or allows
- * anonymous clients. Returns the secret only if this gateway created the key.
+ * Creates the first key of a store without keys. Returns the secret only if this gateway created
+ * the key.
  */
-export async function createFirstKey(
-  config: GatewayConfig,
-  services: Services,
-): Promise<string | undefined> {
-  const auth = config.middleware.find((m) => m.use === "auth")?.options as
-    | { anonymous?: boolean; keys?: readonly unknown[] }
-    | undefined;
-  if (!auth || auth.anonymous || (auth.keys?.length ?? 0) > 0) return undefined;
+export async function createFirstKey(services: Services): Promise<string | undefined> {
   const there = await listAllKeys(services.store)();
   if (there.some(({ admin }) => admin === undefined)) return undefined;
   const key = mintKey();

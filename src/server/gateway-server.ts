@@ -156,7 +156,8 @@ export class GatewayServer implements Gateway {
     logWarnings(this.#options.log, serving.built.warnings);
     this.#generations.swap(serving);
     await this.#options.oldProcess?.storeOpened(this.#services);
-    this.firstKey = await createFirstKey(config, this.#services);
+    if (serving.built.middleware.some(({ needsFirstKey }) => needsFirstKey))
+      this.firstKey = await createFirstKey(this.#services);
     const { clients: handed = [], admin: fd } = this.#options.inheritedSockets ?? {};
     this.#ownedSocketPaths = [
       ...options.handedOverSocketPaths,

@@ -112,7 +112,7 @@ async function findPlugin(
   const ours: Readonly<Record<string, () => Promise<unknown>>> = builtin[kind];
   if (Object.hasOwn(ours, use)) {
     const { default: definition } = (await ours[use]!()) as { default: Definition };
-    return { definition, from: "built-in" };
+    return { definition, from: "built-in", isBuiltIn: true };
   }
   const message = `unknown ${kind} "${use}": define it in the test or use one that comes with Tollgate`;
   return own ? { definition: own, from: "test" } : { problem: { id: "plugin/not-found", message } };

@@ -170,7 +170,7 @@ function createMountedOnlyLoader(
   return async (use, kind, fromFile) => {
     if (isBuiltin(use, kind)) return loadPlugin(use, kind, fromFile);
     const one = mounted.get(`${kind} ${use}`);
-    if (one) return { definition: one.definition, from: one.loadedFrom };
+    if (one) return { definition: one.definition, from: one.loadedFrom, isBuiltIn: one.isBuiltIn };
     return {
       problem: {
         id: "plugin/not-loaded",

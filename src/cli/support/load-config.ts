@@ -45,7 +45,7 @@ export function createPluginLoader({ dev = false } = {}): LoadPlugin {
     const ours = builtinPlugins[kind as PluginKind];
     if (Object.hasOwn(ours, use) && !isolate) {
       const { default: definition } = (await ours[use]!()) as { default: unknown };
-      return { definition, from: "built-in" };
+      return { definition, from: "built-in", isBuiltIn: true };
     }
     return (await (others ??= createExternalLoader(dev)))(use, kind, fromFile, trust, isolate);
   };

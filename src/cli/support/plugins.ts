@@ -38,10 +38,10 @@ export async function knownPlugins(loaded: LoadedConfig): Promise<KnownPlugin[]>
       ]
     : [];
   const others = new Map<string, KnownPlugin>();
-  for (const { definition, use, loadedFrom } of mounted) {
+  for (const { definition, use, loadedFrom, isBuiltIn } of mounted) {
     const kind = definition["~tollgate"];
     const [, number] = /^.+@([^@/]+)$/.exec(loadedFrom) ?? [];
-    if (loadedFrom !== "built-in")
+    if (!isBuiltIn)
       others.set(`${kind} ${use}`, {
         kind,
         use,

@@ -28,6 +28,8 @@ export interface MountedMiddleware {
   readonly sends: "nowhere" | DataPolicy;
   /** Whether the data policy that the middleware declares in `sends` is trusted. */
   readonly isPolicyTrusted: boolean;
+  /** Whether clients can get in only with an API key of the store. */
+  readonly needsFirstKey: boolean;
   readonly scope:
     | {
         readonly models?: readonly string[] | undefined;

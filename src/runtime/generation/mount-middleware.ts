@@ -1,7 +1,7 @@
 // Sets up the middleware and observers of gateway.yaml.
 import type { GatewayConfig, MountConfig } from "../../config/gateway-config.ts";
 import type { Route } from "../../plugin/frontend.ts";
-import { HOOK_COMBINATIONS, type MiddlewareRoutes } from "../../plugin/middleware.ts";
+import { HOOK_COMBINATIONS, type MiddlewareExtras } from "../../plugin/middleware.ts";
 import type { Observer } from "../../plugin/observer.ts";
 import type { MountedMiddleware } from "../../pipeline/hooks/hook-chain.ts";
 import type { MountedFrontend } from "../../pipeline/exchange/mounted.ts";
@@ -26,7 +26,7 @@ export async function mountMiddleware(
   const serving: { mounted: MountConfig<any>; routes: readonly Route[] }[] = [];
   const { services } = setup;
   for (const mounted of config.middleware) {
-    const hooks = await setup.setUp<MountedMiddleware["hooks"] & MiddlewareRoutes>(mounted);
+    const hooks = await setup.setUp<MountedMiddleware["hooks"] & MiddlewareExtras>(mounted);
     if (!hooks) continue;
     checkScope(mounted, hooks, setup);
     const routes = served.register({
@@ -48,8 +48,9 @@ export async function mountMiddleware(
         breakers: hookBreakersOf(mounted.id, hooks, setup),
       },
       sends: mounted.definition.sends,
-      isPolicyTrusted: mounted.loadedFrom === "built-in" || mounted.trustPolicy,
+      isPolicyTrusted: mounted.isBuiltIn || mounted.trustPolicy,
       scope: mounted.scope,
+      needsFirstKey: hooks.needsFirstKey ?? false,
     });
   }
   // The `admit` hooks of all middleware apply to each of these routes, including those of later

@@ -52,8 +52,7 @@ function createMountedProvider(
     plugin: provider,
     dataPolicy: definition.dataPolicy,
     dataPolicyExceptions: definition.dataPolicyExceptions ?? [],
-    isPolicyTrusted:
-      mounted.trustPolicy || (mounted.loadedFrom === "built-in" && usesDefaultAddress(mounted)),
+    isPolicyTrusted: mounted.trustPolicy || (mounted.isBuiltIn && usesDefaultAddress(mounted)),
     stateMode: mounted.stateMode,
     zdrFields: mounted.zdrAllowedFields,
     traceMode: mounted.traceMode,

@@ -7,7 +7,7 @@ import {
   type AttemptResult,
   HOOK_COMBINATIONS,
   type Hooks,
-  type MiddlewareRoutes,
+  type MiddlewareExtras,
 } from "../../plugin/middleware.ts";
 import type { Check } from "../check.ts";
 import { deepFreeze } from "../freeze.ts";
@@ -23,7 +23,7 @@ import type { ConformanceSubject } from "./subject.ts";
  * rule.
  */
 export function middlewareChecks(subject: ConformanceSubject): Check[] {
-  const each = createSetupCheck<Hooks & MiddlewareRoutes>(subject);
+  const each = createSetupCheck<Hooks & MiddlewareExtras>(subject);
   return [
     each("declares only known hooks, and at least one", checkShape),
     each("its routes are well-formed", ({ routes = [] }) => checkRoutes(routes)),

@@ -121,7 +121,7 @@ describe("a member that nothing calls", () => {
 
   it("every hook is one of the contract's, and each with a slip in it is told its name", () => {
     const hooks = Object.keys(HOOK_COMBINATIONS);
-    expect([...hooks, "commands", "routes"].sort()).toEqual(
+    expect([...hooks, "commands", "needsFirstKey", "routes"].sort()).toEqual(
       Object.keys(SETUP_RESULT_MEMBERS.middleware).sort(),
     );
     fc.assert(
