@@ -6,12 +6,14 @@ import { join } from "node:path";
 import { startTestGateway, type TestGateway } from "tollgate/testing";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { parse, stringify } from "yaml";
-import { importBifrost } from "../../src/cli/import/bifrost.ts";
-import { ConfigDraft } from "../../src/cli/import/config-draft.ts";
-import { importLitellm } from "../../src/cli/import/litellm.ts";
-import { importPortkey } from "../../src/cli/import/portkey.ts";
-import { SourceValue, type ImportFinding } from "../../src/cli/import/source-value.ts";
-import { createPluginLoader } from "../../src/cli/support/load-config.ts";
+import {
+  ConfigDraft,
+  importers,
+  SourceValue,
+  type ImportFinding,
+} from "../../plugins/importers/index.ts";
+import { DEFAULT_FRONTENDS } from "../../src/config/schema/config-schema.ts";
+import { builtinPlugins, createPluginLoader } from "../../src/cli/support/load-config.ts";
 import { loadConfig } from "../../src/config/load-config.ts";
 import { CASES } from "./import-cases.ts";
 import { CORPUS } from "./import-corpus/corpus.ts";
@@ -51,10 +53,13 @@ const all: readonly (readonly [Source, string, string])[] = [
 
 const made: readonly Made[] = all.map(([source, title, from], i) => {
   const said = SourceValue.parse(from, "config");
-  const draft = new ConfigDraft();
-  if (source === "litellm") importLitellm(said, draft);
-  else if (source === "bifrost") importBifrost(said, draft);
-  else importPortkey(said, draft, "assistant");
+  const draft = new ConfigDraft({
+    providers: new Set(Object.keys(builtinPlugins.provider)),
+    frontends: DEFAULT_FRONTENDS,
+  });
+  importers
+    .find(({ name }) => name === source)!
+    .importConfig(said, draft, { modelName: "assistant" });
   for (const rest of said.unreadValues()) rest.report("unsupported", "this setting is not read");
   const text = draft.toYaml("test");
   return {

@@ -7,7 +7,7 @@ import fc from "fast-check";
 import { jsonResponse, startUpstream, type TestUpstream } from "tollgate/testing";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { parse, stringify } from "yaml";
-import { shiftDecimal } from "../../src/cli/import/amounts.ts";
+import { shiftDecimal } from "../../plugins/importers/amounts.ts";
 import { loadConfig } from "../../src/config/load-config.ts";
 import { createPluginLoader } from "../../src/cli/support/load-config.ts";
 import { digestKey } from "../../src/lib/api-key.ts";

@@ -3,7 +3,7 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { readImportedKeys } from "../../src/cli/import/key-import.ts";
+import { readImportedKeys } from "../../plugins/importers/key-export.ts";
 import { digestKey } from "../../src/lib/api-key.ts";
 import { askOnNewConnection } from "../kit/daemon.ts";
 import { type InProcessGateway, startInProcess } from "../kit/in-process.ts";

@@ -19,7 +19,6 @@ import {
   KEY_OPTIONS,
   VERSION_OPTION,
 } from "../../support/grant-options.ts";
-import { readImportedKeys } from "../../import/key-import.ts";
 import { printKeys, type KeyResponse, type ListedKey } from "../../format/key-output.ts";
 import { callPluginCommand, listMountedPlugins } from "../plugins/plugin.ts";
 import { openStoreAccess } from "../../support/store-access.ts";
@@ -115,6 +114,7 @@ const subcommands: Readonly<Record<string, Subcommand>> = {
     },
     examples: ["tollgate keys import keys.csv", "tollgate keys import keys.json --account acme"],
     async run(given) {
+      const { readImportedKeys } = await import("../../../../plugins/importers/index.ts");
       const { keys, warnings } = await readImportedKeys(
         given.positionals[0]!,
         given.getText("account"),

@@ -3,23 +3,24 @@ import { basename, dirname, extname, join, resolve } from "node:path";
 import { plural } from "../../../lib/text.ts";
 import { fail } from "../../../model/error.ts";
 import { type CliCommand, EXIT_CODES, type CliInput } from "../../support/command.ts";
-import { importBifrost } from "../../import/bifrost.ts";
-import { ConfigDraft, slug } from "../../import/config-draft.ts";
-import { importKeys, importTeams, type ImportedKey } from "../../import/keys-and-teams.ts";
-import { importLitellm } from "../../import/litellm.ts";
-import { importPortkey } from "../../import/portkey.ts";
 import {
+  ConfigDraft,
   FINDING_KINDS,
+  importers,
+  importKeys,
+  importTeams,
+  slug,
   SourceValue,
+  toKeysJson,
   type FindingKind,
+  type ImportedKey,
+  type Importer,
   type ImportFinding,
-} from "../../import/source-value.ts";
-import { toKeysJson } from "../../import/key-import.ts";
-import { loadGatewayConfig } from "../../support/load-config.ts";
+} from "../../../../plugins/importers/index.ts";
+import { DEFAULT_FRONTENDS } from "../../../config/schema/config-schema.ts";
+import { builtinPlugins, loadGatewayConfig } from "../../support/load-config.ts";
 import { summarizeProblems, shortPath, formatProblems } from "../../format/problem-report.ts";
 import { alignColumns, paintRemark, printRemark, print, printJson } from "../../format/terminal.ts";
-
-const SOURCES = ["litellm", "portkey", "bifrost"] as const;
 
 export const command: CliCommand = {
   usage: "import <litellm|portkey|bifrost> <file> [options]",
@@ -69,9 +70,12 @@ interface ImportResult {
 
 async function run(given: CliInput): Promise<number> {
   const [source, file] = given.positionals as [string, string];
-  if (!SOURCES.some((each) => each === source))
-    return fail("invalid", `The source must be one of ${SOURCES.join(", ")}.`, { code: "usage" });
-  const made = await importConfig(source, file, given);
+  const importer =
+    importers.find(({ name }) => name === source) ??
+    fail("invalid", `The source must be one of ${importers.map(({ name }) => name).join(", ")}.`, {
+      code: "usage",
+    });
+  const made = await importConfig(importer, file, given);
   const out = given.getText("out");
   const written = out === undefined ? undefined : await write(made, resolve(out));
   const { findings, text, draft, keys, warnings } = made;
@@ -94,13 +98,18 @@ async function run(given: CliInput): Promise<number> {
 }
 
 /** Converts another gateway's config. */
-async function importConfig(source: string, file: string, given: CliInput): Promise<ImportResult> {
+async function importConfig(
+  importer: Importer,
+  file: string,
+  given: CliInput,
+): Promise<ImportResult> {
   const said = SourceValue.parse(await readFile(file, "utf8"), file);
-  const draft = new ConfigDraft();
-  const keys: ImportedKey[] = [];
-  if (source === "litellm") importLitellm(said, draft);
-  else if (source === "bifrost") keys.push(...importBifrost(said, draft));
-  else importPortkey(said, draft, given.getText("name") ?? slug(basename(file, extname(file))));
+  const draft = new ConfigDraft({
+    providers: new Set(Object.keys(builtinPlugins.provider)),
+    frontends: DEFAULT_FRONTENDS,
+  });
+  const modelName = given.getText("name") ?? slug(basename(file, extname(file)));
+  const keys = importer.importConfig(said, draft, { modelName });
   const teams = given.getText("teams");
   const { accounts, said: more } = teams
     ? await importTeams(teams, draft)
@@ -110,7 +119,7 @@ async function importConfig(source: string, file: string, given: CliInput): Prom
   for (const each of [said, ...(more ? [more] : [])])
     for (const rest of each.unreadValues()) rest.report("unsupported", "this setting is not read");
   const findings = [...said.findings, ...(more?.findings ?? [])];
-  const text = draft.toYaml(`${source}'s ${basename(file)}`);
+  const text = draft.toYaml(`${importer.name}'s ${basename(file)}`);
   return { text, draft, findings, keys: [...keys, ...told.keys], warnings: told.remarks };
 }
 

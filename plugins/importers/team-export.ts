@@ -1,14 +1,10 @@
 // Imports keys and teams from exports of another gateway's tables. Teams become accounts, and keys
 // keep their hashes and are assigned to these accounts.
 import { readFile } from "node:fs/promises";
-import type { JsonObject } from "../../model/values.ts";
-import { readImportedKeys } from "./key-import.ts";
+import { readImportedKeys, type ImportedKey } from "./key-export.ts";
 import { readBudget, readRateLimits } from "./amounts.ts";
 import { slug, type ConfigDraft } from "./config-draft.ts";
 import { SourceValue } from "./source-value.ts";
-
-/** A key as `tollgate keys import` reads it. */
-export type ImportedKey = JsonObject;
 
 const RATE_FIELDS = {
   requests: "rpm_limit",

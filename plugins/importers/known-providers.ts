@@ -1,5 +1,4 @@
 // Maps provider names of other gateways to providers of Tollgate.
-import { builtinPlugins } from "../support/load-config.ts";
 
 /** Names that differ in Tollgate. Equal names are not in this table. */
 const PROVIDER_NAMES: Readonly<Record<string, string>> = {
@@ -45,13 +44,14 @@ const PACKAGED_PROVIDERS = ["aws", "azure-foundry", "vertex"];
 export const packageOf = (use: string): string | undefined =>
   PACKAGED_PROVIDERS.includes(use) ? `tollgate-provider-${use}` : undefined;
 
-/** Returns undefined if no provider here corresponds to the name. */
-export function findProvider(word: string): string | undefined {
+/**
+ * Returns undefined if no provider here corresponds to the name.
+ * @param builtIn Names of the built-in providers.
+ */
+export function findProvider(word: string, builtIn: ReadonlySet<string>): string | undefined {
   const name = word.toLowerCase();
   if (Object.hasOwn(PROVIDER_NAMES, name)) return PROVIDER_NAMES[name] || undefined;
-  return PACKAGED_PROVIDERS.includes(name) || Object.hasOwn(builtinPlugins.provider, name)
-    ? name
-    : undefined;
+  return PACKAGED_PROVIDERS.includes(name) || builtIn.has(name) ? name : undefined;
 }
 
 /** Guesses the provider by the name of a model, if no provider is stated. */

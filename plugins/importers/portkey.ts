@@ -1,6 +1,7 @@
 // Imports Portkey configs, which are trees of targets with a strategy each. A leaf is a provider,
 // and an inner node becomes a model name of its own.
 import type { ConfigDraft, DraftRoute } from "./config-draft.ts";
+import type { Importer } from "./importer.ts";
 import { importTarget } from "./portkey-target.ts";
 import type { SourceValue } from "./source-value.ts";
 
@@ -8,7 +9,15 @@ import type { SourceValue } from "./source-value.ts";
  * Imports a config.
  * @param name Model name that clients request.
  */
-export function importPortkey(said: SourceValue, draft: ConfigDraft, name: string): void {
+export const portkey: Importer = {
+  name: "portkey",
+  importConfig(said, draft, { modelName }) {
+    importPortkey(said, draft, modelName);
+    return [];
+  },
+};
+
+function importPortkey(said: SourceValue, draft: ConfigDraft, name: string): void {
   const leaves = importNode(said, draft, { name, models: undefined });
   if (leaves.length > 0 && !draft.routes.has(name))
     draft.routes.set(name, { candidates: leaves.map((model) => ({ model })) });

@@ -9,7 +9,7 @@ import {
   type CloudProvider,
 } from "./clouds.ts";
 import type { ConfigDraft, DraftProvider } from "./config-draft.ts";
-import { isSelfHosted, findProvider, needsBaseUrl } from "./known-providers.ts";
+import { isSelfHosted, needsBaseUrl } from "./known-providers.ts";
 import type { SourceValue } from "./source-value.ts";
 
 /** Returns the name in `env.NAME`, or undefined for literal text. */
@@ -27,7 +27,7 @@ interface SharedProvider {
 
 export function importBifrostProvider(name: string, said: SourceValue, draft: ConfigDraft): void {
   const custom = said.get("custom_provider_config");
-  const known = findProvider(custom.get("base_provider_type").readText() ?? name);
+  const known = draft.findProvider(custom.get("base_provider_type").readText() ?? name);
   custom.readValue();
   const network = said.get("network_config");
   const base = network.get("base_url").readText();

@@ -1,6 +1,6 @@
 // Parses CSV as in RFC 4180: comma-separated cells, quoted if they contain a comma, a quote, or a
 // line end. One pass, character by character.
-import { fail } from "../../model/error.ts";
+import { fail } from "tollgate/plugin";
 
 /** Returns each line as an object whose keys are the cells of the first line. */
 export function parseCsv(text: string): Record<string, string>[] {

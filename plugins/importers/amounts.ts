@@ -1,5 +1,5 @@
 // Converts amounts, durations, and limits of other gateways. Money is never converted to a float.
-import { type Limit, formatLimit, parseLimit } from "../../plugin/store/limit.ts";
+import { type Limit, formatLimit, parseLimit } from "tollgate/plugin";
 import type { SourceValue } from "./source-value.ts";
 
 /**

@@ -2,17 +2,23 @@
 // contains the SHA-256 of each key. Limits and models are read by the field names that exports use,
 // and unknown fields are reported.
 import { readFile } from "node:fs/promises";
-import { fail } from "../../model/error.ts";
-import type { Json, JsonObject } from "../../model/values.ts";
-import { formatDecimal } from "../../money/decimal.ts";
-import { suggestLimitText } from "../../config/limit-mapping.ts";
-import { parseCsv } from "../format/csv-rows.ts";
-import { type Limit, formatLimit, parseLimit } from "../../plugin/store/limit.ts";
-import { parseNano } from "./amounts.ts";
+import { parseCsv } from "./csv-rows.ts";
+import {
+  fail,
+  formatLimit,
+  parseLimit,
+  type Json,
+  type JsonObject,
+  type Limit,
+} from "tollgate/plugin";
+import { parseNano, shiftDecimal } from "./amounts.ts";
+
+/** A key as `tollgate keys import` reads it. */
+export type ImportedKey = JsonObject;
 
 export interface ImportedKeys {
   /** Keys as `keys.import` accepts them. */
-  readonly keys: readonly JsonObject[];
+  readonly keys: readonly ImportedKey[];
   readonly warnings: readonly string[];
   /** The original record of each key, in the same order. */
   readonly records: readonly JsonObject[];
@@ -220,12 +226,20 @@ function* readLimits(
   }
 }
 
+/** Returns the text of a limit that the export has as a mapping. */
+function limitText(value: Json): string | undefined {
+  if (typeof value !== "object" || value === null || Array.isArray(value)) return undefined;
+  const { unit, max, per } = value as JsonObject;
+  const text = `${String(unit)}=${String(max)}${unit === "concurrent" ? "" : `/${String(per)}`}`;
+  return parseLimit(text) && text;
+}
+
 const checkedLimit = (limit: Json, where: string): string =>
   typeof limit === "string" && parseLimit(limit)
     ? limit
     : fail(
         "invalid",
-        `Invalid limit ${JSON.stringify(limit)} in ${where}: ${suggestLimitText(limit) ?? "write it as usd=300/month"}.`,
+        `Invalid limit ${JSON.stringify(limit)} in ${where}: write ${limitText(limit) ?? "it as usd=300/month"}.`,
         { code: "usage" },
       );
 
@@ -236,7 +250,7 @@ const checkedLimit = (limit: Json, where: string): string =>
  */
 export function toKeysJson(key: JsonObject): JsonObject {
   const { spent, ...rest } = key;
-  return spent === undefined ? key : { ...rest, spent: formatDecimal(BigInt(spent as number), 9) };
+  return spent === undefined ? key : { ...rest, spent: shiftDecimal(String(spent), -9)! };
 }
 
 /** Parses the spending in the current period. Exports reset it when a new period begins. */

@@ -8,7 +8,7 @@ import {
   type CloudProvider,
 } from "./clouds.ts";
 import type { ConfigDraft } from "./config-draft.ts";
-import { isSelfHosted, findProvider, needsBaseUrl } from "./known-providers.ts";
+import { isSelfHosted, needsBaseUrl } from "./known-providers.ts";
 import type { SourceValue } from "./source-value.ts";
 
 /**
@@ -25,7 +25,7 @@ export function importTarget(
   const word = named?.replace(/^@/, "") ?? virtual.readText();
   const base = said.firstOf("custom_host", "customHost").readText();
   said.get("name").readValue();
-  const use = word === undefined ? undefined : findProviderType(word);
+  const use = word === undefined ? undefined : findProviderType(word, draft);
   if (word === undefined && base === undefined) {
     if (said.keys.length > 0) said.report("unsupported", "the provider is missing");
     return [];
@@ -81,12 +81,12 @@ export function importTarget(
  * Finds a provider by the whole name, or by its prefix, because virtual keys are often named after
  * their provider.
  */
-function findProviderType(word: string): string | undefined {
+function findProviderType(word: string, draft: ConfigDraft): string | undefined {
   const parts = word.toLowerCase().split(/[-_]/);
   return (
-    findProvider(word) ??
-    findProvider(parts.slice(0, 2).join("-")) ??
-    (parts[0] === "open" && parts[1] === "ai" ? "openai" : findProvider(parts[0]!))
+    draft.findProvider(word) ??
+    draft.findProvider(parts.slice(0, 2).join("-")) ??
+    (parts[0] === "open" && parts[1] === "ai" ? "openai" : draft.findProvider(parts[0]!))
   );
 }
 

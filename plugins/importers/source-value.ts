@@ -1,7 +1,7 @@
 // Reads another gateway's config. Each value knows its position, and values that were never read
 // are reported at the end.
 import { isMap, isScalar, isSeq, LineCounter, parseDocument, type Node } from "yaml";
-import { fail } from "../../model/error.ts";
+import { fail } from "tollgate/plugin";
 
 /**
  * exact: the same meaning here. approximate: nearly the same. manual: a manual step is left.

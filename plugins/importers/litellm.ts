@@ -1,6 +1,8 @@
 // Imports LiteLLM's config.yaml.
 import { reportManualSteps } from "./clouds.ts";
 import type { ConfigDraft, DraftRoute } from "./config-draft.ts";
+import type { Importer } from "./importer.ts";
+import type { ImportedKey } from "./key-export.ts";
 import { isSelfHosted } from "./known-providers.ts";
 import {
   importMetadata,
@@ -21,7 +23,12 @@ interface Deployment {
   readonly kind: string;
 }
 
-export function importLitellm(said: SourceValue, draft: ConfigDraft): void {
+export const litellm: Importer = {
+  name: "litellm",
+  importConfig: importLitellm,
+};
+
+function importLitellm(said: SourceValue, draft: ConfigDraft): readonly ImportedKey[] {
   const named = new Map<string, Deployment[]>();
   const bases: BaseModel[] = [];
   for (const each of said.get("model_list").readList()) {
@@ -52,6 +59,8 @@ export function importLitellm(said: SourceValue, draft: ConfigDraft): void {
         "guardrails are not built in; a middleware can be one (docs/plugins/middleware.md)",
       );
   mergeEqualCredentials(draft);
+  // Its keys are in its database: see key-export.ts.
+  return [];
 }
 
 function importDeployment(
@@ -68,9 +77,10 @@ function importDeployment(
     return undefined;
   }
   const at = credentialSource(params, root);
-  const where = importLitellmProvider(asked, params, at, (place, file) =>
-    importSecret(place, file, draft),
-  );
+  const where = importLitellmProvider(asked, params, at, {
+    draft,
+    secret: (place, file) => importSecret(place, file, draft),
+  });
   if (typeof where === "string") {
     params.get("model").report("unsupported", where);
     each.readValue();

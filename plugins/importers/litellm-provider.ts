@@ -1,6 +1,7 @@
 // Finds the provider and address that a LiteLLM deployment calls.
 import { awsProvider, azureProvider, vertexProvider, type CloudProvider } from "./clouds.ts";
-import { guessProvider, isSelfHosted, findProvider, needsBaseUrl } from "./known-providers.ts";
+import type { ConfigDraft } from "./config-draft.ts";
+import { guessProvider, isSelfHosted, needsBaseUrl } from "./known-providers.ts";
 import type { SourceValue } from "./source-value.ts";
 
 const BASES = ["api_base", "base_url"] as const;
@@ -16,23 +17,27 @@ interface ProviderPlacement {
 /**
  * Returns the provider of a deployment, or the reason why there is none.
  * @param at Location of the credentials: the parameters, or the credential that they name.
- * @param secret Turns a literal key into a reference to a file of its own.
+ * @param host `secret` turns a literal key into a reference to a file of its own.
  */
 export function importLitellmProvider(
   asked: string,
   params: SourceValue,
   at: SourceValue,
-  secret: (place: SourceValue, name: string) => string | undefined,
+  host: {
+    readonly draft: ConfigDraft;
+    readonly secret: (place: SourceValue, name: string) => string | undefined;
+  },
 ): ProviderPlacement | string {
+  const { draft, secret } = host;
   const custom = params.get("custom_llm_provider").readText();
   const slash = asked.indexOf("/");
-  const known = slash < 0 ? undefined : findProvider(asked.slice(0, slash));
+  const known = slash < 0 ? undefined : draft.findProvider(asked.slice(0, slash));
   const word = custom ?? (slash < 0 ? guessProvider(asked) : asked.slice(0, slash));
   const model = slash < 0 || (custom !== undefined && !known) ? asked : asked.slice(slash + 1);
   const base = [...BASES]
     .map((key) => toVariable((at.get(key).exists ? at : params).get(key).readText()))
     .find(Boolean);
-  const use = word === undefined ? undefined : findProvider(word);
+  const use = word === undefined ? undefined : draft.findProvider(word);
   const of = { model, base, params, at, secret };
   if (use === "azure" || use === "azure-foundry") return azurePlacement(use, of);
   if (use === "aws") return awsPlacement(of);

@@ -2,7 +2,14 @@
 // then its text.
 import { createHash } from "node:crypto";
 import { Document, isCollection, visit } from "yaml";
-import { DEFAULT_FRONTENDS } from "../../config/schema/config-schema.ts";
+import { findProvider } from "./known-providers.ts";
+
+/** Names of Tollgate's built-in plugins that a draft may use. */
+export interface BuiltInPlugins {
+  readonly providers: ReadonlySet<string>;
+  /** The default frontends. */
+  readonly frontends: readonly string[];
+}
 
 export interface DraftCredential {
   /**
@@ -50,6 +57,16 @@ export class ConfigDraft {
   readonly secrets: DraftSecret[] = [];
   readonly settings: Record<string, unknown> = {};
   readonly observers = new Set<string>(["console"]);
+  readonly #builtIn: BuiltInPlugins;
+
+  constructor(builtIn: BuiltInPlugins) {
+    this.#builtIn = builtIn;
+  }
+
+  /** Returns the provider for a name in the other gateway, or undefined if there is none. */
+  findProvider(word: string): string | undefined {
+    return findProvider(word, this.#builtIn.providers);
+  }
 
   /**
    * Returns the provider with these options, and adds it at its first use.
@@ -129,7 +146,7 @@ export class ConfigDraft {
       admin: { host: "127.0.0.1", port: 9787 },
       ...this.settings,
       // The other gateways serve all of these protocols by default.
-      frontends: [...DEFAULT_FRONTENDS, "usage"],
+      frontends: [...this.#builtIn.frontends, "usage"],
       middleware: ["auth", "zdr", "limits", "usage"],
       observers: [...this.observers],
       ...(this.accounts.size > 0 && { accounts: Object.fromEntries(this.accounts) }),

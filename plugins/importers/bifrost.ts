@@ -1,13 +1,19 @@
 // Imports Bifrost's config.json: providers with their keys, and the customers, teams, and virtual
 // keys of its governance section.
-import { digestKey } from "../../lib/api-key.ts";
+import { createHash } from "node:crypto";
+import type { Importer } from "./importer.ts";
 import { readBudget, readRateLimits } from "./amounts.ts";
 import { importBifrostProvider, parseVariable } from "./bifrost-provider.ts";
 import { slug, type ConfigDraft } from "./config-draft.ts";
-import type { ImportedKey } from "./keys-and-teams.ts";
+import type { ImportedKey } from "./key-export.ts";
 import type { SourceValue } from "./source-value.ts";
 
-export function importBifrost(said: SourceValue, draft: ConfigDraft): readonly ImportedKey[] {
+export const bifrost: Importer = {
+  name: "bifrost",
+  importConfig: importBifrost,
+};
+
+function importBifrost(said: SourceValue, draft: ConfigDraft): readonly ImportedKey[] {
   const providers = said.get("providers");
   for (const name of providers.keys) importBifrostProvider(name, providers.get(name), draft);
   const keys = importGovernance(said.get("governance"), draft);
@@ -158,7 +164,7 @@ function importVirtualKey(
       );
   return [
     {
-      digest: digestKey(value),
+      digest: createHash("sha256").update(value).digest("hex"),
       ...(name !== undefined && { name }),
       ...(account !== undefined && { account }),
       ...(models.length > 0 && { models }),
