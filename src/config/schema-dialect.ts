@@ -68,6 +68,8 @@ export const DIALECT_RULES: SchemaRules = {
   keywords: ({ _, Name, str }) => [
     // Text that errors show in place of the rule: "a duration, such as 300s".
     "x-expects",
+    // How the command line writes an input member: see `CliField`.
+    "x-cli",
     ...Object.entries(MARK_KEYWORDS).map(([keyword, mark]) => ({
       keyword,
       schemaType: "boolean" as const,

@@ -155,7 +155,7 @@ async function tollgate(name: CommandName): Promise<{ code: number; out: string 
   );
   err!.mockImplementation((() => true) as never);
   try {
-    const verb = COMMAND_SPECS[name].cli!.split(" ");
+    const verb = COMMAND_SPECS[name].cli!.words.split(" ");
     const code = await main([...verb, ...words, "-c", daemon.file, "--json"], false);
     return { code, out: parts.join("") };
   } finally {
@@ -264,7 +264,7 @@ describe("the table", () => {
   it("is the command line's too: each verb is there, with its summary", async () => {
     for (const name of names) {
       const { cli, summary } = COMMAND_SPECS[name];
-      const [verb, part] = cli?.split(" ") ?? [];
+      const [verb, part] = cli?.words.split(" ") ?? [];
       if (verb === undefined) continue;
       const entry = VERBS[verb]!;
       const { command } = await entry.load();

@@ -4,11 +4,14 @@ import { LIMIT_SCHEMA } from "../../plugin/store/limit.ts";
 import {
   outputSchema,
   booleanField,
+  nameOf,
+  withCli,
   LABELS_SCHEMA,
   LIMITS_SCHEMA,
   nullable,
   printed,
   privacy,
+  NULLABLE_PRIVACY,
   text,
   VERSION_SCHEMA,
   textList,
@@ -31,15 +34,26 @@ const nameField = printed("Display name");
 const MODELS_DESCRIPTION =
   'Models that keys of the account may use, as in "openai/*". Default: all';
 const FRONTENDS_DESCRIPTION = "Frontends that keys of the account may use. Default: all";
-const defaultsField = {
-  type: "object",
-  additionalProperties: false,
-  required: ["limits"],
-  properties: { limits: { type: "array", minItems: 1, items: LIMIT_SCHEMA } },
-  description: "Default settings of new keys in this account",
+const defaultsField = withCli(
+  {
+    type: "object",
+    additionalProperties: false,
+    required: ["limits"],
+    properties: { limits: { type: "array", minItems: 1, items: LIMIT_SCHEMA } },
+    description: "Default settings of new keys in this account",
+  } as const,
+  {
+    flag: "default-limit",
+    value: "limit",
+    form: "defaults",
+    description: "Default limit of new keys in this account",
+  },
+);
+const DISCLOSE_LIMITS = {
+  description:
+    "Whether clients see its limits. full: with their numbers. hidden: only when to retry. Default: full",
+  "x-cli": { flag: "disclose-limits", value: "full|hidden" },
 } as const;
-const DISCLOSE_LIMITS_DESCRIPTION =
-  "Whether clients see its limits. full: with their numbers. hidden: only when to retry. Default: full";
 
 export const ACCOUNT_COMMAND_SPECS = {
   "accounts.list": {
@@ -52,9 +66,13 @@ export const ACCOUNT_COMMAND_SPECS = {
     output: outputSchema("accounts"),
     role: "viewer",
     writes: false,
-    cli: "accounts list",
+    cli: {
+      words: "accounts list",
+      description: "Lists accounts as a tree, with the remaining amount of each limit.",
+      examples: ["tollgate accounts list"],
+    },
     accountScope: { filteredList: ["accounts", "id"] },
-    worksOffline: true,
+    worksOffline: "store",
   },
   "accounts.show": {
     summary: "Show an account with its hierarchy and remaining limits",
@@ -62,9 +80,14 @@ export const ACCOUNT_COMMAND_SPECS = {
     output: outputSchema("account", "ancestors", "accounts", "keys"),
     role: "viewer",
     writes: false,
-    cli: "accounts show",
+    cli: {
+      words: "accounts show",
+      description: "Shows an account with its parent and nested accounts.",
+      args: ["id"],
+      examples: ["tollgate accounts show web"],
+    },
     accountScope: { accountMember: "id", emptiedLists: ["ancestors"] },
-    worksOffline: true,
+    worksOffline: "store",
   },
   "accounts.create": {
     summary: "Create an account",
@@ -74,24 +97,32 @@ export const ACCOUNT_COMMAND_SPECS = {
       required: ["id"],
       properties: {
         id: { ...ACCOUNT_ID, description: "Permanent ID of the account" },
-        parent: text(PARENT_DESCRIPTION),
+        parent: nameOf(PARENT_DESCRIPTION),
         name: nameField,
         limits: LIMITS_SCHEMA,
         defaults: defaultsField,
-        models: textList(MODELS_DESCRIPTION),
-        frontends: textList(FRONTENDS_DESCRIPTION),
+        models: textList(MODELS_DESCRIPTION, "pattern"),
+        frontends: textList(FRONTENDS_DESCRIPTION, "name"),
         privacy,
         labels: LABELS_SCHEMA,
-        discloseLimits: { enum: ["full", "hidden"], description: DISCLOSE_LIMITS_DESCRIPTION },
+        discloseLimits: { enum: ["full", "hidden"], ...DISCLOSE_LIMITS },
       },
     },
     output: outputSchema("account", "warnings"),
     role: "operator",
     writes: true,
     isSerialized: true,
-    cli: "accounts create",
+    cli: {
+      words: "accounts create",
+      description: "Creates an account, which several keys share. Accounts can be nested.",
+      args: ["id"],
+      examples: [
+        "tollgate accounts create acme --limit usd=1000/month --privacy required",
+        "tollgate accounts create web --parent acme --limit usd=300/month --default-limit usd=20/month",
+      ],
+    },
     changedRecord: { idMember: "id" },
-    worksOffline: true,
+    worksOffline: "store",
   },
   "accounts.update": {
     summary: "Update or move an account",
@@ -99,18 +130,15 @@ export const ACCOUNT_COMMAND_SPECS = {
       ...ACCOUNT_INPUT,
       properties: {
         ...ACCOUNT_INPUT.properties,
-        parent: nullable(text(PARENT_DESCRIPTION)),
+        parent: nullable(nameOf(PARENT_DESCRIPTION)),
         name: nullable(nameField),
         limits: nullable(LIMITS_SCHEMA),
         defaults: nullable(defaultsField),
-        models: nullable(textList(MODELS_DESCRIPTION)),
-        frontends: nullable(textList(FRONTENDS_DESCRIPTION)),
-        privacy: { enum: ["off", "required", "strict", null], description: privacy.description },
+        models: nullable(textList(MODELS_DESCRIPTION, "pattern")),
+        frontends: nullable(textList(FRONTENDS_DESCRIPTION, "name")),
+        privacy: NULLABLE_PRIVACY,
         labels: nullable(LABELS_SCHEMA),
-        discloseLimits: {
-          enum: ["full", "hidden", null],
-          description: DISCLOSE_LIMITS_DESCRIPTION,
-        },
+        discloseLimits: { enum: ["full", "hidden", null], ...DISCLOSE_LIMITS },
         version: VERSION_SCHEMA,
       },
     },
@@ -118,9 +146,18 @@ export const ACCOUNT_COMMAND_SPECS = {
     role: "operator",
     writes: true,
     isSerialized: true,
-    cli: "accounts update",
+    cli: {
+      words: "accounts update",
+      description:
+        'Updates or moves an account. Changes apply from the next request of each of its keys. Options that you omit are unchanged. Pass "none" to clear a value.',
+      args: ["id"],
+      examples: [
+        "tollgate accounts update web --limit usd=500/month",
+        "tollgate accounts update web --parent none",
+      ],
+    },
     changedRecord: { idMember: "id", readCommand: "accounts.show" },
-    worksOffline: true,
+    worksOffline: "store",
   },
   "accounts.close": {
     summary: "Close an account and reject its keys",
@@ -132,8 +169,14 @@ export const ACCOUNT_COMMAND_SPECS = {
     role: "operator",
     writes: true,
     isSerialized: true,
-    cli: "accounts close",
+    cli: {
+      words: "accounts close",
+      description:
+        "Closes an account. Requests with its keys, and with keys of accounts nested under it, are rejected.",
+      args: ["id"],
+      examples: ["tollgate accounts close web"],
+    },
     changedRecord: { idMember: "id", readCommand: "accounts.show" },
-    worksOffline: true,
+    worksOffline: "store",
   },
 } as const satisfies Readonly<Record<string, CommandSpec>>;

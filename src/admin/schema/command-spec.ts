@@ -29,11 +29,56 @@ export interface CommandSpec extends Required<Omit<PluginCommand, "run" | "runsB
   readonly createId?: () => string;
   /** Input members that are never logged, such as text to be erased. */
   readonly redactedInput?: readonly string[];
-  /** Command-line words that run the command. Undefined if there are none. */
-  readonly cli: string | undefined;
-  /** Whether the command line can run it on the files while no gateway runs. */
-  readonly worksOffline: boolean;
+  /** The command on the command line. Undefined if there is none. */
+  readonly cli: CliSpec | undefined;
+  /**
+   * What the command line runs it on while no gateway is running: the files of the store, or the
+   * config in gateway.yaml. `false` if it needs a running gateway.
+   */
+  readonly worksOffline: "store" | "config" | false;
 }
+
+/** The command-line form of a command. Its options come from the input schema. */
+export interface CliSpec {
+  /** Words after "tollgate": "keys create". */
+  readonly words: string;
+  /** What the command does, in the third person. */
+  readonly description: string;
+  /** Input members that are positional arguments, in order. The others are options. */
+  readonly args?: readonly string[];
+  readonly examples: readonly string[];
+  /** When it exits with another code than 0, apart from errors: "Exits with 1 if …". */
+  readonly exits?: string;
+}
+
+/** The `x-cli` keyword of an input member: how the command line writes it. */
+export interface CliField {
+  /** Name of the option. Default: the name of the member, with dashes. */
+  readonly flag?: string;
+  readonly short?: string;
+  /** Placeholder of the value: "name". */
+  readonly value?: string;
+  /** Description, if the option differs from the member. */
+  readonly description?: string;
+  /** How the value is read, if the schema does not determine it. */
+  readonly form?: CliForm;
+}
+
+/**
+ * time: a time in the past, as a duration ago or a date. expiry: a time in the future. duration:
+ * milliseconds. path: a file. names: a list, separated by commas. limits, defaults, labels: lists.
+ * negated: a flag that sets the member to false.
+ */
+export type CliForm =
+  | "time"
+  | "expiry"
+  | "duration"
+  | "path"
+  | "names"
+  | "limits"
+  | "defaults"
+  | "labels"
+  | "negated";
 
 /**
  * Restrictions for principals that are limited to one account. They are applied before and after

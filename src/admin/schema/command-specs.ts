@@ -11,13 +11,16 @@ import {
   LEDGER_FILTER,
   text,
   nonNegativeInteger,
+  nameOf,
+  withCli,
 } from "./schema-fields.ts";
 import { KEY_COMMAND_SPECS } from "./key-command-specs.ts";
 import { MAINTENANCE_COMMAND_SPECS } from "./maintenance-command-specs.ts";
 import { CONFIG_COMMAND_SPECS } from "./config-command-specs.ts";
 import { PROVIDER_COMMAND_SPECS } from "./provider-command-specs.ts";
 import { REQUEST_COMMAND_SPECS } from "./request-command-specs.ts";
-import { DIMENSIONS, USAGE_COMMAND_SPECS } from "./usage-command-specs.ts";
+import { BUILT_IN_OPERATIONS } from "../../model/operations/built-in-operations.ts";
+import { DIMENSIONS, TIME_ZONE_FIELD, USAGE_COMMAND_SPECS } from "./usage-command-specs.ts";
 import type { Infer } from "../../plugin/schema.ts";
 
 export const COMMAND_SPECS = {
@@ -27,7 +30,17 @@ export const COMMAND_SPECS = {
     output: outputSchema("version", "url", "state", "startedAt", "generation", "frontends"),
     role: "viewer",
     writes: false,
-    cli: "status",
+    cli: {
+      words: "status",
+      description:
+        "Shows the status of the running gateway: address, start time, config generation, open requests, and the last reload.",
+      examples: [
+        "tollgate status",
+        "tollgate status --quiet",
+        "tollgate status --state-dir /var/lib/tollgate --json",
+      ],
+      exits: "With --quiet, exits with 1 until the gateway serves.",
+    },
     accountScope: {
       shownMembers: ["version", "url", "state", "startedAt", "generation", "frontends"],
     },
@@ -39,7 +52,12 @@ export const COMMAND_SPECS = {
     output: outputSchema("nodes", "warnings"),
     role: "viewer",
     writes: false,
-    cli: "fleet",
+    cli: {
+      words: "fleet",
+      description:
+        "Lists the gateways that share the running gateway's store, which is marked with a star. Shows the version of each, the difference of its clock from the store's clock, and how long it has missed key changes.",
+      examples: ["tollgate fleet", "tollgate fleet --json"],
+    },
     worksOffline: false,
   },
   attention: {
@@ -69,7 +87,12 @@ export const COMMAND_SPECS = {
     ),
     role: "metrics",
     writes: false,
-    cli: "stats",
+    cli: {
+      words: "stats",
+      description:
+        "Shows live stats of all processes of the running gateway: requests, provider connections, ledger, memory, and requests that were rejected before routing.",
+      examples: ["tollgate stats", "tollgate stats --json"],
+    },
     worksOffline: false,
   },
   reload: {
@@ -78,7 +101,14 @@ export const COMMAND_SPECS = {
     output: outputSchema("ok", "generation", "problems"),
     role: "operator",
     writes: true,
-    cli: "reload",
+    cli: {
+      words: "reload",
+      description:
+        "Reloads gateway.yaml in the running gateway, and waits until all of its processes use it. If the file is invalid, the previous config stays in use.",
+      examples: ["tollgate reload", "tollgate reload --state-dir /var/lib/tollgate --json"],
+      exits:
+        "Exits with 78 if the file has errors, and with 1 if keys changed that need a restart.",
+    },
     worksOffline: false,
   },
   explain: {
@@ -87,17 +117,33 @@ export const COMMAND_SPECS = {
       ...MODEL_INPUT,
       properties: {
         ...MODEL_INPUT.properties,
-        frontend: text("Frontend for the simulated request"),
-        key: text("ID or name of the key for the simulated request"),
+        frontend: withCli(text("Frontend for the simulated request"), {
+          short: "f",
+          value: "name",
+        }),
+        key: withCli(text("ID or name of the key for the simulated request"), {
+          value: "key",
+          description: "ID or name of the key for the simulated request (needs a running gateway)",
+        }),
         privacy,
       },
     },
     output: outputSchema("model", "frontend", "candidates", "hooks", "timeouts"),
     role: "viewer",
     writes: false,
-    cli: "explain",
+    cli: {
+      words: "explain",
+      description:
+        "Explains how a request for a model would be routed: the candidates in order, the excluded candidates with reasons, passthrough or translation, and the plugins that see the request. It sends no request.",
+      args: ["model"],
+      examples: [
+        "tollgate explain demo/echo",
+        "tollgate explain fast --frontend messages --zdr --json",
+      ],
+      exits: "Exits with 1 if there is no candidate.",
+    },
     accountScope: { keyMember: "key" },
-    worksOffline: true,
+    worksOffline: "config",
   },
   "models.list": {
     summary: "List models with their prices",
@@ -105,17 +151,31 @@ export const COMMAND_SPECS = {
       type: "object",
       additionalProperties: false,
       properties: {
-        operation: text("Operation of the models"),
-        provider: text("Provider of the models"),
-        privacy,
+        operation: withCli(text("Operation of the models"), {
+          value: "operation",
+          description: `Operation: ${[...BUILT_IN_OPERATIONS.keys()].join(", ")}, or one that a package adds`,
+        }),
+        provider: nameOf("Provider of the models"),
+        privacy: withCli(privacy, {
+          flag: "zdr",
+          value: "level",
+          description: "Only models with zero data retention: required or strict",
+        }),
       },
     },
     output: outputSchema("models"),
     role: "viewer",
     writes: false,
-    cli: "models list",
+    cli: {
+      words: "models list",
+      description: "Lists models with their prices.",
+      examples: [
+        "tollgate models --operation image",
+        "tollgate models list --provider demo --json",
+      ],
+    },
     accountScope: {},
-    worksOffline: true,
+    worksOffline: "config",
   },
   "models.explain": {
     summary: "Show the metadata of a model",
@@ -123,22 +183,35 @@ export const COMMAND_SPECS = {
     output: outputSchema("name", "models", "suggestions"),
     role: "viewer",
     writes: false,
-    cli: "models explain",
+    cli: {
+      words: "models explain",
+      description:
+        "Explains a model: each fact with its source, the price of a request, and the retirement date.",
+      args: ["model"],
+      examples: ["tollgate models explain demo/echo --json"],
+      exits: "Exits with 1 if no model list has the model.",
+    },
     accountScope: {},
-    worksOffline: true,
+    worksOffline: "config",
   },
   "models.refresh": {
     summary: "Refresh the providers' model lists",
     input: {
       type: "object",
       additionalProperties: false,
-      properties: { provider: text("Provider to refresh") },
+      properties: { provider: nameOf("Provider to refresh") },
     },
     output: outputSchema("modelLists"),
     role: "operator",
     writes: true,
     changedRecord: { idMember: "provider" },
-    cli: "models refresh",
+    cli: {
+      words: "models refresh",
+      description: "Refreshes the model lists of all providers, or of one provider.",
+      args: ["provider"],
+      examples: ["tollgate models refresh openai"],
+      exits: "Exits with 1 if a list cannot be refreshed.",
+    },
     worksOffline: false,
   },
   "policy.explain": {
@@ -147,9 +220,19 @@ export const COMMAND_SPECS = {
     output: outputSchema("model", "requestedPrivacy", "routes", "blockedBy"),
     role: "viewer",
     writes: false,
-    cli: "policy explain",
+    cli: {
+      words: "policy explain",
+      description:
+        "Explains the data policy of every candidate for a model: each level with its evidence, your own declaration, the fields that are sent along, the expiry date, and whether Service-ZDR admits the candidate.",
+      args: ["model"],
+      examples: [
+        "tollgate policy explain openai/gpt-5 --zdr",
+        "tollgate policy explain fast --strict --json",
+      ],
+      exits: "Exits with 1 if --zdr or --strict is set and no candidate qualifies.",
+    },
     accountScope: {},
-    worksOffline: true,
+    worksOffline: "config",
   },
   "plugins.list": {
     summary: "List active plugins and their commands",
@@ -157,8 +240,12 @@ export const COMMAND_SPECS = {
     output: outputSchema("plugins"),
     role: "viewer",
     writes: false,
-    cli: "plugin",
-    worksOffline: true,
+    cli: {
+      words: "plugin",
+      description: "Lists the mounted plugins with their commands.",
+      examples: ["tollgate plugin"],
+    },
+    worksOffline: "config",
   },
   ...CONFIG_COMMAND_SPECS,
   ...PROVIDER_COMMAND_SPECS,
@@ -175,15 +262,24 @@ export const COMMAND_SPECS = {
           items: { enum: DIMENSIONS },
           description: `Grouping: ${DIMENSIONS.join(", ")}`,
         },
-        tz: text("Time zone of days and hours, as in Europe/Berlin. Default: UTC"),
+        tz: TIME_ZONE_FIELD,
       },
     },
     output: outputSchema("rows", "total", "keyNames"),
     role: "viewer",
     writes: false,
-    cli: "usage",
+    cli: {
+      words: "usage",
+      description:
+        "Summarizes usage and cost. Calls without a known price and calls with an estimated cost are counted and listed separately.",
+      examples: [
+        "tollgate usage --since 30d",
+        "tollgate usage --by day,model --key laptop --json",
+        "tollgate usage --focus --since 2026-11-01 --until 2026-12-01 > november.csv",
+      ],
+    },
     accountScope: { accountMember: "account", defaultsToOwn: true, keyMember: "key" },
-    worksOffline: true,
+    worksOffline: "store",
   },
   ...USAGE_COMMAND_SPECS,
   "ledger.entries": {
@@ -200,21 +296,36 @@ export const COMMAND_SPECS = {
     output: outputSchema("items"),
     role: "viewer",
     writes: false,
-    cli: "tail",
-    worksOffline: true,
+    cli: {
+      words: "tail",
+      description: "Shows rows of the ledger.",
+      examples: ["tollgate tail --rows"],
+    },
+    worksOffline: "store",
   },
   "ledger.verify": {
     summary: "Verify that no ledger row was altered",
     input: {
       type: "object",
       additionalProperties: false,
-      properties: { hash: text("Previously recorded hash that the ledger must contain") },
+      properties: {
+        hash: withCli(text("Previously recorded hash that the ledger must contain"), {
+          flag: "head",
+          value: "hash",
+        }),
+      },
     },
     output: outputSchema("problems", "isVerifiable"),
     role: "viewer",
     writes: false,
-    cli: "ledger verify",
-    worksOffline: true,
+    cli: {
+      words: "ledger verify",
+      description:
+        "Verifies that no row was changed, and prints the newest hash. Store that hash: with --head, a later run detects whether the ledger was truncated.",
+      examples: ["tollgate ledger verify"],
+      exits: "Exits with 1 if a row was changed or removed.",
+    },
+    worksOffline: "store",
   },
   "ledger.adjust": {
     summary: "Adjust the cost of a call",
@@ -224,16 +335,24 @@ export const COMMAND_SPECS = {
       required: ["attempt", "usd", "reason"],
       properties: {
         attempt: text("ID of the call, which must be settled"),
-        usd: text("US dollars to add to the cost. -0.25 subtracts a quarter"),
+        usd: withCli(text("US dollars to add to the cost. -0.25 subtracts a quarter"), {
+          value: "amount",
+        }),
         reason: text("Reason, which is stored in the row"),
       },
     },
     output: outputSchema("attempt", "costNano"),
     role: "owner",
     writes: true,
-    cli: "ledger adjust",
+    cli: {
+      words: "ledger adjust",
+      description:
+        "Adds a correction to the cost of a call, such as a refund, with the reason. The call's own rows are unchanged, and its budgets count the correction. A call is identified by `attempt`, which tollgate request shows.",
+      args: ["attempt"],
+      examples: ["tollgate ledger adjust r1x7-1 --usd=-0.25 --reason refund"],
+    },
     changedRecord: { idMember: "attempt" },
-    worksOffline: true,
+    worksOffline: "store",
   },
   ...MAINTENANCE_COMMAND_SPECS,
   ...KEY_COMMAND_SPECS,

@@ -9,7 +9,12 @@ export const CONFIG_COMMAND_SPECS = {
     output: outputSchema("file", "generation", "loadedAt", "shownValues", "text"),
     role: "viewer",
     writes: false,
-    cli: "config show",
+    cli: {
+      words: "config show",
+      description:
+        "Shows each value of the running gateway's config and its source: a line of a file, a variable, the command line, or a default. Secrets are hidden. To show a file while no gateway is running, use tollgate print.",
+      examples: ["tollgate config show", "tollgate config show --no-defaults"],
+    },
     worksOffline: false,
   },
   "config.check": {
@@ -30,7 +35,13 @@ export const CONFIG_COMMAND_SPECS = {
     output: outputSchema("ok", "problems", "changes", "restartKeys", "assumedVariables"),
     role: "operator",
     writes: false,
-    cli: "config check",
+    cli: {
+      words: "config check",
+      description:
+        "Validates a file as the running gateway's new config and shows what it would change. Nothing is written, plugins that are not mounted are not loaded, and secrets are not read.",
+      examples: ["tollgate config check next.yaml"],
+      exits: "Exits with 1 if there are errors.",
+    },
     worksOffline: false,
   },
 } as const satisfies Readonly<Record<string, CommandSpec>>;

@@ -4,6 +4,9 @@ import { newKeyId } from "../../lib/api-key.ts";
 import {
   outputSchema,
   booleanField,
+  EXPIRES_FIELD,
+  nameOf,
+  withCli,
   KEY_INPUT,
   LABELS_SCHEMA,
   LIMITS_SCHEMA,
@@ -11,6 +14,7 @@ import {
   nullable,
   printed,
   privacy,
+  NULLABLE_PRIVACY,
   text,
   VERSION_SCHEMA,
   nonNegativeInteger,
@@ -21,15 +25,14 @@ const nameField = printed("Display name");
 const MODELS_DESCRIPTION = 'Models that the key may use, as in "openai/*". Default: all';
 const FRONTENDS_DESCRIPTION = "Frontends that the key may use. Default: all";
 const ACCOUNT_DESCRIPTION = "Account that the key is charged to";
-const EXPIRES_DESCRIPTION = "Expiry time in Unix milliseconds";
 
 const GRANT_FIELDS = {
   name: nameField,
-  models: textList(MODELS_DESCRIPTION),
-  frontends: textList(FRONTENDS_DESCRIPTION),
+  models: textList(MODELS_DESCRIPTION, "pattern"),
+  frontends: textList(FRONTENDS_DESCRIPTION, "name"),
   privacy,
-  account: text(ACCOUNT_DESCRIPTION),
-  expires: nonNegativeInteger(EXPIRES_DESCRIPTION),
+  account: nameOf(ACCOUNT_DESCRIPTION),
+  expires: EXPIRES_FIELD,
   limits: LIMITS_SCHEMA,
   labels: LABELS_SCHEMA,
 } as const;
@@ -42,7 +45,14 @@ export const KEY_COMMAND_SPECS = {
       additionalProperties: false,
       properties: {
         ...GRANT_FIELDS,
-        defaults: booleanField("Whether the key gets the account's default limits. Default: true"),
+        defaults: withCli(
+          booleanField("Whether the key gets the account's default limits. Default: true"),
+          {
+            flag: "no-defaults",
+            form: "negated",
+            description: "Skip the account's default limits for new keys",
+          },
+        ),
       },
     },
     output: outputSchema("secret", "key", "warnings"),
@@ -50,9 +60,16 @@ export const KEY_COMMAND_SPECS = {
     writes: true,
     isSerialized: true,
     createId: newKeyId,
-    cli: "keys create",
+    cli: {
+      words: "keys create",
+      description: "Creates an API key and prints it once. The key itself is not stored.",
+      examples: [
+        "tollgate keys create --name laptop --models 'demo/*' --limit requests=60/minute",
+        "tollgate keys create --name ci --expires 30d --label team=web --account research",
+      ],
+    },
     accountScope: { accountMember: "account", defaultsToOwn: true, emptiedLists: ["warnings"] },
-    worksOffline: true,
+    worksOffline: "store",
   },
   "keys.list": {
     summary: "List API keys, including those of gateway.yaml",
@@ -60,9 +77,13 @@ export const KEY_COMMAND_SPECS = {
     output: outputSchema("keys"),
     role: "viewer",
     writes: false,
-    cli: "keys list",
+    cli: {
+      words: "keys list",
+      description: "Lists API keys with their permissions.",
+      examples: ["tollgate keys list", "tollgate keys list --json"],
+    },
     accountScope: { filteredList: ["keys", "account"] },
-    worksOffline: true,
+    worksOffline: "store",
   },
   "keys.show": {
     summary: "Show an API key",
@@ -70,9 +91,14 @@ export const KEY_COMMAND_SPECS = {
     output: outputSchema("keys"),
     role: "viewer",
     writes: false,
-    cli: "keys show",
+    cli: {
+      words: "keys show",
+      description: "Shows an API key by its ID, or by its name if the name is unique.",
+      args: ["id"],
+      examples: ["tollgate keys show laptop"],
+    },
     accountScope: { keyMember: "id" },
-    worksOffline: true,
+    worksOffline: "store",
   },
   "keys.update": {
     summary: "Update the settings of an API key",
@@ -81,11 +107,11 @@ export const KEY_COMMAND_SPECS = {
       properties: {
         ...KEY_INPUT.properties,
         name: nullable(nameField),
-        models: nullable(textList(MODELS_DESCRIPTION)),
-        frontends: nullable(textList(FRONTENDS_DESCRIPTION)),
-        privacy: { enum: ["off", "required", "strict", null], description: privacy.description },
-        account: nullable(text(ACCOUNT_DESCRIPTION)),
-        expires: nullable(nonNegativeInteger(EXPIRES_DESCRIPTION)),
+        models: nullable(textList(MODELS_DESCRIPTION, "pattern")),
+        frontends: nullable(textList(FRONTENDS_DESCRIPTION, "name")),
+        privacy: NULLABLE_PRIVACY,
+        account: nullable(nameOf(ACCOUNT_DESCRIPTION)),
+        expires: nullable(EXPIRES_FIELD),
         limits: nullable(LIMITS_SCHEMA),
         labels: nullable(LABELS_SCHEMA),
         version: VERSION_SCHEMA,
@@ -95,10 +121,19 @@ export const KEY_COMMAND_SPECS = {
     role: "operator",
     writes: true,
     isSerialized: true,
-    cli: "keys update",
+    cli: {
+      words: "keys update",
+      description:
+        'Updates the permissions of an API key from its next request on. The secret is unchanged. Options that you omit are unchanged. Pass "none" to clear a value.',
+      args: ["id"],
+      examples: [
+        "tollgate keys update laptop --limit usd=20/month --limit requests=60/minute",
+        "tollgate keys update laptop --models none --expires 90d",
+      ],
+    },
     accountScope: { keyMember: "id", accountMember: "account", emptiedLists: ["warnings"] },
     changedRecord: { idMember: "id", readCommand: "keys.show" },
-    worksOffline: true,
+    worksOffline: "store",
   },
   "keys.import": {
     summary: "Import keys of another gateway by their hashes",
@@ -140,8 +175,13 @@ export const KEY_COMMAND_SPECS = {
     role: "owner",
     writes: true,
     isSerialized: true,
-    cli: "keys import",
-    worksOffline: true,
+    cli: {
+      words: "keys import",
+      description:
+        "Imports the keys of another gateway by their SHA-256 hashes, from its JSON or CSV export. Clients keep their existing keys.",
+      examples: ["tollgate keys import keys.csv", "tollgate keys import keys.json --account acme"],
+    },
+    worksOffline: "store",
   },
   "keys.revoke": {
     summary: "Revoke an API key",
@@ -150,10 +190,15 @@ export const KEY_COMMAND_SPECS = {
     role: "operator",
     writes: true,
     isSerialized: true,
-    cli: "keys revoke",
+    cli: {
+      words: "keys revoke",
+      description: "Revokes an API key immediately. Open requests are finished.",
+      args: ["id"],
+      examples: ["tollgate keys revoke laptop"],
+    },
     accountScope: { keyMember: "id" },
     changedRecord: { idMember: "id", readCommand: "keys.show" },
-    worksOffline: true,
+    worksOffline: "store",
   },
   "keys.move": {
     summary: "Move an API key to another account or to none",
@@ -161,7 +206,7 @@ export const KEY_COMMAND_SPECS = {
       ...KEY_INPUT,
       properties: {
         ...KEY_INPUT.properties,
-        account: text("Target account. If unset, none"),
+        account: nameOf("Target account. If unset, none"),
         version: VERSION_SCHEMA,
       },
     },
@@ -169,10 +214,16 @@ export const KEY_COMMAND_SPECS = {
     role: "operator",
     writes: true,
     isSerialized: true,
-    cli: "keys move",
+    cli: {
+      words: "keys move",
+      description:
+        "Moves an API key to another account. Later requests count toward that account. Existing ledger rows are unchanged.",
+      args: ["id"],
+      examples: ["tollgate keys move laptop --account research"],
+    },
     accountScope: { keyMember: "id", accountMember: "account", defaultsToOwn: true },
     changedRecord: { idMember: "id", readCommand: "keys.show" },
-    worksOffline: true,
+    worksOffline: "store",
   },
   "keys.rotate": {
     summary: "Rotate the secret of an API key",
@@ -180,8 +231,16 @@ export const KEY_COMMAND_SPECS = {
       ...KEY_INPUT,
       properties: {
         ...KEY_INPUT.properties,
-        overlapMs: nonNegativeInteger(
-          "Time for which the old secret stays valid, in milliseconds. Default: 0",
+        overlapMs: withCli(
+          nonNegativeInteger(
+            "Time for which the old secret stays valid, in milliseconds. Default: 0",
+          ),
+          {
+            flag: "overlap",
+            value: "time",
+            form: "duration",
+            description: "Time for which the old secret stays valid (default: 24h)",
+          },
         ),
         version: VERSION_SCHEMA,
       },
@@ -190,9 +249,15 @@ export const KEY_COMMAND_SPECS = {
     role: "operator",
     writes: true,
     isSerialized: true,
-    cli: "keys rotate",
+    cli: {
+      words: "keys rotate",
+      description:
+        "Prints a new secret for an API key. The old secret stays valid for the overlap.",
+      args: ["id"],
+      examples: ["tollgate keys rotate laptop --overlap 1h"],
+    },
     accountScope: { keyMember: "id" },
     changedRecord: { idMember: "id", readCommand: "keys.show" },
-    worksOffline: true,
+    worksOffline: "store",
   },
 } as const satisfies Readonly<Record<string, CommandSpec>>;

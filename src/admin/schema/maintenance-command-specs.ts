@@ -1,6 +1,15 @@
 // Specifications of the ledger maintenance commands.
 import type { CommandSpec } from "./command-spec.ts";
-import { outputSchema, NO_INPUT, path, text, nonNegativeInteger } from "./schema-fields.ts";
+import {
+  booleanField,
+  outputSchema,
+  NO_INPUT,
+  path,
+  text,
+  nonNegativeInteger,
+  timeOf,
+  withCli,
+} from "./schema-fields.ts";
 
 export const MAINTENANCE_COMMAND_SPECS = {
   "ledger.status": {
@@ -9,8 +18,13 @@ export const MAINTENANCE_COMMAND_SPECS = {
     output: outputSchema("bytes", "prunedRows"),
     role: "metrics",
     writes: false,
-    cli: "ledger status",
-    worksOffline: true,
+    cli: {
+      words: "ledger status",
+      description:
+        "Shows the size of the ledger on disk, the time of its oldest row, and how many rows rollups replaced.",
+      examples: ["tollgate ledger status"],
+    },
+    worksOffline: "store",
   },
   "ledger.archive": {
     summary: "Archive ledger rows to a verifiable file",
@@ -19,20 +33,31 @@ export const MAINTENANCE_COMMAND_SPECS = {
       additionalProperties: false,
       required: ["file"],
       properties: {
-        file: path("Absolute path of a new file"),
-        before: nonNegativeInteger("End time of the commits, exclusive, in Unix milliseconds"),
-        labels: {
-          type: "boolean",
-          description: "Whether the values of labels are included. Default: true",
-        },
+        file: withCli(path("Absolute path of a new file"), { value: "file", form: "path" }),
+        before: timeOf("End time of the commits, exclusive", "before"),
+        labels: withCli(booleanField("Whether the values of labels are included. Default: true"), {
+          flag: "no-labels",
+          form: "negated",
+          description: "Leave out label values",
+        }),
       },
     },
     output: outputSchema("file", "bytes", "rows", "lastHash", "total"),
     role: "owner",
     writes: true,
-    cli: "ledger archive",
+    cli: {
+      words: "ledger archive",
+      description:
+        "Writes ledger rows as gzip-compressed JSON lines, with a proof of integrity. The rows stay in the ledger. With --verify, it reads an archive and verifies it without the ledger.",
+      args: ["file"],
+      examples: [
+        "tollgate ledger archive 2026.jsonl.gz --before 2027-01-01",
+        "tollgate ledger archive 2026.jsonl.gz --verify",
+      ],
+      exits: "With --verify, exits with 1 if the archive was changed.",
+    },
     changedRecord: { idMember: "file" },
-    worksOffline: true,
+    worksOffline: "store",
   },
   "ledger.prune": {
     summary: "Replace old ledger rows by rollups",
@@ -44,18 +69,31 @@ export const MAINTENANCE_COMMAND_SPECS = {
         before: nonNegativeInteger(
           "End time of the rows, in Unix milliseconds. Must be at least one day ago",
         ),
-        dryRun: {
-          type: "boolean",
-          description: "Whether to report the changes without making them",
-        },
-        archive: path("Absolute path of a file to archive the rows to first"),
+        dryRun: withCli(booleanField("Whether to report the changes without making them"), {
+          flag: "dry-run",
+          description: "Report the number of rows, bytes, and time, and prune nothing",
+        }),
+        archive: withCli(path("Absolute path of a file to archive the rows to first"), {
+          flag: "archive-first",
+          value: "file",
+          form: "path",
+          description: "Archive for the rows, written before they are pruned",
+        }),
       },
     },
     output: outputSchema("plan", "result"),
     role: "owner",
     writes: true,
-    cli: "ledger prune",
-    worksOffline: true,
+    cli: {
+      words: "ledger prune",
+      description:
+        "Removes the oldest rows in whole commits and replaces them with totals. Reports, budgets, and the hash chain stay the same, except for the rows and their labels. It runs in short steps while a gateway serves, and resumes after an interruption. Rows are kept while an older call is open. To see the effect first, pass --dry-run.",
+      examples: [
+        "tollgate ledger prune --older 400d --dry-run",
+        "tollgate ledger prune --older 400d --archive-first old.jsonl.gz",
+      ],
+    },
+    worksOffline: "store",
   },
   erase: {
     summary: "Permanently erase personal data from the ledger",
@@ -63,16 +101,23 @@ export const MAINTENANCE_COMMAND_SPECS = {
       type: "object",
       additionalProperties: false,
       properties: {
-        label: text("Label to erase, as in user=4711"),
-        key: text("ID of the key whose name and labels are erased in all its rows"),
+        label: withCli(text("Label to erase, as in user=4711"), { value: "name=value" }),
+        key: withCli(text("ID of the key whose name and labels are erased in all its rows"), {
+          value: "id",
+        }),
       },
     },
     output: outputSchema("texts", "hashes"),
     role: "owner",
     writes: true,
-    cli: "erase",
+    cli: {
+      words: "erase",
+      description:
+        'Permanently erases personal data from the ledger: the value of a label, or the name and label values of a key. Rows, totals, and budgets stay, and the ledger still verifies. Reports show "erased" instead. Erasing cannot be undone. Earlier backups and archives still contain the data. To remove it from a backup, use tollgate restore --erased-in.',
+      examples: ["tollgate erase --label user=4711", "tollgate erase --key k_7f3a"],
+    },
     redactedInput: ["label"],
-    worksOffline: true,
+    worksOffline: "store",
   },
   backup: {
     summary: "Create a backup of the gateway",
@@ -85,8 +130,16 @@ export const MAINTENANCE_COMMAND_SPECS = {
     output: outputSchema("file", "bytes", "ms", "manifest"),
     role: "owner",
     writes: true,
-    cli: "backup",
+    cli: {
+      words: "backup",
+      description:
+        "Copies everything that the gateway stores into one file: a consistent snapshot of the ledger with keys and limits, the key that signs addresses, and the last model lists. A running gateway keeps serving. The file is a tar archive that only its owner can read. To create a state directory from it, use tollgate restore.",
+      examples: [
+        "tollgate backup /backups/monday.tar",
+        "tollgate backup --to - | ssh vault 'cat > tollgate.tar'",
+      ],
+    },
     changedRecord: { idMember: "file" },
-    worksOffline: true,
+    worksOffline: "store",
   },
 } as const satisfies Readonly<Record<string, CommandSpec>>;

@@ -1,6 +1,6 @@
 // Specifications of the provider commands.
 import type { CommandSpec } from "./command-spec.ts";
-import { outputSchema, NO_INPUT, text } from "./schema-fields.ts";
+import { nameOf, outputSchema, NO_INPUT, text, withCli } from "./schema-fields.ts";
 
 const PROVIDER_FIELD = text("Provider name in gateway.yaml");
 
@@ -11,7 +11,12 @@ export const PROVIDER_COMMAND_SPECS = {
     output: outputSchema("providers", "unmountedProviders", "countedSince"),
     role: "viewer",
     writes: false,
-    cli: "providers list",
+    cli: {
+      words: "providers list",
+      description:
+        "Lists providers with their state in the last hour: calls, failures, time to first token, cooldowns with their end, and the last failure.",
+      examples: ["tollgate providers", "tollgate providers list --json"],
+    },
     worksOffline: false,
   },
   "providers.test": {
@@ -22,15 +27,28 @@ export const PROVIDER_COMMAND_SPECS = {
       required: ["provider"],
       properties: {
         provider: PROVIDER_FIELD,
-        credential: text("Credential to test"),
-        model: text("Model to test, as the provider names it. Default: its cheapest chat model"),
+        credential: nameOf("Credential to test"),
+        model: withCli(
+          text("Model to test, as the provider names it. Default: its cheapest chat model"),
+          { value: "model" },
+        ),
       },
     },
     output: outputSchema("tests"),
     role: "operator",
     writes: true,
     changedRecord: { idMember: "provider" },
-    cli: "providers test",
+    cli: {
+      words: "providers test",
+      description:
+        'Sends one small request with each credential of a provider and reports the result. The requests are billed, and the ledger records them under the key "operator".',
+      args: ["provider"],
+      examples: [
+        "tollgate providers test demo",
+        "tollgate providers test openai --model gpt-5-mini",
+      ],
+      exits: "Exits with 1 if one of the requests fails.",
+    },
     worksOffline: false,
   },
   "providers.reset": {
@@ -39,13 +57,19 @@ export const PROVIDER_COMMAND_SPECS = {
       type: "object",
       additionalProperties: false,
       required: ["provider"],
-      properties: { provider: PROVIDER_FIELD, credential: text("Credential to reset") },
+      properties: { provider: PROVIDER_FIELD, credential: nameOf("Credential to reset") },
     },
     output: outputSchema("reset"),
     role: "operator",
     writes: true,
     changedRecord: { idMember: "provider" },
-    cli: "providers reset",
+    cli: {
+      words: "providers reset",
+      description:
+        "Clears the cooldown of a provider, or of one of its credentials, whatever the reason: retry-after, a rejected credential, or repeated failures. If the provider fails again, the cooldown starts again.",
+      args: ["provider"],
+      examples: ["tollgate providers reset demo"],
+    },
     worksOffline: false,
   },
 } as const satisfies Readonly<Record<string, CommandSpec>>;

@@ -4,6 +4,9 @@ import {
   outputSchema,
   integerUpTo,
   booleanField,
+  nameOf,
+  timeOf,
+  withCli,
   LEDGER_FILTER,
   text,
   nonNegativeInteger,
@@ -12,7 +15,7 @@ import {
 /** Dimensions of the request statistics. */
 const STATS_BY = ["all", "frontend", "model", "provider", "key", "account"] as const;
 
-const ACCOUNT_FIELD = text("Account whose requests are included, with nested accounts");
+const ACCOUNT_FIELD = nameOf("Account whose requests are included, with nested accounts");
 const STATUS_FIELD = {
   enum: ["ok", "refused", "failed", "canceled"],
   description:
@@ -37,8 +40,15 @@ export const REQUEST_COMMAND_SPECS = {
     writes: false,
     accountScope: { accountMember: "account", defaultsToOwn: true },
     countsAccess: true,
-    cli: "request",
-    worksOffline: true,
+    cli: {
+      words: "request",
+      description:
+        "Shows everything that is known about a request: the client, the routing decision, each attempt with its times, hooks, translation warnings, cost, and ledger rows. A running gateway keeps the last requests, including rejected ones (`request_history` in gateway.yaml). For older requests, only ledger data is available. Prompts and responses are never stored.",
+      args: ["id"],
+      examples: ["tollgate request 4RkzQGd0m0000f3", "tollgate request my-own-id --json"],
+      exits: "Exits with 1 if the request is not found.",
+    },
+    worksOffline: "store",
   },
   "requests.live": {
     summary: "List open requests, oldest first",
@@ -46,7 +56,7 @@ export const REQUEST_COMMAND_SPECS = {
       type: "object",
       additionalProperties: false,
       properties: {
-        account: text("Account whose requests are included, with nested accounts"),
+        account: ACCOUNT_FIELD,
         limit: integerUpTo(500, "Maximum number of requests. Default: 100"),
       },
     },
@@ -70,18 +80,29 @@ export const REQUEST_COMMAND_SPECS = {
         ),
         limit: nonNegativeInteger("Maximum number of requests. Default: 100. Maximum: 500"),
         waitMs: integerUpTo(30_000, "Maximum wait for new requests, in milliseconds"),
-        key: text("ID or name of the key"),
-        model: text("Requested or served model. Each * matches any text"),
+        key: LEDGER_FILTER.key,
+        model: withCli(text("Requested or served model. Each * matches any text"), {
+          value: "model",
+        }),
         account: ACCOUNT_FIELD,
         status: STATUS_FIELD,
         failed: booleanField("Whether to include only rejected, failed, and truncated requests"),
-        from: nonNegativeInteger("Start time, inclusive, in Unix milliseconds"),
+        from: timeOf("Start time, inclusive", "since"),
       },
     },
     output: outputSchema("items", "next", "missed", "rememberedSince"),
     role: "viewer",
     writes: false,
-    cli: "tail",
+    cli: {
+      words: "tail",
+      description:
+        "Shows requests as they finish, including rejected ones, until you press Ctrl-C. It starts with the last 10 minutes. Each line has the time, ID, status, duration, key, model, usage, cost, and error. For details of a request, use tollgate request <id>. With --json, each request is a line of JSON. If the reader falls behind, the output reports how many lines were dropped. With --rows, it shows the ledger instead, with a line for each call and each correction, also while no gateway is running.",
+      examples: [
+        "tollgate tail --failed",
+        "tollgate tail --key laptop --model 'openai/*' --since 1h --once --json",
+        "tollgate tail --rows --since 24h",
+      ],
+    },
     accountScope: { accountMember: "account", defaultsToOwn: true, keyMember: "key" },
     worksOffline: false,
   },
@@ -140,7 +161,12 @@ export const REQUEST_COMMAND_SPECS = {
     ),
     role: "viewer",
     writes: false,
-    cli: "top",
+    cli: {
+      words: "top",
+      description:
+        "Shows live activity until you press Ctrl-C: spend, requests, time to first token, errors, open requests, and cooldowns, by model and by key. On a terminal, the view is redrawn in place. In a pipe, views are printed one after another. With --json, each view is a line of JSON.",
+      examples: ["tollgate top", "tollgate top --window 10m", "tollgate top --interval 10s --json"],
+    },
     worksOffline: false,
   },
   "requests.series": {

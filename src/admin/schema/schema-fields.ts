@@ -1,6 +1,13 @@
 // Schema fields that the inputs and outputs of commands share.
 import type { JSONSchema } from "json-schema-to-ts";
 import { LIMIT_SCHEMA } from "../../plugin/store/limit.ts";
+import type { CliField } from "./command-spec.ts";
+
+/** Adds how the command line writes the member. */
+export const withCli = <const S extends object, const C extends CliField>(schema: S, field: C) => ({
+  ...schema,
+  "x-cli": field,
+});
 
 export const text = (description: string) =>
   ({ type: "string", minLength: 1, maxLength: 512, description }) as const;
@@ -24,12 +31,32 @@ export const nonNegativeInteger = (description: string) =>
 export const integerUpTo = (most: number, description: string) =>
   ({ type: "integer", minimum: 0, maximum: most, description }) as const;
 export const booleanField = (description: string) => ({ type: "boolean", description }) as const;
-export const textList = (description: string) =>
-  ({ type: "array", minItems: 1, items: text("one of them"), description }) as const;
+/** A name, such as that of a provider or an account. */
+export const nameOf = (description: string) => withCli(text(description), { value: "name" });
+/** A list of names or patterns. */
+export const textList = (description: string, value: string) =>
+  withCli({ type: "array", minItems: 1, items: text("one of them"), description } as const, {
+    value,
+    form: "names",
+  });
+/** A point in time that bounds a range. */
+export const timeOf = <const F extends string>(description: string, flag: F) =>
+  withCli(nonNegativeInteger(`${description}, in Unix milliseconds`), {
+    flag,
+    value: "when",
+    form: "time",
+    description: `${description}, such as 24h or 2026-11-01 (UTC)`,
+  });
+export const EXPIRES_FIELD = withCli(nonNegativeInteger("Expiry time in Unix milliseconds"), {
+  value: "when",
+  form: "expiry",
+  description: "Expiry, as a duration (30d) or a date (2027-01-31)",
+});
 export const privacy = {
   enum: ["off", "required", "strict"],
   description: "Privacy level: off, required, or strict",
 } as const;
+export const NULLABLE_PRIVACY = { ...privacy, enum: [...privacy.enum, null] } as const;
 
 export const NO_INPUT = { type: "object", additionalProperties: false, properties: {} } as const;
 /** Schema of an answer. A caller can rely on these members, and the answer may have more. */
@@ -53,22 +80,24 @@ export const KEY_INPUT = {
   properties: { id: text("ID or name of the key, from `tollgate keys list`") },
 } as const;
 export const LEDGER_FILTER = {
-  key: text("ID or name of the key"),
-  account: text("Account whose rows are included, with accounts that were nested under it"),
-  attempt: text("ID of the call"),
-  upstreamId: text("Upstream ID of the call"),
-  from: nonNegativeInteger("Start time, inclusive, in Unix milliseconds"),
-  to: nonNegativeInteger("End time, exclusive, in Unix milliseconds"),
+  key: withCli(text("ID or name of the key"), { value: "key" }),
+  account: nameOf("Account whose rows are included, with accounts that were nested under it"),
+  attempt: withCli(text("ID of the call"), { value: "id" }),
+  upstreamId: withCli(text("Upstream ID of the call"), { flag: "upstream-id", value: "id" }),
+  from: timeOf("Start time, inclusive", "since"),
+  to: timeOf("End time, exclusive", "until"),
   state: {
     enum: ["open", "exact", "estimated", "unpriced", "void"],
     description: "Billing state",
   },
-  provider: text("Provider of the calls"),
-  model: text("Model, as in openai/gpt-5, or as the provider names it"),
-  label: text("Label, as in team=web"),
-  credential: text("Credential that paid for the calls"),
-  frontend: text("Frontend that received the requests"),
-  outcome: text("Outcome, as in ok or timeout"),
+  provider: nameOf("Provider of the calls"),
+  model: withCli(text("Model, as in openai/gpt-5, or as the provider names it"), {
+    value: "model",
+  }),
+  label: withCli(text("Label, as in team=web"), { value: "name=value" }),
+  credential: nameOf("Credential that paid for the calls"),
+  frontend: nameOf("Frontend that received the requests"),
+  outcome: withCli(text("Outcome, as in ok or timeout"), { value: "outcome" }),
 } as const;
 
 /** Schema of a member in an update, in which null removes the value. */
@@ -76,20 +105,35 @@ export const nullable = <const S extends { readonly type: string }>(schema: S) =
   ({ ...schema, type: [schema.type, "null"] }) as Omit<S, "type"> & {
     readonly type: readonly [S["type"], "null"];
   };
-export const VERSION_SCHEMA = nonNegativeInteger(
-  "Expected version. The command is rejected with version_conflict if the current " +
-    "version differs",
+export const VERSION_SCHEMA = withCli(
+  nonNegativeInteger(
+    "Expected version. The command is rejected with version_conflict if the current " +
+      "version differs",
+  ),
+  { description: "Expected version. The command fails if the current version differs" },
 );
 
-export const LABELS_SCHEMA = {
-  type: "object",
-  propertyNames: printable,
-  additionalProperties: { type: "string", ...printable },
-  description: "Labels that are stored with every ledger row",
-} as const;
+export const LABELS_SCHEMA = withCli(
+  {
+    type: "object",
+    propertyNames: printable,
+    additionalProperties: { type: "string", ...printable },
+    description: "Labels that are stored with every ledger row",
+  } as const,
+  {
+    flag: "label",
+    value: "name=value",
+    form: "labels",
+    description: "Label that is stored with every ledger row",
+  },
+);
 
-export const LIMITS_SCHEMA = {
-  type: "array",
-  items: LIMIT_SCHEMA,
-  description: "Limits",
-} as const;
+export const LIMITS_SCHEMA = withCli(
+  { type: "array", items: LIMIT_SCHEMA, description: "Limits" } as const,
+  {
+    flag: "limit",
+    value: "limit",
+    form: "limits",
+    description: "Limit: requests=60/minute, tokens=1000000/day, usd=5/month, or concurrent=4",
+  },
+);

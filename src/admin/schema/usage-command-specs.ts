@@ -1,7 +1,7 @@
 // Specifications of the usage command for charts, and the usage dimensions.
 import type { CommandSpec } from "./command-spec.ts";
 import type { TotalsBy } from "../../plugin/store/store.ts";
-import { outputSchema, integerUpTo, LEDGER_FILTER, text } from "./schema-fields.ts";
+import { outputSchema, integerUpTo, LEDGER_FILTER, text, withCli } from "./schema-fields.ts";
 
 /** Dimensions of usage reports. */
 export const DIMENSIONS = [
@@ -21,6 +21,11 @@ export const DIMENSIONS = [
   "labels",
 ] as const satisfies readonly TotalsBy[];
 
+export const TIME_ZONE_FIELD = withCli(
+  text("Time zone of days and hours, as in Europe/Berlin. Default: UTC"),
+  { value: "zone" },
+);
+
 /** Dimensions of the lines in a chart. Its steps are hours or days. */
 const CURVE_DIMENSIONS = DIMENSIONS.filter((each) => each !== "day" && each !== "hour");
 
@@ -34,7 +39,7 @@ export const USAGE_COMMAND_SPECS = {
         ...LEDGER_FILTER,
         by: { enum: CURVE_DIMENSIONS, description: "Grouping. Default: model" },
         step: { enum: ["hour", "day"], description: "Length of each interval. Default: day" },
-        tz: text("Time zone of days and hours, as in Europe/Berlin. Default: UTC"),
+        tz: TIME_ZONE_FIELD,
         most: integerUpTo(
           100,
           "Number of largest groups. All others are combined into one. Default: 10",

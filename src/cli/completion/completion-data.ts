@@ -30,7 +30,7 @@ export const flagsWithValue = (command: CompletedCommand): readonly string[] =>
   flagsMatching(command, ({ placeholder }) => placeholder !== undefined);
 
 export const takesPath = ({ placeholder }: Option): boolean =>
-  placeholder === "file" || placeholder === "folder";
+  placeholder === "file" || placeholder === "directory";
 
 /** Returns the flags that take a path. */
 export const pathFlags = (command: CompletedCommand): readonly string[] =>

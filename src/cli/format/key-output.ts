@@ -21,9 +21,13 @@ export interface KeyResponse {
   readonly existing?: number;
 }
 
-export function printKeys(what: string, of: KeyResponse): void {
-  const { secret, key, keys = [], warnings = [], existing = 0 } = of;
+export function printWarnings(warnings: readonly string[] = []): void {
   for (const warning of warnings) printRemark(`${paintRemark("yellow", "warning")}  ${warning}`);
+}
+
+export function printKeys(what: string, of: KeyResponse): void {
+  const { secret, key, keys = [], warnings, existing = 0 } = of;
+  printWarnings(warnings);
   if (secret !== undefined && key) {
     // The secret alone goes to stdout, so that it can be piped.
     print(secret);

@@ -6,10 +6,10 @@ import { LIMIT_SCHEMA, parseLimit } from "../../plugin/store/limit.ts";
 import { formatTime } from "./terminal.ts";
 
 /** Returns the text if it is a limit. */
-export const checkLimit = (text: string): string =>
+export const checkLimit = (text: string, flag: string): string =>
   parseLimit(text)
     ? text
-    : fail("invalid", `Invalid --limit "${text}". It must be ${LIMIT_SCHEMA["x-expects"]}.`, {
+    : fail("invalid", `Invalid --${flag} "${text}". It must be ${LIMIT_SCHEMA["x-expects"]}.`, {
         code: "usage",
       });
 

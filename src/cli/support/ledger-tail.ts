@@ -7,7 +7,7 @@ import { formatUsd } from "../../money/format-usd.ts";
 import type { LedgerEntry, ResultPage } from "../../plugin/store/store.ts";
 import { type CliInput, EXIT_CODES } from "./command.ts";
 import type { LongRunning } from "./long-running.ts";
-import { readFilters } from "../format/ledger-filters.ts";
+import { readCommandInput } from "./gateway-command.ts";
 import { openStoreAccess, type StoreAccess } from "./store-access.ts";
 import { alignColumns, formatTime, paint, printRemark, print } from "../format/terminal.ts";
 
@@ -18,10 +18,16 @@ const PAGE = 500;
 /**
  * Prints rows of the last 10 minutes by default, and then follows. If no gateway runs, prints the
  * existing rows and ends.
+ * @param hiddenFilters Members of `ledger.entries` that are not options of the command.
  */
-export async function tailRows(given: CliInput, live: LongRunning): Promise<number> {
+export async function tailRows(
+  given: CliInput,
+  live: LongRunning,
+  hiddenFilters: readonly string[],
+): Promise<number> {
+  const read = readCommandInput("ledger.entries", given, hiddenFilters);
+  const which = { from: wallClock() - 600_000, ...read };
   await using door = await openStoreAccess(given);
-  const which = { from: wallClock() - 600_000, ...withoutUndefined(readFilters(given)) };
   const follow = door.isLive && !given.has("once") && given.getText("until") === undefined;
   let after: string | undefined;
   do {
@@ -54,9 +60,6 @@ export async function* readEntries(
     after = page.next;
   }
 }
-
-const withoutUndefined = (of: object) =>
-  Object.fromEntries(Object.entries(of).filter(([, value]) => value !== undefined));
 
 const STATE_COLORS = {
   exact: "green",

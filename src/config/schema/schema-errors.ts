@@ -2,9 +2,8 @@
 // would point at.
 import { joinWords } from "../../lib/text.ts";
 import type { ErrorObject } from "../schema-dialect.ts";
-import { LIMIT_SCHEMA } from "../../plugin/store/limit.ts";
+import { LIMIT_SCHEMA, parseLimit } from "../../plugin/store/limit.ts";
 import { isTemplate } from "../source/interpolate.ts";
-import { suggestLimitText } from "../limit-mapping.ts";
 import { problem, quote, type ProblemText } from "../problems.ts";
 import { childPointer, isMapping, type Mapping } from "../source/config-tree.ts";
 
@@ -210,3 +209,14 @@ function selectBranchErrors(errors: readonly ErrorObject[]): ErrorObject[] {
 const isWrongBranch = (error: ErrorObject, at: string): boolean =>
   (error.instancePath === at && ["type", "enum", "const"].includes(error.keyword)) ||
   (error.keyword === "const" && error.instancePath.startsWith(at));
+
+/**
+ * Returns the text of a limit for a mapping such as { unit: usd, max: 300, per: month }. Returns
+ * undefined if its members do not form a limit.
+ */
+function suggestLimitText(value: unknown): string | undefined {
+  if (!isMapping(value)) return undefined;
+  const { unit, max, per } = value;
+  const text = `${String(unit)}=${String(max)}${unit === "concurrent" ? "" : `/${String(per)}`}`;
+  return parseLimit(text) && `write ${text}`;
+}

@@ -1,70 +1,29 @@
 import type { ExplainedPolicy, ExplainedRoute } from "../../../admin/commands/policy-commands.ts";
-import { COMMAND_SPECS } from "../../../admin/schema/command-specs.ts";
 import type { DataPolicy, Privacy } from "../../../model/facts.ts";
-import type { JsonObject } from "../../../model/values.ts";
-import { askRunningGateway, dryRunConfig } from "../../support/gateway-or-file.ts";
-import {
-  type CliCommand,
-  type CliInput,
-  EXIT_CODES,
-  createCommandGroup,
-  type Subcommand,
-  GATEWAY_OPTIONS,
-} from "../../support/command.ts";
-import { paint, paintRemark, printRemark, print, printJson } from "../../format/terminal.ts";
+import { type CliCommand, createCommandGroup, EXIT_CODES } from "../../support/command.ts";
+import { gatewayCommand } from "../../support/gateway-command.ts";
+import { PRIVACY_OPTIONS, readPrivacy } from "../../support/privacy-options.ts";
+import { paint, print } from "../../format/terminal.ts";
 
-const explain: Subcommand = {
-  usage: "policy explain <model> [options]",
-  summary: COMMAND_SPECS["policy.explain"].summary,
-  description:
-    "Explains the data policy of every candidate for a model: each level with its " +
-    "evidence, your own declaration, the fields that are sent along, the expiry " +
-    "date, and whether Service-ZDR admits the candidate. Uses the running gateway, " +
-    "or gateway.yaml if no gateway is running. Exits with 1 if --zdr or --strict is " +
-    "set and no candidate qualifies.",
-  options: {
-    zdr: { description: "Evaluate with the header Service-ZDR: required" },
-    strict: { description: "Evaluate with the header Service-ZDR: strict" },
-    ...GATEWAY_OPTIONS,
+const explain = gatewayCommand<ExplainedPolicy>("policy.explain", {
+  omit: ["privacy"],
+  options: PRIVACY_OPTIONS,
+  toInput: (input, given) => ({ ...input, privacy: readPrivacy(given) }),
+  remarks: { live: "From the running gateway:" },
+  print: (answer) => print(formatPolicy(answer)),
+  exitCode({ blockedBy, routes }, given) {
+    const wanted = readPrivacy(given);
+    const admitted =
+      wanted === "off" ||
+      (blockedBy.length === 0 && routes.some(({ satisfies }) => satisfies[wanted]));
+    return admitted ? EXIT_CODES.ok : EXIT_CODES.failed;
   },
-  positionals: { least: 1, most: 1 },
-  examples: [
-    "tollgate policy explain openai/gpt-5 --zdr",
-    "tollgate policy explain fast --strict --json",
-  ],
-  async run(given) {
-    const [model] = given.positionals;
-    const wanted: Privacy = given.has("strict") ? "strict" : given.has("zdr") ? "required" : "off";
-    const explained = await askGatewayOrFile(given, { model: model!, privacy: wanted });
-    if (!explained) return EXIT_CODES.failed;
-    if (given.json) printJson(explained);
-    else print(formatPolicy(explained));
-    if (wanted === "off") return EXIT_CODES.ok;
-    const open =
-      explained.blockedBy.length === 0 &&
-      explained.routes.some(({ satisfies }) => satisfies[wanted]);
-    return open ? EXIT_CODES.ok : EXIT_CODES.failed;
-  },
-};
+});
 
 export const command: CliCommand = {
   ...createCommandGroup("policy", "Explains data policies.", { explain }),
   examples: explain.examples,
 };
-
-async function askGatewayOrFile(
-  given: CliInput,
-  input: JsonObject,
-): Promise<ExplainedPolicy | undefined> {
-  const live = await askRunningGateway(given, "policy.explain", input);
-  if (live) {
-    printRemark(paintRemark("gray", "From the running gateway:"));
-    return live.answer as unknown as ExplainedPolicy;
-  }
-  await using rehearsal = await dryRunConfig(given);
-  if (!rehearsal) return undefined;
-  return (await rehearsal.commands["policy.explain"](input)) as unknown as ExplainedPolicy;
-}
 
 const formatPolicy = ({ model, requestedPrivacy, routes, blockedBy }: ExplainedPolicy): string =>
   [

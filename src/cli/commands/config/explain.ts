@@ -1,78 +1,23 @@
 import type { RequestExplanation } from "../../../runtime/gateway-api.ts";
 import { formatDuration } from "../../../lib/time/units.ts";
-import { askRunningGateway, dryRunConfig } from "../../support/gateway-or-file.ts";
-import {
-  type CliCommand,
-  type CliInput,
-  EXIT_CODES,
-  GATEWAY_OPTIONS,
-} from "../../support/command.ts";
+import { type CliCommand, EXIT_CODES } from "../../support/command.ts";
+import { gatewayCommand } from "../../support/gateway-command.ts";
+import { PRIVACY_OPTIONS, readPrivacy } from "../../support/privacy-options.ts";
 import { formatQuarantine, formatCooldown } from "../../format/cooldown-output.ts";
-import {
-  alignColumns,
-  paint,
-  paintRemark,
-  printRemark,
-  print,
-  printJson,
-} from "../../format/terminal.ts";
+import { alignColumns, paint, print } from "../../format/terminal.ts";
 
-export const command: CliCommand = {
-  usage: "explain <model> [options]",
-  description:
-    "Explains how a request for a model would be routed: the candidates in order, " +
-    "the excluded candidates with reasons, passthrough or translation, and the " +
-    "plugins that see the request. It sends no request. Uses the running gateway, or " +
-    "gateway.yaml if no gateway is running.",
-  options: {
-    ...GATEWAY_OPTIONS,
-    frontend: {
-      short: "f",
-      placeholder: "name",
-      description: "Simulate a request to this frontend: messages, responses, …",
-    },
-    key: {
-      placeholder: "id",
-      description: "Simulate a request with this key, by ID or name (needs a running gateway)",
-    },
-    zdr: { description: "Simulate a request with the header Service-ZDR: required" },
-    strict: { description: "Simulate a request with the header Service-ZDR: strict" },
+export const command: CliCommand = gatewayCommand<RequestExplanation>("explain", {
+  omit: ["privacy"],
+  options: PRIVACY_OPTIONS,
+  toInput(input, given) {
+    const privacy = readPrivacy(given);
+    return privacy === "off" ? input : { ...input, privacy };
   },
-  positionals: { least: 1, most: 1 },
-  examples: [
-    "tollgate explain demo/echo",
-    "tollgate explain fast --frontend messages --zdr --json",
-  ],
-  async run(given) {
-    const explained = (await explainFromGateway(given)) ?? (await explainFromFile(given));
-    if (!explained) return EXIT_CODES.failed;
-    if (given.json) printJson(explained);
-    else print(formatExplanation(explained));
-    return explained.candidates.some(({ excluded }) => !excluded)
-      ? EXIT_CODES.ok
-      : EXIT_CODES.failed;
-  },
-};
-
-const explainInput = (given: CliInput) => ({
-  model: given.positionals[0]!,
-  frontend: given.getText("frontend"),
-  key: given.getText("key"),
-  privacy: given.has("strict") ? "strict" : given.has("zdr") ? "required" : undefined,
+  remarks: { live: "From the running gateway:" },
+  print: (answer) => print(formatExplanation(answer)),
+  exitCode: ({ candidates }) =>
+    candidates.some(({ excluded }) => !excluded) ? EXIT_CODES.ok : EXIT_CODES.failed,
 });
-
-async function explainFromGateway(given: CliInput): Promise<RequestExplanation | undefined> {
-  const input = explainInput(given);
-  const live = await askRunningGateway(given, "explain", input);
-  if (live) printRemark(paintRemark("gray", "From the running gateway:"));
-  return live?.answer as unknown as RequestExplanation | undefined;
-}
-
-async function explainFromFile(given: CliInput): Promise<RequestExplanation | undefined> {
-  await using rehearsal = await dryRunConfig(given);
-  const input = explainInput(given);
-  return (await rehearsal?.commands.explain(input)) as RequestExplanation | undefined;
-}
 
 function formatExplanation(of: RequestExplanation): string {
   const served = of.candidates.filter(({ excluded }) => !excluded);

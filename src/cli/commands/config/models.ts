@@ -1,198 +1,115 @@
 import type { Listing } from "../../../catalog/listing.ts";
 import { withIsoDates } from "../../../catalog/list-refresher.ts";
 import type { FactSource } from "../../../catalog/merge-facts.ts";
-import { callControl } from "../../../admin/socket/control-client.ts";
 import type {
   ExplainedModel,
   ExplainedName,
   ExplainedFact,
 } from "../../../admin/commands/model-commands.ts";
-import { COMMAND_SPECS } from "../../../admin/schema/command-specs.ts";
-import { startDryRun } from "../../../server/dry-run.ts";
 import type { GatewayStatus } from "../../../runtime/gateway-api.ts";
 import { plural } from "../../../lib/text.ts";
 import { fail, getFault } from "../../../model/error.ts";
 import type { EffectivePolicy, Price } from "../../../model/facts.ts";
-import { BUILT_IN_OPERATIONS } from "../../../model/operations/built-in-operations.ts";
-import type { Json, JsonObject } from "../../../model/values.ts";
-import { askRunningGateway } from "../../support/gateway-or-file.ts";
+import type { Json } from "../../../model/values.ts";
 import {
   type CliCommand,
   type CliInput,
-  EXIT_CODES,
   createCommandGroup,
+  EXIT_CODES,
   type Subcommand,
-  GATEWAY_OPTIONS,
 } from "../../support/command.ts";
-import {
-  configFile,
-  loadGatewayConfig,
-  configName,
-  quietLog,
-  findStateDir,
-} from "../../support/load-config.ts";
+import { gatewayCommand } from "../../support/gateway-command.ts";
 import { formatPriceBrief, priceRows } from "../../format/price-output.ts";
-import {
-  alignColumns,
-  formatTime,
-  paint,
-  paintRemark,
-  printRemark,
-  print,
-  printJson,
-} from "../../format/terminal.ts";
+import { alignColumns, formatTime, paint, printRemark, print } from "../../format/terminal.ts";
 
-const WHERE_TEXT = "Uses the running gateway, or gateway.yaml if no gateway is running.";
+const remarks = { config: "No gateway is running. From gateway.yaml and saved model lists:" };
 
-const subcommands: Readonly<Record<string, Subcommand>> = {
-  list: {
-    usage: "models [list] [options]",
-    summary: COMMAND_SPECS["models.list"].summary,
-    description: `Lists models with their prices. ${WHERE_TEXT}`,
-    options: {
-      operation: {
-        placeholder: "operation",
-        description: `Operation: ${[...BUILT_IN_OPERATIONS.keys()].join(", ")}, or one that a package adds`,
-      },
-      provider: { placeholder: "name", description: "Provider to list" },
-      zdr: {
-        placeholder: "level",
-        description: "Only models with zero data retention: required or strict",
-      },
-      ...GATEWAY_OPTIONS,
-    },
-    examples: ["tollgate models --operation image", "tollgate models list --provider demo --json"],
-    run: list,
-  },
-  explain: {
-    usage: "models explain <model> [options]",
-    summary: COMMAND_SPECS["models.explain"].summary,
-    description:
-      "Explains a model: each fact with its source, the price of a request, and the " +
-      "retirement date. " +
-      WHERE_TEXT,
-    options: GATEWAY_OPTIONS,
-    positionals: { least: 1, most: 1 },
-    examples: ["tollgate models explain demo/echo --json"],
-    run: (given) => explain(given, given.positionals[0]!),
-  },
-  refresh: {
-    usage: "models refresh [provider] [options]",
-    summary: COMMAND_SPECS["models.refresh"].summary,
-    description:
-      "Refreshes the model lists of all providers, or of one provider. Needs a running " +
-      "gateway.",
-    options: GATEWAY_OPTIONS,
-    positionals: { least: 0, most: 1 },
-    examples: ["tollgate models refresh openai"],
-    run: (given) => refresh(given, given.positionals[0]),
-  },
+const refreshLists = gatewayCommand<Pick<GatewayStatus, "modelLists">>("models.refresh", {
+  toJson: (answer, given) => ({ modelLists: refreshedLists(answer, given).map(withIsoDates) }),
+  print: (answer, given) => printLists(refreshedLists(answer, given)),
+  exitCode: (answer, given) =>
+    refreshedLists(answer, given).some(({ lastError }) => lastError)
+      ? EXIT_CODES.failed
+      : EXIT_CODES.ok,
+});
+
+const refresh: Subcommand = {
+  ...refreshLists,
+  run: (given) =>
+    refreshLists
+      .run(given)
+      .catch((error: unknown) =>
+        getFault(error)?.code === "not_running"
+          ? fail(
+              "unavailable",
+              `${getFault(error)!.message} Model lists are refreshed only by a running gateway. Start one with: tollgate serve`,
+              { code: "not_running" },
+            )
+          : Promise.reject(error),
+      ),
 };
 
 export const command: CliCommand = createCommandGroup(
   "models",
   "Lists and explains models. The default command is list.",
-  subcommands,
+  {
+    list: gatewayCommand<{ readonly models: readonly Listing[] }>("models.list", {
+      remarks,
+      print: ({ models }) => printModels(models),
+    }),
+    explain: gatewayCommand<ExplainedName>("models.explain", {
+      remarks,
+      print: (answer) => print(formatModels(answer)),
+      exitCode: ({ models }) =>
+        models.some(({ listed }) => listed) ? EXIT_CODES.ok : EXIT_CODES.failed,
+    }),
+    refresh,
+  },
   "list",
 );
 
-async function list(given: CliInput): Promise<number> {
-  const input = {
-    operation: given.getText("operation"),
-    provider: given.getText("provider"),
-    privacy: given.getText("zdr"),
-  };
-  const { models } = (await askGatewayOrFile(given, "models.list", input)) as unknown as {
-    models: Listing[];
-  };
-  if (given.json) printJson({ models });
-  else if (models.length === 0) printRemark("No models match.");
-  else
-    print(
-      alignColumns([
-        ["model", "operation", "context", "price per million tokens", "retires"].map((title) =>
-          paint("gray", title),
-        ),
-        ...models.map(({ id, provider, operation, limits, price, retires }) => [
-          id,
-          operation,
-          limits?.context?.toLocaleString("en") ?? "",
-          // An alias has only the facts on which all of its models agree.
-          price || id.startsWith(`${provider}/`)
-            ? formatPriceBrief(price)
-            : "price of the served model",
-          retires === undefined ? "" : paint("yellow", retires.slice(0, 10)),
-        ]),
-      ]),
-    );
-  return EXIT_CODES.ok;
-}
-
-async function explain(given: CliInput, model: string): Promise<number> {
-  const answer = (await askGatewayOrFile(given, "models.explain", {
-    model,
-  })) as unknown as ExplainedName;
-  if (given.json) printJson(answer);
-  else print(formatModels(answer));
-  return answer.models.some(({ listed }) => listed) ? EXIT_CODES.ok : EXIT_CODES.failed;
-}
-
-async function refresh(given: CliInput, provider: string | undefined): Promise<number> {
-  const status = (await callControl(await findStateDir(given), "models.refresh", {
-    provider,
-  }).catch((error: unknown) =>
-    getFault(error)?.code === "not_running"
-      ? fail(
-          "unavailable",
-          `${getFault(error)!.message} Model lists are refreshed only by a running gateway. Start one with: tollgate serve`,
-          { code: "not_running" },
-        )
-      : Promise.reject(error),
-  )) as unknown as GatewayStatus;
-  const lists = status.modelLists.filter((l) => provider === undefined || l.provider === provider);
-  if (given.json) printJson({ modelLists: lists.map(withIsoDates) });
-  else if (lists.length === 0)
-    printRemark(
-      "No provider has a model list to refresh. Only built-in and configured models " +
-        "are known.",
-    );
-  else
-    print(
-      alignColumns(
-        lists.map(({ provider, credential, modelCount, lastSuccessAt, lastError }) => [
-          provider,
-          paint("gray", credential),
-          modelCount === undefined ? "not known yet" : plural(modelCount, "model"),
-          lastSuccessAt === undefined ? "" : `updated ${formatTime(lastSuccessAt)}`,
-          lastError ? paint("red", lastError.message) : paint("green", "fresh"),
-        ]),
+function printModels(models: readonly Listing[]): void {
+  if (models.length === 0) return printRemark("No models match.");
+  print(
+    alignColumns([
+      ["model", "operation", "context", "price per million tokens", "retires"].map((title) =>
+        paint("gray", title),
       ),
-    );
-  return lists.some(({ lastError }) => lastError) ? EXIT_CODES.failed : EXIT_CODES.ok;
+      ...models.map(({ id, provider, operation, limits, price, retires }) => [
+        id,
+        operation,
+        limits?.context?.toLocaleString("en") ?? "",
+        // An alias has only the facts on which all of its models agree.
+        price || id.startsWith(`${provider}/`)
+          ? formatPriceBrief(price)
+          : "price of the served model",
+        retires === undefined ? "" : paint("yellow", retires.slice(0, 10)),
+      ]),
+    ]),
+  );
 }
 
-/**
- * Queries the running gateway. If none runs, uses gateway.yaml and the model lists that its
- * providers returned last.
- */
-async function askGatewayOrFile(
-  given: CliInput,
-  name: "models.list" | "models.explain",
-  input: JsonObject,
-): Promise<Json> {
-  const live = await askRunningGateway(given, name, input);
-  if (live) return live.answer;
-  const file = configFile(given);
-  const loaded = await loadGatewayConfig(file);
-  const rehearsed =
-    loaded.config && (await startDryRun({ loaded, config: loaded.config, ...quietLog() }));
-  if (!rehearsed || "problems" in rehearsed)
-    return fail("invalid", `${configName(file)} has errors. Run tollgate check for details.`);
-  await using rehearsal = rehearsed;
-  printRemark(
-    paintRemark("gray", "No gateway is running. From gateway.yaml and saved model lists:"),
+const refreshedLists = ({ modelLists }: Pick<GatewayStatus, "modelLists">, given: CliInput) => {
+  const [provider] = given.positionals;
+  return modelLists.filter((list) => provider === undefined || list.provider === provider);
+};
+
+function printLists(lists: GatewayStatus["modelLists"]): void {
+  if (lists.length === 0)
+    return printRemark(
+      "No provider has a model list to refresh. Only built-in and configured models are known.",
+    );
+  print(
+    alignColumns(
+      lists.map(({ provider, credential, modelCount, lastSuccessAt, lastError }) => [
+        provider,
+        paint("gray", credential),
+        modelCount === undefined ? "not known yet" : plural(modelCount, "model"),
+        lastSuccessAt === undefined ? "" : `updated ${formatTime(lastSuccessAt)}`,
+        lastError ? paint("red", lastError.message) : paint("green", "fresh"),
+      ]),
+    ),
   );
-  return (await rehearsal.commands[name](input)) as Json;
 }
 
 function formatModels({ name, models, suggestions }: ExplainedName): string {

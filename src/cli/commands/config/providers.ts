@@ -1,87 +1,29 @@
 import type { TestCallResult } from "../../../admin/commands/test-calls.ts";
 import type { ProviderHealth, ProvidersHealth } from "../../../admin/commands/provider-commands.ts";
-import { COMMAND_SPECS } from "../../../admin/schema/command-specs.ts";
-import { callControl } from "../../../admin/socket/control-client.ts";
-import type { JsonObject } from "../../../model/values.ts";
 import { plural } from "../../../lib/text.ts";
-import {
-  type CliCommand,
-  type CliInput,
-  EXIT_CODES,
-  createCommandGroup,
-  type Options,
-  type Subcommand,
-  GATEWAY_OPTIONS,
-} from "../../support/command.ts";
-import { findStateDir } from "../../support/load-config.ts";
+import { type CliCommand, createCommandGroup, EXIT_CODES } from "../../support/command.ts";
+import { gatewayCommand } from "../../support/gateway-command.ts";
 import { formatCooldown } from "../../format/cooldown-output.ts";
-import { alignColumns, formatTime, paint, print, printJson } from "../../format/terminal.ts";
-
-const PROVIDER_OPTIONS: Options = {
-  credential: { placeholder: "name", description: "Use only this credential" },
-  ...GATEWAY_OPTIONS,
-};
-
-const subcommands: Readonly<Record<string, Subcommand>> = {
-  list: {
-    usage: "providers list [options]",
-    summary: COMMAND_SPECS["providers.list"].summary,
-    description:
-      "Lists providers with their state in the last hour: calls, failures, time to " +
-      "first token, cooldowns with their end, and the last failure. Needs a running " +
-      "gateway.",
-    options: GATEWAY_OPTIONS,
-    examples: ["tollgate providers", "tollgate providers list --json"],
-    run: list,
-  },
-  test: {
-    usage: "providers test <provider> [options]",
-    summary: COMMAND_SPECS["providers.test"].summary,
-    description:
-      "Sends one small request with each credential of a provider and reports the " +
-      "result. The requests are billed, and the ledger records them under the key " +
-      '"operator". Exits with 1 if one of them fails.',
-    options: {
-      model: {
-        placeholder: "model",
-        description: "Model to test (default: the cheapest chat model)",
-      },
-      ...PROVIDER_OPTIONS,
-    },
-    positionals: { least: 1, most: 1 },
-    examples: ["tollgate providers test demo", "tollgate providers test openai --model gpt-5-mini"],
-    run: test,
-  },
-  reset: {
-    usage: "providers reset <provider> [options]",
-    summary: COMMAND_SPECS["providers.reset"].summary,
-    description:
-      "Clears the cooldown of a provider, or of one of its credentials, whatever the " +
-      "reason: retry-after, a rejected credential, or repeated failures. If the " +
-      "provider fails again, the cooldown starts again.",
-    options: PROVIDER_OPTIONS,
-    positionals: { least: 1, most: 1 },
-    examples: ["tollgate providers reset demo"],
-    run: reset,
-  },
-};
+import { alignColumns, formatTime, paint, print } from "../../format/terminal.ts";
 
 export const command: CliCommand = createCommandGroup(
   "providers",
   "Lists, tests, and resets providers. The default command is list.",
-  subcommands,
+  {
+    list: gatewayCommand<ProvidersHealth>("providers.list", {
+      print: (answer) => print(formatHealth(answer)),
+    }),
+    test: gatewayCommand<{ readonly tests: readonly TestCallResult[] }>("providers.test", {
+      print: ({ tests }) => print(formatTests(tests)),
+      exitCode: ({ tests }) => (tests.every(({ ok }) => ok) ? EXIT_CODES.ok : EXIT_CODES.failed),
+    }),
+    reset: gatewayCommand<{ readonly reset: readonly string[] }>("providers.reset", {
+      print: (answer, given) =>
+        print(`Reset ${plural(answer.reset.length, "credential")} of ${given.positionals[0]}.`),
+    }),
+  },
   "list",
 );
-
-const askGateway = async (given: CliInput, name: string, input: JsonObject = {}) =>
-  callControl(await findStateDir(given), name, input);
-
-async function list(given: CliInput): Promise<number> {
-  const answer = (await askGateway(given, "providers.list")) as unknown as ProvidersHealth;
-  if (given.json) printJson(answer);
-  else print(formatHealth(answer));
-  return EXIT_CODES.ok;
-}
 
 function formatHealth({ providers, unmountedProviders }: ProvidersHealth): string {
   const titles = ["provider", "models", "calls 1h", "failed", "first token p50 / p95", "list"];
@@ -133,35 +75,14 @@ function formatListState({ credentials }: ProviderHealth): string {
   return Number.isFinite(oldest) ? `updated ${formatTime(oldest)}` : "";
 }
 
-async function test(given: CliInput): Promise<number> {
-  const { tests } = (await askGateway(given, "providers.test", {
-    provider: given.positionals[0]!,
-    credential: given.getText("credential"),
-    model: given.getText("model"),
-  })) as unknown as { tests: readonly TestCallResult[] };
-  if (given.json) printJson({ tests });
-  else
-    print(
-      alignColumns(
-        tests.map((one) => [
-          one.credential,
-          one.ok ? paint("green", "ok") : paint("red", "failed"),
-          one.model ?? "",
-          one.model === null ? "" : `${one.ms} ms`,
-          one.model === null || one.usd === null ? "" : `$${one.usd}`,
-          one.reason ?? "",
-        ]),
-      ),
-    );
-  return tests.every(({ ok }) => ok) ? EXIT_CODES.ok : EXIT_CODES.failed;
-}
-
-async function reset(given: CliInput): Promise<number> {
-  const answer = (await askGateway(given, "providers.reset", {
-    provider: given.positionals[0]!,
-    credential: given.getText("credential"),
-  })) as unknown as { reset: readonly string[] };
-  if (given.json) printJson(answer);
-  else print(`Reset ${plural(answer.reset.length, "credential")} of ${given.positionals[0]}.`);
-  return EXIT_CODES.ok;
-}
+const formatTests = (tests: readonly TestCallResult[]): string =>
+  alignColumns(
+    tests.map((one) => [
+      one.credential,
+      one.ok ? paint("green", "ok") : paint("red", "failed"),
+      one.model ?? "",
+      one.model === null ? "" : `${one.ms} ms`,
+      one.model === null || one.usd === null ? "" : `$${one.usd}`,
+      one.reason ?? "",
+    ]),
+  );

@@ -1,7 +1,6 @@
 import type { AuditedCommand } from "../../../plugin/store/audit.ts";
-import { type CliCommand, EXIT_CODES, GATEWAY_OPTIONS } from "../../support/command.ts";
-import { parseTimeOption } from "../../format/ledger-filters.ts";
-import { openStoreAccess } from "../../support/store-access.ts";
+import type { CliCommand } from "../../support/command.ts";
+import { gatewayCommand } from "../../support/gateway-command.ts";
 import {
   sanitize,
   alignColumns,
@@ -9,42 +8,17 @@ import {
   paint,
   printRemark,
   print,
-  printJson,
 } from "../../format/terminal.ts";
 
-export const command: CliCommand = {
-  usage: "audit [options]",
-  description:
-    "Lists the changes that admin commands made, newest first. Each change is " +
-    "recorded in the ledger's hash chain before it takes effect, so tollgate ledger " +
-    "verify detects changed or removed entries.",
-  options: {
-    limit: { placeholder: "n", description: "Maximum number of entries (default: 100)" },
-    after: {
-      placeholder: "next",
-      description: "Only entries before this cursor, from `next` in the JSON output",
-    },
-    since: { placeholder: "when", description: "Only entries since this time: 7d, 2026-11-01" },
-    until: { placeholder: "when", description: "Only entries before this time: 1d, 2026-12-01" },
-    ...GATEWAY_OPTIONS,
+export const command: CliCommand = gatewayCommand<{ readonly items: readonly AuditedCommand[] }>(
+  "audit.list",
+  {
+    print: ({ items }) =>
+      items.length === 0
+        ? printRemark("There are no changes yet.")
+        : print(alignColumns(items.map(formatEntry))),
   },
-  examples: ["tollgate audit", "tollgate audit --limit 10 --json"],
-  async run(given) {
-    const limit = given.getText("limit");
-    await using door = await openStoreAccess(given);
-    const answer = await door.run("audit.list", {
-      after: given.getText("after"),
-      ...(limit !== undefined && { limit: Number(limit) }),
-      from: parseTimeOption(given, "since"),
-      to: parseTimeOption(given, "until"),
-    });
-    const { items } = answer as unknown as { items: readonly AuditedCommand[] };
-    if (given.json) printJson(answer);
-    else if (items.length === 0) printRemark("There are no changes yet.");
-    else print(alignColumns(items.map(formatEntry)));
-    return EXIT_CODES.ok;
-  },
-};
+);
 
 const formatEntry = (of: AuditedCommand): string[] => [
   paint("gray", formatTime(of.at)),

@@ -5,28 +5,21 @@ import { join, resolve } from "node:path";
 import { pipeline } from "node:stream/promises";
 import type { BackupResult } from "../../../admin/backup/backup.ts";
 import { fail } from "../../../model/error.ts";
-import { type CliCommand, EXIT_CODES, GATEWAY_OPTIONS } from "../../support/command.ts";
+import { type CliCommand, EXIT_CODES } from "../../support/command.ts";
+import { describeCommand } from "../../support/gateway-command.ts";
 import { formatBytes, formatSeconds } from "../../format/format-amounts.ts";
 import { openStoreAccess } from "../../support/store-access.ts";
 import { paintRemark, printRemark, printJson } from "../../format/terminal.ts";
 
 export const command: CliCommand = {
+  ...describeCommand("backup", {
+    omit: ["file"],
+    options: {
+      to: { placeholder: "file", description: "Output file, same as <file> (- for stdout)" },
+    },
+  }),
   usage: "backup [<file>] [options]",
-  description:
-    "Copies everything that the gateway stores into one file: a consistent snapshot " +
-    "of the ledger with keys and limits, the key that signs addresses, and the last " +
-    "model lists. A running gateway keeps serving. The file is a tar archive that " +
-    "only its owner can read. To create a state directory from it, use tollgate " +
-    "restore.",
-  options: {
-    to: { placeholder: "file", description: "Output file, same as <file> (- for stdout)" },
-    ...GATEWAY_OPTIONS,
-  },
   positionals: { least: 0, most: 1 },
-  examples: [
-    "tollgate backup /backups/monday.tar",
-    "tollgate backup --to - | ssh vault 'cat > tollgate.tar'",
-  ],
   async run(given) {
     const named = given.positionals[0] ?? given.getText("to");
     if (

@@ -5,7 +5,6 @@ import type {
   ArchiveResult,
   PruneCommandResult,
 } from "../../../admin/commands/maintenance-commands.ts";
-import { COMMAND_SPECS } from "../../../admin/schema/command-specs.ts";
 import { failUnsupported } from "../../../admin/backup/unsupported.ts";
 import { createClosedStore } from "../../../admin/backup/closed-store.ts";
 import { parseDuration } from "../../../lib/time/units.ts";
@@ -14,14 +13,9 @@ import { fail } from "../../../model/error.ts";
 import { formatUsd } from "../../../money/format-usd.ts";
 import type { LedgerState, PrunePlan } from "../../../plugin/store/ledger-maintenance.ts";
 import { formatBytes, formatSeconds } from "../../format/format-amounts.ts";
-import {
-  type CliInput,
-  EXIT_CODES,
-  type Subcommand,
-  GATEWAY_OPTIONS,
-} from "../../support/command.ts";
+import { type CliInput, EXIT_CODES, type Subcommand } from "../../support/command.ts";
+import { gatewayCommand } from "../../support/gateway-command.ts";
 import { configFile, loadGatewayConfig, configName, quietLog } from "../../support/load-config.ts";
-import { openStoreAccess } from "../../support/store-access.ts";
 import {
   formatTime,
   paint,
@@ -31,110 +25,37 @@ import {
   printJson,
 } from "../../format/terminal.ts";
 
-export const MAINTENANCE_COMMANDS: Readonly<Record<"status" | "archive" | "prune", Subcommand>> = {
-  status: {
-    usage: "ledger status [options]",
-    summary: COMMAND_SPECS["ledger.status"].summary,
-    description:
-      "Shows the size of the ledger on disk, the time of its oldest row, and how many " +
-      "rows rollups replaced.",
-    options: GATEWAY_OPTIONS,
-    examples: ["tollgate ledger status"],
-    run: state,
-  },
-  archive: {
-    usage: "ledger archive <file> [options]",
-    summary: COMMAND_SPECS["ledger.archive"].summary,
-    description:
-      "Writes ledger rows as gzip-compressed JSON lines, with a proof of integrity. " +
-      "The rows stay in the ledger. With --verify, it reads an archive and verifies it " +
-      "without the ledger.",
-    options: {
-      before: {
-        placeholder: "when",
-        description: "Only rows before this time: 400d, 2026-01-01 (UTC)",
-      },
-      "no-labels": { description: "Leave out label values" },
-      verify: { description: "Read the archive and verify it" },
-      head: {
-        placeholder: "hash",
-        description: "Last hash that the archive must have (needs --verify)",
-      },
-      ...GATEWAY_OPTIONS,
+const writeArchive = gatewayCommand<ArchiveResult>("ledger.archive", {
+  options: {
+    verify: { description: "Read the archive and verify it" },
+    head: {
+      placeholder: "hash",
+      description: "Last hash that the archive must have (needs --verify)",
     },
-    positionals: { least: 1, most: 1 },
-    examples: [
-      "tollgate ledger archive 2026.jsonl.gz --before 2027-01-01",
-      "tollgate ledger archive 2026.jsonl.gz --verify",
-    ],
-    run: (given) => (given.has("verify") ? verifyArchive(given) : runArchive(given)),
   },
-  prune: {
-    usage: "ledger prune [options]",
-    summary: COMMAND_SPECS["ledger.prune"].summary,
-    description:
-      "Removes the oldest rows in whole commits and replaces them with totals. " +
-      "Reports, budgets, and the hash chain stay the same, except for the rows and " +
-      "their labels. It runs in short steps while a gateway serves, and resumes after " +
-      "an interruption. Rows are kept while an older call is open. To see the effect " +
-      "first, pass --dry-run.",
+  print: printArchive,
+});
+
+export const MAINTENANCE_COMMANDS: Readonly<Record<"status" | "archive" | "prune", Subcommand>> = {
+  status: gatewayCommand<LedgerState>("ledger.status", { print: printState }),
+  archive: {
+    ...writeArchive,
+    run: (given) => (given.has("verify") ? verifyArchive(given) : writeArchive.run(given)),
+  },
+  prune: gatewayCommand<PruneCommandResult>("ledger.prune", {
+    omit: ["before"],
     options: {
       older: { placeholder: "span", description: "Minimum age of rows to prune, such as 400d" },
-      "dry-run": { description: "Report the number of rows, bytes, and time, and prune nothing" },
-      "archive-first": {
-        placeholder: "file",
-        description: "Archive for the rows, written before they are pruned",
-      },
-      ...GATEWAY_OPTIONS,
     },
-    examples: [
-      "tollgate ledger prune --older 400d --dry-run",
-      "tollgate ledger prune --older 400d --archive-first old.jsonl.gz",
-    ],
-    run: prune,
-  },
+    toInput: (input, given) => ({ ...input, before: pruneBefore(given) }),
+    print: printPruned,
+  }),
 };
 
-async function state(given: CliInput): Promise<number> {
-  await using door = await openStoreAccess(given);
-  const found = (await door.run("ledger.status", {})) as unknown as LedgerState;
-  if (given.json) printJson(found);
-  else {
-    const since = found.oldestAt == null ? "no rows" : `rows since ${formatTime(found.oldestAt)}`;
-    const sums =
-      found.prunedRows > 0 ? `, and totals of ${plural(found.prunedRows, "older row")}` : "";
-    print(`${formatBytes(found.bytes)}, ${since}${sums}`);
-  }
-  return EXIT_CODES.ok;
-}
-
-/** Parses the end of a range: an age such as `400d`, or a date. */
-function parseBefore(text: string | undefined, option: string): number | undefined {
-  if (text === undefined) return undefined;
-  const span = parseDuration(text);
-  const at = span === undefined ? Date.parse(text) : wallClock() - span;
-  return Number.isNaN(at)
-    ? fail(
-        "invalid",
-        `Invalid --${option} "${text}". It must be a duration or a date, such as 400d or 2026-01-01.`,
-        {
-          code: "usage",
-        },
-      )
-    : Math.max(0, at);
-}
-
-async function runArchive(given: CliInput): Promise<number> {
-  const before = parseBefore(given.getText("before"), "before");
-  await using door = await openStoreAccess(given);
-  const made = (await door.run("ledger.archive", {
-    file: resolve(given.positionals[0]!),
-    before,
-    labels: !given.has("no-labels"),
-  })) as unknown as ArchiveResult;
-  if (given.json) printJson(made);
-  else printArchive(made);
-  return EXIT_CODES.ok;
+function printState({ bytes, oldestAt, prunedRows }: LedgerState): void {
+  const since = oldestAt == null ? "no rows" : `rows since ${formatTime(oldestAt)}`;
+  const sums = prunedRows > 0 ? `, and totals of ${plural(prunedRows, "older row")}` : "";
+  print(`${formatBytes(bytes)}, ${since}${sums}`);
 }
 
 function printArchive({ file, bytes, ms, rows, lastHash }: ArchiveResult): void {
@@ -169,35 +90,24 @@ async function verifyArchive(given: CliInput): Promise<number> {
   return fine ? EXIT_CODES.ok : EXIT_CODES.failed;
 }
 
-async function prune(given: CliInput): Promise<number> {
-  const older = given.getText("older");
-  const span = older === undefined ? undefined : parseDuration(older);
-  if (span === undefined)
-    return fail(
-      "invalid",
-      "Missing minimum age. Pass --older, such as --older 400d. See tollgate ledger " +
-        "prune --help.",
-      {
-        code: "usage",
-      },
-    );
-  const first = given.getText("archive-first");
-  await using door = await openStoreAccess(given);
-  const answer = (await door.run("ledger.prune", {
-    before: Math.max(0, wallClock() - span),
-    dryRun: given.has("dry-run"),
-    archive: first === undefined ? undefined : resolve(first),
-  })) as unknown as PruneCommandResult;
-  if (given.json) printJson(answer);
-  else if (answer.result === null) printPlan(answer.plan);
-  else {
-    const { rows, bytes, ms, longestStepMs, archive } = answer.result;
-    if (archive) printArchive(archive);
-    print(`${plural(rows, "row")} pruned, ${formatBytes(bytes)} freed, ${formatSeconds(ms)}`);
-    printRemark(paintRemark("gray", `the longest step took ${longestStepMs.toFixed(1)} ms`));
-    printOpenCall(answer.plan);
-  }
-  return EXIT_CODES.ok;
+function pruneBefore(given: CliInput): number {
+  const span = parseDuration(given.getText("older") ?? "");
+  return span === undefined
+    ? fail(
+        "invalid",
+        "Missing minimum age. Pass --older, such as --older 400d. See tollgate ledger prune --help.",
+        { code: "usage" },
+      )
+    : Math.max(0, wallClock() - span);
+}
+
+function printPruned({ plan, result }: PruneCommandResult): void {
+  if (result === null) return printPlan(plan);
+  const { rows, bytes, ms, longestStepMs, archive } = result;
+  if (archive) printArchive(archive);
+  print(`${plural(rows, "row")} pruned, ${formatBytes(bytes)} freed, ${formatSeconds(ms)}`);
+  printRemark(paintRemark("gray", `the longest step took ${longestStepMs.toFixed(1)} ms`));
+  printOpenCall(plan);
 }
 
 function printPlan(plan: PrunePlan): void {

@@ -6,16 +6,10 @@ import type { Json } from "../../../model/values.ts";
 import { fail } from "../../../model/error.ts";
 import { inputTokens, outputTokens } from "../../../model/usage.ts";
 import { formatUsd, nanoToDecimal } from "../../../money/format-usd.ts";
-import {
-  type CliCommand,
-  type CliInput,
-  EXIT_CODES,
-  type Options,
-  GATEWAY_OPTIONS,
-} from "../../support/command.ts";
+import { type CliCommand, type CliInput, EXIT_CODES } from "../../support/command.ts";
+import { describeCommand, readCommandInput } from "../../support/gateway-command.ts";
 import { csvLine, textCell } from "../../format/reports/csv.ts";
 import { FOCUS_DIMENSIONS, FOCUS_COLUMNS, focusLine } from "../../format/reports/focus-export.ts";
-import { LEDGER_FILTER_OPTIONS, readFilters } from "../../format/ledger-filters.ts";
 import { openStoreAccess } from "../../support/store-access.ts";
 import {
   alignColumns,
@@ -39,65 +33,30 @@ function drawBar(value: number, largest: number, width: number): string {
   return "█".repeat(Math.floor(eighths / 8)) + EIGHTHS[eighths % 8]!;
 }
 
-/** Filters in addition to key, account, and time. */
-const FILTER_OPTIONS = {
-  model: "Only this model, such as openai/gpt-5, or the provider's own name for it",
-  provider: "Only this provider",
-  label: "Only this label, such as team=web",
-  credential: "Only calls with this credential",
-  frontend: "Only calls through this frontend",
-  outcome: "Only this outcome, such as ok",
-} as const;
-
 const OUTPUT_FORMATS = ["json", "csv", "focus", "plot"] as const;
 
 export const command: CliCommand = {
-  usage: "usage [options]",
-  description:
-    "Summarizes usage and cost. Calls without a known price and calls with an " +
-    "estimated cost are counted and listed separately.",
-  options: {
-    ...GATEWAY_OPTIONS,
-    by: {
-      placeholder: "what",
-      description: `Grouping, one or more of ${DIMENSIONS.join(", ")}, such as day,model (default: key)`,
-      isRepeatable: true,
+  ...describeCommand("ledger.totals", {
+    omit: ["by"],
+    options: {
+      by: {
+        placeholder: "what",
+        description: `Grouping, one or more of ${DIMENSIONS.join(", ")}, such as day,model (default: key)`,
+        isRepeatable: true,
+      },
+      csv: { description: "Write a CSV table with amounts in decimal dollars" },
+      focus: { description: "Write charges in FOCUS 1.2 columns" },
+      plot: { description: "Draw a cost chart" },
     },
-    ...LEDGER_FILTER_OPTIONS,
-    ...(Object.fromEntries(
-      Object.entries(FILTER_OPTIONS).map(([name, about]) => [
-        name,
-        { placeholder: "name", description: about },
-      ]),
-    ) as Options),
-    tz: {
-      placeholder: "zone",
-      description: "Time zone, such as Europe/Berlin (default: UTC)",
-    },
-    csv: { description: "Write a CSV table with amounts in decimal dollars" },
-    focus: { description: "Write charges in FOCUS 1.2 columns" },
-    plot: { description: "Draw a cost chart" },
-  },
-  examples: [
-    "tollgate usage --since 30d",
-    "tollgate usage --by day,model --key laptop --json",
-    "tollgate usage --focus --since 2026-11-01 --until 2026-12-01 > november.csv",
-  ],
+  }),
   async run(given) {
     const form = readFormat(given);
     const zone = parseTimeZone(given.getText("tz"));
     const by = readDimensions(given, form);
-    await using door = await openStoreAccess(given);
-    const only = Object.fromEntries(
-      Object.keys(FILTER_OPTIONS).map((name) => [name, given.getText(name)]),
-    );
+    const input = { ...readCommandInput("ledger.totals", given, ["by"]), by: [...by] };
+    await using store = await openStoreAccess(given);
     const began = performance.now();
-    const sums = (await door.run("ledger.totals", {
-      ...readFilters(given, zone),
-      ...only,
-      by,
-      tz: zone,
-    })) as unknown as UsageSums;
+    const sums = (await store.run("ledger.totals", input)) as unknown as UsageSums;
     const ms = Math.round(performance.now() - began);
     const lines: Record<NonNullable<typeof form> | "table", () => void> = {
       json: () =>

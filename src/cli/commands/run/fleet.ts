@@ -1,31 +1,11 @@
-import { callControl } from "../../../admin/socket/control-client.ts";
 import type { Fleet, FleetNode } from "../../../runtime/services/fleet.ts";
-import {
-  type CliCommand,
-  CONFIG_OPTIONS,
-  EXIT_CODES,
-  STATE_OPTIONS,
-} from "../../support/command.ts";
-import { findStateDir } from "../../support/load-config.ts";
-import { alignColumns, formatTime, paint, print, printJson } from "../../format/terminal.ts";
+import type { CliCommand } from "../../support/command.ts";
+import { gatewayCommand } from "../../support/gateway-command.ts";
+import { alignColumns, formatTime, paint, print } from "../../format/terminal.ts";
 
-export const command: CliCommand = {
-  usage: "fleet [options]",
-  description:
-    "Lists the gateways that share the running gateway's store, which is marked with " +
-    "a star. Shows the version of each, the difference of its clock from the store's " +
-    "clock, and how long it has missed key changes. Exits with 1 if no gateway is " +
-    "running.",
-  options: { ...CONFIG_OPTIONS, ...STATE_OPTIONS },
-  examples: ["tollgate fleet", "tollgate fleet --json"],
-  async run(given) {
-    const answer = await callControl(await findStateDir(given), "fleet");
-    const fleet = answer as unknown as Fleet;
-    if (given.json) printJson(fleet);
-    else print(formatFleet(fleet));
-    return EXIT_CODES.ok;
-  },
-};
+export const command: CliCommand = gatewayCommand<Fleet>("fleet", {
+  print: (answer) => print(formatFleet(answer)),
+});
 
 const HEADER = [
   "node",

@@ -6,7 +6,8 @@ import type {
 } from "../../../admin/commands/request-commands.ts";
 import { inputTokens, outputTokens } from "../../../model/usage.ts";
 import { formatUsd } from "../../../money/format-usd.ts";
-import { type CliCommand, EXIT_CODES, GATEWAY_OPTIONS } from "../../support/command.ts";
+import type { CliCommand } from "../../support/command.ts";
+import { gatewayCommand } from "../../support/gateway-command.ts";
 import {
   sanitize,
   alignColumns,
@@ -14,42 +15,21 @@ import {
   paint,
   printRemark,
   print,
-  printJson,
 } from "../../format/terminal.ts";
 import { statusColor, formatFault, formatDuration } from "../../format/request-line.ts";
-import { openStoreAccess } from "../../support/store-access.ts";
 
-export const command: CliCommand = {
-  usage: "request <id> [options]",
-  description:
-    "Shows everything that is known about a request: the client, the routing " +
-    "decision, each attempt with its times, hooks, translation warnings, cost, and " +
-    "ledger rows. The ID is the response's x-request-id, the client's own " +
-    "x-request-id, or an attempt ID. A running gateway keeps the last requests, " +
-    "including rejected ones (`request_history` in gateway.yaml). For older " +
-    "requests, only ledger data is available. Prompts and responses are never " +
-    "stored. Exits with 1 if the request is not found.",
-  options: GATEWAY_OPTIONS,
-  positionals: { least: 1, most: 1 },
-  examples: ["tollgate request 4RkzQGd0m0000f3", "tollgate request my-own-id --json"],
-  async run(given) {
-    await using door = await openStoreAccess(given);
-    const [id = ""] = given.positionals;
-    const found = (await door.run("requests.show", { id })) as unknown as FoundRequests;
-    if (given.json) {
-      printJson(found);
-      return EXIT_CODES.ok;
-    }
-    print(found.requests.map(formatRequest).join("\n\n"));
-    if (found.requests.some(({ record }) => !record))
+export const command: CliCommand = gatewayCommand<FoundRequests>("requests.show", {
+  omit: ["account"],
+  print({ requests, rememberedSince }) {
+    print(requests.map(formatRequest).join("\n\n"));
+    if (requests.some(({ record }) => !record))
       printRemark(
-        found.rememberedSince === undefined
+        rememberedSince === undefined
           ? "No gateway is running. Showing ledger data only."
-          : `Request history starts at ${formatTime(found.rememberedSince)}. Showing ledger data only.`,
+          : `Request history starts at ${formatTime(rememberedSince)}. Showing ledger data only.`,
       );
-    return EXIT_CODES.ok;
   },
-};
+});
 
 type Row = readonly [name: string, value: string];
 type ServedRequest = Extract<ShownRequest, { frontend: string }>;

@@ -1,26 +1,12 @@
-import { callControl } from "../../../admin/socket/control-client.ts";
 import type { GatewayStats } from "../../../plugin/gateway-stats.ts";
-import { type CliCommand, EXIT_CODES, GATEWAY_OPTIONS } from "../../support/command.ts";
-import { findStateDir } from "../../support/load-config.ts";
+import type { CliCommand } from "../../support/command.ts";
+import { gatewayCommand } from "../../support/gateway-command.ts";
 import { formatCooldown } from "../../format/cooldown-output.ts";
-import { alignColumns, formatTime, paint, print, printJson } from "../../format/terminal.ts";
+import { alignColumns, formatTime, paint, print } from "../../format/terminal.ts";
 
-export const command: CliCommand = {
-  usage: "stats [options]",
-  description:
-    "Shows live stats of all processes of the running gateway: requests, provider " +
-    "connections, ledger, memory, and requests that were rejected before routing. " +
-    "Exits with 1 if no gateway is running.",
-  options: GATEWAY_OPTIONS,
-  examples: ["tollgate stats", "tollgate stats --json"],
-  async run(given) {
-    const answer = await callControl(await findStateDir(given), "stats");
-    const stats = answer as unknown as GatewayStats;
-    if (given.json) printJson(stats);
-    else print(formatStats(stats));
-    return EXIT_CODES.ok;
-  },
-};
+export const command: CliCommand = gatewayCommand<GatewayStats>("stats", {
+  print: (answer) => print(formatStats(answer)),
+});
 
 function formatStats(of: GatewayStats): string {
   const { processes, ledger, loopDelayMs: late, memory } = of;

@@ -2,7 +2,8 @@ import { withIsoDates } from "../../../catalog/list-refresher.ts";
 import { callControl } from "../../../admin/socket/control-client.ts";
 import type { GatewayStatus } from "../../../runtime/gateway-api.ts";
 import { getFault } from "../../../model/error.ts";
-import { type CliCommand, EXIT_CODES, GATEWAY_OPTIONS } from "../../support/command.ts";
+import { type CliCommand, EXIT_CODES } from "../../support/command.ts";
+import { describeCommand } from "../../support/gateway-command.ts";
 import { findStateDir } from "../../support/load-config.ts";
 import { formatProblems, formatUnmounted } from "../../format/problem-report.ts";
 import {
@@ -13,17 +14,9 @@ import {
 import { alignColumns, formatTime, paint, print, printJson } from "../../format/terminal.ts";
 
 export const command: CliCommand = {
-  usage: "status [options]",
-  description:
-    "Shows the status of the running gateway: address, start time, config " +
-    "generation, open requests, and the last reload. Exits with 1 if no gateway is " +
-    "running. With --quiet, also exits with 1 until the gateway serves.",
-  options: { ...GATEWAY_OPTIONS, quiet: { description: "Print nothing, for health checks" } },
-  examples: [
-    "tollgate status",
-    "tollgate status --quiet",
-    "tollgate status --state-dir /var/lib/tollgate --json",
-  ],
+  ...describeCommand("status", {
+    options: { quiet: { description: "Print nothing, for health checks" } },
+  }),
   async run(given) {
     const stateDir = await findStateDir(given);
     const ask = () => callControl(stateDir, "status") as unknown as Promise<GatewayStatus>;

@@ -1,19 +1,15 @@
 import { wallClock } from "../../../lib/time/wall-clock.ts";
 import type { RequestPage } from "../../../admin/commands/request-commands.ts";
+import { LEDGER_FILTER } from "../../../admin/schema/schema-fields.ts";
 import { callControl } from "../../../admin/socket/control-client.ts";
 import { fail } from "../../../model/error.ts";
-import type { Json, JsonObject } from "../../../model/values.ts";
-import {
-  type CliCommand,
-  type CliInput,
-  EXIT_CODES,
-  GATEWAY_OPTIONS,
-} from "../../support/command.ts";
+import type { Json } from "../../../model/values.ts";
+import { type CliCommand, type CliInput, EXIT_CODES } from "../../support/command.ts";
+import { describeCommand, readCommandInput } from "../../support/gateway-command.ts";
 import { startLongRunning, type LongRunning } from "../../support/long-running.ts";
 import { findStateDir } from "../../support/load-config.ts";
 import { formatRequestLine } from "../../format/request-line.ts";
 import { tailRows } from "../../support/ledger-tail.ts";
-import { parseTimeOption, LEDGER_FILTER_OPTIONS } from "../../format/ledger-filters.ts";
 import { paintRemark, printRemark, print } from "../../format/terminal.ts";
 
 const PAGE = 500;
@@ -22,38 +18,27 @@ const WAIT_MS = 10_000;
 const INITIAL_WINDOW_MS = 600_000;
 const MAX_ITEMS = 100_000;
 
+/** Members of `requests.list` that the command sets itself, or that have no option. */
+const SET_MEMBERS = ["after", "last", "limit", "waitMs", "account", "status"];
+/** Filters of the ledger that have no option here. */
+const HIDDEN_FILTERS = Object.keys(LEDGER_FILTER).filter(
+  (name) => !["key", "account", "from", "to"].includes(name),
+);
+
 export const command: CliCommand = {
-  usage: "tail [options]",
-  description:
-    "Shows requests as they finish, including rejected ones, until you press Ctrl-C. " +
-    "It starts with the last 10 minutes. Each line has the time, ID, status, " +
-    "duration, key, model, usage, cost, and error. For details of a request, use " +
-    "tollgate request <id>. With --json, each request is a line of JSON. If the " +
-    "reader falls behind, the output reports how many lines were dropped. With " +
-    "--rows, it shows the ledger instead, with a line for each call and each " +
-    "correction, also while no gateway is running.",
-  options: {
-    ...GATEWAY_OPTIONS,
-    ...LEDGER_FILTER_OPTIONS,
-    failed: { description: "Only requests that were rejected, failed, or were truncated" },
-    model: {
-      placeholder: "model",
-      description:
-        'Only this model, as requested or as served, with one star as wildcard: "openai/*"',
+  ...describeCommand("requests.list", {
+    omit: SET_MEMBERS,
+    options: {
+      ...describeCommand("ledger.entries", { omit: HIDDEN_FILTERS }).options,
+      once: { description: "Print existing requests and exit" },
+      rows: { description: "Show ledger rows" },
     },
-    once: { description: "Print existing requests and exit" },
-    rows: { description: "Show ledger rows" },
-  },
-  examples: [
-    "tollgate tail --failed",
-    "tollgate tail --key laptop --model 'openai/*' --since 1h --once --json",
-    "tollgate tail --rows --since 24h",
-  ],
+  }),
   async run(given) {
     using live = startLongRunning();
     if (given.has("rows")) {
       rejectOptions(given, ["failed", "model"], "--rows reads the ledger, which does not record");
-      return await tailRows(given, live);
+      return await tailRows(given, live, HIDDEN_FILTERS);
     }
     rejectOptions(given, ["account", "until"], "Only tail --rows supports");
     return await tailRequests(given, live);
@@ -67,14 +52,9 @@ function rejectOptions(given: CliInput, names: readonly string[], why: string): 
 
 async function tailRequests(given: CliInput, live: LongRunning): Promise<number> {
   const folder = await findStateDir(given);
-  const said = parseTimeOption(given, "since");
-  const which: JsonObject = {
-    ...optional("key", given.getText("key")),
-    ...optional("model", given.getText("model")),
-    ...optional("failed", given.has("failed") || undefined),
-    from: said ?? wallClock() - INITIAL_WINDOW_MS,
-    limit: PAGE,
-  };
+  const read = readCommandInput("requests.list", given, SET_MEMBERS);
+  const since = read["from"] as number | undefined;
+  const which = { ...read, from: since ?? wallClock() - INITIAL_WINDOW_MS, limit: PAGE };
   const follow = !given.has("once");
   let after: number | undefined;
   for (;;) {
@@ -86,7 +66,7 @@ async function tailRequests(given: CliInput, live: LongRunning): Promise<number>
     );
     if (!page) return EXIT_CODES.ok;
     const { items, next, missed, rememberedSince } = page as unknown as RequestPage;
-    if (after === undefined && said !== undefined && said < rememberedSince)
+    if (after === undefined && since !== undefined && since < rememberedSince)
       printReach(rememberedSince);
     if (after !== undefined && missed > 0)
       printRemark(
@@ -116,6 +96,3 @@ const orAborted = (live: LongRunning, asked: Promise<Json>): Promise<Json | unde
       live.signal.addEventListener("abort", () => resolve(undefined), { once: true });
     }),
   ]);
-
-const optional = (name: string, value: Json | undefined): JsonObject =>
-  value === undefined ? {} : { [name]: value };

@@ -1,44 +1,42 @@
 import { callControl } from "../../../admin/socket/control-client.ts";
 import type { RecentStats } from "../../../admin/commands/request-commands.ts";
 import type { StatsRow } from "../../../runtime/requests/request-stats.ts";
-import { parseDuration, formatDuration as formatSpan } from "../../../lib/time/units.ts";
-import { fail } from "../../../model/error.ts";
+import { formatDuration as formatSpan } from "../../../lib/time/units.ts";
 import { formatUsd } from "../../../money/format-usd.ts";
-import {
-  type CliCommand,
-  type CliInput,
-  EXIT_CODES,
-  GATEWAY_OPTIONS,
-} from "../../support/command.ts";
+import { type CliCommand, EXIT_CODES } from "../../support/command.ts";
+import { describeCommand } from "../../support/gateway-command.ts";
 import { startLongRunning } from "../../support/long-running.ts";
 import { findStateDir } from "../../support/load-config.ts";
+import { parseDurationText } from "../../format/option-times.ts";
 import { formatDuration } from "../../format/request-line.ts";
 import { Screen } from "../../support/screen.ts";
 import { sanitize, alignColumns, formatTime, paint, print } from "../../format/terminal.ts";
 
 const MIN_INTERVAL_MS = 200;
+const HOUR_MS = 3_600_000;
 
 export const command: CliCommand = {
-  usage: "top [options]",
-  description:
-    "Shows live activity until you press Ctrl-C: spend, requests, time to first " +
-    "token, errors, open requests, and cooldowns, by model and by key. On a " +
-    "terminal, the view is redrawn in place. In a pipe, views are printed one after " +
-    "another. With --json, each view is a line of JSON.",
-  options: {
-    ...GATEWAY_OPTIONS,
-    window: {
-      placeholder: "time",
-      description: "Time window of the counts, up to 1h (default: 1m)",
+  ...describeCommand("requests.stats", {
+    omit: ["windowMs"],
+    options: {
+      window: {
+        placeholder: "time",
+        description: "Time window of the counts, up to 1h (default: 1m)",
+      },
+      interval: { placeholder: "time", description: "Refresh interval (default: 2s)" },
+      once: { description: "Show one view and exit" },
     },
-    interval: { placeholder: "time", description: "Refresh interval (default: 2s)" },
-    once: { description: "Show one view and exit" },
-  },
-  examples: ["tollgate top", "tollgate top --window 10m", "tollgate top --interval 10s --json"],
+  }),
   async run(given) {
     const folder = await findStateDir(given);
-    const windowMs = parseDurationOption(given, "window", 60_000, 5_000, 3_600_000);
-    const everyMs = parseDurationOption(given, "interval", 2_000, MIN_INTERVAL_MS, 3_600_000);
+    const windowMs = parseDurationText(given.getText("window") ?? "1m", "window", {
+      min: 5_000,
+      max: HOUR_MS,
+    });
+    const everyMs = parseDurationText(given.getText("interval") ?? "2s", "interval", {
+      min: MIN_INTERVAL_MS,
+      max: HOUR_MS,
+    });
     const once = given.has("once");
     using live = startLongRunning();
     using screen =
@@ -55,25 +53,6 @@ export const command: CliCommand = {
     return EXIT_CODES.ok;
   },
 };
-
-function parseDurationOption(
-  given: CliInput,
-  name: string,
-  usual: number,
-  least: number,
-  most: number,
-): number {
-  const text = given.getText(name);
-  if (text === undefined) return usual;
-  const ms = parseDuration(text);
-  return ms !== undefined && ms >= least && ms <= most
-    ? ms
-    : fail(
-        "invalid",
-        `Invalid --${name} "${text}". It must be a duration from ${formatSpan(least)} to ${formatSpan(most)}.`,
-        { code: "usage" },
-      );
-}
 
 const ROWS = 10;
 const TITLES = [
