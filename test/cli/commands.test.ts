@@ -329,6 +329,17 @@ test("keys: on the store itself while no gateway runs", async () => {
   expect([gone.code, gone.err]).toEqual([1, expect.stringContaining('Key "nobody" not found')]);
 });
 
+test("admins: a token that is created with --expires has that expiry", async () => {
+  await using here = await createTestFolder({
+    "gateway.yaml": MINIMAL_CONFIG.replace("memory", "sqlite"),
+  });
+  const create = ["admins", "create", "anna", "--role", "viewer", "--json"];
+  const { out } = await here.said([...create, "--expires", "2099-01-31"]);
+  expect(JSON.parse(out)).toMatchObject({ admin: { expires: Date.parse("2099-01-31") } });
+  const past = await here.said([...create, "--expires", "2020-01-31"]);
+  expect([past.code, past.err]).toEqual([1, expect.stringContaining("Invalid --expires")]);
+});
+
 test("keys: those of gateway.yaml are listed without their hashes, and what a new one can hardly mean is warned of", async () => {
   const hash = digestKey("sk-another-systems-key");
   const listed = `{ use: auth, with: { keys: [{ id: ci, name: builds, digest: "${hash}", models: ["demo/*"], expires: "2020-01-31" }] } }`;

@@ -56,6 +56,8 @@ export interface CliField {
   /** Name of the option. Default: the name of the member, with dashes. */
   readonly flag?: string;
   readonly short?: string;
+  /** Whether the command line has no option for the member. */
+  readonly hidden?: true;
   /** Placeholder of the value: "name". */
   readonly value?: string;
   /** Description, if the option differs from the member. */

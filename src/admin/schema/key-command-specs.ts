@@ -15,7 +15,6 @@ import {
   printed,
   privacy,
   NULLABLE_PRIVACY,
-  text,
   VERSION_SCHEMA,
   nonNegativeInteger,
   textList,

@@ -82,14 +82,14 @@ export const KEY_INPUT = {
 export const LEDGER_FILTER = {
   key: withCli(text("ID or name of the key"), { value: "key" }),
   account: nameOf("Account whose rows are included, with accounts that were nested under it"),
-  attempt: withCli(text("ID of the call"), { value: "id" }),
-  upstreamId: withCli(text("Upstream ID of the call"), { flag: "upstream-id", value: "id" }),
+  attempt: withCli(text("ID of the call"), { hidden: true }),
+  upstreamId: withCli(text("Upstream ID of the call"), { hidden: true }),
   from: timeOf("Start time, inclusive", "since"),
   to: timeOf("End time, exclusive", "until"),
-  state: {
-    enum: ["open", "exact", "estimated", "unpriced", "void"],
-    description: "Billing state",
-  },
+  state: withCli(
+    { enum: ["open", "exact", "estimated", "unpriced", "void"], description: "Billing state" },
+    { hidden: true },
+  ),
   provider: nameOf("Provider of the calls"),
   model: withCli(text("Model, as in openai/gpt-5, or as the provider names it"), {
     value: "model",

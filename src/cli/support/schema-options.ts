@@ -31,7 +31,10 @@ const membersOf = (schema: Schema, omit: readonly string[] = []): Member[] =>
       const field = (of["x-cli"] ?? {}) as CliField;
       return { property, flag: field.flag ?? property.replaceAll("_", "-"), schema: of, field };
     })
-    .filter(({ property, flag }) => !RESERVED_OPTIONS.has(flag) && !omit.includes(property));
+    .filter(
+      ({ property, flag, field }) =>
+        !RESERVED_OPTIONS.has(flag) && !field.hidden && !omit.includes(property),
+    );
 
 /** Returns the option that sets a member of the input: "--max-age". */
 export const optionFlag = (property: string): string => `--${property.replaceAll("_", "-")}`;
