@@ -17,9 +17,15 @@ import type { ProviderDef } from "../plugin/provider.ts";
 import type { Limit } from "../plugin/store/limit.ts";
 import type { ListenConfig, ProxySettings } from "./sections/network-config.ts";
 import type { PluginTrust } from "./sections/plugin-trust.ts";
+import type { ResolvedSection } from "./resolved-section.ts";
+import type { CORE_OPTIONS, SHUTDOWN_OPTIONS } from "./schema/core-options.ts";
 import type { StoreDef } from "../plugin/store/store-definition.ts";
 
-export interface GatewayConfig {
+/**
+ * The options whose values are used as they are have the types of their schemas: see
+ * `schema/core-options.ts`, which also describes them.
+ */
+export interface GatewayConfig extends ResolvedSection<typeof CORE_OPTIONS> {
   /** Absolute path. */
   readonly file: string;
   /**
@@ -37,72 +43,12 @@ export interface GatewayConfig {
   readonly proxy: ProxySettings | undefined;
   /** Listener of the admin API. If unset, there is none. */
   readonly admin: AdminConfig | undefined;
-  /** Base URL of links that the gateway sends to clients. Never taken from a Host header. */
-  readonly publicUrl: string | undefined;
-  /** Absolute path. */
-  readonly stateDir: string;
   readonly workers: number | "auto";
-  /** Time in milliseconds that open requests get after the listeners have closed. */
-  readonly shutdownTimeoutMs: number;
-  /**
-   * Time in milliseconds in which all requests are still served after a shutdown began. If unset,
-   * it depends on whether anything polls /readyz.
-   */
-  readonly shutdownAnnounceMs: number | undefined;
-  /**
-   * Whether a reload may remove all providers. If false, such a config is rejected as a half-saved
-   * file.
-   */
-  readonly allowEmpty: boolean;
-  /** Whether a translation that drops or approximates a field is rejected with status 400. */
-  readonly strict: boolean;
-  /** Headers that describe how a response was produced. */
-  readonly responseHeaders: readonly ResponseHeaderName[];
+  /** `announceMs` is undefined if it depends on whether anything polls /readyz. */
+  readonly shutdown: ResolvedSection<typeof SHUTDOWN_OPTIONS>;
   readonly timeouts: Timeouts;
   /** Maximum time in milliseconds for which a client may read nothing of its response. */
   readonly writeTimeoutMs: number;
-  /** Maximum number of attempts of one request, the first included: per target, and in total. */
-  readonly retries: { readonly perTarget: number; readonly total: number };
-  /** Maximum size of a request body, in bytes. */
-  readonly maxBodyBytes: number;
-  readonly bounds: {
-    /** Maximum size in bytes of all bodies and buffered responses in one process. */
-    readonly inFlightBytes: number;
-    /** Maximum number of JSON values in one body. */
-    readonly jsonValues: number;
-    /** Maximum size in bytes of a buffered or translated response, without its images. */
-    readonly responseBytes: number;
-    readonly connections: number;
-    readonly connectionsPerAddress: number;
-  };
-  readonly overload: {
-    /** Maximum number of concurrent calls in one process. */
-    readonly maxConcurrent: number;
-    /** Maximum time in milliseconds that a request waits in the queue. */
-    readonly maxQueueWaitMs: number;
-  };
-  /** Interval in milliseconds at which model lists of providers are refreshed. */
-  readonly listRefreshMs: number;
-  /** Images that clients pass as URLs. */
-  readonly files: {
-    readonly ttlMs: number;
-    readonly maxFileBytes: number;
-    readonly maxBytes: number;
-    readonly maxKeyBytes: number;
-  };
-  /**
-   * Number of finished requests in the request history. 0 disables the history and its counters.
-   */
-  readonly requestHistory: number;
-  readonly log: {
-    readonly level: "debug" | "info" | "warn" | "error";
-    /** A request whose first byte takes longer than this, in milliseconds, is logged. */
-    readonly slowRequestMs: number;
-  };
-  readonly ledger: {
-    /** How long ledger rows are kept, in milliseconds. If unset, they are kept forever. */
-    readonly retentionMs: number | undefined;
-  };
   readonly store: MountConfig<StoreDef<any> & Branded<"store">>;
   readonly frontends: readonly MountConfig<FrontendDef<any> & Branded<"frontend">>[];
   readonly middleware: readonly MiddlewareConfig[];
@@ -119,13 +65,6 @@ export interface GatewayConfig {
   /** Defaults for new keys without an account, or in accounts without defaults of their own. */
   readonly keyDefaults: KeyDefaults | undefined;
 }
-
-export type ResponseHeaderName =
-  | "server-timing"
-  | "x-tollgate-attempts"
-  | "x-tollgate-budget"
-  | "x-tollgate-cost"
-  | "x-tollgate-provider";
 
 export interface AdminConfig {
   readonly address:

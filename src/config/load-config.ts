@@ -15,14 +15,10 @@ import { checkMiddleware, checkModels } from "./name-references.ts";
 import type { ProblemText } from "./problems.ts";
 import { parseTemplate } from "./source/interpolate.ts";
 import { type ShownValue, listShownValues } from "./shown-values.ts";
-import {
-  formatConfig,
-  type ConfigProvenance,
-  sourcePointerOf,
-  toShownConfig,
-} from "./show-config.ts";
+import { formatConfig, type ConfigProvenance, redactValue, toShownConfig } from "./show-config.ts";
+import { type ConfigOverrides, expandConfig } from "./expand-config.ts";
 import { locateFindings } from "./problem-report.ts";
-import { validateDurations, type ConfigOverrides, resolveConfig } from "./resolve-config.ts";
+import { validateDurations, resolveConfig } from "./resolve-config.ts";
 import { CONFIG_SCHEMA } from "./schema/config-schema.ts";
 import type { ConfigFinding } from "./source/config-source.ts";
 import type { SourceSpan } from "./source/source-span.ts";
@@ -156,19 +152,18 @@ export async function loadConfig(file: string, options: LoadConfigOptions): Prom
   const sources = [
     ...new Set([...files, ...substituted.referencedFiles, ...context.codeFiles.keys()]),
   ];
-  const shownAs: ConfigProvenance = { root: parsedRoot, writtenTexts, secrets: context.secrets };
+  const { overrides = {} } = options;
   const failed = findings.some((finding) => finding.words.severity === "error");
-  const config = failed
+  const expanded = failed
     ? undefined
-    : resolveConfig(root, mounts, {
-        file,
-        sources,
-        stateDirFile: locate(tree, "/state_dir")?.source.file ?? file,
-        listenFile: locate(tree, "/listen")?.source.file ?? file,
-        adminFile: locate(tree, "/admin")?.source.file ?? file,
-        unmountedProviders,
-        overrides: options.overrides ?? {},
-      });
+    : expandConfig(root, overrides, (pointer) => locate(tree, pointer)?.source.file ?? file);
+  const config =
+    expanded && resolveConfig(expanded.root, mounts, { file, sources, unmountedProviders });
+  const movedFrom = expanded?.movedFrom ?? new Map<string, string>();
+  const provenance: ConfigProvenance = { movedFrom, writtenTexts, secrets: context.secrets };
+  const view =
+    expanded &&
+    redactValue(toShownConfig(expanded.root, mounts, unmountedProviders), "", provenance);
   const hide = [...context.secrets].flatMap((pointer): SourceSpan[] => {
     const place = tree.positions.get(pointer);
     return place ? [place.value] : [];
@@ -194,11 +189,11 @@ export async function loadConfig(file: string, options: LoadConfigOptions): Prom
         path: id,
       };
     },
-    print: (json) => (config ? formatConfig(config, shownAs, json) : ""),
+    print: (json) => (config ? formatConfig(view, config, json) : ""),
     shownValues: () =>
-      config ? collectShownValues(config, shownAs, { tree, overrides: options.overrides }) : [],
+      view ? listShownValues(view, { tree, overrides, written: writtenTexts, movedFrom }) : [],
     namedSources: {
-      publicVariables: listPublicVariables(shownAs),
+      publicVariables: listPublicVariables(provenance),
       files: new Set(substituted.referencedFiles),
     },
   };
@@ -214,25 +209,16 @@ const emptyResult = (file: string): Omit<LoadedConfig, "problems" | "sources" | 
   namedSources: { publicVariables: new Set(), files: new Set() },
 });
 
-const collectShownValues = (
-  config: GatewayConfig,
-  of: ConfigProvenance,
-  { tree, overrides = {} }: { tree: ConfigTree; overrides: ConfigOverrides | undefined },
-): readonly ShownValue[] =>
-  listShownValues(toShownConfig(config, of), {
-    tree,
-    overrides,
-    written: of.writtenTexts,
-    source: (pointer) => sourcePointerOf(pointer, of.root),
-  });
-
 const WHEN_POINTER = /^\/providers\/[^/]+\/when$/;
 
 /**
  * Returns the variables that are not secret. References in `when:` do not count, because they only
  * test whether a variable is set, and it may be a key.
  */
-function listPublicVariables({ writtenTexts, secrets }: ConfigProvenance): ReadonlySet<string> {
+function listPublicVariables({
+  writtenTexts,
+  secrets,
+}: Pick<ConfigProvenance, "writtenTexts" | "secrets">): ReadonlySet<string> {
   const open = new Set<string>();
   const closed = new Set<string>();
   for (const [pointer, text] of writtenTexts) {

@@ -1,9 +1,7 @@
 // Builds the frozen config from values that were read, validated, and loaded. Only problems that
 // involve two values can still be found here.
 import { createHash } from "node:crypto";
-import { dirname, resolve as path } from "node:path";
-import { MAX_TIMER_MS, parseDuration, parseSize } from "../lib/time/units.ts";
-import type { ErrorKind } from "../model/error.ts";
+import { MAX_TIMER_MS, parseDuration } from "../lib/time/units.ts";
 import { toAccountConfigs, toKeyDefaults } from "./sections/account-config.ts";
 import { toAdminConfig } from "./sections/admin-config.ts";
 import { toFactsOverride } from "./sections/model-facts.ts";
@@ -12,10 +10,17 @@ import { toListenConfigs } from "./sections/listen-config.ts";
 import type { PluginMount } from "./mount-plugins.ts";
 import { problem } from "./problems.ts";
 import { candidateReferences } from "./name-references.ts";
-import { DEFAULT_FALLBACK_KINDS } from "./schema/entry-schemas.ts";
+import { resolveSection } from "./resolved-section.ts";
+import { CORE_OPTIONS, SHUTDOWN_OPTIONS } from "./schema/core-options.ts";
 import type { ReportProblem } from "./source/substitute-references.ts";
 import { toTimeouts } from "./sections/timeout-config.ts";
-import { childPointer, isMapping, type Mapping } from "./source/config-tree.ts";
+import {
+  childPointer,
+  isMapping,
+  type Mapping,
+  pointerSegments,
+  valueAt,
+} from "./source/config-tree.ts";
 import type {
   ModelRoute,
   CredentialConfig,
@@ -26,124 +31,55 @@ import type {
   Timeouts,
 } from "./gateway-config.ts";
 
-/** Values that the command line overrides. */
-export interface ConfigOverrides {
-  readonly host?: string;
-  readonly port?: number;
-  /** Port of the admin listener, if the config has one. */
-  readonly adminPort?: number;
-  /** Absolute path. */
-  readonly stateDir?: string;
-  readonly workers?: number | "auto";
-  readonly logLevel?: GatewayConfig["log"]["level"];
-}
-
 export interface ResolveContext {
   readonly file: string;
   readonly sources: readonly string[];
-  /** File that contains `state_dir`. */
-  readonly stateDirFile: string;
-  /** File that contains `listen`. */
-  readonly listenFile: string;
-  /** File that contains `admin`. */
-  readonly adminFile: string;
   readonly unmountedProviders: ReadonlyMap<string, string>;
-  readonly overrides: ConfigOverrides;
 }
 
 /**
  * Resolves the config.
- * @param root The raw config after validation, with defaults filled in.
+ * @param root The config in its long form, with defaults filled in.
  */
 export function resolveConfig(
   root: any,
   mounts: readonly PluginMount[],
-  of: ResolveContext,
+  { file, sources, unmountedProviders }: ResolveContext,
 ): GatewayConfig {
   const timeouts = toTimeouts(root.timeouts, undefined);
-  const { overrides } = of;
+  const mountsOf = (kind: PluginMount["kind"]) => mounts.filter((mount) => mount.kind === kind);
   const config = {
-    file: of.file,
-    listen: toListenConfigs(root.listen, of.listenFile, overrides),
+    ...resolveSection(CORE_OPTIONS, root),
+    file,
+    shutdown: resolveSection(SHUTDOWN_OPTIONS, root.shutdown),
+    workers: root.workers,
+    listen: toListenConfigs(root.listen),
     proxy: root.proxy && { url: root.proxy.url, bypassHosts: root.proxy.bypass },
-    admin: toAdminConfig(root.admin, of.adminFile, overrides.adminPort),
-    publicUrl: root.public_url,
-    stateDir: overrides.stateDir ?? path(dirname(of.stateDirFile), root.state_dir),
-    workers: overrides.workers ?? root.workers,
-    ...toShutdownTimes(root.shutdown),
-    allowEmpty: root.allow_empty,
-    strict: root.strict,
-    responseHeaders: root.response_headers,
+    admin: toAdminConfig(root.admin),
     timeouts,
     writeTimeoutMs: parseDuration(root.timeouts.client_write)!,
-    retries: { perTarget: root.retries.per_target, total: root.retries.total },
-    maxBodyBytes: parseSize(String(root.max_body))!,
-    bounds: {
-      inFlightBytes: parseSize(String(root.bounds.in_flight))!,
-      jsonValues: root.bounds.json_values,
-      responseBytes: parseSize(String(root.bounds.response))!,
-      connections: root.bounds.connections,
-      connectionsPerAddress: root.bounds.connections_per_address,
-    },
-    overload: {
-      maxConcurrent: root.overload.max_concurrent,
-      maxQueueWaitMs: parseDuration(root.overload.max_queue_wait)!,
-    },
-    listRefreshMs: parseDuration(root.catalog.refresh)!,
-    files: {
-      ttlMs: parseDuration(root.files.lifetime)!,
-      maxFileBytes: parseSize(String(root.files.max_file))!,
-      maxBytes: parseSize(String(root.files.max_total))!,
-      maxKeyBytes: parseSize(String(root.files.max_key))!,
-    },
-    requestHistory: root.request_history,
-    log: {
-      level: overrides.logLevel ?? root.log.level,
-      slowRequestMs: parseDuration(root.log.slow_request)!,
-    },
-    ledger: {
-      retentionMs:
-        root.ledger.retention === undefined ? undefined : parseDuration(root.ledger.retention)!,
-    },
-    store: toMountConfig(mounts.find((m) => m.kind === "store")!),
-    frontends: mounts.filter((m) => m.kind === "frontend").map(toMountConfig),
-    middleware: mounts
-      .filter((m) => m.kind === "middleware")
-      .map((m) => toMiddlewareConfig(m, root)),
-    observers: mounts.filter((m) => m.kind === "observer").map(toMountConfig),
-    providers: new Map(
-      mounts
-        .filter((m) => m.kind === "provider")
-        .map((m) => toProviderConfig(m, root.providers, timeouts))
-        .map((p) => [p.name, p]),
+    store: toMountConfig(mountsOf("store")[0]!),
+    frontends: mountsOf("frontend").map(toMountConfig),
+    middleware: mountsOf("middleware").map((mount) =>
+      toMiddlewareConfig(mount, valueAt(root, mount.pointer)),
     ),
-    unmountedProviders: of.unmountedProviders,
+    observers: mountsOf("observer").map(toMountConfig),
+    providers: new Map(
+      mountsOf("provider")
+        .map((mount) => toProviderConfig(mount, valueAt(root, mount.pointer), timeouts))
+        .map((provider) => [provider.name, provider]),
+    ),
+    unmountedProviders,
     accounts: toAccountConfigs(root.accounts),
     keyDefaults: toKeyDefaults(root.key_defaults),
     models: new Map(
-      Object.entries(root.models).map(([name, said]) => [name, toModelRoute(name, said)]),
+      Object.entries(root.models).map(([name, route]) => [name, toModelRoute(name, route)]),
     ),
   } satisfies Omit<GatewayConfig, "sources" | "hash">;
-  return deepFreeze({ ...config, sources: of.sources, hash: hashConfig(config) });
-}
-
-const DEFAULT_SHUTDOWN_TIMEOUT = "300s";
-
-function toShutdownTimes(
-  raw: any,
-): Pick<GatewayConfig, "shutdownTimeoutMs" | "shutdownAnnounceMs"> {
-  const { announce, timeout = DEFAULT_SHUTDOWN_TIMEOUT } = isMapping(raw)
-    ? (raw as any)
-    : { timeout: raw };
-  return {
-    shutdownTimeoutMs: parseDuration(timeout)!,
-    shutdownAnnounceMs: announce === undefined ? undefined : parseDuration(announce)!,
-  };
+  return deepFreeze({ ...config, sources, hash: hashConfig(config) });
 }
 
 const DAY_MS = 86_400_000;
-/** Longer than any wait that people accept, but bounded. */
-const DEFAULT_HOOK_TIMEOUT = "30s";
 
 const toMountConfig = ({
   id,
@@ -163,70 +99,58 @@ const toMountConfig = ({
   options,
 });
 
-function toMiddlewareConfig(mount: PluginMount, root: any): MiddlewareConfig {
-  const raw = root.middleware[Number(mount.pointer.split("/").at(-1))];
-  const {
-    for: only,
-    timeout,
-    on_error,
-    trust_policy,
-    isolate,
-  } = (isMapping(raw) ? raw : {}) as any;
-  return {
-    ...toMountConfig(mount),
-    scope: only,
-    timeoutMs: parseDuration(timeout ?? DEFAULT_HOOK_TIMEOUT)!,
-    onError: on_error ?? "reject",
-    trustPolicy: trust_policy ?? false,
-    isolate,
-  };
-}
-
-function toProviderConfig(mount: PluginMount, all: Mapping, timeouts: Timeouts): ProviderConfig {
-  const name = Object.keys(all).find((key) => childPointer("/providers", key) === mount.pointer)!;
-  const raw: any = isMapping(all[name]) ? all[name] : {};
-  return {
-    ...toMountConfig(mount),
-    name,
-    credentials: mount.credentials.map((fields, i) =>
-      toCredentialConfig(raw.credentials?.[i], fields),
-    ),
-    trustPolicy: raw.trust_policy ?? false,
-    stateMode: raw.state_mode ?? "reject",
-    zdrAllowedFields: raw.zdr_allowed_fields ?? [],
-    traceMode: raw.trace ?? "off",
-    onDisconnect: raw.on_disconnect ?? "cancel",
-    requireReady: raw.require_ready ?? false,
-    timeouts: toTimeouts(raw.timeouts, timeouts),
-    facts: new Map(
-      Object.entries((raw.models ?? {}) as Record<string, Mapping>).map(([model, facts]) => [
-        model,
-        toFactsOverride(facts),
-      ]),
-    ),
-  };
-}
-
-const toCredentialConfig = (raw: any, fields: Mapping): CredentialConfig => ({
-  name: raw?.name ?? "default",
-  fields,
-  weight: raw?.weight ?? 1,
-  models: raw?.models,
-  zdr: raw?.zdr,
+const toMiddlewareConfig = (mount: PluginMount, entry: any): MiddlewareConfig => ({
+  ...toMountConfig(mount),
+  scope: entry.for,
+  timeoutMs: parseDuration(entry.timeout)!,
+  onError: entry.on_error,
+  trustPolicy: entry.trust_policy,
+  isolate: entry.isolate,
 });
 
-const toModelRoute = (name: string, raw: any): ModelRoute => ({
-  name,
-  candidates: candidateReferences(raw, "").map((candidate) => candidate.name),
-  weights: new Map(
-    candidateReferences(raw, "").flatMap(({ name: of, weight }) =>
-      weight === undefined ? [] : [[of, weight]],
-    ),
+const toProviderConfig = (mount: PluginMount, entry: any, timeouts: Timeouts): ProviderConfig => ({
+  ...toMountConfig(mount),
+  name: pointerSegments(mount.pointer)[1]!,
+  credentials: mount.credentials.map((fields, i) =>
+    toCredentialConfig(entry.credentials?.[i], fields),
   ),
-  pick: raw.pick ?? "ordered",
-  fallbackOn: (raw.fallback_on ?? DEFAULT_FALLBACK_KINDS) as readonly ErrorKind[],
-  hedge: toHedgeDelays(raw.hedge),
+  trustPolicy: entry.trust_policy,
+  stateMode: entry.state_mode,
+  zdrAllowedFields: entry.zdr_allowed_fields ?? [],
+  traceMode: entry.trace,
+  onDisconnect: entry.on_disconnect,
+  requireReady: entry.require_ready,
+  timeouts: toTimeouts(entry.timeouts, timeouts),
+  facts: new Map(
+    Object.entries((entry.models ?? {}) as Record<string, Mapping>).map(([model, facts]) => [
+      model,
+      toFactsOverride(facts),
+    ]),
+  ),
 });
+
+/** @param entry Undefined for the credential in `with:`, which has no name. */
+const toCredentialConfig = (entry: any, fields: Mapping): CredentialConfig => ({
+  name: entry?.name ?? "default",
+  fields,
+  weight: entry?.weight ?? 1,
+  models: entry?.models,
+  zdr: entry?.zdr,
+});
+
+const toModelRoute = (name: string, route: any): ModelRoute => {
+  const candidates = candidateReferences(route, "");
+  return {
+    name,
+    candidates: candidates.map((candidate) => candidate.name),
+    weights: new Map(
+      candidates.flatMap(({ name: of, weight }) => (weight === undefined ? [] : [[of, weight]])),
+    ),
+    pick: route.pick,
+    fallbackOn: route.fallback_on,
+    hedge: toHedgeDelays(route.hedge),
+  };
+};
 
 /**
  * Validates durations before anything uses them: a timer that is too long fires immediately, and

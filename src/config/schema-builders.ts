@@ -2,41 +2,62 @@
 import { DURATION_PATTERN, SIZE_PATTERN } from "../lib/time/units.ts";
 import type { Schema } from "./schema-dialect.ts";
 
-export const text = (description: string, more: Schema = {}) => ({
-  type: "string",
+export const text = <const M extends Schema>(description: string, more: M = {} as M) => ({
+  type: "string" as const,
   description,
   ...more,
 });
 export const flag = (description: string, value: boolean) => ({
-  type: "boolean",
+  type: "boolean" as const,
   description,
   default: value,
 });
-export const list = (items: Schema, description: string, more: Schema = {}) => ({
-  type: "array",
+export const list = <const I extends Schema, const M extends Schema>(
+  items: I,
+  description: string,
+  more: M = {} as M,
+) => ({
+  type: "array" as const,
   items,
   description,
   ...more,
 });
-export const closedObject = (properties: Schema, more: Schema = {}) => ({
-  type: "object",
-  additionalProperties: false,
+export const closedObject = <const P extends Schema, const M extends Schema>(
+  properties: P,
+  more: M = {} as M,
+) => ({
+  type: "object" as const,
+  additionalProperties: false as const,
   properties,
   ...more,
 });
 /** Builds a map that is filled in with its defaults if it is missing. */
-export const section = (description: string, properties: Schema) =>
+export const section = <const P extends Schema>(description: string, properties: P) =>
   closedObject(properties, { description, default: {} });
 
-export const duration = (description: string, value?: string) =>
+/** Builds a file path. It is resolved relative to the file that contains it. */
+export const path = <const M extends Schema>(description: string, more: M = {} as M) =>
+  text(description, { minLength: 1, "x-path": true, ...more });
+
+const durationText = (description: string) =>
   text(description, {
+    "x-unit": "duration",
     pattern: DURATION_PATTERN,
     "x-expects": "a duration with its unit, such as 300s, 5m, or 250ms",
-    ...(value === undefined ? {} : { default: value }),
   });
+/** Builds a duration that is optional or inherited. */
+export const optionalDuration = (description: string, value?: string) => ({
+  ...durationText(description),
+  ...(value !== undefined && { default: value }),
+});
+/** Builds a duration with a default. */
+export const duration = (description: string, value: string) => ({
+  ...durationText(description),
+  default: value,
+});
 
 /** Builds a value that is either a duration or the long form. */
-export const durationOr = (short: ReturnType<typeof duration>, long: Schema): Schema => ({
+export const durationOr = (short: Schema, long: Schema): Schema => ({
   if: { type: "object" },
   then: long,
   else: short,
@@ -44,6 +65,7 @@ export const durationOr = (short: ReturnType<typeof duration>, long: Schema): Sc
 
 export const size = (description: string, value: string) => ({
   type: ["string", "integer"],
+  "x-unit": "size" as const,
   pattern: SIZE_PATTERN,
   minimum: 1,
   default: value,
@@ -52,16 +74,16 @@ export const size = (description: string, value: string) => ({
 });
 
 const callTimeProperties = (defaults: { [name: string]: string | undefined }) => ({
-  first_byte: duration(
+  first_byte: optionalDuration(
     "Timeout until the provider's response begins. Comments in an event stream do not count",
     defaults["first_byte"],
   ),
-  idle: duration("Timeout between two chunks of a provider's response", defaults["idle"]),
-  total: duration("Timeout for one whole call", defaults["total"]),
+  idle: optionalDuration("Timeout between two chunks of a provider's response", defaults["idle"]),
+  total: optionalDuration("Timeout for one whole call", defaults["total"]),
 });
 
 export const timeouts = (defaults: { [name: string]: string | undefined }, classes?: object) => ({
-  connect: duration("Timeout for connecting to a provider", defaults["connect"]),
+  connect: optionalDuration("Timeout for connecting to a provider", defaults["connect"]),
   ...callTimeProperties(defaults),
   classes: {
     type: "object",
@@ -84,19 +106,19 @@ export const name = (what: string) => ({
 export const date = (description: string) =>
   text(description, { format: "date", "x-expects": "a date such as 2027-03-01" });
 
-export const names = (description: string, more: Schema = {}) =>
+export const names = <const M extends Schema>(description: string, more: M = {} as M) =>
   list({ type: "string", minLength: 1 }, description, more);
 
 /** Builds an integer of at least 1. */
 export const positiveInteger = (description: string) => ({
-  type: "integer",
+  type: "integer" as const,
   minimum: 1,
   description,
 });
 
 /** Builds a number of attempts. The maximum of 10 prevents a retry storm. */
 export const attemptCount = (description: string, value: number) => ({
-  type: "integer",
+  type: "integer" as const,
   minimum: 1,
   maximum: 10,
   default: value,

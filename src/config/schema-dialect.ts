@@ -70,6 +70,8 @@ export const DIALECT_RULES: SchemaRules = {
     "x-expects",
     // How the command line writes an input member: see `CliField`.
     "x-cli",
+    // How a value is converted: "duration" to milliseconds, "size" to bytes.
+    "x-unit",
     ...Object.entries(MARK_KEYWORDS).map(([keyword, mark]) => ({
       keyword,
       schemaType: "boolean" as const,

@@ -1,22 +1,18 @@
-// Shows the config without secrets: defaults are filled in, values from variables and files appear
+// Shows the long form of the config without secrets: defaults are filled in, values from variables and files appear
 // as references, and secrets as [secret]. The output is itself a gateway.yaml with the same
 // meaning, except for literal secrets.
 import { Document, isNode, isScalar, visit } from "yaml";
-import { formatDuration, formatSize } from "../lib/time/units.ts";
+import { CONFIG_SCHEMA } from "./schema/config-schema.ts";
 import { EMPTY_SCHEMA, type Schema, getValidator } from "./schema-dialect.ts";
 import { escapeTemplate, parseTemplate } from "./source/interpolate.ts";
-import { formatHedge } from "./sections/hedge.ts";
-import { formatListen } from "./sections/listen-config.ts";
-import { listTextLeaves } from "./mount-plugins.ts";
+import { listTextLeaves, type PluginMount } from "./mount-plugins.ts";
 import { listProxySecrets } from "./sections/proxy-config.ts";
-import { candidateReferences } from "./name-references.ts";
-import { formatTimeouts } from "./sections/timeout-config.ts";
 import { childPointer, isMapping, type Mapping, valueAt } from "./source/config-tree.ts";
-import type { GatewayConfig, MountConfig, ProviderConfig } from "./gateway-config.ts";
+import type { GatewayConfig, MountConfig } from "./gateway-config.ts";
 
 export interface ConfigProvenance {
-  /** Raw values of the file, in their short forms. */
-  readonly root: Mapping;
+  /** Pointers in the file of values that are elsewhere in the long form. */
+  readonly movedFrom: ReadonlyMap<string, string>;
   readonly writtenTexts: ReadonlyMap<string, string>;
   /** Pointers. */
   readonly secrets: ReadonlySet<string>;
@@ -24,16 +20,16 @@ export interface ConfigProvenance {
 
 const SECRET_PLACEHOLDER = "[secret]";
 
-/** Returns the shown config as plain data. */
-export const toShownConfig = (config: GatewayConfig, of: ConfigProvenance): unknown =>
-  redactValue(toYamlShape(config, of.root), "", of);
-
-export function formatConfig(config: GatewayConfig, of: ConfigProvenance, json = false): string {
-  const view = toShownConfig(config, of);
+/** @param view The redacted config. */
+export function formatConfig(
+  view: unknown,
+  { file, unmountedProviders }: Pick<GatewayConfig, "file" | "unmountedProviders">,
+  json = false,
+): string {
   if (json) return `${JSON.stringify(view, null, 2)}\n`;
   const document = new Document(view);
-  document.commentBefore = ` ${config.file} with defaults. Variables are shown as written, secrets are hidden`;
-  for (const [name, why] of config.unmountedProviders) {
+  document.commentBefore = ` ${file} with defaults. Variables are shown as written, secrets are hidden`;
+  for (const [name, why] of unmountedProviders) {
     const node = document.getIn(["providers", name], true);
     if (isNode(node)) node.commentBefore = ` not enabled: ${why}`;
   }
@@ -43,14 +39,14 @@ export function formatConfig(config: GatewayConfig, of: ConfigProvenance, json =
 }
 
 /** Replaces secrets, and restores references. Escapes text that would be read as a reference. */
-function redactValue(value: unknown, pointer: string, of: ConfigProvenance): unknown {
+export function redactValue(value: unknown, pointer: string, of: ConfigProvenance): unknown {
   if (typeof value === "object" && value !== null) {
     const entries = Object.entries(value)
       .filter(([, each]) => each !== undefined)
       .map(([key, each]) => [key, redactValue(each, childPointer(pointer, key), of)] as const);
     return Array.isArray(value) ? entries.map(([, each]) => each) : Object.fromEntries(entries);
   }
-  const source = sourcePointerOf(pointer, of.root);
+  const source = of.movedFrom.get(pointer) ?? pointer;
   const written = of.writtenTexts.get(source);
   const secret = of.secrets.has(source);
   if (written !== undefined) return secret ? keepReferencesOnly(written) : written;
@@ -68,156 +64,54 @@ const keepReferencesOnly = (written: string): string =>
     })
     .join("");
 
-/**
- * Returns the pointer in the file for a pointer of the shown config. They differ only for the short
- * forms of `models:`.
- */
-export function sourcePointerOf(pointer: string, root: Mapping): string {
-  const [, line, index] = /^(\/models\/[^/]+)\/candidates\/(\d+)(?:\/model)?$/.exec(pointer) ?? [];
-  if (line === undefined) return pointer;
-  return candidateReferences(valueAt(root, line), line)[Number(index)]?.pointer ?? pointer;
+/** Returns the long form with the options of plugins as their schemas filled them in. */
+export function toShownConfig(
+  root: Mapping,
+  mounts: readonly PluginMount[],
+  unmountedProviders: ReadonlyMap<string, string>,
+): Mapping {
+  const { include: _, ...shown } = structuredClone(root);
+  for (const { pointer, use, loadedFrom, options, credentials } of mounts) {
+    const entry = valueAt(shown, pointer) as Mapping;
+    // A path is relative to the file that contains it. Here it is absolute.
+    entry["use"] = /^\.{1,2}\//.test(use) ? loadedFrom : use;
+    const several = entry["credentials"] as Mapping[] | undefined;
+    entry["with"] = omitEmpty(several ? options : { ...options, ...credentials[0] });
+    for (const [i, each] of (several ?? []).entries()) each["with"] = omitEmpty(credentials[i]!);
+  }
+  const providers = shown["providers"] as Record<string, Mapping>;
+  for (const name of unmountedProviders.keys()) {
+    const { use, when } = providers[name]!;
+    providers[name] = { use, when };
+  }
+  return inSchemaOrder(shown, CONFIG_SCHEMA) as Mapping;
 }
 
-const formatShutdown = ({ shutdownTimeoutMs, shutdownAnnounceMs }: GatewayConfig) =>
-  shutdownAnnounceMs === undefined
-    ? formatDuration(shutdownTimeoutMs)
-    : {
-        announce: formatDuration(shutdownAnnounceMs),
-        timeout: formatDuration(shutdownTimeoutMs),
-      };
-
-/** Returns the config with the keys in the order of the schema. */
-function toYamlShape(config: GatewayConfig, root: Mapping): Mapping {
-  const rawProviders = isMapping(root["providers"]) ? root["providers"] : {};
-  const providers = Object.keys(rawProviders).map((name) => {
-    const provider = config.providers.get(name);
-    const its = isMapping(rawProviders[name]) ? rawProviders[name] : {};
-    return [
-      name,
-      provider ? formatProvider(provider, its) : { use: its["use"], when: its["when"] },
-    ];
-  });
-  return {
-    listen: formatListen(config.listen),
-    admin: formatAdmin(root["admin"], config.admin),
-    proxy: config.proxy && { url: config.proxy.url, bypass: config.proxy.bypassHosts },
-    public_url: config.publicUrl,
-    state_dir: config.stateDir,
-    workers: config.workers,
-    shutdown: formatShutdown(config),
-    allow_empty: config.allowEmpty,
-    strict: config.strict,
-    timeouts: {
-      ...formatTimeouts(config.timeouts),
-      client_write: formatDuration(config.writeTimeoutMs),
-    },
-    retries: { per_target: config.retries.perTarget, total: config.retries.total },
-    max_body: formatSize(config.maxBodyBytes),
-    bounds: {
-      in_flight: formatSize(config.bounds.inFlightBytes),
-      json_values: config.bounds.jsonValues,
-      response: formatSize(config.bounds.responseBytes),
-      connections: config.bounds.connections,
-      connections_per_address: config.bounds.connectionsPerAddress,
-    },
-    overload: {
-      max_concurrent: config.overload.maxConcurrent,
-      max_queue_wait: formatDuration(config.overload.maxQueueWaitMs),
-    },
-    catalog: { refresh: formatDuration(config.listRefreshMs) },
-    files: {
-      lifetime: formatDuration(config.files.ttlMs),
-      max_file: formatSize(config.files.maxFileBytes),
-      max_key: formatSize(config.files.maxKeyBytes),
-      max_total: formatSize(config.files.maxBytes),
-    },
-    request_history: config.requestHistory,
-    log: { level: config.log.level, slow_request: formatDuration(config.log.slowRequestMs) },
-    ledger: {
-      retention: config.ledger.retentionMs && formatDuration(config.ledger.retentionMs),
-    },
-    store: formatMount(config.store),
-    frontends: config.frontends.map(formatMount),
-    middleware: config.middleware.map((m) => ({
-      ...formatMount(m),
-      for: m.scope,
-      timeout: formatDuration(m.timeoutMs),
-      on_error: m.onError,
-      ...(m.trustPolicy && { trust_policy: true }),
-      ...(m.isolate && { isolate: m.isolate }),
-    })),
-    accounts: isMapping(root["accounts"]) ? omitEmpty(root["accounts"]) : undefined,
-    key_defaults: isMapping(root["key_defaults"]) ? omitEmpty(root["key_defaults"]) : undefined,
-    observers: config.observers.map(formatMount),
-    providers: Object.fromEntries(providers),
-    models: Object.fromEntries(
-      [...config.models].map(([name, { candidates, weights, pick, fallbackOn, hedge }]) => [
-        name,
-        {
-          candidates: candidates.map((model) => {
-            const weight = weights.get(model);
-            return weight === undefined ? model : { model, weight };
-          }),
-          pick,
-          fallback_on: fallbackOn,
-          hedge: hedge && formatHedge(hedge),
-        },
-      ]),
-    ),
-  };
+/** Orders keys as the schema does. Keys that it does not name follow. */
+function inSchemaOrder(value: unknown, schema: Schema): unknown {
+  if (Array.isArray(value))
+    return value.map((each) => inSchemaOrder(each, branchOf(schema, value)["items"] as Schema));
+  if (!isMapping(value)) return value;
+  const { properties = {}, additionalProperties } = branchOf(schema, value);
+  const known = properties as Readonly<Record<string, Schema>>;
+  const names = new Set([...Object.keys(known), ...Object.keys(value)]);
+  const others = isMapping(additionalProperties) ? additionalProperties : EMPTY_SCHEMA;
+  return Object.fromEntries(
+    [...names]
+      .filter((name) => value[name] !== undefined)
+      .map((name) => [name, inSchemaOrder(value[name], known[name] ?? others)]),
+  );
 }
 
-function formatAdmin(raw: unknown, admin: GatewayConfig["admin"]): Mapping | undefined {
-  if (!admin || !isMapping(raw)) return undefined;
-  const { behind_proxy } = raw;
-  const tokens = admin.tokens.map(({ name, role, token }) => [name, { role, token }] as const);
-  return {
-    ...admin.address,
-    hosts: admin.hosts,
-    behind_proxy,
-    tokens: Object.fromEntries(tokens),
-    oidc: admin.oidc && {
-      ...(raw["oidc"] as Mapping),
-      scopes: admin.oidc.scopes,
-      groups: admin.oidc.groupsClaim,
-      name: admin.oidc.nameClaim,
-    },
-  };
+/** Returns the part of a schema with several forms that describes the value. */
+function branchOf(schema: Schema = EMPTY_SCHEMA, value: object): Schema {
+  const condition = schema["if"] as Schema | undefined;
+  if (condition === undefined) return schema;
+  const fits = condition["type"] === (Array.isArray(value) ? "array" : "object");
+  return branchOf(schema[fits ? "then" : "else"] as Schema, value);
 }
-
-/** A path is relative to the file that contains it. Here it is absolute. */
-const formatMount = ({ use, loadedFrom, options }: MountConfig<unknown>) => ({
-  use: /^\.{1,2}\//.test(use) ? loadedFrom : use,
-  with: omitEmpty(options),
-});
 
 const omitEmpty = (options: Mapping) => (Object.keys(options).length > 0 ? options : undefined);
-
-function formatProvider(provider: ProviderConfig, raw: Mapping): Mapping {
-  const { credentials, options } = provider;
-  const several = Array.isArray(raw["credentials"]);
-  return {
-    use: formatMount(provider).use,
-    when: raw["when"],
-    with: omitEmpty(several ? options : { ...options, ...credentials[0]!.fields }),
-    credentials: several
-      ? credentials.map(({ name, fields, zdr, weight, models }) => ({
-          name,
-          with: omitEmpty(fields),
-          zdr,
-          weight,
-          models,
-        }))
-      : undefined,
-    trust_policy: provider.trustPolicy,
-    state_mode: provider.stateMode,
-    ...(provider.zdrAllowedFields.length > 0 && { zdr_allowed_fields: provider.zdrAllowedFields }),
-    on_disconnect: provider.onDisconnect,
-    require_ready: provider.requireReady,
-    timeouts: raw["timeouts"] === undefined ? undefined : formatTimeouts(provider.timeouts),
-    models: raw["models"],
-  };
-}
 
 /**
  * Returns every value that a schema marks as secret, the longest first. Logs must not contain them.

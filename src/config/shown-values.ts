@@ -1,7 +1,7 @@
 // Lists the origin of each value in the running config: a line of a file, a variable or file that
 // it refers to, the command line, or a default.
 import { parseTemplate } from "./source/interpolate.ts";
-import type { ConfigOverrides } from "./resolve-config.ts";
+import type { ConfigOverrides } from "./expand-config.ts";
 import type { SourceSpan } from "./source/source-span.ts";
 import {
   childPointer,
@@ -37,8 +37,8 @@ export interface ShownValueInputs {
   readonly tree: ConfigTree;
   readonly written: ReadonlyMap<string, string>;
   readonly overrides: ConfigOverrides;
-  /** Returns the pointer in the file for a pointer of the shown config. */
-  source(pointer: string): string;
+  /** Pointers in the file of values that are elsewhere in the long form. */
+  readonly movedFrom: ReadonlyMap<string, string>;
 }
 
 /** Returns the leaves of the shown config, in its order. */
@@ -52,7 +52,7 @@ export function listShownValues(view: unknown, of: ShownValueInputs): ShownValue
     values.push({
       path: toDisplayPath(view, pointer),
       value: value as ShownValue["value"],
-      ...valueOriginOf(of.source(pointer), of),
+      ...valueOriginOf(of.movedFrom.get(pointer) ?? pointer, of),
     });
   };
   walk(view, "");
@@ -66,7 +66,7 @@ function valueOriginOf(
   const overrideName = OVERRIDE_POINTERS[pointer];
   if (overrideName !== undefined && overrides[overrideName] !== undefined)
     return { source: "command line" };
-  const place = spanOf(tree, pointer);
+  const place = tree.positions.get(pointer)?.value;
   if (place === undefined) return { source: "default" };
   const location = formatSpan(place);
   const template = written.get(pointer);
@@ -75,19 +75,6 @@ function valueOriginOf(
     ({ kind }) => kind === "file" || kind === "credential",
   );
   return { source: other ? "other file" : "variable", location };
-}
-
-/**
- * Returns the span of a value, or of the short form that contains it: "chat-completions" for `{
- * use: chat-completions }`.
- */
-function spanOf(tree: ConfigTree, pointer: string): SourceSpan | undefined {
-  const own = tree.positions.get(pointer);
-  if (own) return own.value;
-  const parent = pointer.slice(0, pointer.lastIndexOf("/"));
-  const place = tree.positions.get(parent);
-  if (!place || isMapping(valueAt(tree.value, parent))) return undefined;
-  return pointer.endsWith("/use") ? place.value : undefined;
 }
 
 function formatSpan({ source, start }: SourceSpan): string {

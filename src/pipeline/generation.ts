@@ -9,7 +9,7 @@ import type { GatewayConfig } from "../config/gateway-config.ts";
 import type { RequestRecord } from "../plugin/observer.ts";
 import type { ProviderClient } from "../plugin/call.ts";
 import type { Outgoing } from "../plugin/outgoing.ts";
-import type { ResponseHeaderName } from "../config/gateway-config.ts";
+import type { ResponseHeaderName } from "../config/schema/core-options.ts";
 import type { Catalog } from "../catalog/catalog.ts";
 import type { LogThrottle } from "../lib/log/log-throttle.ts";
 import type { Logger } from "../plugin/context.ts";

@@ -116,7 +116,7 @@ export class GatewayServer implements Gateway {
     return this.#listener?.inFlight() ?? 0;
   }
   get maxShutdownMs(): number {
-    return maxShutdownMs(this.#generations.current.config, this.#workerPool !== undefined);
+    return maxShutdownMs(this.#generations.current.config.shutdown, this.#workerPool !== undefined);
   }
   get failed(): Promise<Error> {
     return this.#failed.promise;
@@ -204,7 +204,7 @@ export class GatewayServer implements Gateway {
   async #closeForHandoff(): Promise<void> {
     this.#generations.drain(false);
     this.#logCutRequests(
-      await this.#listener?.closeForHandoff(this.#generations.current.config.shutdownTimeoutMs),
+      await this.#listener?.closeForHandoff(this.#generations.current.config.shutdown.timeoutMs),
     );
     await this.#generations.whenDrained();
     await this.#scope[Symbol.asyncDispose]();
@@ -292,19 +292,19 @@ export class GatewayServer implements Gateway {
     ].includes(true);
     if (!this.#options.isInteractive)
       await this.#lameDuck.waitForBalancers(
-        this.#generations.current.config,
+        this.#generations.current.config.shutdown,
         readyzWasAsked,
         this.#options.log,
       );
     this.#generations.drain();
     this.#logCutRequests(
-      await this.#listener?.close(this.#generations.current.config.shutdownTimeoutMs),
+      await this.#listener?.close(this.#generations.current.config.shutdown.timeoutMs),
     );
     // Until here, the admin listener reports the progress of the shutdown.
     await this.#controlPlane.closeAdmin();
     await this.#generations.whenDrained();
     // Calls that the previous gateway still has open are settled in this process.
-    await this.#options.oldProcess?.whenExited(this.#generations.current.config.shutdownTimeoutMs);
+    await this.#options.oldProcess?.whenExited(this.#generations.current.config.shutdown.timeoutMs);
     await this.#scope[Symbol.asyncDispose]();
     await removeSockets(this.#ownedSocketPaths);
     this.#options.log.flush();
@@ -353,7 +353,7 @@ export class GatewayServer implements Gateway {
   });
 
   #followModelLists = ({ built, config }: LiveGeneration): void =>
-    this.#listRefresher.follow(listSourcesOf(built, this.#services), config.listRefreshMs);
+    this.#listRefresher.follow(listSourcesOf(built, this.#services), config.catalog.refreshMs);
 
   async #startWorkers(
     { processCount, descriptors }: StartOptions,
@@ -368,7 +368,7 @@ export class GatewayServer implements Gateway {
         listen: serving.config.listen,
         inheritedDescriptors: this.#options.inheritedSockets?.clients ?? [],
         stopAccepting: (place) => descriptors.close(place),
-        shutdownTimeoutMs: () => this.#generations.current.config.shutdownTimeoutMs,
+        shutdownTimeoutMs: () => this.#generations.current.config.shutdown.timeoutMs,
         onFailed: this.#failed.resolve,
         onWorkerExit: (source) => this.#statsCollector!.sourceEnded(source),
       },

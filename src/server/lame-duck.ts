@@ -19,16 +19,14 @@ const SHUTDOWN_MARGIN_MS = { alone: 20_000, workers: 35_000 };
 /** Time in milliseconds for a response to an operator's program that is still being sent. */
 export const ADMIN_CLOSE_GRACE_MS = 1_000;
 
-type ShutdownTimes = Pick<GatewayConfig, "shutdownAnnounceMs" | "shutdownTimeoutMs">;
+type ShutdownTimes = GatewayConfig["shutdown"];
 
 /** Returns the maximum duration of a shutdown in milliseconds. */
 export const maxShutdownMs = (
-  { shutdownAnnounceMs = DEFAULT_ANNOUNCE_MS, shutdownTimeoutMs }: ShutdownTimes,
+  { announceMs = DEFAULT_ANNOUNCE_MS, timeoutMs }: ShutdownTimes,
   several: boolean,
 ): number =>
-  shutdownAnnounceMs +
-  shutdownTimeoutMs +
-  (several ? SHUTDOWN_MARGIN_MS.workers : SHUTDOWN_MARGIN_MS.alone);
+  announceMs + timeoutMs + (several ? SHUTDOWN_MARGIN_MS.workers : SHUTDOWN_MARGIN_MS.alone);
 
 export class LameDuck {
   readonly #canceled = new AbortController();
@@ -38,11 +36,11 @@ export class LameDuck {
    * the config sets no delay, there is no wait.
    */
   async waitForBalancers(
-    { shutdownAnnounceMs }: ShutdownTimes,
+    { announceMs }: ShutdownTimes,
     readyzWasAsked: boolean,
     log: Log,
   ): Promise<void> {
-    const ms = shutdownAnnounceMs ?? (readyzWasAsked ? DEFAULT_ANNOUNCE_MS : 0);
+    const ms = announceMs ?? (readyzWasAsked ? DEFAULT_ANNOUNCE_MS : 0);
     if (ms === 0 || this.#canceled.signal.aborted) return;
     log.info({ ms }, "shutdown delay started");
     await sleep(ms, undefined, { signal: this.#canceled.signal }).catch(() => {});

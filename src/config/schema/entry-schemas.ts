@@ -8,6 +8,7 @@ import {
   closedObject,
   date,
   duration,
+  flag,
   list,
   name,
   nonEmptyText,
@@ -59,14 +60,15 @@ export const middlewareSchema = closedObject(
       },
     ),
     timeout: duration(
-      "Maximum run time of an asynchronous hook. A hook that takes longer fails. Default: 30s",
+      "Maximum run time of an asynchronous hook. A hook that takes longer fails",
+      "30s",
     ),
     on_error: {
       enum: ["reject", "continue"],
+      default: "reject",
       description:
         "What to do if a hook fails or times out. reject: the request fails. continue: " +
-        "the middleware is skipped. A rejection by the hook always takes effect. " +
-        "Default: reject",
+        "the middleware is skipped. A rejection by the hook always takes effect",
     },
     isolate: {
       enum: ["child"],
@@ -74,11 +76,10 @@ export const middlewareSchema = closedObject(
         "Process that runs the plugin. child: a separate process without environment " +
         "variables and permissions. If unset, the gateway's own process",
     },
-    trust_policy: {
-      type: "boolean",
-      description:
-        "Whether to trust this plugin's claim that the services it sends data to retain nothing",
-    },
+    trust_policy: flag(
+      "Whether to trust this plugin's claim that the services it sends data to retain nothing",
+      false,
+    ),
   },
   { required: ["use"] },
 );
@@ -108,7 +109,8 @@ const credentialSchema = closedObject(
       type: "integer",
       minimum: 0,
       maximum: 1_000_000,
-      description: "Share of the calls relative to the other credentials. Default: 1",
+      default: 1,
+      description: "Share of the calls relative to the other credentials",
     },
     models: names(
       "Models that this credential may be used for. Each * matches any text. Default: all",
@@ -144,12 +146,10 @@ export const createProviderSchema = (facts: Schema) =>
           "provider is left out and its other keys are not read",
       },
       credentials: list(credentialSchema, "Several credentials, each with a name", { minItems: 1 }),
-      trust_policy: {
-        type: "boolean",
-        description: "Whether to trust this plugin's claim that nothing is retained",
-      },
+      trust_policy: flag("Whether to trust this plugin's claim that nothing is retained", false),
       state_mode: {
         enum: ["reject", "relay"],
+        default: "reject",
         description:
           "relay: clients may refer to objects that the provider stores. Use it only with " +
           "a single tenant",
@@ -161,6 +161,7 @@ export const createProviderSchema = (facts: Schema) =>
       ),
       trace: {
         enum: ["off", "forward"],
+        default: "off",
         description:
           "forward: calls carry the request's trace context (traceparent), with the " +
           "gateway's span as parent. Calls under Service-ZDR never carry it. Use it only " +
@@ -168,13 +169,11 @@ export const createProviderSchema = (facts: Schema) =>
       },
       on_disconnect: {
         enum: ["cancel", "drain"],
+        default: "cancel",
         description:
           "drain: keep reading the response after the client disconnects, to receive the usage",
       },
-      require_ready: {
-        type: "boolean",
-        description: "Whether to reject a config if this provider does not respond",
-      },
+      require_ready: flag("Whether to reject a config if this provider does not respond", false),
       timeouts: closedObject(timeouts({}), { description: "Overrides of the gateway's timeouts" }),
       models: {
         type: "object",
@@ -235,18 +234,19 @@ export const routeSchema: Schema = {
           ),
           pick: {
             enum: ROUTING_STRATEGIES,
+            default: "ordered",
             description:
               "Which candidate is tried first. ordered: the first in the list. weighted: " +
               "random, in proportion to the weights. fastest: the lowest estimated time to " +
               "first token. cheapest: the lowest price for the request, by the catalog. " +
               "sticky: the same candidate for a whole conversation, so that its prompt cache " +
-              "is used. Default: ordered",
+              "is used",
           },
           fallback_on: list(
             { enum: FALLBACK_KINDS },
-            "Failures after which the next candidate is tried. Default: all except " +
-              "context_length and content_policy, which a route must list",
-            { uniqueItems: true },
+            "Failures after which the next candidate is tried. A route must list " +
+              "context_length and content_policy",
+            { uniqueItems: true, default: DEFAULT_FALLBACK_KINDS },
           ),
           hedge: HEDGE_SCHEMA,
         },

@@ -1,12 +1,11 @@
 // The `admin` section: the listener of the admin API, and its tokens. Without the section there is
 // no such listener. Contains the checks that a schema cannot express.
-import { dirname, resolve } from "node:path";
 import { isLoopback } from "../../lib/net/egress-guard.ts";
 import type { Role } from "../../plugin/role.ts";
 import { problem } from "../problems.ts";
-import { closedObject, flag, list, name, nonEmptyText } from "../schema-builders.ts";
+import { closedObject, flag, list, name, nonEmptyText, path } from "../schema-builders.ts";
 import type { ReportProblem } from "../source/substitute-references.ts";
-import { childPointer, isMapping } from "../source/config-tree.ts";
+import { childPointer, isMapping, type Mapping } from "../source/config-tree.ts";
 import type { AdminConfig, AdminToken, OidcConfig } from "../gateway-config.ts";
 
 export const ROLES = ["metrics", "viewer", "operator", "owner"] as const satisfies readonly Role[];
@@ -92,7 +91,7 @@ export const ADMIN_SCHEMA = closedObject(
       maximum: 65_535,
       description: "Port to listen on. 0 selects any free port. Default: 9787",
     },
-    socket: nonEmptyText(
+    socket: path(
       "Path of a Unix socket, used instead of host and port and relative to this file. " +
         "The socket has mode 0600",
     ),
@@ -110,8 +109,8 @@ export const ADMIN_SCHEMA = closedObject(
     ),
     tls: closedObject(
       {
-        cert: nonEmptyText("PEM file with the certificate and its intermediate certificates"),
-        key: nonEmptyText("PEM file with the private key"),
+        cert: path("PEM file with the certificate and its intermediate certificates"),
+        key: path("PEM file with the private key"),
       },
       {
         required: ["cert", "key"],
@@ -181,25 +180,23 @@ function checkTokens(tokens: unknown, report: ReportProblem): void {
   }
 }
 
-/**
- * Converts the section.
- * @param from File that contains the section.
- * @param portOverride Port that replaces the configured one.
- */
-export function toAdminConfig(
-  raw: any,
-  from: string,
-  portOverride?: number | undefined,
-): AdminConfig | undefined {
+/** Fills in the address. */
+export const expandAdmin = (raw: unknown, overrides: { readonly adminPort?: number }): Mapping => {
+  const admin = (raw ?? {}) as Mapping;
+  if (admin["socket"] !== undefined) return admin;
+  const port = overrides.adminPort;
+  return { host: "127.0.0.1", port: 9787, ...admin, ...(port !== undefined && { port }) };
+};
+
+/** Converts the section. */
+export function toAdminConfig(raw: any): AdminConfig | undefined {
   if (raw === undefined) return undefined;
-  const { host = "127.0.0.1", port = 9787, socket, tls, ...more } = (raw ?? {}) as any;
-  const { hosts = [], behind_proxy: behindProxy = false, tokens = {}, oidc } = more;
-  const file = (path: string) => resolve(dirname(from), path);
+  const { host, port, socket, tls, hosts, behind_proxy: behindProxy, tokens = {}, oidc } = raw;
   return {
-    address: socket === undefined ? { host, port: portOverride ?? port } : { socket: file(socket) },
+    address: socket === undefined ? { host, port } : { socket },
     hosts,
     behindProxy,
-    tls: tls && { cert: file(tls.cert), key: file(tls.key) },
+    tls,
     oidc: oidc && toOidcConfig(oidc),
     tokens: Object.entries(tokens as Record<string, Omit<AdminToken, "name">>).map(
       ([name, { role, token }]) => ({ name, role, token }),
@@ -212,9 +209,9 @@ const toOidcConfig = (raw: any): OidcConfig => ({
   clientId: raw.client_id,
   clientSecret: raw.client_secret,
   callbackUrl: `${raw.url.replace(/\/+$/, "")}/admin/v1/oidc/callback`,
-  scopes: [...new Set<string>(["openid", ...(raw.scopes ?? ["profile", "email"])])],
-  groupsClaim: raw.groups ?? "groups",
-  nameClaim: raw.name ?? "email",
+  scopes: [...new Set<string>(["openid", ...raw.scopes])],
+  groupsClaim: raw.groups,
+  nameClaim: raw.name,
   roles: Object.entries<any>(raw.roles).map(([group, { role, account }]) => ({
     group,
     role,

@@ -1,17 +1,17 @@
 // The `hedge` setting of a model's route: how long a call may wait for its first content before the
 // next candidate is called in parallel.
-import { parseDuration, formatDuration } from "../../lib/time/units.ts";
+import { formatDuration, parseDuration } from "../../lib/time/units.ts";
 import type { HedgeDelays } from "../../model/hedge.ts";
 import type { Schema } from "../schema-dialect.ts";
-import { duration, durationOr, name } from "../schema-builders.ts";
+import { durationOr, name, optionalDuration } from "../schema-builders.ts";
 import { childPointer, isMapping } from "../source/config-tree.ts";
 
 export const HEDGE_SCHEMA: Schema = {
-  ...durationOr(duration("Hedging delay for all call classes"), {
+  ...durationOr(optionalDuration("Hedging delay for all call classes"), {
     type: "object",
     minProperties: 1,
     propertyNames: name("a call class: quick, reasoning, or an operation such as image"),
-    additionalProperties: duration("Hedging delay for this call class"),
+    additionalProperties: optionalDuration("Hedging delay for this call class"),
   }),
   description:
     "Delay after which the next candidate is called as well if a call has returned " +

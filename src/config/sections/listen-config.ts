@@ -1,11 +1,10 @@
 // The `listen` section: one address for clients or a list of them. Contains the checks that a
 // schema cannot express.
-import { dirname, resolve } from "node:path";
 import type { ListenConfig } from "./network-config.ts";
 import { problem } from "../problems.ts";
-import { closedObject, flag, list, nonEmptyText } from "../schema-builders.ts";
+import { closedObject, flag, list, nonEmptyText, path } from "../schema-builders.ts";
 import type { ReportProblem } from "../source/substitute-references.ts";
-import { childPointer, isMapping } from "../source/config-tree.ts";
+import { childPointer, isMapping, type Mapping } from "../source/config-tree.ts";
 
 const DEFAULT_HOST = "127.0.0.1";
 const DEFAULT_PORT = 8787;
@@ -14,7 +13,7 @@ const DEFAULT_SOCKET_MODE = "0600";
 
 const CLIENT_CERTIFICATES_SCHEMA = closedObject(
   {
-    ca: nonEmptyText("PEM file with the certificate authorities that sign client certificates"),
+    ca: path("PEM file with the certificate authorities that sign client certificates"),
     required: flag("Whether to reject clients without such a certificate", false),
   },
   {
@@ -27,11 +26,12 @@ const CLIENT_CERTIFICATES_SCHEMA = closedObject(
 
 const TLS_SCHEMA = closedObject(
   {
-    cert: nonEmptyText("PEM file with the certificate and its intermediate certificates"),
-    key: nonEmptyText("PEM file with the private key"),
+    cert: path("PEM file with the certificate and its intermediate certificates"),
+    key: path("PEM file with the private key"),
     min_version: {
       enum: ["1.2", "1.3"],
-      description: "Minimum TLS version. Default: 1.2",
+      default: "1.2",
+      description: "Minimum TLS version",
     },
     client_certificates: CLIENT_CERTIFICATES_SCHEMA,
   },
@@ -53,9 +53,7 @@ const ADDRESS_PROPERTIES = {
     maximum: 65_535,
     description: `Port to listen on. 0 selects any free port. Default: ${DEFAULT_PORT}`,
   },
-  socket: nonEmptyText(
-    "Path of a Unix socket, used instead of host and port and relative to this file",
-  ),
+  socket: path("Path of a Unix socket, used instead of host and port and relative to this file"),
   mode: {
     type: "string",
     pattern: "^0?[0-7]{3}$",
@@ -66,6 +64,7 @@ const ADDRESS_PROPERTIES = {
   hosts: list(
     { type: "string", minLength: 1 },
     "Additional host names that are accepted in the Host header",
+    { default: [] },
   ),
   origins: list(
     {
@@ -74,6 +73,7 @@ const ADDRESS_PROPERTIES = {
       "x-expects": "an origin such as https://app.example",
     },
     "Origins of web pages that may call the gateway from a browser",
+    { default: [] },
   ),
 };
 
@@ -107,54 +107,43 @@ const listListenEntries = (raw: unknown): readonly (readonly [pointer: string, s
     : [["/listen", raw]];
 
 /**
- * Converts the section.
- * @param from File that contains the section.
+ * Fills in the defaults that depend on the kind of listener.
  * @param overrides Values of the command line, which replace those of the first listener that is
  *   not a socket.
  */
-export function toListenConfigs(
-  raw: any,
-  from: string,
-  overrides: { readonly host?: string | undefined; readonly port?: number | undefined },
-): readonly ListenConfig[] {
-  const file = (path: string) => resolve(dirname(from), path);
-  let first = true;
-  return [raw ?? {}].flat().map((each: any) => {
-    const override = each.socket === undefined && first ? overrides : {};
-    if (each.socket === undefined) first = false;
-    const { tls } = each;
-    return {
-      host: override.host ?? each.host ?? DEFAULT_HOST,
-      port: override.port ?? each.port ?? DEFAULT_PORT,
-      socket: each.socket === undefined ? undefined : file(each.socket),
-      mode: each.socket === undefined ? undefined : (each.mode ?? DEFAULT_SOCKET_MODE),
-      tls: tls && {
-        cert: file(tls.cert),
-        key: file(tls.key),
-        minVersion: tls.min_version === "1.3" ? ("TLSv1.3" as const) : ("TLSv1.2" as const),
-        clientCertificates: tls.client_certificates && {
-          ca: file(tls.client_certificates.ca),
-          required: tls.client_certificates.required ?? false,
-        },
-      },
-      hosts: each.hosts ?? [],
-      origins: each.origins ?? [],
-    };
-  });
+export function expandListen(
+  raw: unknown,
+  overrides: { readonly host?: string; readonly port?: number },
+): unknown {
+  const entries = [raw].flat() as Mapping[];
+  const first = entries.findIndex(({ socket }) => socket === undefined);
+  const expanded = entries.map((entry, i) =>
+    entry["socket"] === undefined
+      ? {
+          host: DEFAULT_HOST,
+          port: DEFAULT_PORT,
+          ...entry,
+          ...(i === first && overrides.host !== undefined && { host: overrides.host }),
+          ...(i === first && overrides.port !== undefined && { port: overrides.port }),
+        }
+      : { mode: DEFAULT_SOCKET_MODE, ...entry },
+  );
+  return Array.isArray(raw) ? expanded : expanded[0];
 }
 
-/** Returns the listeners for display. A single address is not shown as a list. */
-export function formatListen(all: readonly ListenConfig[]): unknown {
-  const views = all.map(({ host, port, socket, mode, tls, hosts, origins }) => ({
-    ...(socket === undefined ? { host, port } : { socket, mode }),
+/** Converts the section. */
+export const toListenConfigs = (raw: any): readonly ListenConfig[] =>
+  [raw].flat().map(({ host = DEFAULT_HOST, port = DEFAULT_PORT, tls, ...more }: any) => ({
+    host,
+    port,
+    socket: more.socket,
+    mode: more.mode,
     tls: tls && {
       cert: tls.cert,
       key: tls.key,
-      min_version: tls.minVersion.slice("TLSv".length),
-      client_certificates: tls.clientCertificates,
+      minVersion: tls.min_version === "1.3" ? ("TLSv1.3" as const) : ("TLSv1.2" as const),
+      clientCertificates: tls.client_certificates,
     },
-    hosts,
-    origins,
+    hosts: more.hosts,
+    origins: more.origins,
   }));
-  return views.length === 1 ? views[0] : views;
-}

@@ -1,7 +1,7 @@
 // Timeouts for the phases of a call. The most specific setting is used: the provider's for that
 // class, the provider's, the gateway's for that class, the gateway's.
-import { parseDuration, formatDuration } from "../../lib/time/units.ts";
-import { isMapping, type Mapping } from "../source/config-tree.ts";
+import { parseDuration } from "../../lib/time/units.ts";
+import { isMapping } from "../source/config-tree.ts";
 import type { CallTimes, Timeouts } from "../gateway-config.ts";
 
 const TIME_KEYS = { first_byte: "firstByteMs", idle: "idleMs", total: "totalMs" } as const;
@@ -35,31 +35,6 @@ function toCallTimes(raw: any): Partial<CallTimes> {
     if (raw?.[key] !== undefined) own[name] = parseDuration(raw[key])!;
   return own;
 }
-
-/**
- * Returns the timeouts for gateway.yaml. For a class, only the values that differ from the common
- * ones.
- */
-export const formatTimeouts = (times: Timeouts): Mapping => ({
-  connect: formatDuration(times.connectMs),
-  ...formatTimes(times),
-  classes:
-    times.classes.size === 0
-      ? undefined
-      : Object.fromEntries(
-          [...times.classes].map(([name, each]) => [
-            name,
-            formatTimes(differingTimes(each, times)),
-          ]),
-        ),
-});
-
-const formatTimes = (times: Partial<CallTimes>): Mapping =>
-  Object.fromEntries(
-    Object.entries(TIME_KEYS)
-      .filter(([, name]) => times[name] !== undefined)
-      .map(([key, name]) => [key, formatDuration(times[name]!)]),
-  );
 
 /** Returns the timeouts of a class that differ from the common ones. */
 const differingTimes = (times: CallTimes, plain: CallTimes): Partial<CallTimes> =>

@@ -275,7 +275,8 @@ export class GenerationSlot {
     this.#current = serving;
     this.#services.observerSink.attach(serving.built.observers);
     this.#services.log.setLevel(serving.config.log.level);
-    this.#services.fileStore.setLimits(serving.config.files);
+    const { lifetimeMs: ttlMs, maxTotalBytes: maxBytes, ...sizes } = serving.config.files;
+    this.#services.fileStore.setLimits({ ttlMs, maxBytes, ...sizes });
     this.#services.requestHistory?.recentRequests.setCapacity(serving.config.requestHistory);
     this.#listener?.setLimits(socketLimitsOf(serving.config));
     this.#services.admissionQueue.setLimits(serving.config.overload);

@@ -2,7 +2,7 @@
 import { resolve } from "node:path";
 import type { LoadPlugin } from "../../config/gateway-config.ts";
 import { loadConfig, type LoadedConfig } from "../../config/load-config.ts";
-import type { ConfigOverrides } from "../../config/resolve-config.ts";
+import type { ConfigOverrides } from "../../config/expand-config.ts";
 import { readDefaultConfig } from "../../config/source/default-config.ts";
 
 /** Source of the config. */

@@ -1,7 +1,7 @@
 // Messages between the primary and its workers. All of them are plain data.
 import type { ModelList } from "../../catalog/model-lists.ts";
 import type { FileTexts } from "../../config/source/config-files.ts";
-import type { ConfigOverrides } from "../../config/resolve-config.ts";
+import type { ConfigOverrides } from "../../config/expand-config.ts";
 import type { LocatedProblem } from "../../config/gateway-config.ts";
 import type { AccountRecord } from "../../plugin/store/account.ts";
 import type { BoundAddress } from "../http/listen-targets.ts";

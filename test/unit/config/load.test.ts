@@ -78,7 +78,7 @@ describe("defaults and forms", () => {
       expect(config).toMatchObject({
         listen: [{ host: "127.0.0.1", port: 8787, hosts: [], origins: [] }],
         workers: 1,
-        shutdownTimeoutMs: 300_000,
+        shutdown: { announceMs: undefined, timeoutMs: 300_000 },
         strict: false,
         timeouts: { connectMs: 5000, firstByteMs: 600_000, idleMs: 300_000, totalMs: 3_600_000 },
         maxBodyBytes: 32 * 1024 * 1024,
@@ -188,8 +188,8 @@ describe("defaults and forms", () => {
   });
   it("shutdown is a time, or two", async () => {
     const of = async (shutdown: unknown) => {
-      const { shutdownAnnounceMs, shutdownTimeoutMs } = await good({ shutdown });
-      return [shutdownAnnounceMs, shutdownTimeoutMs];
+      const { announceMs, timeoutMs } = (await good({ shutdown })).shutdown;
+      return [announceMs, timeoutMs];
     };
     expect(await of("9s")).toEqual([undefined, 9_000]);
     expect(await of({ announce: "2s", timeout: "9s" })).toEqual([2_000, 9_000]);

@@ -7,7 +7,7 @@ function duck() {
   const log = { info: (of: object) => void said.push(of) } as unknown as Log;
   const made = new LameDuck();
   const announce = (announceMs: number | undefined, asked: boolean) =>
-    made.waitForBalancers({ shutdownAnnounceMs: announceMs, shutdownTimeoutMs: 1 }, asked, log);
+    made.waitForBalancers({ announceMs, timeoutMs: 1 }, asked, log);
   return { made, said, announce };
 }
 
@@ -31,7 +31,7 @@ it("where something asks /readyz it has heard it before the port closes; a secon
 });
 
 it("what stands over all has both times and more", () => {
-  expect(maxShutdownMs({ shutdownAnnounceMs: 2, shutdownTimeoutMs: 10 }, false)).toBe(20_012);
-  const interactive = { shutdownAnnounceMs: undefined, shutdownTimeoutMs: 10 };
+  expect(maxShutdownMs({ announceMs: 2, timeoutMs: 10 }, false)).toBe(20_012);
+  const interactive = { announceMs: undefined, timeoutMs: 10 };
   expect(maxShutdownMs(interactive, true)).toBe(40_010);
 });
