@@ -1,7 +1,8 @@
 // Resolves a section of the config by its schema: keys become camelCase, durations milliseconds, and
 // sizes bytes. The schema is the only declaration of an option: its type follows from it.
 import { parseDuration, parseSize } from "../lib/time/units.ts";
-import type { Mapping } from "./source/config-tree.ts";
+
+type Mapping = Readonly<Record<string, unknown>>;
 
 const UNITS = {
   duration: { suffix: "Ms", parse: (value: unknown) => parseDuration(value as string) },

@@ -45,7 +45,7 @@ export const timeOf = <const F extends string>(description: string, flag: F) =>
     flag,
     value: "when",
     form: "time",
-    description: `${description}, such as 24h or 2026-11-01 (UTC)`,
+    description: `${description}: 24h, 2026-11-01 (UTC)`,
   });
 export const EXPIRES_FIELD = withCli(nonNegativeInteger("Expiry time in Unix milliseconds"), {
   value: "when",

@@ -83,6 +83,7 @@ describe("print", () => {
         host: 127.0.0.1
         port: 9800
         hosts: []
+        behind_proxy: false
         tokens:
           graphs:
             role: metrics
@@ -90,21 +91,23 @@ describe("print", () => {
           me:
             role: owner
             token: "[secret]"
-      public_url: https://llm.test
-      state_dir: /etc/tollgate/.tollgate
       workers: 1
-      shutdown: 5m
-      allow_empty: false
-      strict: false
+      shutdown:
+        timeout: 300s
       timeouts:
         connect: 5s
-        first_byte: 10m
+        first_byte: 600s
         idle: 90s
-        total: 1h
+        total: 3600s
         classes:
           quick:
-            first_byte: 1m
-        client_write: 1m
+            first_byte: 60s
+        client_write: 60s
+      public_url: https://llm.test
+      state_dir: /etc/tollgate/.tollgate
+      allow_empty: false
+      strict: false
+      response_headers: []
       retries:
         per_target: 2
         total: 3
@@ -130,6 +133,7 @@ describe("print", () => {
         level: info
         slow_request: 10s
       ledger: {}
+      plugins: {}
       store:
         use: sqlite
         with:
@@ -143,6 +147,7 @@ describe("print", () => {
             keys: []
           timeout: 30s
           on_error: reject
+          trust_policy: false
         - use: guard
           with:
             words: [ "$\${not a variable}" ]
@@ -155,13 +160,7 @@ describe("print", () => {
             models: [ fast ]
           timeout: 30s
           on_error: reject
-      accounts:
-        acme:
-          limits: [ usd=12.50/month ]
-        web:
-          parent: acme
-          labels:
-            team: \${env:MODEL}
+          trust_policy: false
       observers:
         - use: watch
           with:
@@ -171,26 +170,22 @@ describe("print", () => {
           use: demo
           trust_policy: false
           state_mode: reject
+          trace: off
           on_disconnect: cancel
           require_ready: false
         openai:
           use: openai
-          when: \${env:KEY}
           with:
             region: eu
             api_key: "[secret]\${env:KEY}[secret]\${env:EMPTY:-[secret]}"
+          when: \${env:KEY}
           trust_policy: false
           state_mode: reject
+          trace: off
           on_disconnect: cancel
           require_ready: false
           timeouts:
-            connect: 5s
-            first_byte: 10m
-            idle: 90s
-            total: 1m
-            classes:
-              quick:
-                first_byte: 1m
+            total: 60s
           models:
             gpt-6:
               price:
@@ -212,12 +207,20 @@ describe("print", () => {
               weight: 1
           trust_policy: true
           state_mode: reject
+          trace: off
           on_disconnect: cancel
           require_ready: false
         third:
           # not enabled: its when: value is 0
           use: openai
           when: 0
+      accounts:
+        acme:
+          limits: [ usd=12.50/month ]
+        web:
+          parent: acme
+          labels:
+            team: \${env:MODEL}
       models:
         fast:
           candidates: [ "openai/\${env:MODEL}", anthropic/x ]
