@@ -3,13 +3,7 @@
 import { parseTemplate } from "./source/interpolate.ts";
 import type { ConfigOverrides } from "./expand-config.ts";
 import type { SourceSpan } from "./source/source-span.ts";
-import {
-  childPointer,
-  isMapping,
-  toDisplayPath,
-  type ConfigTree,
-  valueAt,
-} from "./source/config-tree.ts";
+import { childPointer, toDisplayPath, type ConfigTree } from "./source/config-tree.ts";
 
 /** A value without secrets. */
 export interface ShownValue {

@@ -4,7 +4,6 @@ import { BOUNDS } from "../../lib/bounds.ts";
 import { formatSize } from "../../lib/time/units.ts";
 import {
   attemptCount,
-  closedObject,
   duration,
   flag,
   list,
