@@ -123,7 +123,10 @@ test("print: a config that means the same, secrets hidden", async () => {
   const yaml = await here.said(["print"]);
   expect([yaml.code, yaml.err]).toEqual([0, ""]);
   const said = parse(yaml.out) as Record<string, unknown>;
-  expect(said).toMatchObject({ listen: { host: "127.0.0.1", port: 0 }, shutdown: { timeout: "300s" } });
+  expect(said).toMatchObject({
+    listen: { host: "127.0.0.1", port: 0 },
+    shutdown: { timeout: "300s" },
+  });
   const json = await here.said(["print", "--json"]);
   expect(JSON.parse(json.out)).toEqual(said);
   await here.write("gateway.yaml", BROKEN);
