@@ -5,6 +5,7 @@ import { versionedPaths } from "./route-paths.ts";
 
 /** From this version on, the protocol's own SDKs send the key as Bearer. */
 const BEARER_SINCE_VERSION = "2026-10-21";
+const VERSION_HEADER = "anthropic-version";
 const DEFAULT_VERSION = "2023-06-01";
 
 export default defineFrontend({
@@ -17,27 +18,17 @@ export default defineFrontend({
     additionalProperties: false,
     properties: {
       bearer: {
-        enum: ["by_version", "always", "never"],
+        enum: ["by_version", "always"],
         default: "by_version",
         description:
           "Whether Authorization: Bearer may carry the key. by_version: only for " +
           "anthropic-version 2026-10-21 and later, whose SDKs use it",
       },
-      vendor: {
-        type: "string",
-        pattern: "^[a-z][a-z0-9]*$",
-        "x-expects": "one word in lower-case letters and digits",
-        default: "anthropic",
-        description: "The version header's prefix: <vendor>-version",
-      },
     },
   },
-  setup: ({ bearer, vendor }) => ({
+  setup: ({ bearer }) => ({
     protocol: messages(),
-    extractCredential(headers) {
-      const version = versionOf(headers, `${vendor}-version`);
-      return readKey(headers, bearer, version);
-    },
+    extractCredential: (headers) => readKey(headers, bearer, versionOf(headers)),
     routes: [
       {
         method: "POST",
@@ -69,12 +60,12 @@ function requireMaxTokens(body: Body): { model: string } {
   return { model: body["model"] as string };
 }
 
-function versionOf(headers: HeadersIn, name: string): string {
-  const version = headers[name];
+function versionOf(headers: HeadersIn): string {
+  const version = headers[VERSION_HEADER];
   if (version === undefined) return DEFAULT_VERSION;
   if (typeof version === "string" && isDate(version)) return version;
-  return fail("invalid", `${name} must be a date such as ${DEFAULT_VERSION}.`, {
-    param: name,
+  return fail("invalid", `${VERSION_HEADER} must be a date such as ${DEFAULT_VERSION}.`, {
+    param: VERSION_HEADER,
     code: "invalid_version",
   });
 }
@@ -96,13 +87,11 @@ function readKey(headers: HeadersIn, bearer: string, version: string): string | 
       { code: "ambiguous_credentials" },
     );
   if (key !== undefined || token === undefined) return key;
-  if (bearer === "always" || (bearer === "by_version" && version >= BEARER_SINCE_VERSION))
-    return token;
+  if (bearer === "always" || version >= BEARER_SINCE_VERSION) return token;
   return fail(
     "unauthenticated",
-    `This endpoint accepts the key in the x-api-key header (ANTHROPIC_API_KEY), not as Authorization: Bearer${
-      bearer === "never" ? "." : `; the operator can allow it with \`bearer: always\`.`
-    }`,
+    "This endpoint accepts the key in the x-api-key header (ANTHROPIC_API_KEY), not as Authorization: Bearer; " +
+      "the operator can allow it with `bearer: always`.",
     { code: "bearer_not_accepted" },
   );
 }

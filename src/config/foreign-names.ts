@@ -34,12 +34,14 @@ const KEY_HINTS: Readonly<Record<string, string>> = {
   alerts: "write observers: [console, { use: alerts, with: { receivers: … } }]",
   budget: `${LIMIT_HINT} ${ACCOUNT_HINT} usd=100/month`,
   budgets: `${LIMIT_HINT} ${ACCOUNT_HINT} usd=100/month`,
+  drain: "write shutdown: { announce: 5s, timeout: 300s }",
   maxbudget: `${LIMIT_HINT} ${ACCOUNT_HINT} usd=100/month`,
   metrics: "write observers: [console, metrics]",
   otlp: "write observers: [console, { use: otlp, with: { endpoint: … } }]",
   ratelimit: `${RATE_HINT} ${ACCOUNT_HINT} requests=60/minute`,
   ratelimits: `${RATE_HINT} ${ACCOUNT_HINT} requests=60/minute`,
   rpm: `${RATE_HINT} ${ACCOUNT_HINT} requests=60/minute`,
+  zdrfields: "write zdr_allowed_fields",
   zdr: "write middleware: [auth, zdr, limits, usage], and privacy: required on an account or a key",
 };
 

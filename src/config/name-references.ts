@@ -123,7 +123,7 @@ function checkCandidates(
   if (skipped.length > 0 && skipped.length === candidates.length) {
     const reasons = [...new Set(skipped.map(([, provider]) => provider))];
     const why = reasons.map(
-      (provider) => `provider ${provider} is not enabled: ${unmountedProviders.get(provider)}`,
+      (provider) => `provider ${provider} is not mounted: ${unmountedProviders.get(provider)}`,
     );
     report(problem.unmountedModel(why.join("; ")), childPointer("/models", key), "key");
   } else

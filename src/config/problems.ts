@@ -86,18 +86,18 @@ export const problem = {
   // ── isolated plugins ──
   builtinNotIsolatable: (use: string) =>
     error(
-      "config/builtin-outside",
+      "config/isolated-builtin",
       `${quote(use)} is a built-in plugin and cannot run in its own process`,
       "remove isolate",
     ),
   kindNotIsolatable: (use: string, kind: PluginKind) =>
     error(
-      "config/kind-outside",
+      "config/isolated-kind",
       `${quote(use)} cannot be ${KIND_WITH_ARTICLE[kind]}: only middleware can run outside the gateway`,
     ),
   networkNotDenied: (use: string) =>
     warning(
-      "config/network-open",
+      "config/network-not-blocked",
       `this version of Node.js cannot block network access for ${quote(use)}`,
       "use Node.js 26 or newer",
     ),
@@ -151,15 +151,16 @@ export const problem = {
     ),
   unknownAlias: (name: string) =>
     error("config/unknown-alias", `unknown alias *${name}`, `define &${name} above this line`),
-  recursiveAlias: (name: string) => error("config/alias-inside", `alias *${name} contains itself`),
+  recursiveAlias: (name: string) =>
+    error("config/recursive-alias", `alias *${name} contains itself`),
   tag: (tag: string) =>
-    error("config/tag", `unknown tag ${tag.replace("tag:yaml.org,2002:", "!!")}`),
+    error("config/unknown-tag", `unknown tag ${tag.replace("tag:yaml.org,2002:", "!!")}`),
   tooManyValues: () =>
     error("config/too-many-values", "too many values; each use of an alias counts"),
   tooDeep: () => error("config/too-deep", "nested too deeply"),
   unsafeNumber: (text: string) =>
     error(
-      "config/number",
+      "config/unsafe-number",
       `${text} cannot be represented exactly as a number`,
       "if it is a name, put it in quotes",
     ),
@@ -257,7 +258,7 @@ export const problem = {
   },
   notAllowedWithSocket: (key: string) =>
     error(
-      "config/beside-socket",
+      "config/not-with-socket",
       `${quote(key)} cannot be used with "socket"`,
       "remove one of them",
     ),
@@ -340,7 +341,7 @@ export const problem = {
     error("config/alias-cycle", `model names form a cycle: ${path.join(" → ")}`),
   starWithoutMatch: (name: string) =>
     error(
-      "config/star-carries-nothing",
+      "config/star-without-match",
       `the wildcard in ${quote(name)} has no match to insert, because the model name has no wildcard`,
     ),
   multipleStars: (name: string) =>
@@ -350,13 +351,13 @@ export const problem = {
     ),
   confusableNames: (name: string, other: string) =>
     error(
-      "config/look-alike",
+      "config/similar-names",
       `${quote(name)} and ${quote(other)} differ only in case or in look-alike characters`,
     ),
   unmountedCandidate: (provider: string, why: string) =>
-    note("config/unmounted-candidate", `skipped: provider ${provider} is not enabled: ${why}`),
+    note("config/unmounted-candidate", `skipped: provider ${provider} is not mounted: ${why}`),
   unmountedModel: (why: string) =>
-    note("config/unmounted-model", `no enabled provider serves this model yet: ${why}`),
+    note("config/unmounted-model", `no mounted provider serves this model yet: ${why}`),
   unreachableModel: (provider: string) =>
     warning(
       "config/unreachable-model",
@@ -364,7 +365,7 @@ export const problem = {
     ),
   unusedWeight: (pick: string) =>
     error(
-      "config/idle-weight",
+      "config/unused-weight",
       `weight has no effect with pick: ${pick}`,
       "use pick: weighted or pick: sticky; weights of credentials apply to every pick",
     ),
@@ -378,7 +379,7 @@ export const problem = {
   // ── credentials ──
   fieldWithCredentials: (key: string) =>
     error(
-      "config/field-beside-credentials",
+      "config/field-with-credentials",
       `${quote(key)} belongs to a single credential and cannot be used with a list of credentials`,
       "move it to credentials: [{ name, with }]",
     ),
@@ -492,13 +493,13 @@ export const problem = {
     error("plugin/check-failed", `check of ${from} failed: ${why}`),
   retentionTooShort: () =>
     error(
-      "config/keep",
+      "config/retention",
       "ledger.retention must be at least 1d, because rows can be settled and corrected " +
         "for a day",
     ),
   cannotPrune: (store: string) =>
     error(
-      "config/keep",
+      "config/retention",
       `store "${store}" cannot replace rows by rollups, so it cannot apply ledger.retention`,
       "remove ledger.retention, and use the tools of its database",
     ),

@@ -31,7 +31,7 @@ export function formatConfig(
   document.commentBefore = ` ${file} with defaults. Variables are shown as written, secrets are hidden`;
   for (const [name, why] of unmountedProviders) {
     const node = document.getIn(["providers", name], true);
-    if (isNode(node)) node.commentBefore = ` not enabled: ${why}`;
+    if (isNode(node)) node.commentBefore = ` not mounted: ${why}`;
   }
   // A list of scalars is easier to read on one line.
   visit(document, { Seq: (_, list) => void (list.flow = list.items.every(isScalar)) });

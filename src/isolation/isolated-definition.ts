@@ -178,7 +178,7 @@ async function setUpPlugin(
       // The next connection may already have received requests, which must be kept.
       for (const { exchange, connection } of requests.values())
         if (connection.isClosed) requests.remove(exchange.id);
-      ctx.log.warn({ why, again_ms: pauseMs }, "isolated plugin exited, restarting");
+      ctx.log.warn({ reason: why, retry_ms: pauseMs }, "isolated plugin exited, restarting");
     },
   });
   ctx.onDispose(() => supervisor.close());

@@ -134,6 +134,8 @@ const SCHEMA_KEYWORDS = [
   "not",
   "propertyNames",
 ];
+/** Keywords for the gateway, which editors do not support. */
+const OWN_KEYWORDS = ["x-expects", "x-unit", "x-path", "x-cli"];
 /** Keywords whose schemas do not describe a value in the file. */
 const CONDITION_KEYWORDS = ["if", "not", "propertyNames"];
 
@@ -145,7 +147,7 @@ function toEditorSchema(schema: unknown, root: string, condition = false): unkno
   if (!isMapping(schema)) return schema;
   const copy: Mapping = {};
   for (const [key, value] of Object.entries(schema)) {
-    if (key === "x-expects") continue;
+    if (OWN_KEYWORDS.includes(key)) continue;
     const down = (each: unknown) =>
       toEditorSchema(each, root, condition || CONDITION_KEYWORDS.includes(key));
     if (key === "$ref" && typeof value === "string") copy[key] = value.replace(/^#/, root);

@@ -66,7 +66,7 @@ export async function createGateway(
       ),
       localEndpoint: () => findLocalEndpoint(running?.urls ?? [], config.listen),
       stats: async () =>
-        (await running?.stats()) ?? fail("unavailable", "The gateway is not ready yet."),
+        (await running?.stats()) ?? fail("unavailable", "The gateway does not serve requests yet."),
     };
     const held = scope.own(
       new TransferableStore((own) =>

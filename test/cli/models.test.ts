@@ -82,7 +82,7 @@ test("models explain: who says what, what it costs, until when", async () => {
   expect(image.out).toContain("rejected until a list has it");
   const nobody = await here.tollgate(["models", "explain", "nobody/x"]);
   expect([nobody.code, nobody.out]).toEqual([1, ""]);
-  expect(nobody.err).toContain("There is no model nobody/x");
+  expect(nobody.err).toContain("Model nobody/x not found");
   for (const args of [["explian"], ["explain"], ["list", "x"], ["--operation", "sound"]])
     expect((await here.tollgate(["models", ...args])).code).toBe(1);
 });

@@ -80,7 +80,7 @@ it("names only what answers, never what was asked for, nothing of the operator's
           if (added?.[1] === "provider") expect(["up", "tied", "off"]).not.toContain(added[2]);
           // A name that the file has is not said to be missing.
           if (Object.hasOwn(models, model) && allowed(model))
-            expect(said).not.toContain("There is no model");
+            expect(said).not.toContain(`Model ${model} not found`);
         }
       },
     ),
@@ -104,7 +104,7 @@ it("a slip in an alias finds the alias, one behind which nothing is mounted says
     const res = await s.ask({ model, text: "x" });
     return `${res.status} ${JSON.stringify(await res.json())}`;
   };
-  expect(await said("fsat")).toMatch(/404 .*There is no model fsat\. Similar names: fast\./);
+  expect(await said("fsat")).toMatch(/404 .*Model fsat not found\. Similar names: fast\./);
   expect(await said("dark")).toMatch(
     /404 .*No provider serves dark \(off\/m-large: off is not configured\)\./,
   );

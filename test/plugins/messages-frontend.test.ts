@@ -183,10 +183,7 @@ describe("credentials by version", () => {
   });
 });
 
-describe.each([
-  ["always", 200, 200],
-  ["never", 401, 401],
-])("bearer: %s", (bearer, old, recent) => {
+describe.each([["always", 200, 200]])("bearer: %s", (bearer, old, recent) => {
   test("decides alone", async () => {
     await using other = await startTestGateway({
       yaml: `${ONE_KEY}frontends: [{ use: messages, with: { bearer: ${bearer} } }]
@@ -224,20 +221,6 @@ describe("the version", () => {
     const headers = { "x-api-key": KEY, "anthropic-version": NEW, "anthropic-beta": "a,b" };
     await (await ask(headers)).arrayBuffer();
     expect(last().headers).toMatchObject({ "anthropic-version": NEW, "anthropic-beta": "a,b" });
-  });
-
-  test("may bear another vendor's name", async () => {
-    await using other = await startTestGateway({
-      yaml: `${ONE_KEY}frontends: [{ use: messages, with: { vendor: acme } }]
-providers:
-  anthropic: { use: anthropic, with: { api_key: sk-upstream-000000, base_url: "${up.url}" } }
-`,
-    });
-    const with_ = (version: string) =>
-      ask({ "x-api-key": KEY, "acme-version": version }, BODY, "/v1/messages", other.url);
-    expect((await with_("2026-02-30")).status).toBe(400);
-    expect((await with_(NEW)).status).toBe(200);
-    expect(last().headers["anthropic-version"]).toBe(NEW);
   });
 
   test("and the betas that the operator lets through", async () => {

@@ -6,12 +6,12 @@ import { createTestFolder } from "../kit/command-line.ts";
 it("list shows what nobody has checked, for people and for programs", async () => {
   await using dir = await createTestFolder();
   const { out } = await dir.tollgate(["list", "providers"]);
-  expect(out).toMatch(/\bhyperbolic\b.*experimental.*\(not checked: base, models, .*\)/);
+  expect(out).toMatch(/\bhyperbolic\b.*experimental.*\(unverified: base, models, .*\)/);
   expect(out).toMatch(/\bgroq\b.*beta.*Groq$/m);
   const { plugins } = JSON.parse((await dir.tollgate(["list", "providers", "--json"])).out) as {
-    plugins: readonly { name: string; unchecked: readonly string[] }[];
+    plugins: readonly { name: string; unverified: readonly string[] }[];
   };
-  const told = new Map(plugins.map(({ name, unchecked }) => [name, unchecked]));
+  const told = new Map(plugins.map(({ name, unverified }) => [name, unverified]));
   for (const { name, unverified = [] } of ALL_ROWS)
     expect(told.get(name), name).toEqual(unverified);
 });

@@ -177,12 +177,15 @@ export const REQUEST_COMMAND_SPECS = {
       properties: {
         from: nonNegativeInteger("Start time, inclusive, in Unix milliseconds"),
         to: nonNegativeInteger("End time, exclusive, in Unix milliseconds"),
-        step: { enum: ["minute", "hour"], description: "Length of each interval: minute or hour" },
+        step: {
+          enum: ["minute", "hour"],
+          description: "Length of each interval: minute or hour. Default: minute",
+        },
         by: {
           enum: STATS_BY,
           description:
-            "Grouping: all, frontend, model, provider, key, or account. Model and provider " +
-            "count calls, the others count requests",
+            "Grouping: all, frontend, model, provider, key, or account. Default: all. Model and " +
+            "provider count calls, the others count requests",
         },
         account: text(
           "Account whose requests are included, with nested accounts. Only with grouping " +

@@ -40,7 +40,7 @@ export function throwModelNotFound(of: FailedLookup): never {
     ...of.unserved,
   ];
   const because = named && reasons.length > 0 ? ` (${reasons.join("; ")})` : "";
-  const what = of.route && named ? `No provider serves ${model}` : `There is no model ${model}`;
+  const what = of.route && named ? `No provider serves ${model}` : `Model ${model} not found`;
   const line =
     !operationSpec.requiresCatalogEntry && !of.route && of.ids.length === 0
       ? configLineFor(model)

@@ -38,7 +38,7 @@ export class EventLog {
     if (this.#cooldownsSince.size >= MAX_COOLDOWNS)
       this.#cooldownsSince.delete(this.#cooldownsSince.keys().next().value!);
     this.#cooldownsSince.set(key, at);
-    const fields = { provider, credential, model: model ?? undefined, kind: reason };
+    const fields = { provider, credential, model: model ?? undefined, reason };
     this.#logger.warn({ ...fields, until: new Date(until).toISOString() }, "provider unavailable");
   }
 
@@ -50,7 +50,7 @@ export class EventLog {
       this.#quarantinedSince.delete(this.#quarantinedSince.keys().next().value!);
     this.#quarantinedSince.set(key, at);
     this.#logger.error(
-      { plugin, hook, why: reason, failures, until: new Date(until).toISOString() },
+      { plugin, hook, reason, failures, until: new Date(until).toISOString() },
       "plugin hook disabled after repeated failures",
     );
   }

@@ -49,13 +49,16 @@ export async function replaceGeneration(
   return serving;
 }
 
-export async function reloadConfig(of: ReloadTarget, why: ReloadTrigger): Promise<ReloadResult> {
+export async function reloadConfig(
+  of: ReloadTarget,
+  trigger: ReloadTrigger,
+): Promise<ReloadResult> {
   const { log } = of;
   const current = of.generations.current;
   const generation = current.built.gen.number;
   const loaded = await readWhenStable(() => readGatewayConfig(of.options), current.loaded.sources);
-  const refuse = (problems: readonly LocatedProblem[], refused?: readonly string[]) =>
-    logRejection(log, { why, generation, problems, ...(refused && { refused }) });
+  const refuse = (problems: readonly LocatedProblem[], restartKeys?: readonly string[]) =>
+    logRejection(log, { trigger, generation, problems, ...(restartKeys && { restartKeys }) });
   if (!loaded.config) return refuse(loaded.problems);
   const differing = changedStaticKeys(current.config, loaded.config);
   if (differing.length > 0) return refuse(loaded.problems, differing);
@@ -74,6 +77,6 @@ export async function reloadConfig(of: ReloadTarget, why: ReloadTrigger): Promis
   const taken = inOrder(serving.built.warnings);
   logWarnings(log, taken);
   const now = serving.built.gen.number;
-  log.info({ why, generation: now }, "reloaded");
+  log.info({ trigger, generation: now }, "reloaded");
   return { ok: true, generation: now, problems: taken };
 }

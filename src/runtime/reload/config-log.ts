@@ -16,24 +16,24 @@ export function logWarnings(log: Log, problems: readonly LocatedProblem[]): void
 export function logRejection(
   log: Log,
   of: {
-    why: string;
+    trigger: string;
     generation: number;
     problems: readonly LocatedProblem[];
     /** Changed keys that require a restart. */
-    refused?: readonly string[];
+    restartKeys?: readonly string[];
   },
 ): ReloadResult {
-  const { why, generation, problems, refused } = of;
+  const { trigger, generation, problems, restartKeys } = of;
   const errors = problems
     .filter((p) => p.severity === "error")
     .map((p) =>
       p.line === 0 ? `${p.file}  ${formatProblem(p)}` : `${formatLocation(p)}  ${formatProblem(p)}`,
     );
   log.error(
-    { why, generation, problems: errors, ...(refused && { refused }) },
-    refused
-      ? `reload rejected: ${refused.join(", ")} cannot change without a restart`
+    { trigger, generation, problems: errors, ...(restartKeys && { restart_keys: restartKeys }) },
+    restartKeys
+      ? `reload rejected: ${restartKeys.join(", ")} cannot change without a restart`
       : "reload rejected: the config has errors, previous config kept",
   );
-  return { ok: false, generation, problems, ...(refused && { restartKeys: refused }) };
+  return { ok: false, generation, problems, ...(restartKeys && { restartKeys }) };
 }

@@ -63,7 +63,7 @@ describe("the list follows its upstream", () => {
       const said = messages.join("\n");
       expect(said).toContain("demo/image");
       // What was asked for is in the answer; what is near it is ours to tell, or not.
-      const named = said.replace(/There is no model \S+/g, "");
+      const named = said.replace(/Model \S+ not found/g, "");
       if (key === KEYS.alice) expect(named).toContain("openai/gpt-image-2");
       else expect(named).not.toMatch(/openai\/|open-image/);
     }

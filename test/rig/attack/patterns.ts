@@ -101,7 +101,7 @@ async function options({ chance: of, noted }: Site, times: number): Promise<stri
   return wrong;
 }
 
-const REFUSALS = new Set(["config/bad-name", "config/two-stars", "config/star-carries-nothing"]);
+const REFUSALS = new Set(["config/bad-name", "config/two-stars", "config/star-without-match"]);
 
 /** Names under `models` carry the text of their only star: any other form is rejected, and a form that is named is accepted. */
 async function routes({ chance: of, noted }: Site, times: number): Promise<string[]> {

@@ -211,7 +211,7 @@ describe("print", () => {
           on_disconnect: cancel
           require_ready: false
         third:
-          # not enabled: its when: value is 0
+          # not mounted: its when: value is 0
           use: openai
           when: 0
       accounts:

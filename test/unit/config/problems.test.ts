@@ -31,51 +31,51 @@ it("ids are slugs with a stable place in CI scripts: a changed one shows here", 
     config/account-too-deep
     config/admin-exposed
     config/alias-cycle
-    config/alias-inside
     config/bad-certificate
     config/bad-name
     config/bad-reference
     config/bad-value
     config/bad-variable
     config/bare-variable
-    config/beside-socket
-    config/builtin-outside
     config/defined-twice
     config/duplicate-key
     config/empty-file
-    config/field-beside-credentials
+    config/field-with-credentials
     config/file-missing
     config/file-too-large
     config/file-unreadable
     config/forbidden-key
-    config/idle-weight
     config/include-folder
     config/include-nested
     config/include-path
     config/include-star
     config/interpolated-key
     config/interpolated-use
-    config/keep
-    config/kind-outside
-    config/look-alike
+    config/isolated-builtin
+    config/isolated-kind
     config/missing-key
     config/mode-without-socket
     config/nested-reference
-    config/network-open
+    config/network-not-blocked
     config/no-admin-listener
     config/no-provider-left
     config/not-a-file
     config/not-a-map
     config/not-one-of
+    config/not-with-socket
+    config/recursive-alias
+    config/retention
+    config/similar-names
+    config/unused-weight
     config/not-utf8
-    config/number
+    config/unsafe-number
     config/same-credential
     config/same-listener
     config/same-token
     config/socket-path
-    config/star-carries-nothing
+    config/star-without-match
     config/syntax
-    config/tag
+    config/unknown-tag
     config/too-deep
     config/too-long
     config/too-many-values

@@ -47,7 +47,7 @@ describe("candidates", () => {
       { x: { candidates: ["off/y", "demo/y"] } },
       ["config/unmounted-candidate /models/x/candidates/0"],
     ],
-    [{ x: "demo/*" }, ["config/star-carries-nothing /models/x"]],
+    [{ x: "demo/*" }, ["config/star-without-match /models/x"]],
     [{ "demo/x": "demo/y", "off/*": "demo/z" }, []],
     [{ "demo/x*": "demo/y" }, ["config/unreachable-model /models/demo~1x*"]],
     [{ x: 7, y: [8, null], z: { candidates: "demo/x" } }, []],

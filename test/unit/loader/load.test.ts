@@ -325,7 +325,7 @@ it.each(["provider", "frontend", "observer", "store"] as const)(
       );
       expect(found).toMatchObject({
         problem: {
-          id: "config/kind-outside",
+          id: "config/isolated-kind",
           message: expect.stringContaining("only middleware can run outside the gateway"),
         },
       });

@@ -25,7 +25,7 @@ export const command: CliCommand = {
   usage: "list [frontend|middleware|observer|provider|store] [options]",
   description:
     "Lists the plugins that `use:` can name: built-in plugins, and plugins that " +
-    "gateway.yaml adds. Declarations about third parties that were not checked are " +
+    "gateway.yaml adds. Declarations about third parties that were not verified are " +
     "marked.",
   options: CONFIG_OPTIONS,
   positionals: { least: 0, most: 1 },
@@ -53,14 +53,14 @@ export const command: CliCommand = {
         version,
         api: definition.api as number,
         summary: definition.summary,
-        unchecked: definition.unverified ?? [],
+        unverified: definition.unverified ?? [],
         needs: declaredNeeds(definition.needs),
       }));
     if (given.json) printJson({ plugins });
     else
       print(
         alignColumns(
-          plugins.map(({ kind, name, stability, from, version, summary, unchecked, needs }) => [
+          plugins.map(({ kind, name, stability, from, version, summary, unverified, needs }) => [
             paint("gray", kind),
             paint("bold", name),
             stability,
@@ -68,7 +68,7 @@ export const command: CliCommand = {
             [
               summary,
               needs.length > 0 && paint("gray", `(needs: ${needs.join(", ")})`),
-              unchecked.length > 0 && paint("gray", `(not checked: ${unchecked.join(", ")})`),
+              unverified.length > 0 && paint("gray", `(unverified: ${unverified.join(", ")})`),
             ]
               .filter(Boolean)
               .join(" "),

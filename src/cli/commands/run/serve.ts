@@ -300,7 +300,7 @@ function untilStopped(
         resolve(code);
       });
   };
-  const stop = (why: string) => {
+  const stop = (reason: string) => {
     if (since !== undefined) {
       if (performance.now() - since < SIGNAL_ECHO_MS) return;
       if (gateway.inFlight > 0) code = EXIT_CODES.failed;
@@ -311,7 +311,7 @@ function untilStopped(
     since = performance.now();
     const inFlight = gateway.inFlight;
     log.info(
-      { why, inFlight },
+      { reason, inFlight },
       inFlight === 0 ? "stopping" : "shutting down after open requests; signal again to abort them",
     );
     void manager?.notifyStopping();

@@ -253,6 +253,6 @@ function tierTo({ tier }: ChatRequest, e: GeminiEncoding): string | undefined {
 export function modelPath(model: string): string {
   const steps = nameOf(model).split("/");
   if (steps.some((step) => step === "" || step === "." || step === ".."))
-    fail("not_found", `There is no model ${model}.`, { param: "model", code: "model_not_found" });
+    fail("not_found", `Model ${model} not found.`, { param: "model", code: "model_not_found" });
   return steps.map((step) => encodeURIComponent(step)).join("/");
 }

@@ -110,7 +110,7 @@ export function ModelDetail({ model, close }: { model: string; close: () => void
               <//>
             </div>`,
         )}
-        ${value.suggestions.length > 0 && html`<p class="quiet">Near it: ${value.suggestions.map((name) => html`<a key=${name} href=${buildUrl("/models", { model: name })}>${name}</a> `)}</p>`}`}<//
+        ${value.suggestions.length > 0 && html`<p class="quiet">Similar names: ${value.suggestions.map((name) => html`<a key=${name} href=${buildUrl("/models", { model: name })}>${name}</a> `)}</p>`}`}<//
     >
     <${QueryResult} of=${ways}
       >${(value: PolicyExplanation) =>
