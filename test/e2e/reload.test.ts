@@ -118,7 +118,7 @@ describe("reload", () => {
       `listen: { hosts: [gate.test] }\nstate_dir: ./other\nworkers: 2\n${yaml(up.url, 1)}`,
     );
     const line = await gateway.line((l) => l.msg.startsWith("reload rejected"));
-    expect(line["refused"]).toEqual(["listen", "workers", "state_dir"]);
+    expect(line["restart_keys"]).toEqual(["listen", "workers", "state_dir"]);
   });
 
   it("SIGHUP reloads too", async () => {

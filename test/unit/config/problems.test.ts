@@ -62,20 +62,17 @@ it("ids are slugs with a stable place in CI scripts: a changed one shows here", 
     config/not-a-file
     config/not-a-map
     config/not-one-of
+    config/not-utf8
     config/not-with-socket
     config/recursive-alias
     config/retention
-    config/similar-names
-    config/unused-weight
-    config/not-utf8
-    config/unsafe-number
     config/same-credential
     config/same-listener
     config/same-token
+    config/similar-names
     config/socket-path
     config/star-without-match
     config/syntax
-    config/unknown-tag
     config/too-deep
     config/too-long
     config/too-many-values
@@ -89,10 +86,13 @@ it("ids are slugs with a stable place in CI scripts: a changed one shows here", 
     config/unknown-kind
     config/unknown-model
     config/unknown-provider
+    config/unknown-tag
     config/unmounted-candidate
     config/unmounted-model
     config/unreachable-model
+    config/unsafe-number
     config/unset-variable
+    config/unused-weight
     config/workers
     config/wrong-type
     config/zdr-after-usage
