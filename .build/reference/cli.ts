@@ -175,7 +175,7 @@ const optionTable = (options: Options): string =>
 
 /** Returns the members of the JSON output that the specification of a gateway command requires. */
 function specOutput(name: string): readonly string[] | undefined {
-  const spec = Object.values(COMMAND_SPECS).find(({ cli }) => cli === name);
+  const spec = Object.values(COMMAND_SPECS).find(({ cli }) => cli?.words === name);
   return (spec?.output as Schema | undefined)?.["required"] as readonly string[] | undefined;
 }
 

@@ -246,7 +246,6 @@ const VALUES: Readonly<Record<string, unknown>> = {
   pick: "sticky",
   // Options of plugins.
   accept: ["bearer"],
-  vendor: "acme",
   default_model: "openai/omni-moderation-latest",
   "keys[].id": "ci",
   "keys[].digest": "0".repeat(64),

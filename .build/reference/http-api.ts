@@ -268,7 +268,7 @@ function adminEntry(name: CommandName, methods: readonly string[], path: string)
   const members = ((output as Schema)["required"] ?? []) as readonly string[];
   return [
     `## ${code(`${methods.join(", ")} ${path}`)}`,
-    `${sentence(summary)} Minimum role: ${code(role)}.${cli === undefined ? "" : ` Same as ${code(`tollgate ${cli}`)}.`}${worksOffline ? "" : " Requires a running gateway."}`,
+    `${sentence(summary)} Minimum role: ${code(role)}.${cli === undefined ? "" : ` Same as ${code(`tollgate ${cli.words}`)}.`}${worksOffline ? "" : " Requires a running gateway."}`,
     rows.length > 0 ? table(["Input", "Type", "Description"], rows) : "",
     members.length > 0 ? `Result: an object with ${listed(members.map(code))}.` : "",
   ]

@@ -23,7 +23,13 @@ const ERROR_SCHEMA = {
   },
 } as const;
 
-const jsonContent = (schema: unknown) => ({ "application/json": { schema } });
+const jsonContent = (schema: unknown) => ({ "application/json": { schema: withoutCli(schema) } });
+
+/** Returns the schema without the keyword of the command line. */
+const withoutCli = (schema: unknown): unknown =>
+  JSON.parse(
+    JSON.stringify(schema, (key, value: unknown) => (key === "x-cli" ? undefined : value)),
+  );
 
 const RESPONSES = {
   "401": { description: "Missing, invalid, or expired token or session" },
@@ -123,7 +129,7 @@ function queryParametersOf(input: Schema) {
     name,
     in: "query",
     required: required.includes(name),
-    schema,
+    schema: withoutCli(schema),
     ...(schema["type"] === "array" && { style: "form", explode: false }),
     ...(schema["type"] === "object" && { style: "form", explode: true }),
   }));

@@ -51,7 +51,7 @@ const defaultsField = withCli(
 );
 const DISCLOSE_LIMITS = {
   description:
-    "Whether clients see its limits. full: with their numbers. hidden: only when to retry. Default: full",
+    "Whether clients can see the limits. full: with numbers. hidden: only the retry time. Default: full",
   "x-cli": { flag: "disclose-limits", value: "full|hidden" },
 } as const;
 

@@ -60,7 +60,7 @@ export const schemaOptions = (schema: Schema, omit?: readonly string[]): Options
       const { property, flag, field, schema: of } = member;
       const value = placeholderOf(member);
       const about = [
-        field.description ?? (of["description"] as string | undefined) ?? "",
+        field.description ?? describeMember(of, value === undefined),
         isRequired(schema, property) && "(required)",
         of["default"] !== undefined && `(default: ${JSON.stringify(of["default"])})`,
       ].filter(Boolean);
@@ -75,6 +75,10 @@ export const schemaOptions = (schema: Schema, omit?: readonly string[]): Options
       ];
     }),
   );
+
+/** Returns the description, with its default in the form of the command line. */
+const describeMember = ({ description = "" }: Schema, isFlag: boolean): string =>
+  String(description).replace(/\. Default: (.+)$/, isFlag ? "" : " (default: $1)");
 
 /** Returns the required options for the usage line: " --hash <text>". */
 export const requiredUsage = (schema: Schema, omit?: readonly string[]): string =>

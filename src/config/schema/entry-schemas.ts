@@ -244,8 +244,8 @@ export const routeSchema: Schema = {
           },
           fallback_on: list(
             { enum: FALLBACK_KINDS },
-            "Failures after which the next candidate is tried. A route must list " +
-              "context_length and content_policy",
+            "Failures after which the next candidate is tried. context_length and " +
+              "content_policy can be added",
             { uniqueItems: true, default: DEFAULT_FALLBACK_KINDS },
           ),
           hedge: HEDGE_SCHEMA,
