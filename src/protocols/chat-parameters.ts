@@ -1,5 +1,4 @@
-// Parses the response format that a client requests. Chat completions and responses share this
-// form.
+// Parameters that chat protocols share: response format, prompt cache, and stop sequences.
 import { fail } from "../model/error.ts";
 import type { ChatRequest, Json, JsonObject, Opt } from "../plugin/index.ts";
 import type { CallContext } from "../plugin/protocol.ts";
@@ -34,6 +33,15 @@ export function parseResponseFormat(
     default:
       return undefined;
   }
+}
+
+/** Returns the settings of the prompt cache. */
+export function parsePromptCache(fields: JsonObject): ChatRequest["cache"] {
+  const key = asText(fields["prompt_cache_key"]);
+  const retention = asText(fields["prompt_cache_retention"]);
+  return key === undefined && retention === undefined
+    ? undefined
+    : omitUndefined({ key, retention });
 }
 
 // Handles stop sequences that exceed the number that a protocol supports.

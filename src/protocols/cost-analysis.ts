@@ -2,13 +2,14 @@
 // speed, additional models, and runs of hosted tools. A field that raises the price counts under
 // every name that some backend reads. A field that lowers the price counts only in the form that
 // the protocol documents.
-import type { JsonObject, Opt } from "../model/values.ts";
-import type { References } from "../plugin/references.ts";
+import type { JsonObject, Opt, Body } from "../model/values.ts";
 import type { Outgoing } from "../plugin/outgoing.ts";
+import type { References } from "../plugin/references.ts";
 import type { RequestFacts } from "../plugin/request-facts.ts";
-import { readRequestedAmounts } from "./requested-amounts.ts";
 import { asList, asObject } from "./json-values.ts";
+import { findReferences, referencedFeatures } from "./references/find-references.ts";
 import { hostedToolFeatures } from "./references/index.ts";
+import { readRequestedAmounts } from "./requested-amounts.ts";
 
 type Fields = { readonly [field: string]: unknown };
 
@@ -70,6 +71,13 @@ export interface DocumentedFields {
   readonly maxRunsField?: string;
   /** Whether a tool can limit its own runs with `max_uses`. */
   readonly toolsHaveMaxUses?: boolean;
+}
+
+/** Returns the facts of a request whose responses have no token limit. */
+export function analyzeFields(fields: Fields): RequestFacts {
+  const references = findReferences(fields as Body);
+  const { n: _, ...spent } = analyzeCost(fields, references, { maxOutput: undefined });
+  return { features: [...referencedFeatures(references)], references, ...spent };
 }
 
 /**

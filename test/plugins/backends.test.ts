@@ -13,6 +13,7 @@ import {
 } from "../../src/protocols/compatible/index.ts";
 import type { HeadersIn, Json, ProtocolEndpoint } from "../../src/plugin/index.ts";
 import {
+  createCallContext,
   jsonResponse,
   say,
   protocolAtPath,
@@ -60,9 +61,19 @@ const ASKED: { readonly [protocol: string]: { path: string; body: object } } = {
   completions: GOES_ON,
   "mistral-fim": GOES_ON,
   "ollama-generate": GOES_ON,
-  moderations: { path: "/v1/moderations", body: { input: "A fjord" } },
   transcriptions: { path: "/v1/audio/transcriptions", body: { file: "a fjord's sound" } },
 };
+/** What a protocol is asked: its own sample at its own path, unless it is listed. */
+function askedOf(row: ProviderRow, protocol: string): { path: string; body: object } {
+  if (ASKED[protocol]) return ASKED[protocol];
+  const endpoint = endpointsOf(row, row.base ?? "http://localhost/v1").find(
+    (one) => "protocol" in one && one.protocol.id === protocol,
+  ) as ProtocolEndpoint;
+  const { client, operationSpec } = endpoint.protocol;
+  const call = createCallContext({ model: "m" });
+  const { model: _, ...body } = client!.encodeRequest(operationSpec.sampleRequest("m"), call);
+  return { path: `/v1${client!.paths.generate as string}`, body };
+}
 /** Asked in a form. */
 const FORMS: ReadonlySet<string> = new Set(["transcriptions"]);
 
@@ -172,7 +183,7 @@ describe("addresses", () => {
   });
 
   it.each(spoken)("$name is asked in $protocol, with its key", async ({ row, name, protocol }) => {
-    const { path, body } = ASKED[protocol]!;
+    const { path, body } = askedOf(row, protocol);
     const before = up.requests.length;
     const model = modelOf(row, protocol);
     const answer = await fetch(gateway.url + path, {

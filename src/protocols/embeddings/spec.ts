@@ -4,9 +4,9 @@ import type { Usage } from "../../model/usage.ts";
 import type { Body, JsonObject, Opt } from "../../model/values.ts";
 import type { FieldAllowlist } from "../../plugin/index.ts";
 import type { RequestFacts } from "../../plugin/request-facts.ts";
-import { analyzeCost } from "../cost-analysis.ts";
+import { analyzeFields } from "../cost-analysis.ts";
 import { asCount, asList } from "../json-values.ts";
-import { valueFields, referencedFeatures, findReferences } from "../references/index.ts";
+import { valueFields } from "../references/index.ts";
 import { isMultiplierField } from "../requested-amounts.ts";
 import type { TaskNames } from "./embedding-requests.ts";
 
@@ -94,12 +94,8 @@ export function analyze(body: Body): RequestFacts {
   // Inputs are excluded from the search for references. Token IDs contain none, and there are many
   // of them.
   const { input, ...fields } = body;
-  const named = findReferences(fields);
-  const { n: _, ...spent } = analyzeCost(fields, named, { maxOutput: undefined });
   return {
-    features: [...referencedFeatures(named)],
-    references: named,
-    ...spent,
+    ...analyzeFields(fields),
     exactUsage: countTokenIds(inputsIn(input)),
     media: countMedia(fields),
   };

@@ -6,7 +6,7 @@ import type { Usage } from "../../model/usage.ts";
 import type { Body, JsonObject, Json, Opt } from "../../model/values.ts";
 import type { FieldAllowlist } from "../../plugin/index.ts";
 import type { RequestFacts } from "../../plugin/request-facts.ts";
-import { analyzeCost } from "../cost-analysis.ts";
+import { analyzeFields } from "../cost-analysis.ts";
 import {
   isObject,
   asList,
@@ -18,12 +18,7 @@ import {
   asBoolean,
   omitUndefined,
 } from "../json-values.ts";
-import {
-  freeTextFields,
-  valueFields,
-  referencedFeatures,
-  findReferences,
-} from "../references/index.ts";
+import { freeTextFields, valueFields } from "../references/index.ts";
 import { isMultiplierField } from "../requested-amounts.ts";
 
 /** The protocol's name and the fields that it knows. */
@@ -80,12 +75,8 @@ export const ZDR_ALLOWED_FIELDS: FieldAllowlist = [
 
 /** Analyzes a request in both modes: its possible cost and the features that the model needs. */
 export function analyze(body: Body): RequestFacts {
-  const named = findReferences(body);
-  const { n: _, ...spent } = analyzeCost(body, named, { maxOutput: undefined });
   return {
-    features: [...referencedFeatures(named)],
-    references: named,
-    ...spent,
+    ...analyzeFields(body),
     ...estimateRerankUsage(asText(body["query"]) ?? "", documentsIn(body)),
   };
 }

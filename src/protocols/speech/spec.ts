@@ -4,9 +4,9 @@ import type { Usage } from "../../model/usage.ts";
 import type { Body, JsonObject, Opt } from "../../model/values.ts";
 import type { FieldAllowlist } from "../../plugin/index.ts";
 import type { RequestFacts } from "../../plugin/request-facts.ts";
-import { analyzeCost } from "../cost-analysis.ts";
+import { analyzeFields } from "../cost-analysis.ts";
 import { asText, asCount, ownEntry } from "../json-values.ts";
-import { valueFields, referencedFeatures, findReferences } from "../references/index.ts";
+import { valueFields } from "../references/index.ts";
 
 /** The protocol's name, the fields that it knows, and the media types of its audio. */
 export const ID = "speech";
@@ -79,12 +79,8 @@ export const ZDR_ALLOWED_FIELDS: FieldAllowlist = [
 /** Analyzes a request in both modes: its possible cost and its references. */
 export function analyze(body: Body): RequestFacts {
   const { input, ...fields } = body;
-  const named = findReferences(fields);
-  const { n: _, ...spent } = analyzeCost(fields, named, { maxOutput: undefined });
   return {
-    features: [...referencedFeatures(named)],
-    references: named,
-    ...spent,
+    ...analyzeFields(fields),
     ...estimateSpeechUsage(asText(input) ?? "", textIn(fields)),
   };
 }

@@ -4,9 +4,9 @@ import type { Usage } from "../../model/usage.ts";
 import { type Body, isFilePart, type JsonObject, type Opt } from "../../model/values.ts";
 import type { FieldAllowlist } from "../../plugin/index.ts";
 import type { RequestFacts } from "../../plugin/request-facts.ts";
-import { analyzeCost } from "../cost-analysis.ts";
+import { analyzeFields } from "../cost-analysis.ts";
 import { asText, isTruthyFlag, asCount, asNumber, asObject } from "../json-values.ts";
-import { valueFields, referencedFeatures, findReferences } from "../references/index.ts";
+import { valueFields } from "../references/index.ts";
 
 /** The protocol's name, the fields that it knows, and its response formats. */
 export const ID = "transcriptions";
@@ -97,15 +97,10 @@ export const ZDR_ALLOWED_FIELDS: FieldAllowlist = [
 /** Analyzes a request in both modes: its possible cost and its references. */
 export function analyze(body: Body): RequestFacts {
   const { file, ...fields } = body;
-  const named = findReferences(fields);
-  const { n: _, ...spent } = analyzeCost(fields, named, { maxOutput: undefined });
+  const facts = analyzeFields(fields);
   return {
-    features: [
-      ...(isTruthyFlag(body["stream"]) ? (["stream"] as const) : []),
-      ...referencedFeatures(named),
-    ],
-    references: named,
-    ...spent,
+    ...facts,
+    features: [...(isTruthyFlag(body["stream"]) ? (["stream"] as const) : []), ...facts.features],
     ...(isFilePart(file) && estimateAudioUsage(file.data, textIn(fields))),
   };
 }

@@ -4,12 +4,7 @@
 import type { Body } from "../../../model/values.ts";
 import type { ChatRequest, Json, JsonObject, Opt, Reasoning } from "../../../plugin/index.ts";
 import type { ConversationKey } from "../../../plugin/request-facts.ts";
-import { rememberSource, ID, splitNames } from "../constants.ts";
-import { KNOWN_FIELDS } from "../known-fields.ts";
-import { failMalformed } from "./content.ts";
-import { choiceOf, toolsOf } from "./tools.ts";
-import { conversation } from "./turns.ts";
-import { parseResponseFormat } from "../../chat-parameters.ts";
+import { parseResponseFormat, parsePromptCache } from "../../chat-parameters.ts";
 import {
   asBoolean,
   asList,
@@ -21,6 +16,11 @@ import {
 } from "../../json-values.ts";
 import { isMultiplierField } from "../../requested-amounts.ts";
 import { findUnknownFields, unknownTopLevelFields } from "../../unknown-fields.ts";
+import { rememberSource, ID, splitNames } from "../constants.ts";
+import { KNOWN_FIELDS } from "../known-fields.ts";
+import { failMalformed } from "./content.ts";
+import { choiceOf, toolsOf } from "./tools.ts";
+import { conversation } from "./turns.ts";
 
 /** Fields that the common form can represent. */
 const COMMON_FIELDS = splitNames(
@@ -102,7 +102,7 @@ export function decodeRequest(body: Body): ChatRequest {
       logitBias: asObject(fields["logit_bias"]),
     }),
     reasoning: reasoningOf(fields),
-    cache: cacheOf(fields),
+    cache: parsePromptCache(fields),
     tier: asText(fields["service_tier"]),
     metadata: asObject(fields["metadata"]),
     state: omitUndefined({ store: asBoolean(fields["store"]) }),
@@ -127,14 +127,6 @@ function modalitiesOf(modalities: Opt<Json>): readonly string[] | undefined {
 const schemaIn = (format: JsonObject): JsonObject =>
   asObject(format["json_schema"]) ??
   failMalformed("response_format.json_schema", "must be an object");
-
-function cacheOf(fields: JsonObject): ChatRequest["cache"] {
-  const key = asText(fields["prompt_cache_key"]);
-  const retention = asText(fields["prompt_cache_retention"]);
-  return key === undefined && retention === undefined
-    ? undefined
-    : omitUndefined({ key, retention });
-}
 
 /**
  * Decodes all forms of reasoning settings into one. `auto` is the model's default behavior. `auto`

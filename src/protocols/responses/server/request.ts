@@ -5,7 +5,7 @@ import { setOwnProperty } from "../../../lib/set-own-property.ts";
 import type { Body } from "../../../model/values.ts";
 import type { ChatRequest, Json, JsonObject, Turn } from "../../../plugin/index.ts";
 import type { ConversationKey } from "../../../plugin/request-facts.ts";
-import { parseResponseFormat } from "../../chat-parameters.ts";
+import { parseResponseFormat, parsePromptCache } from "../../chat-parameters.ts";
 import {
   asBoolean,
   asList,
@@ -16,11 +16,11 @@ import {
   isObject,
 } from "../../json-values.ts";
 import { isMultiplierField } from "../../requested-amounts.ts";
+import { findUnknownFields, unknownTopLevelFields } from "../../unknown-fields.ts";
 import { STORED_PROMPT, toOpaqueBlock, rememberSource, ORIGIN } from "../constants.ts";
 import { KNOWN_FIELDS } from "../known-fields.ts";
-import { parseInput } from "./turns.ts";
 import { choiceOf, toolsOf } from "../tools.ts";
-import { findUnknownFields, unknownTopLevelFields } from "../../unknown-fields.ts";
+import { parseInput } from "./turns.ts";
 
 /** Fields that the common form can express. */
 const COMMON_FIELDS = new Set([
@@ -131,7 +131,7 @@ export function decodeRequest(body: Body): ChatRequest {
       logprobs: logprobsOf(fields),
     }),
     reasoning: reasoningOf(reasoning),
-    cache: cacheOf(fields),
+    cache: parsePromptCache(fields),
     tier: asText(fields["service_tier"]),
     metadata: asObject(fields["metadata"]),
     state: omitUndefined({
@@ -181,14 +181,6 @@ function logprobsOf(fields: JsonObject): number | undefined {
   const top = asNumber(fields["top_logprobs"]);
   if (top) return top;
   return asList(fields["include"]).includes(LOGPROBS) ? 0 : undefined;
-}
-
-function cacheOf(fields: JsonObject): ChatRequest["cache"] {
-  const key = asText(fields["prompt_cache_key"]);
-  const retention = asText(fields["prompt_cache_retention"]);
-  return key === undefined && retention === undefined
-    ? undefined
-    : omitUndefined({ key, retention });
 }
 
 /**
