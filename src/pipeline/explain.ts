@@ -69,7 +69,7 @@ export async function explainRoute(
       facts: survey,
       hypothetical,
       pinnedTarget: undefined,
-      findings: { resolution: undefined, excluded: [], coolingDown: undefined },
+      routing: { resolution: undefined, excluded: [], coolingDown: undefined },
     });
     const { strategy, routingRule } = plan.resolution;
     const inputs = {

@@ -20,8 +20,7 @@ import {
   MAX_SUBREQUEST_DEPTH,
   excludePluginHooks,
 } from "./subrequest.ts";
-import type { SubrequestOrigin } from "./exchange/subrequest-origin.ts";
-import { HostExchange } from "./exchange/exchange.ts";
+import { HostExchange, type SubrequestOrigin } from "./exchange/exchange.ts";
 import type { Generation } from "./generation.ts";
 import type { MountedRoute } from "./exchange/mounted.ts";
 import { edit } from "./stages/edit.ts";
@@ -37,14 +36,14 @@ import { isPromise } from "../lib/is-promise.ts";
  * Runs the rewrite hooks once, before routing. The body is decoded only if there are rewrite hooks.
  */
 function rewrite(x: HostExchange): Promise<void> | undefined {
-  const hooks = x["~"].frontend.hookChain.rewrite;
+  const hooks = x.state.frontend.hookChain.rewrite;
   return hooks.length > 0 && x.actionType !== "relay" ? runRewriteHooks(x) : undefined;
 }
 async function runRewriteHooks(x: HostExchange): Promise<void> {
-  const state = x["~"];
+  const state = x.state;
   for (const hook of state.frontend.hookChain.rewrite)
     if (hook.appliesTo(x.model, undefined))
-      state.rewrittenRequest = await hook.run(state.rewrittenRequest ?? x.request, x);
+      state.body.rewritten = await hook.run(state.body.rewritten ?? x.request, x);
 }
 
 /**
@@ -53,13 +52,13 @@ async function runRewriteHooks(x: HostExchange): Promise<void> {
  * `from`: index of the next hook.
  */
 function inspect(x: HostExchange, from = 0): Promise<void> | undefined {
-  const { frontend, rewrittenRequest } = x["~"];
+  const { frontend, body } = x.state;
   const hooks = frontend.hookChain.inspect;
   if (hooks.length === 0 || x.actionType === "relay") return undefined;
   for (let at = from; at < hooks.length; at++) {
     const hook = hooks[at]!;
     if (!hook.appliesTo(x.model, undefined)) continue;
-    const waiting = hook.run(rewrittenRequest ?? x.request, x);
+    const waiting = hook.run(body.rewritten ?? x.request, x);
     if (!isPromise(waiting)) continue;
     return at + 1 < hooks.length ? waiting.then(() => inspect(x, at + 1)) : waiting;
   }
@@ -104,11 +103,11 @@ export async function runSubrequest(
       code: "subrequest_too_deep",
     });
   if (body["stream"] === true) fail("invalid", "A subrequest cannot be streamed.");
-  const { gen, subrequestOrigin: parentOrigin } = parent["~"];
+  const { gen } = parent.state;
   const targetRoute = gen.findRoute(path) ?? fail("not_found", `No frontend serves ${path}.`);
-  const origin: SubrequestOrigin<HostExchange> = {
+  const origin: SubrequestOrigin = {
     parentRequest: parent,
-    pluginIds: [...new Set([...(parentOrigin?.pluginIds ?? []), pluginId])],
+    pluginIds: [...new Set([...(parent.subrequestOrigin?.pluginIds ?? []), pluginId])],
   };
   const { req, res, responseBody } = createSubrequestConnection(origin, path, body);
   const mounted = excludePluginHooks(targetRoute, origin.pluginIds);
@@ -120,7 +119,7 @@ export async function runSubrequest(
     res,
     params: {},
     receive,
-    asker: origin,
+    origin,
   });
   const abortSignal = AbortSignal.any([parent.signal, ...(signal ? [signal] : [])]);
   const abort = () => void res.destroy();
@@ -135,7 +134,7 @@ export async function runSubrequest(
 }
 
 async function runToSettlement(x: HostExchange, mounted: MountedRoute): Promise<void> {
-  const releaseGeneration = x["~"].gen.retain(x);
+  const releaseGeneration = x.state.gen.retain(x);
   try {
     try {
       await runStages(x, mounted);
@@ -148,7 +147,7 @@ async function runToSettlement(x: HostExchange, mounted: MountedRoute): Promise<
     if (settling) await settling;
   } finally {
     completeClaim(x);
-    x["~"].permit.onPipelineEnd();
+    x.state.admission.permit.onPipelineEnd();
     releaseGeneration();
   }
 }
@@ -159,7 +158,9 @@ async function runToSettlement(x: HostExchange, mounted: MountedRoute): Promise<
  */
 async function runStages(x: HostExchange, { route: routeDefinition }: MountedRoute): Promise<void> {
   if ("handle" in routeDefinition) return serve(x, routeDefinition, admit);
-  const { permit, subrequestOrigin } = x["~"];
+  const { subrequestOrigin } = x;
+  const { gen, body, routing, admission } = x.state;
+  const { permit } = admission;
   // A subrequest uses its parent's admission slot. If it waited for a slot of its own, parent and
   // subrequest could deadlock.
   if (subrequestOrigin) inheritFromParent(x, subrequestOrigin);
@@ -175,22 +176,20 @@ async function runStages(x: HostExchange, { route: routeDefinition }: MountedRou
   if (editing) await editing;
   const rewriting = rewrite(x);
   if (rewriting) await rewriting;
-  const state = x["~"];
-  const { gen, frontend, receivedBody, rewrittenRequest } = state;
-  const { facts, pinnedTarget } = receivedBody!;
+  const { facts, pinnedTarget } = body.received!;
   const inspecting = inspect(x);
   if (inspecting) await inspecting;
-  const routing = route({
+  const routed = route({
     gen,
-    frontend,
+    frontend: x.state.frontend,
     x,
     operationSpec: x.operationSpec,
     facts,
     pinnedTarget,
-    rewrittenRequest,
-    findings: state,
+    rewrittenRequest: body.rewritten,
+    routing,
   });
-  const plan = "candidates" in routing ? routing : await routing;
+  const plan = isPromise(routed) ? await routed : routed;
   if (x.actionType === "count") return countTokens(x, plan);
   if (x.actionType === "relay") return relay(x, plan);
   return dispatch(x, plan, present);

@@ -6,11 +6,10 @@ import { fail, createFault } from "../model/error.ts";
 import type { Json, JsonObject } from "../model/values.ts";
 import type { SubrequestResult } from "../plugin/subrequest.ts";
 import { assertFrontendAllowed } from "./accounts/accounts.ts";
-import type { SubrequestOrigin } from "./exchange/subrequest-origin.ts";
 import { assertPrivacySupported } from "./privacy/zero-retention.ts";
 import { markAsHookFailure } from "./hooks/hook-guard.ts";
 import type { HookChain, CompiledHook, EventFilter } from "./hooks/hook-chain.ts";
-import type { HostExchange } from "./exchange/exchange.ts";
+import type { HostExchange, SubrequestOrigin } from "./exchange/exchange.ts";
 import type { MountedFrontend, MountedRoute } from "./exchange/mounted.ts";
 
 /** Maximum depth of nested subrequests, such as a judge that calls a judge. */
@@ -31,11 +30,11 @@ export interface SubrequestConnection {
 const CLIENT_TIMEOUT_HEADER = "x-stainless-timeout";
 
 export function createSubrequestConnection(
-  origin: SubrequestOrigin<HostExchange>,
+  origin: SubrequestOrigin,
   path: string,
   body: JsonObject,
 ): SubrequestConnection {
-  const { req: parentReq, startedAt } = origin.parentRequest["~"];
+  const { req: parentReq, startedAt } = origin.parentRequest.state.connection;
   const raw = Buffer.from(JSON.stringify(body));
   const headers: Record<string, string> = {
     "content-type": "application/json",
@@ -89,8 +88,8 @@ class BufferedServerResponse extends Writable {
 
 /** Returns the nesting depth of a request. A client's own request has depth 0. */
 export const subrequestDepth = (x: HostExchange): number => {
-  const { subrequestOrigin } = x["~"];
-  return subrequestOrigin ? 1 + subrequestDepth(subrequestOrigin.parentRequest) : 0;
+  const origin = x.subrequestOrigin;
+  return origin ? 1 + subrequestDepth(origin.parentRequest) : 0;
 };
 
 /** Returns the route of a subrequest, without the hooks of the plugins that make it. */
@@ -133,7 +132,7 @@ function filterHooks(chain: HookChain, pluginIds: ReadonlySet<string>): HookChai
  */
 export function inheritFromParent(
   x: HostExchange,
-  { parentRequest, pluginIds }: SubrequestOrigin<HostExchange>,
+  { parentRequest, pluginIds }: SubrequestOrigin,
 ): void {
   const { identity, privacy } = parentRequest;
   if (!identity)
@@ -155,13 +154,13 @@ export async function readSubrequestResult(
   responseBody: SubrequestConnection["responseBody"],
 ): Promise<SubrequestResult> {
   const bytes = await responseBody;
-  const { fault: requestFault, callRecords } = x["~"];
-  if (requestFault || !bytes) {
-    const { kind, message, code } = requestFault ?? {
+  const { outcome, billing } = x.state;
+  if (outcome.fault || !bytes) {
+    const { kind, message, code } = outcome.fault ?? {
       kind: "canceled",
       message: "The subrequest was canceled.",
     };
     throw markAsHookFailure(createFault(kind, message, { code, details: { subrequest: x.id } }));
   }
-  return { id: x.id, body: JSON.parse(bytes.toString()) as Json, calls: callRecords };
+  return { id: x.id, body: JSON.parse(bytes.toString()) as Json, calls: billing.records };
 }

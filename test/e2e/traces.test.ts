@@ -204,7 +204,7 @@ describe("the trace of a request", () => {
 
 it("goes on under the request itself where a call has no span: counts, and what is asked for by its id", () => {
   const exchange = { privacy: "off", trace: { traceId: TRACE, spanId: SPAN, sampled: false } };
-  const candidate = { "~": { provider: { traceMode: "forward" } } };
+  const candidate = { mounted: { provider: { traceMode: "forward" } } };
   const of = (actionType: string) =>
     createTraceHeaders({ n: 1, candidate, exchange: { ...exchange, actionType } } as never)[
       "traceparent"

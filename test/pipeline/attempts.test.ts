@@ -27,7 +27,7 @@ function candidate(provider: string): HostCandidate {
     provider,
     credential: "c",
     info: { operation: "chat" },
-    "~": { target, endpoint: { protocol: null }, provider: { timeouts: TIMES } },
+    mounted: { target, endpoint: { protocol: null }, provider: { timeouts: TIMES } },
   } as never;
 }
 
@@ -37,7 +37,7 @@ function attemptsOf(
   most = { perTarget: 1, total: 5 },
 ): AttemptScheduler {
   const gen = { retries: most, targetHealth: rests, timeouts: {} };
-  const x = { "~": { gen, req: { headers: {} } } };
+  const x = { state: { gen, connection: { req: { headers: {} } }, routing: {} } };
   const plan = {
     candidates,
     otherEndpoints: [],

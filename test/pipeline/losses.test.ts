@@ -4,7 +4,11 @@ import { HostCall } from "../../src/pipeline/exchange/call.ts";
 import { ownCpuMs } from "../kit/cpu-time.ts";
 
 const attempt = (): HostCall =>
-  new HostCall({ isStrict: false } as never, { "~": { endpoint: { definition: {} } } } as never, 1);
+  new HostCall(
+    { isStrict: false } as never,
+    { mounted: { endpoint: { definition: {} } } } as never,
+    1,
+  );
 
 it("hundred thousand losses take the time of hundred thousand", () => {
   const call = attempt();

@@ -20,7 +20,7 @@ const priced = (usd: string | undefined) =>
   usd === undefined ? {} : { price: perMillion(usd, usd) };
 
 const seat = (id: string, credential: string, share: number, protocol = "chat"): HostCandidate =>
-  ({ id, credential, protocol, info: {}, policy: {}, "~": { share } }) as never;
+  ({ id, credential, protocol, info: {}, policy: {}, mounted: { share } }) as never;
 
 const plain = (more: Partial<RoutingRuleInputs> = {}): RoutingRuleInputs => ({
   x: {

@@ -16,7 +16,7 @@ const PROTOCOLS: readonly Protocol<any>[] = [chatCompletions(), messages(), resp
 const asked = (body: object, headers: object = {}, id = "k1") =>
   ({ identity: { id }, body, headers, size: { bytes: 0, input: 0 } }) as never;
 const seat = (id: string, share = 1): HostCandidate =>
-  ({ id, credential: "c", protocol: "x", "~": { share } }) as never;
+  ({ id, credential: "c", protocol: "x", mounted: { share } }) as never;
 const inputs = (session: string): RoutingRuleInputs => ({
   x: asked({}, { "session-id": session }),
   frontend: { server: undefined } as never,

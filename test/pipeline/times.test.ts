@@ -29,8 +29,8 @@ function call(headers: object, stream: boolean, reasoning = false): HostCall {
   return {
     info: info("chat", reasoning),
     stream,
-    candidate: { "~": { provider } },
-    exchange: { stream, "~": inner },
+    candidate: { mounted: { provider } },
+    exchange: { stream, state: { connection: inner } },
   } as unknown as HostCall;
 }
 

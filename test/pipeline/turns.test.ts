@@ -35,7 +35,7 @@ function stage() {
       credential: "c",
       model: "m",
       info: { operation: "chat" },
-      "~": { target, endpoint: { protocol: null }, provider: { timeouts: TIMES } },
+      mounted: { target, endpoint: { protocol: null }, provider: { timeouts: TIMES } },
     } as unknown as HostCandidate;
   });
   let n = 0;
@@ -70,8 +70,9 @@ function stage() {
   };
   const asks = (key: string) => {
     const gen = { retries: { perTarget: 1, total: 5 }, targetHealth: rests, timeouts: {} };
-    const inner = { gen, req: { headers: {} }, coolingDown: undefined as never };
-    const x = { identity: { id: key }, "~": inner };
+    const routing = { coolingDown: undefined as never };
+    const connection = { req: { headers: {} } };
+    const x = { identity: { id: key }, state: { gen, connection, routing } };
     const plan = {
       candidates: rests.inOrder(candidates, key).candidates,
       others: [],
@@ -79,8 +80,8 @@ function stage() {
       out: [],
     };
     const turn = new AttemptScheduler(x as never, { ...plan, resolution: {} } as never).first();
-    if (turn?.reason === "probe") turn.candidate["~"].target.releaseProbe(key);
-    const recorded = (inner.coolingDown ?? []) as readonly { candidate: HostCandidate }[];
+    if (turn?.reason === "probe") turn.candidate.mounted.target.releaseProbe(key);
+    const recorded = (routing.coolingDown ?? []) as readonly { candidate: HostCandidate }[];
     return {
       first: turn?.candidate.provider,
       recorded: recorded.map((one) => one.candidate.provider),
@@ -108,7 +109,7 @@ it("the order that is told is the order of the next request, for each key", () =
       if (!all.every(({ state }) => COOLDOWN_STATES.has(state))) return;
       // A target that failed lately and is in no cooldown has no report, so its lower success rate is not known here.
       const unreported = candidates.some(
-        ({ provider, "~": { target } }) =>
+        ({ provider, mounted: { target } }) =>
           !target.isHealthy && !all.some((rest) => rest.provider === provider),
       );
       if (unreported) return;

@@ -54,15 +54,15 @@ function explainPolicy(
 ): ExplainedPolicy {
   const ways = new Map<string, ExplainedRoute>();
   for (const candidate of candidatesFor(built, model)) {
-    const { provider, credential } = candidate["~"];
-    const policy = effectivePolicyOf(candidate["~"], candidate.info, now);
+    const { provider, credential } = candidate.mounted;
+    const policy = effectivePolicyOf(candidate.mounted, candidate.info, now);
     ways.set(`${candidate.id}\n${candidate.credential}\n${candidate.protocol}`, {
       id: candidate.id,
       credential: candidate.credential,
       protocol: candidate.protocol,
       isTrusted: provider.isPolicyTrusted,
       credentialDeclaration: credential.zdr,
-      statements: policyLevels(candidate["~"], candidate.info),
+      statements: policyLevels(candidate.mounted, candidate.info),
       policy,
       satisfies: { required: satisfies("required", policy), strict: satisfies("strict", policy) },
     });

@@ -29,7 +29,7 @@ export const NO_BYTES = Buffer.alloc(0);
  * "none": no body is read.
  */
 export function prepareToReadBody(x: HostExchange, form: BodyForm | "bytes" | "none"): void {
-  const { isDisconnected, req, res } = x["~"];
+  const { isDisconnected, req, res } = x.state.connection;
   if (form !== "bytes" && form !== "none") assertContentType(req, form);
   // If a client disconnected while its request was admitted, no more events follow.
   if (isDisconnected || req.destroyed) fail("canceled", "The client disconnected.");
@@ -59,18 +59,20 @@ function assertContentType(req: IncomingMessage, form: BodyForm): void {
 
 /** Reserves memory for the announced length, before a byte of the body is read. */
 function reserveBodyMemory(x: HostExchange): void {
-  const { gen, req } = x["~"];
+  const { gen, connection, admission } = x.state;
+  const { req } = connection;
   const announcedBytes = Number(req.headers["content-length"] ?? 0);
   if (announcedBytes > gen.maxBodyBytes) failBoundExceeded("body", gen.maxBodyBytes);
-  x["~"].permit.reserveMemory(
+  admission.permit.reserveMemory(
     req.headers["content-length"] === undefined ? RESERVATION_STEP : announcedBytes,
   );
 }
 
 /** Reads the body. Rejects as soon as the body exceeds the bound. */
 export function readBody(x: HostExchange): Promise<Buffer> {
-  const state = x["~"];
-  const { gen, req } = state;
+  const { gen, connection, admission } = x.state;
+  const { req } = connection;
+  const { permit } = admission;
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];
     const announcedBytes = Number(req.headers["content-length"] ?? 0);
@@ -82,10 +84,10 @@ export function readBody(x: HostExchange): Promise<Buffer> {
       return end;
     };
     req.on("data", (chunk: Buffer) => {
-      state.bytesIn = size += chunk.length;
+      connection.bytesIn = size += chunk.length;
       try {
         if (size > gen.maxBodyBytes) failBoundExceeded("body", gen.maxBodyBytes);
-        while (size > state.permit.reservedBytes) state.permit.reserveMemory(RESERVATION_STEP);
+        while (size > permit.reservedBytes) permit.reserveMemory(RESERVATION_STEP);
       } catch (error) {
         req.removeAllListeners("data");
         req.pause();

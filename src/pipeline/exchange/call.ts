@@ -24,9 +24,9 @@ export interface TranslationLoss {
  * response headers about attempts and providers are based on this.
  */
 export function recordSentCall({ exchange, provider }: HostCall): void {
-  const state = exchange["~"];
-  const { firstSentAt = performance.now(), count = 0 } = state.sentCalls ?? {};
-  state.sentCalls = { firstSentAt, count: count + 1, lastProvider: provider };
+  const state = exchange.state;
+  const { firstSentAt = performance.now(), count = 0 } = state.calls.sent ?? {};
+  state.calls.sent = { firstSentAt, count: count + 1, lastProvider: provider };
 }
 
 /** One call to a provider, made for an exchange. */
@@ -116,13 +116,13 @@ export class HostCall implements Call {
     this.isHedge = turn?.isHedge ?? false;
     this.exchange = x;
     this.candidate = candidate;
-    const streams = candidate["~"].endpoint.definition.streaming ?? "on_request";
+    const streams = candidate.mounted.endpoint.definition.streaming ?? "on_request";
     this.stream = streams === "on_request" ? x.stream : streams === "always";
   }
 
   /** Milliseconds from the request's first byte to the start of this call. */
   get startMs(): number {
-    return Math.round(this.startedAt - this.exchange["~"].startedAt);
+    return Math.round(this.startedAt - this.exchange.state.connection.startedAt);
   }
   get actionType(): ActionType {
     return this.exchange.actionType;
@@ -138,7 +138,7 @@ export class HostCall implements Call {
   }
   get stateMode(): "reject" | "relay" {
     // If nothing may be retained, there is no stored state to relay to.
-    return this.exchange.privacy === "off" ? this.candidate["~"].provider.stateMode : "reject";
+    return this.exchange.privacy === "off" ? this.candidate.mounted.provider.stateMode : "reject";
   }
   /** Aborts when the client disconnects, or when another call replaces this one. */
   get signal(): AbortSignal {
@@ -147,7 +147,7 @@ export class HostCall implements Call {
     return (this.#signal ??= AbortSignal.any([this.exchange.signal, this.#aborter.signal]));
   }
   get fetch(): ProviderClient["fetch"] {
-    const { gen, frontend } = this.exchange["~"];
+    const { gen, frontend } = this.exchange.state;
     this.#pluginFetch ??= trackPluginFetch(
       this,
       gen.createFetch(this.candidate, this.signal, {
@@ -231,7 +231,7 @@ export class HostCall implements Call {
   clientFieldName(field: string): string {
     if (this.mode !== "translated") return field;
     const x = this.exchange;
-    return x["~"].frontend.server?.clientFieldName?.(field, x.body) ?? field;
+    return x.state.frontend.server?.clientFieldName?.(field, x.body) ?? field;
   }
 
   /** The value of `x-tollgate-warnings`, at most 1 KB. Losses that do not fit are counted. */

@@ -20,7 +20,8 @@ const REPEATED_ATTEMPT = /(?:^|;)\s*attempt=([2-9]|\d{2,6})\s*(?:;|$)/;
 export const clientKey = (x: { readonly identity: Identity | undefined }): string =>
   x.identity?.id ?? "";
 
-export const isClientRetry = (x: HostExchange): boolean => hasRetryHeader(x["~"].req.headers);
+export const isClientRetry = (x: HostExchange): boolean =>
+  hasRetryHeader(x.state.connection.req.headers);
 
 export function hasRetryHeader(headers: HeadersIn): boolean {
   for (const name of RETRY_COUNT_HEADERS) if (Number(headers[name]) > 0) return true;

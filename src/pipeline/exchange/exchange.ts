@@ -1,34 +1,27 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
-import { fail, type Fault } from "../../model/error.ts";
+import { fail } from "../../model/error.ts";
 import type { Feature, Privacy } from "../../model/facts.ts";
 import { chatOperation } from "../../model/operations/chat-operation.ts";
 import type { OperationSpec } from "../../model/operations/operation-spec.ts";
 import type { Operation, ModelRequest } from "../../model/request.ts";
 import type { Body, HeadersIn } from "../../model/values.ts";
-import type { Call, CallRecord } from "../../plugin/call.ts";
 import type { ClientCertificate, Exchange } from "../../plugin/exchange.ts";
 import type { Identity } from "../../plugin/identity.ts";
-import type { RequestRecordHook, RequestTrace } from "../../plugin/observer.ts";
-import type { Outcome } from "../../plugin/outcome.ts";
-import type { PipelineRoute } from "../../plugin/frontend.ts";
+import type { RequestTrace } from "../../plugin/observer.ts";
 import type { ActionType } from "../../plugin/protocol.ts";
-import type { Limit, LimitState } from "../../plugin/store/limit.ts";
-import type { Reserve } from "../../plugin/store/store.ts";
+import type { Limit } from "../../plugin/store/limit.ts";
 import { estimateInputTokens } from "../../money/estimate.ts";
 import type { Generation } from "../generation.ts";
-import type { MountedFrontend, MountedRoute } from "./mounted.ts";
-import {
-  stricterPrivacy,
-  clientVisibleLimits,
-  type ResolvedAccount,
-} from "../accounts/accounts.ts";
-import type { SubrequestOrigin } from "./subrequest-origin.ts";
-import type { IdempotencyClaim } from "./idempotency.ts";
+import type { MountedRoute } from "./mounted.ts";
+import { stricterPrivacy, clientVisibleLimits } from "../accounts/accounts.ts";
 import { certificateOf } from "./client-certificate.ts";
 import { credentialSourcesOf, withoutSecretHeaders } from "./secret-headers.ts";
-import type { RouteFindings } from "./route-findings.ts";
-import type { ReceivedBody } from "../body/received-body.ts";
-import { RequestPermit } from "../admission/request-permit.ts";
+import {
+  createExchangeState,
+  type BodyState,
+  type ConnectionState,
+  type ExchangeState,
+} from "./exchange-state.ts";
 import { startTrace } from "./trace.ts";
 
 // Labels that hooks add to a request are few and short, because every ledger row of the request
@@ -65,77 +58,27 @@ function addHeader(
   return (headers ?? new Map<string, string>()).set(name.toLowerCase(), value);
 }
 
-/**
- * The pipeline's own state of an exchange. Stages write to it. Plugins see it only through the
- * read-only view.
- */
-export interface ExchangeState extends RouteFindings {
-  readonly gen: Generation;
+/** The request that a subrequest is made for, and the plugins that make it. */
+export interface SubrequestOrigin {
+  readonly parentRequest: HostExchange;
   /**
-   * The frontend in the current protocol. If the route speaks several protocols, reading the body
-   * may change it.
+   * IDs of the plugins that make the subrequest: the current one last, preceded by those of its
+   * parents. None of their hooks runs for the subrequest.
    */
-  frontend: MountedFrontend;
-  /** Undefined if the frontend answers the request itself. */
-  readonly route: PipelineRoute | undefined;
-  /** The path as the plugin declares it. */
-  readonly routePath: string;
-  readonly req: IncomingMessage;
-  readonly res: ServerResponse;
-  readonly startedAt: number;
-  bytesIn: number;
-  receivedBody: ReceivedBody | undefined;
-  /** The request after the rewrite hooks. A translated call encodes this. */
-  rewrittenRequest: ModelRequest | undefined;
-  isPrivacyDecided: boolean;
-  /** The data policy receipt of the last candidate that was called. */
-  zdrReceipt: string | undefined;
-  responseHeaders: Map<string, string> | undefined;
-  labels: Record<string, string> | undefined;
-  /** Labels of the request's last ledger row. */
-  ledgerLabels: Reserve["labels"] | undefined;
-  limitStates: readonly LimitState[];
-  callRecords: CallRecord[];
-  hookActivity: RequestRecordHook[] | undefined;
-  fault: Fault | undefined;
-  cached: boolean;
-  finishReason: Outcome["finish"];
-  /** The last call that was started. */
-  lastCall: (Pick<Outcome, "mode" | "losses"> & Pick<Call, "n" | "provider">) | undefined;
-  /**
-   * When the first call was sent, how many calls were sent, and the provider of the last one.
-   * Undefined if none was sent.
-   */
-  sentCalls:
-    | { readonly firstSentAt: number; readonly count: number; readonly lastProvider: string }
-    | undefined;
-  bytesOut: number;
-  /**
-   * Time in milliseconds spent waiting for others: for the client's body and for providers'
-   * responses. `externalWaitEnd` is when the last wait ended.
-   */
-  externalWaitMs: number;
-  externalWaitEnd: number;
-  isDisconnected: boolean;
-  disconnectListeners: (() => void)[];
-  readonly permit: RequestPermit;
-  /** The claim for the Idempotency-Key. Undefined until it is claimed. */
-  idempotencyClaim:
-    | Pick<IdempotencyClaim, "keyId" | "idempotencyKeyHash" | "requestId">
-    | undefined;
-  /** The account of the key, with its ancestors. */
-  account: ResolvedAccount | undefined;
+  readonly pluginIds: readonly string[];
+}
+
+/** One request, as plugins see it. The pipeline's own state is in `state`. */
+export class HostExchange implements Exchange {
+  readonly id: string;
+  readonly state: ExchangeState;
   /**
    * The request and plugin that this subrequest is made for. Undefined for a client's own request.
    */
-  readonly subrequestOrigin: SubrequestOrigin<HostExchange> | undefined;
-}
-
-/** One request, as plugins see it. The pipeline's own state is in `~`. */
-export class HostExchange implements Exchange {
-  readonly id: string;
-  readonly "~": ExchangeState;
+  readonly subrequestOrigin: SubrequestOrigin | undefined;
   readonly params: { readonly [name: string]: string };
+  readonly #connection: ConnectionState;
+  readonly #body: BodyState;
   #identity: Identity | undefined;
   #privacy: Privacy = "off";
   #headers: HeadersIn | undefined;
@@ -155,59 +98,26 @@ export class HostExchange implements Exchange {
     res: ServerResponse;
     params: { readonly [name: string]: string };
     receive: (exchange: HostExchange) => Promise<HostExchange>;
-    asker?: SubrequestOrigin<HostExchange>;
+    origin?: SubrequestOrigin;
   }) {
     this.id = of.id;
     this.params = of.params;
     this.#receiveBody = of.receive;
-    this["~"] = {
-      gen: of.gen,
-      frontend: of.route.frontend,
-      route: "actionType" in of.route.route ? of.route.route : undefined,
-      routePath: of.route.path,
-      req: of.req,
-      res: of.res,
-      startedAt: performance.now(),
-      bytesIn: 0,
-      receivedBody: undefined,
-      resolution: undefined,
-      excluded: [],
-      coolingDown: undefined,
-      rewrittenRequest: undefined,
-      isPrivacyDecided: false,
-      zdrReceipt: undefined,
-      responseHeaders: undefined,
-      labels: undefined,
-      ledgerLabels: undefined,
-      limitStates: [],
-      callRecords: [],
-      hookActivity: undefined,
-      fault: undefined,
-      cached: false,
-      finishReason: undefined,
-      lastCall: undefined,
-      sentCalls: undefined,
-      bytesOut: 0,
-      externalWaitMs: 0,
-      externalWaitEnd: 0,
-      isDisconnected: false,
-      disconnectListeners: [],
-      permit: new RequestPermit(of.gen),
-      idempotencyClaim: undefined,
-      account: undefined,
-      subrequestOrigin: of.asker,
-    };
+    this.subrequestOrigin = of.origin;
+    this.state = createExchangeState(of);
+    const { gen, connection, admission, body } = this.state;
+    this.#connection = connection;
+    this.#body = body;
     of.res.on("close", () => {
-      const state = this["~"];
-      state.permit.onResponseEnd();
+      admission.permit.onResponseEnd();
       if (of.res.writableFinished) return;
-      state.isDisconnected = true;
+      connection.isDisconnected = true;
       this.#abortController?.abort();
-      for (const leave of state.disconnectListeners) {
+      for (const leave of connection.disconnectListeners) {
         try {
           leave();
         } catch (err) {
-          state.gen.log.error(
+          gen.log.error(
             { request: this.id, err },
             "settling a call failed after its client disconnected",
           );
@@ -217,38 +127,40 @@ export class HostExchange implements Exchange {
   }
 
   get frontend(): string {
-    return this["~"].frontend.name;
+    return this.state.frontend.name;
   }
   get method(): string {
-    return this["~"].req.method ?? "GET";
+    return this.#connection.req.method ?? "GET";
   }
   get path(): string {
-    const url = this["~"].req.url ?? "/";
+    const url = this.#connection.req.url ?? "/";
     const mark = url.indexOf("?");
     return mark < 0 ? url : url.slice(0, mark);
   }
   get address(): string {
-    return this["~"].req.socket.remoteAddress ?? "";
+    return this.#connection.req.socket.remoteAddress ?? "";
   }
   get certificate(): ClientCertificate | undefined {
-    return certificateOf(this["~"].req.socket);
+    return certificateOf(this.#connection.req.socket);
   }
   get headers(): HeadersIn {
-    return (this.#headers ??= withoutSecretHeaders(this["~"].req.headers));
+    return (this.#headers ??= withoutSecretHeaders(this.#connection.req.headers));
   }
   get query(): URLSearchParams {
-    return (this.#query ??= new URLSearchParams(this["~"].req.url?.slice(this.path.length + 1)));
+    return (this.#query ??= new URLSearchParams(
+      this.#connection.req.url?.slice(this.path.length + 1),
+    ));
   }
   get hasQuery(): boolean {
-    return this["~"].req.url?.includes("?") === true;
+    return this.#connection.req.url?.includes("?") === true;
   }
   get credentialSources(): readonly string[] {
-    return credentialSourcesOf(this["~"].req);
+    return credentialSourcesOf(this.#connection.req);
   }
   get signal(): AbortSignal {
     if (!this.#abortController) {
       this.#abortController = new AbortController();
-      if (this["~"].isDisconnected) this.#abortController.abort();
+      if (this.#connection.isDisconnected) this.#abortController.abort();
     }
     return this.#abortController.signal;
   }
@@ -257,7 +169,7 @@ export class HostExchange implements Exchange {
    * have none.
    */
   get trace(): RequestTrace {
-    return (this.#trace ??= startTrace(this["~"].req.headers));
+    return (this.#trace ??= startTrace(this.#connection.req.headers));
   }
   get identity(): Identity | undefined {
     return this.#identity;
@@ -266,40 +178,42 @@ export class HostExchange implements Exchange {
     return this.#privacy;
   }
   get limits(): readonly Limit[] {
-    return clientVisibleLimits(this.#identity, this["~"].account);
+    return clientVisibleLimits(this.#identity, this.state.admission.account);
   }
 
   identify(identity: Identity): void {
     if (this.#identity) fail("internal", "A request can be identified only once.");
-    const { gen, permit } = this["~"];
+    const { gen, admission } = this.state;
     const branch =
       identity.account === undefined ? undefined : gen.accounts.resolve(identity.account);
     const effectiveIdentity = branch ? gen.accounts.restrict(identity, branch) : identity;
     this.#identity = effectiveIdentity;
-    this["~"].account = branch;
-    permit.setKey(effectiveIdentity.id);
+    admission.account = branch;
+    admission.permit.setKey(effectiveIdentity.id);
     if (effectiveIdentity.privacy)
       this.#privacy = stricterPrivacy(this.#privacy, effectiveIdentity.privacy);
   }
 
   requirePrivacy(to: Privacy): void {
-    this["~"].isPrivacyDecided = true;
+    this.state.admission.isPrivacyDecided = true;
     this.#privacy = stricterPrivacy(this.#privacy, to);
   }
 
   setResponseHeader(name: string, value: string): void {
-    this["~"].responseHeaders = addHeader(this["~"].responseHeaders, name, value);
+    const { outcome } = this.state;
+    outcome.headers = addHeader(outcome.headers, name, value);
   }
 
   addLabel(name: string, value: string): void {
-    this["~"].labels = addLabel(this["~"].labels, name, value);
+    const { billing } = this.state;
+    billing.labels = addLabel(billing.labels, name, value);
   }
 
   acquireSlot(scope: string, most: number): void {
     // A request that makes no call is not counted among concurrent calls.
-    const { route, permit, account } = this["~"];
+    const { route, admission } = this.state;
     if (route && !this.#readPromise)
-      permit.acquireSlot(scope, most, account?.hiddenScopes.has(scope));
+      admission.permit.acquireSlot(scope, most, admission.account?.hiddenScopes.has(scope));
   }
 
   /** Discards everything derived from the body. Called when fields of the body change. */
@@ -317,12 +231,15 @@ export class HostExchange implements Exchange {
    * waiting for the client.
    */
   get isAwaitingBody(): boolean {
-    const { receivedBody, req } = this["~"];
-    return this.#readPromise !== undefined && receivedBody === undefined && !req.destroyed;
+    return (
+      this.#readPromise !== undefined &&
+      this.#body.received === undefined &&
+      !this.#connection.req.destroyed
+    );
   }
 
   get protocol(): string {
-    return this["~"].frontend.protocol?.id ?? "";
+    return this.state.frontend.protocol?.id ?? "";
   }
   get operation(): Operation {
     return this.operationSpec.name;
@@ -332,39 +249,39 @@ export class HostExchange implements Exchange {
    * header.
    */
   get isStrict(): boolean {
-    const { gen, req } = this["~"];
-    return gen.isStrict || req.headers["x-tollgate-strict"] === "true";
+    const { gen } = this.state;
+    return gen.isStrict || this.#connection.req.headers["x-tollgate-strict"] === "true";
   }
   get operationSpec(): OperationSpec {
-    return this["~"].frontend.protocol?.operationSpec ?? chatOperation;
+    return this.state.frontend.protocol?.operationSpec ?? chatOperation;
   }
   get actionType(): ActionType {
-    return this["~"].receivedBody?.actionType ?? this["~"].route?.actionType ?? "generate";
+    return this.#body.received?.actionType ?? this.state.route?.actionType ?? "generate";
   }
   get action(): string {
-    return this["~"].receivedBody?.action ?? this["~"].route?.action ?? this.actionType;
+    return this.#body.received?.action ?? this.state.route?.action ?? this.actionType;
   }
   get model(): string {
-    return this["~"].receivedBody?.model ?? "";
+    return this.#body.received?.model ?? "";
   }
   get stream(): boolean {
-    return this["~"].receivedBody?.stream ?? false;
+    return this.#body.received?.stream ?? false;
   }
   get features(): readonly Feature[] {
-    return this["~"].receivedBody?.facts.features ?? [];
+    return this.#body.received?.facts.features ?? [];
   }
   get body(): Body {
-    return this["~"].receivedBody?.body ?? {};
+    return this.#body.received?.body ?? {};
   }
   get inputSize(): Exchange["inputSize"] {
-    const { inputBytes = 0, facts } = this["~"].receivedBody ?? {};
+    const { inputBytes = 0, facts } = this.#body.received ?? {};
     return (this.#size ??= {
       bytes: inputBytes,
       tokens: estimateInputTokens({ bytes: inputBytes, media: facts?.media }),
     });
   }
   get request(): ModelRequest {
-    return (this.#decodedRequest ??= this["~"].frontend.server!.decodeRequest(
+    return (this.#decodedRequest ??= this.state.frontend.server!.decodeRequest(
       this.body,
       this.actionType,
     ));

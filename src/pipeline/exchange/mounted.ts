@@ -105,7 +105,7 @@ export interface Credential {
 
 /** A candidate with data that only the host may see. */
 export interface HostCandidate extends Candidate {
-  readonly "~": {
+  readonly mounted: {
     provider: MountedProvider;
     endpoint: MountedEndpoint;
     credential: Credential;

@@ -41,7 +41,7 @@ const NO_HEADERS: HeadersOut = Object.freeze({});
  * span.
  */
 export function createTraceHeaders({ n, candidate, exchange: x }: TraceableCall): HeadersOut {
-  if (candidate["~"].provider.traceMode !== "forward" || x.privacy !== "off") return NO_HEADERS;
+  if (candidate.mounted.provider.traceMode !== "forward" || x.privacy !== "off") return NO_HEADERS;
   const { traceId, spanId, sampled = true, state } = x.trace;
   const parent = x.actionType === "generate" ? callSpanId(x.trace, n) : spanId;
   return {

@@ -14,12 +14,12 @@ const MIN_WAIT_MS = 1;
 /** The part of an exchange's internal state that is used here. */
 interface HookActivityState {
   readonly gen: { readonly reportRequest: unknown };
-  hookActivity: RequestRecordHook[] | undefined;
+  readonly outcome: { hookActivity: RequestRecordHook[] | undefined };
 }
 
 /** Returns the state of an exchange. A hypothetical exchange that no client sent has none. */
 const hookActivityState = (x: unknown): HookActivityState | undefined =>
-  (x as { "~"?: HookActivityState })["~"];
+  (x as { state?: HookActivityState }).state;
 
 export function recordHookActivity(
   x: unknown,
@@ -29,9 +29,9 @@ export function recordHookActivity(
   since?: number,
 ): void {
   const state = hookActivityState(x);
-  if (!state?.gen.reportRequest || (state.hookActivity?.length ?? 0) >= MAX_ENTRIES) return;
+  if (!state?.gen.reportRequest || (state.outcome.hookActivity?.length ?? 0) >= MAX_ENTRIES) return;
   const ms = since ? Math.round(performance.now() - since) : undefined;
-  (state.hookActivity ??= []).push({ plugin, hook, effect: did, ms });
+  (state.outcome.hookActivity ??= []).push({ plugin, hook, effect: did, ms });
 }
 
 /**

@@ -41,7 +41,7 @@ export function checkRewriteResult(after: ModelRequest, before: ModelRequest): v
 const FIXED_FIELDS = ["model", "stream"] as const;
 
 type ValidatableExchange = Exchange & {
-  readonly "~": {
+  readonly state: {
     readonly frontend: {
       validate(body: unknown): { pointer: string; message: string } | undefined;
     };
@@ -58,7 +58,7 @@ export function checkEditResult(edits: Body | undefined, x: Exchange): void {
   for (const field of Object.keys(edits))
     if (typeof edits[field] === "function" || typeof edits[field] === "symbol")
       throw invalidResult("edit returned values that cannot be sent");
-  const wrong = (x as ValidatableExchange)["~"].frontend.validate({ ...x.body, ...edits });
+  const wrong = (x as ValidatableExchange).state.frontend.validate({ ...x.body, ...edits });
   if (wrong) throw invalidResult(`edit returned a body whose ${wrong.pointer} ${wrong.message}`);
 }
 

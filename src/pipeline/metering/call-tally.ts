@@ -192,7 +192,7 @@ export class CallTally {
     const { operationSpec } = this.call.exchange;
     const { price } = this.call.info;
     usage = addRequestCounts(usage ?? {}, this.#holdRequest?.exactUsage, price, operationSpec);
-    const { protocol } = this.call.candidate["~"].endpoint;
+    const { protocol } = this.call.candidate.mounted.endpoint;
     const missing = assumeToolRuns(
       usage,
       this.#holdRequest?.tools,
@@ -208,7 +208,7 @@ export class CallTally {
       usage,
       inputTokens: this.inputEstimate,
       outputTokens: Math.ceil(bytes / BYTES_PER_TOKEN),
-      n: this.call.exchange["~"].receivedBody?.facts.n ?? 1,
+      n: this.call.exchange.state.body.received?.facts.n ?? 1,
       expectedUsage: this.#holdRequest?.expectedUsage ?? {},
     });
     return { usage: guess, estimated: true };
@@ -281,7 +281,7 @@ export class CallTally {
       total: Math.round(now - this.call.startedAt),
     };
     if (!isVoid && !of.cut && !estimated) {
-      const { gen } = this.call.exchange["~"];
+      const { gen } = this.call.exchange.state;
       if (usage.output !== undefined) gen.outputHistory.record(this.historyKey, usage.output);
     }
     const parts = this.pricing.billParts(this.#reports);
@@ -343,7 +343,7 @@ export class CallTally {
   #costWithUnseenWork(usage: Usage, estimated: boolean, ahead: number): bigint | null {
     const seen = this.#cost(usage, estimated).nano ?? this.#heldCost;
     // A provider that completes the response after a disconnect has not billed all of it yet.
-    if (this.call.candidate["~"].provider.onDisconnect === "drain")
+    if (this.call.candidate.mounted.provider.onDisconnect === "drain")
       return largerCost(seen, this.holdNano);
     if (
       (this.hasFinished && !this.wasStoppedEarly) ||

@@ -20,10 +20,11 @@ export interface Charges {
 
 export function collectCharges(call: HostCall): Charges {
   const x = call.exchange;
+  const { frontend, billing } = x.state;
   const limits = ownLimits(x, call.n);
-  const labels: Record<string, string | undefined> = { ...x["~"].labels, ...x.identity!.labels };
+  const labels: Record<string, string | undefined> = { ...billing.labels, ...x.identity!.labels };
   let mode: HoldRequest["budgetMode"] | undefined;
-  for (const hook of x["~"].frontend.hookChain.charge) {
+  for (const hook of frontend.hookChain.charge) {
     const charge = hook.appliesTo(x.model, call.provider) ? hook.run(call) : undefined;
     if (!charge) continue;
     if (charge.limits) limits.push(...charge.limits);
@@ -37,8 +38,8 @@ export function collectCharges(call: HostCall): Charges {
  * Returns the limits of the key and its accounts. A second attempt belongs to the same request, so
  * request limits do not count it again.
  */
-function ownLimits({ identity, "~": { account } }: HostExchange, n: number): Limit[] {
-  const limits = [...(identity!.limits ?? []), ...(account?.limits ?? [])];
+function ownLimits({ identity, state }: HostExchange, n: number): Limit[] {
+  const limits = [...(identity!.limits ?? []), ...(state.admission.account?.limits ?? [])];
   return n === 1 ? limits : limits.filter(({ unit }) => unit !== "requests");
 }
 
@@ -81,6 +82,7 @@ export async function reserveRow(
   ask?: HoldRequest,
 ): Promise<void> {
   const x = call.exchange;
+  const { gen, admission, billing } = x.state;
   const command: Stamped<Reserve> = {
     do: "reserve",
     at: of.at,
@@ -96,7 +98,7 @@ export async function reserveRow(
     },
     privacy: x.privacy,
     labels: of.labels,
-    account: x["~"].account?.path,
+    account: admission.account?.path,
     claims: of.claims,
     holdNano: of.holdNano,
     price: of.price ? priceHash(of.price) : null,
@@ -109,13 +111,13 @@ export async function reserveRow(
       ...(x.privacy !== "off" && { policyBasis: formatPolicy(call.policy) }),
     },
   };
-  x["~"].ledgerLabels = of.labels;
-  const verdict = await x["~"].gen.ledger.reserve(command, of.price);
+  billing.ledgerLabels = of.labels;
+  const verdict = await gen.ledger.reserve(command, of.price);
   if (!verdict.ok) {
     // If a limit rejects a hedge, the hedge is not started, and the client need not know.
-    if (!call.isHedge) x["~"].limitStates = [verdict.denied];
-    return throwLimitError(verdict, x["~"].account, ask, of.claims);
+    if (!call.isHedge) billing.limitStates = [verdict.denied];
+    return throwLimitError(verdict, admission.account, ask, of.claims);
   }
-  x["~"].permit.releaseSlots();
-  if (verdict.limits) x["~"].limitStates = verdict.limits;
+  admission.permit.releaseSlots();
+  if (verdict.limits) billing.limitStates = verdict.limits;
 }

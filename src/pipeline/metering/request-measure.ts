@@ -51,7 +51,7 @@ export function measureRequest(
   out: OutgoingRequest | null,
   of: { shelf: CatalogModels; capped: boolean },
 ): RequestMeasure {
-  const received = call.exchange["~"].receivedBody!;
+  const received = call.exchange.state.body.received!;
   let facts = analyzeOutgoing(call, out);
   if (of.capped && out && setOutputCap(call, out, facts)) facts = analyzeOutgoing(call, out);
   if (of.capped && !out) facts = capNativeRequest(call, facts);
@@ -109,7 +109,7 @@ function setOutputCap(
   if (unreadableField !== undefined) return false;
   const bound = outputCap({ output: maxOutput, modelMaxOutput: call.info.limits?.output });
   if (maxOutput !== undefined && maxOutput <= bound) return false;
-  const { protocol } = call.candidate["~"].endpoint;
+  const { protocol } = call.candidate.mounted.endpoint;
   if (!protocol?.operationSpec.generatesTokens) return false;
   if (!protocol.client?.capOutput) return rejectUncappable(call);
   protocol.client.capOutput(out, bound);
@@ -137,19 +137,18 @@ function capNativeRequest(call: HostCall, survey: RequestFacts): RequestFacts {
  * client's request with the changes of hooks.
  */
 function analyzeOutgoing(call: HostCall, out: OutgoingRequest | null): RequestFacts {
-  const { receivedBody, rewrittenRequest } = call.exchange["~"];
-  const clientFacts = receivedBody!.facts;
+  const { received, rewritten } = call.exchange.state.body;
+  const clientFacts = received!.facts;
   if (out) {
     if (call.mode === "passthrough" && out.isUnchanged) return clientFacts;
-    const protocol = call.candidate["~"].endpoint.protocol;
+    const protocol = call.candidate.mounted.endpoint.protocol;
     const body = out.toBody();
     return (
       (body && (protocol?.client?.analyze ?? protocol?.server?.analyze)?.(body)) ?? clientFacts
     );
   }
-  if (!rewrittenRequest) return clientFacts;
-  const { maxOutput, ...extent } =
-    call.exchange.operationSpec.analyzeCost?.(rewrittenRequest) ?? {};
+  if (!rewritten) return clientFacts;
+  const { maxOutput, ...extent } = call.exchange.operationSpec.analyzeCost?.(rewritten) ?? {};
   return { ...clientFacts, maxOutput, ...extent, n: extent.n ?? clientFacts.n };
 }
 

@@ -28,7 +28,7 @@ export function reserveCall(
   tally: CallTally,
 ): Promise<void> {
   const x = call.exchange;
-  const { gen } = x["~"];
+  const { gen } = x.state;
   const { limits, labels, budgetMode } = collectCharges(call);
   const hasBudget = limits.some((l) => l.unit === "nano_usd");
   const models = gen.catalog.entriesOf(call.provider);
@@ -84,8 +84,8 @@ export function reserveCall(
   tally.mayHideReasoning =
     call.info.can?.reasoning !== false &&
     (!out ||
-      (call.candidate["~"].endpoint.protocol?.client?.mayHideReasoning?.(out, call) ?? true));
-  const owner = x["~"].account ? "this key or its account" : "this key";
+      (call.candidate.mounted.endpoint.protocol?.client?.mayHideReasoning?.(out, call) ?? true));
+  const owner = x.state.admission.account ? "this key or its account" : "this key";
   if (hasBudget && hold.nano === null)
     fail(
       "quota",

@@ -37,11 +37,11 @@ export function settleCall(
  * the client receives.
  */
 function addCallRecord({ isSuperseded, exchange }: HostCall, record: CallRecord): void {
-  const { callRecords, lastCall } = exchange["~"];
-  const belongsBeforeLast =
-    isSuperseded && lastCall !== undefined && callRecords.at(-1)?.n === lastCall.n;
-  if (belongsBeforeLast) callRecords.splice(-1, 0, record);
-  else callRecords.push(record);
+  const { records } = exchange.state.billing;
+  const { last } = exchange.state.calls;
+  const belongsBeforeLast = isSuperseded && last !== undefined && records.at(-1)?.n === last.n;
+  if (belongsBeforeLast) records.splice(-1, 0, record);
+  else records.push(record);
 }
 
 /** Returns the record of a call that a hook answered without calling the provider. */
@@ -92,7 +92,7 @@ export function writeSettleRow(
   command: Stamped<Settle>,
   prices: readonly Price[],
 ): Promise<void> {
-  const { gen } = call.exchange["~"];
+  const { gen } = call.exchange.state;
   return gen.ledger
     .settle(command, prices)
     .catch((err: unknown) =>

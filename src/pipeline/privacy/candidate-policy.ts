@@ -3,7 +3,7 @@ import type { DataPolicy, EffectivePolicy, Feature, ModelInfo } from "../../mode
 import type { HostCandidate } from "../exchange/mounted.ts";
 import { matchesPattern } from "../../catalog/pattern.ts";
 
-type PolicySources = Omit<HostCandidate["~"], "target" | "share">;
+type PolicySources = Omit<HostCandidate["mounted"], "target" | "share">;
 
 /** Returns the current data policy of one candidate, combined from all levels that declare one. */
 export function effectivePolicyOf(

@@ -27,19 +27,19 @@ import { effectivePolicyOf } from "./candidate-policy.ts";
  * request is rejected, never ignored.
  */
 export function assertPrivacySupported(x: HostExchange): void {
-  const state = x["~"];
-  if (!state.isPrivacyDecided && state.req.headers["service-zdr"] !== undefined)
+  const { frontend, connection, admission } = x.state;
+  if (!admission.isPrivacyDecided && connection.req.headers["service-zdr"] !== undefined)
     fail("invalid", "Service-ZDR is not supported here: the zdr middleware is not enabled.", {
       code: "invalid_service_zdr",
       param: "Service-ZDR",
     });
   if (x.privacy === "off") return;
-  if (!state.isPrivacyDecided)
+  if (!admission.isPrivacyDecided)
     fail("privacy", "This key requires a data policy, but the zdr middleware is not enabled.", {
       code: "zdr_unavailable",
       param: "Service-ZDR",
     });
-  for (const { id, sends, isPolicyTrusted } of state.frontend.hookChain.contentSenders) {
+  for (const { id, sends, isPolicyTrusted } of frontend.hookChain.contentSenders) {
     if (sends === "nowhere") continue;
     const policy = effectivePolicy({
       provider: sends,
@@ -149,12 +149,12 @@ export function pinPolicy(call: HostCall): void {
     return;
   }
   const policy = effectivePolicyOf(
-    call.candidate["~"],
+    call.candidate.mounted,
     call.info,
     wallClock(),
     featuresReaching(call.candidate, x.features),
   );
-  if (!satisfies(x.privacy, policy) || x["~"].gen.targetHealth.isDistrusted(call.candidate))
+  if (!satisfies(x.privacy, policy) || x.state.gen.targetHealth.isDistrusted(call.candidate))
     fail("privacy", `${call.id} does not satisfy Service-ZDR: ${x.privacy}.`, {
       code: "zdr_unavailable",
       param: "Service-ZDR",
@@ -165,7 +165,7 @@ export function pinPolicy(call: HostCall): void {
 /** Sets the call's receipt. A hedge's receipt becomes the request's only when the hedge answers. */
 function setZdrReceipt(call: HostCall, policy: EffectivePolicy): void {
   call.zdrReceipt = formatReceipt(call, policy);
-  if (!call.isHedge) call.exchange["~"].zdrReceipt = call.zdrReceipt;
+  if (!call.isHedge) call.exchange.state.calls.zdrReceipt = call.zdrReceipt;
 }
 
 /**
@@ -182,7 +182,7 @@ export function verifyPolicy(call: HostCall, out: OutgoingRequest): void {
   if (!body) return;
   const named = out.references();
   rejectStateReferences(named);
-  const { protocol } = call.candidate["~"].endpoint;
+  const { protocol } = call.candidate.mounted.endpoint;
   const features = new Set([
     ...referencedFeatures(named),
     ...(protocol?.server?.analyze(body).features ?? []),
@@ -212,7 +212,7 @@ export function rejectUnreviewedFields(
   body: Body,
   protocol: Protocol | null | undefined,
 ): void {
-  const { provider } = call.candidate["~"];
+  const { provider } = call.candidate.mounted;
   const controls = call.policy.controls ?? [];
   const allowed = parseAllowances([
     ...provider.zdrFields,
@@ -287,10 +287,11 @@ function containsValue(there: Json | undefined, wanted: Json): boolean {
  */
 export function createZdrHeaders(
   x: HostExchange,
-  receipt = x["~"].zdrReceipt,
+  receipt = x.state.calls.zdrReceipt,
 ): { readonly [name: string]: string } {
-  const { isPrivacyDecided, req } = x["~"];
-  const isUnsupportedRequest = !isPrivacyDecided && req.headers["service-zdr"] !== undefined;
+  const { admission, connection } = x.state;
+  const isUnsupportedRequest =
+    !admission.isPrivacyDecided && connection.req.headers["service-zdr"] !== undefined;
   return {
     "service-zdr": isUnsupportedRequest || x.privacy !== "off" ? "enforced" : "not-requested",
     "service-zdr-policy": receipt ?? NO_PROVIDER,

@@ -20,7 +20,7 @@ export class BufferedBytes {
   constructor(call: HostCall) {
     this.#call = call;
     const x = call.exchange;
-    this.#maxBytes = x.operationSpec.maxResponseBytes ?? x["~"].gen.maxResponseBytes;
+    this.#maxBytes = x.operationSpec.maxResponseBytes ?? x.state.gen.maxResponseBytes;
     this.#reservedBytes = Math.min(UNRESERVED_BYTES, this.#maxBytes);
   }
 
@@ -38,7 +38,7 @@ export class BufferedBytes {
       Math.max(UNRESERVED_BYTES, this.#size - this.#reservedBytes),
       this.#maxBytes - this.#reservedBytes,
     );
-    x["~"].permit.reserveMemory(more);
+    x.state.admission.permit.reserveMemory(more);
     this.#reservedBytes += more;
   }
 

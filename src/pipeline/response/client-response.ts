@@ -4,7 +4,8 @@
 import type { ServerResponse } from "node:http";
 import { fail } from "../../model/error.ts";
 import type { HeadersOut } from "../../model/values.ts";
-import type { ExchangeState, HostExchange } from "../exchange/exchange.ts";
+import type { HostExchange } from "../exchange/exchange.ts";
+import type { ConnectionState, ExchangeState } from "../exchange/exchange-state.ts";
 import type { ResponseRace, ResponseWriter } from "./response-race.ts";
 import { createDiagnosticHeaders } from "./diagnostic-headers.ts";
 import { NO_PINGS, Pings } from "./pings.ts";
@@ -44,6 +45,7 @@ export class ClientResponse implements TimerEntry {
   readonly #res: ServerResponse;
   readonly #timerWheel: TimerWheel;
   readonly #state: ExchangeState;
+  readonly #connection: ConnectionState;
   readonly #pings: Pings;
   readonly #closesOnError: boolean;
   /** The content type of the client's protocol. A relay or a cache may set another one. */
@@ -63,8 +65,9 @@ export class ClientResponse implements TimerEntry {
   constructor(x: HostExchange, lead?: ClientResponse) {
     this.#lead = lead;
     this.#stream = x.stream;
-    this.#state = x["~"];
-    this.#res = this.#state.res;
+    this.#state = x.state;
+    this.#connection = x.state.connection;
+    this.#res = this.#connection.res;
     this.#timerWheel = this.#state.gen.timerWheel;
     const { server } = this.#state.frontend;
     this.#pings = lead ? lead.#pings : x.stream && server ? new Pings(server) : NO_PINGS;
@@ -184,7 +187,7 @@ export class ClientResponse implements TimerEntry {
     }
     const whole = concatChunks(this.#buffered);
     this.#writeHead(whole.length);
-    this.#state.bytesOut += whole.length;
+    this.#connection.bytesOut += whole.length;
     res.end(whole);
   }
 
@@ -271,8 +274,8 @@ export class ClientResponse implements TimerEntry {
   }
 
   #writeHead(length?: number): void {
-    const state = this.#state;
-    if (state.res.headersSent) return;
+    const res = this.#res;
+    if (res.headersSent) return;
     const list: string[] = ["content-type", this.#contentType];
     if (length === undefined) list.push("cache-control", "no-cache", "x-accel-buffering", "no");
     else list.push("content-length", String(length));
@@ -282,16 +285,16 @@ export class ClientResponse implements TimerEntry {
       if (value !== undefined) list.push(name, value);
     }
     Object.freeze(headers);
-    for (const [name, value] of createDiagnosticHeaders(state, length !== undefined))
+    for (const [name, value] of createDiagnosticHeaders(this.#state, length !== undefined))
       list.push(name, value);
-    if (state.responseHeaders)
-      for (const [name, value] of state.responseHeaders) list.push(name, value);
-    state.res.writeHead(200, list);
+    const { outcome } = this.#state;
+    if (outcome.headers) for (const [name, value] of outcome.headers) list.push(name, value);
+    res.writeHead(200, list);
     if (length !== undefined) return;
     // More data usually follows in the same turn and is sent together with the headers.
-    state.res.cork();
-    state.res.flushHeaders();
-    process.nextTick(uncork, state.res);
+    res.cork();
+    res.flushHeaders();
+    process.nextTick(uncork, res);
   }
 
   #flush(): void {
@@ -310,7 +313,7 @@ export class ClientResponse implements TimerEntry {
 
   #writeRaw(chunk: Buffer | string): void {
     const res = this.#res;
-    this.#state.bytesOut += chunk.length;
+    this.#connection.bytesOut += chunk.length;
     this.#lastWrite = this.#timerWheel.now;
     const room = res.write(chunk);
     if (this.#blockedSince !== undefined || (room && res.writableLength < MAX_PENDING_WRITE_BYTES))

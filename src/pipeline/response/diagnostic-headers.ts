@@ -3,8 +3,10 @@
 import { nanoToDecimal } from "../../money/format-usd.ts";
 import type { LimitState } from "../../plugin/store/limit.ts";
 import { visibleLimits } from "../accounts/accounts.ts";
-import type { ExchangeState } from "../exchange/exchange.ts";
+import type { BillingState, ExchangeState } from "../exchange/exchange-state.ts";
 
+/** The parts of an exchange that the headers describe. */
+type DiagnosedState = Pick<ExchangeState, "gen" | "connection" | "admission" | "calls" | "billing">;
 type HeaderLine = readonly [name: string, value: string];
 const NONE: readonly HeaderLine[] = [];
 
@@ -13,23 +15,25 @@ const NONE: readonly HeaderLine[] = [];
  * complete, so that its cost is known.
  */
 export function createDiagnosticHeaders(
-  state: ExchangeState,
+  state: DiagnosedState,
   isComplete: boolean,
 ): readonly HeaderLine[] {
   const wanted = state.gen.responseHeaders;
   if (!wanted) return NONE;
   const lines: HeaderLine[] = [];
-  const { sentCalls } = state;
+  const { sent } = state.calls;
   if (wanted.has("x-tollgate-attempts"))
-    lines.push(["x-tollgate-attempts", String(sentCalls?.count ?? 0)]);
-  if (wanted.has("x-tollgate-provider") && sentCalls)
-    lines.push(["x-tollgate-provider", sentCalls.lastProvider]);
+    lines.push(["x-tollgate-attempts", String(sent?.count ?? 0)]);
+  if (wanted.has("x-tollgate-provider") && sent)
+    lines.push(["x-tollgate-provider", sent.lastProvider]);
   if (wanted.has("x-tollgate-cost") && isComplete) {
-    const cost = totalCost(state);
+    const cost = totalCost(state.billing);
     if (cost !== null) lines.push(["x-tollgate-cost", nanoToDecimal(cost)]);
   }
   if (wanted.has("x-tollgate-budget")) {
-    const budget = formatTightestBudget(visibleLimits(state.limitStates, state.account));
+    const budget = formatTightestBudget(
+      visibleLimits(state.billing.limitStates, state.admission.account),
+    );
     if (budget) lines.push(["x-tollgate-budget", budget]);
   }
   if (wanted.has("server-timing")) lines.push(["server-timing", formatServerTiming(state)]);
@@ -39,9 +43,9 @@ export function createDiagnosticHeaders(
 /**
  * Returns the total cost of all attempts in nanodollars, or null if one of them has no known price.
  */
-function totalCost({ callRecords }: ExchangeState): bigint | null {
+function totalCost({ records }: BillingState): bigint | null {
   let sum = 0n;
-  for (const { costNano } of callRecords) {
+  for (const { costNano } of records) {
     if (costNano === null) return null;
     sum += costNano;
   }
@@ -66,10 +70,8 @@ function formatTightestBudget(limits: readonly LimitState[]): string | undefined
  * Formats the timing. `gw`: time until a provider was called, including the client's body and the
  * ledger row. `upstream`: time from then until now.
  */
-function formatServerTiming({ startedAt, sentCalls }: ExchangeState): string {
+function formatServerTiming({ connection, calls: { sent } }: DiagnosedState): string {
   const now = performance.now();
-  const gateway = `gw;dur=${((sentCalls?.firstSentAt ?? now) - startedAt).toFixed(1)}`;
-  return sentCalls
-    ? `${gateway}, upstream;dur=${(now - sentCalls.firstSentAt).toFixed(1)}`
-    : gateway;
+  const gateway = `gw;dur=${((sent?.firstSentAt ?? now) - connection.startedAt).toFixed(1)}`;
+  return sent ? `${gateway}, upstream;dur=${(now - sent.firstSentAt).toFixed(1)}` : gateway;
 }

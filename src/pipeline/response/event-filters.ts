@@ -31,7 +31,7 @@ export function createFilterChain(
   sink: TranscoderSink,
   last: EventHandler,
 ): EventHandler {
-  const { eventFilters } = call.exchange["~"].frontend.hookChain;
+  const { eventFilters } = call.exchange.state.frontend.hookChain;
   if (eventFilters.length === 0) return last;
   return eventFilters.reduceRight<EventHandler>(
     (next, { event, watch }) => {
@@ -69,7 +69,7 @@ export function createFilterChain(
  * delivered would be paid for without use.
  */
 export function assertFiltersAvailable({ provider, exchange }: HostCall): void {
-  for (const { event, watch } of exchange["~"].frontend.hookChain.eventFilters) {
+  for (const { event, watch } of exchange.state.frontend.hookChain.eventFilters) {
     const { failurePolicy, appliesTo } = event ?? watch;
     if (failurePolicy && appliesTo(exchange.model, provider))
       assertFilterAvailable(failurePolicy, event ? "event" : "watch");
@@ -81,7 +81,7 @@ export function assertFiltersAvailable({ provider, exchange }: HostCall): void {
  */
 export function longestHoldingFilter(call: HostCall): HookFailurePolicy | undefined {
   let longest: HookFailurePolicy | undefined;
-  for (const { appliesTo, failurePolicy } of call.exchange["~"].frontend.hookChain.event)
+  for (const { appliesTo, failurePolicy } of call.exchange.state.frontend.hookChain.event)
     if (failurePolicy && appliesTo(call.exchange.model, call.provider))
       if (failurePolicy.timeoutMs > (longest?.timeoutMs ?? 0)) longest = failurePolicy;
   return longest;
@@ -95,7 +95,7 @@ export function createEventWatchers(
   call: HostCall,
   sink: TranscoderSink,
 ): EventWatchers | undefined {
-  const { watch } = call.exchange["~"].frontend.hookChain;
+  const { watch } = call.exchange.state.frontend.hookChain;
   if (watch.length === 0) return undefined;
   const hooks = watch.filter((hook) => hook.appliesTo(call.exchange.model, call.provider));
   if (hooks.length === 0) return undefined;
@@ -146,7 +146,7 @@ const createFilterContext = (
   // The success or failure of a watch hook under `continue` is recorded in its own guard.
   const passes = hook === "watch" && failurePolicy?.onError === "continue";
   const conducts = passes ? NO_BREAKERS : (failurePolicy?.breakers ?? NO_BREAKERS);
-  const log = failurePolicy?.log ?? call.exchange["~"].gen.log;
+  const log = failurePolicy?.log ?? call.exchange.state.gen.log;
   return { call, sink, id, hook, policy: { id, log, breakers: conducts } };
 };
 

@@ -73,7 +73,7 @@ export function fetchStreamedImages(
 }
 
 async function convertMedia(call: HostCall, media: Media): Promise<Media> {
-  const { imageFiles } = call.exchange["~"].gen;
+  const { imageFiles } = call.exchange.state.gen;
   const mime = media.mime;
   if ("url" in media) {
     if (media.url.startsWith("data:")) {
@@ -83,7 +83,7 @@ async function convertMedia(call: HostCall, media: Media): Promise<Media> {
         base64: base64 ?? fail("upstream", "The provider's image cannot be decoded."),
       };
     }
-    const { base } = call.candidate["~"].endpoint.definition;
+    const { base } = call.candidate.mounted.endpoint.definition;
     const image = await imageFiles.fetch(media.url, call.signal, base && new URL(base).origin);
     return { mime: image.contentType, bytes: image.bytes };
   }

@@ -33,7 +33,7 @@ export class ObservedPassthrough implements Transcoder {
     this.#transcoder = lane;
     this.#isLineBased = bodyFormOf(String(of.headers["content-type"] ?? "")) === "stream";
     this.#buffered = new BufferedBytes(call);
-    const client = call.candidate["~"].endpoint.protocol!.client!;
+    const client = call.candidate.mounted.endpoint.protocol!.client!;
     const decoder = client.createDecoder((event) => of.watching.observe(event), call, of.headers);
     this.#observer = new ObservingDecoder(call, sink, of.watching, decoder);
   }
@@ -79,7 +79,7 @@ export function observeWhole(
   body: Buffer,
   of: { readonly watching: EventWatchers; readonly headers: HeadersIn },
 ): void {
-  const client = call.candidate["~"].endpoint.protocol!.client!;
+  const client = call.candidate.mounted.endpoint.protocol!.client!;
   try {
     client.decodeResponse(body, (event) => of.watching.observe(event), call, of.headers);
   } catch (problem) {
@@ -99,7 +99,7 @@ function handleUndecodable(
 ): void {
   if (sink.isOver) return;
   if (isRequired) return sink.onError(attributeFault(problem, "answer", call.provider));
-  const { gen } = call.exchange["~"];
+  const { gen } = call.exchange.state;
   gen.log.warn(
     { request: call.exchange.id, provider: call.provider, err: problem },
     "response not readable by observing hooks, forwarded unchanged",

@@ -33,7 +33,7 @@ export class ProviderResponse implements UpstreamResponse {
   }
 
   get limits(): readonly RateLimit[] {
-    const own = this.#tally.call.exchange["~"].limitStates.map(
+    const own = this.#tally.call.exchange.state.billing.limitStates.map(
       ({ unit, remaining, max, resetsAt, scope, per }): RateLimit => ({
         source: "gateway",
         unit,
@@ -51,7 +51,7 @@ export class ProviderResponse implements UpstreamResponse {
     const { exchange: x, id: model } = this.#tally.call;
     if (x.privacy !== "off") return null;
     const parts = await this.#response.record(max);
-    if (parts === null || x["~"].fault) return null;
+    if (parts === null || x.state.outcome.fault) return null;
     const { usage } = this.#tally.usage();
     const { operation, protocol, stream } = x;
     const { contentType } = this.#response;

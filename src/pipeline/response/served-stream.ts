@@ -2,11 +2,13 @@
 // client disconnects. A truncated response never looks complete.
 import { fail } from "../../model/error.ts";
 import type { HostExchange } from "../exchange/exchange.ts";
+import type { ConnectionState } from "../exchange/exchange-state.ts";
 
 type Chunk = string | Uint8Array;
 
 export class ServedStream {
   readonly #x: HostExchange;
+  readonly #connection: ConnectionState;
   readonly #chunks: AsyncIterator<Chunk>;
   /**
    * Ends the current wait when the client disconnects. Racing promises would keep one promise in
@@ -19,7 +21,8 @@ export class ServedStream {
   constructor(x: HostExchange, body: AsyncIterable<Chunk>) {
     this.#x = x;
     this.#chunks = body[Symbol.asyncIterator]();
-    x["~"].disconnectListeners.push(() => this.#wake?.());
+    this.#connection = x.state.connection;
+    this.#connection.disconnectListeners.push(() => this.#wake?.());
   }
 
   /**
@@ -28,7 +31,7 @@ export class ServedStream {
    * receives an error response.
    */
   async run(writeHeaders: () => void): Promise<void> {
-    const { res } = this.#x["~"];
+    const { res } = this.#connection;
     const open = () => {
       if (this.#hasSentHeaders || res.destroyed) return;
       this.#hasSentHeaders = true;
@@ -54,7 +57,7 @@ export class ServedStream {
   /** Resolves to undefined if the client has disconnected. */
   #next(): Promise<IteratorResult<Chunk> | undefined> {
     return new Promise((resolve, reject) => {
-      if (this.#x["~"].isDisconnected) return resolve(undefined);
+      if (this.#connection.isDisconnected) return resolve(undefined);
       this.#wake = () => resolve(undefined);
       this.#chunks.next().then(resolve, reject);
     });
@@ -65,16 +68,16 @@ export class ServedStream {
    * there is room now.
    */
   #write(piece: Chunk, open: () => void): Promise<void> | undefined {
-    const state = this.#x["~"];
+    const { res } = this.#connection;
     const bytes = typeof piece === "string" ? Buffer.from(piece) : piece;
     // An empty chunk would end a response in chunked encoding.
     if (bytes.length === 0) return undefined;
     open();
-    state.bytesOut += bytes.length;
-    if (state.isDisconnected || state.res.write(bytes)) return undefined;
+    this.#connection.bytesOut += bytes.length;
+    if (this.#connection.isDisconnected || res.write(bytes)) return undefined;
     return new Promise((resolve) => {
       this.#wake = resolve;
-      state.res.once("drain", resolve);
+      res.once("drain", resolve);
     });
   }
 
@@ -82,7 +85,7 @@ export class ServedStream {
   #close(): void {
     this.#wake = undefined;
     if (this.#isDone) return;
-    const { gen } = this.#x["~"];
+    const { gen } = this.#x.state;
     const failed = (err: unknown) =>
       gen.log.error({ request: this.#x.id, err }, "ending a served response failed");
     try {

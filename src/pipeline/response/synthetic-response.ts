@@ -16,7 +16,7 @@ export function encodeSyntheticResponse(
   usage: Usage,
 ): Buffer | string {
   const x = call.exchange;
-  const server = x["~"].frontend.server!;
+  const server = x.state.frontend.server!;
   const context = createResponseContext(call);
   const whole = { ...response, id: x.id, usage };
   if (!x.stream) {

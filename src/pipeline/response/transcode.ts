@@ -71,7 +71,7 @@ class PassthroughTranscoder implements Transcoder, PassthroughSink {
     this.#buffered = new BufferedBytes(call);
     this.#response = sink.response;
     this.#tally = sink.tally;
-    const client = call.candidate["~"].endpoint.protocol!.client!;
+    const client = call.candidate.mounted.endpoint.protocol!.client!;
     this.#passthrough = client.createPassthrough!(this, createResponseContext(call), headers);
   }
 
@@ -186,7 +186,7 @@ export function createEventWriter(
 ): ClientEventWriter {
   const x = call.exchange;
   const { response, tally } = sink;
-  const server = x["~"].frontend.server!;
+  const server = x.state.frontend.server!;
   const context = createResponseContext(call);
   const batcher = new WriteBatcher(response);
   const encoder = x.stream
@@ -329,7 +329,7 @@ export const createTruncatedError = (): Error =>
 /** Logs an error that is no fault, and returns a fault with a fixed message for the client. */
 export function logInternalError(call: HostCall, problem: unknown): Fault {
   const x = call.exchange;
-  x["~"].gen.log.error(
+  x.state.gen.log.error(
     { request: x.id, provider: call.provider, err: problem },
     "unexpected error",
   );

@@ -77,7 +77,7 @@ export class AttemptScheduler {
    * of its account.
    */
   first(): ScheduledAttempt | undefined {
-    this.#x["~"].gen.targetHealth.retryBudget(this.#client).addRequest(this.#now);
+    this.#x.state.gen.targetHealth.retryBudget(this.#client).addRequest(this.#now);
     return this.#nextHealthy() ?? this.#bestCoolingDown();
   }
 
@@ -114,9 +114,9 @@ export class AttemptScheduler {
    */
   hedge({ candidate, requestFirstCallAt }: HostCall): ScheduledAttempt | undefined {
     if (this.#hasHedged || this.#isExhausted()) return undefined;
-    const { target } = candidate["~"];
+    const { target } = candidate.mounted;
     const at = this.#candidates.findIndex(
-      ({ "~": of }, i) => i >= this.#nextIndex && of.target !== target && of.target.isHealthy,
+      ({ mounted: of }, i) => i >= this.#nextIndex && of.target !== target && of.target.isHealthy,
     );
     if (at < 0 || !this.#spendRetry()) return undefined;
     this.#hasHedged = true;
@@ -129,7 +129,7 @@ export class AttemptScheduler {
   #nextHealthy(): ScheduledAttempt | undefined {
     for (; this.#nextIndex < this.#candidates.length; this.#nextIndex++) {
       const candidate = this.#candidates[this.#nextIndex]!;
-      const { target } = candidate["~"];
+      const { target } = candidate.mounted;
       const pass = target.isHealthy ? "plain" : target.tryEnter(this.#now, this.#client);
       if (!pass || (pass === "plain" && this.#isWorse(candidate))) {
         (this.#coolingDown ??= []).push(candidate);
@@ -146,17 +146,17 @@ export class AttemptScheduler {
 
   /** Records a candidate in cooldown for the request's record, if routing has not listed it. */
   #recordCooldown(candidate: HostCandidate): void {
-    const state = this.#x["~"];
-    const { coolingDown = [] } = state;
+    const { routing } = this.#x.state;
+    const { coolingDown = [] } = routing;
     if (coolingDown.some((one) => one.candidate === candidate)) return;
     const why = this.#statusOf(candidate)?.reason ?? "overloaded";
-    state.coolingDown = [...coolingDown, { candidate, reason: why }];
+    routing.coolingDown = [...coolingDown, { candidate, reason: why }];
   }
 
   #nextOther(): ScheduledAttempt | undefined {
     return (
       this.#nextHealthy() ??
-      this.#retryPending((one) => one["~"].target.isHealthy) ??
+      this.#retryPending((one) => one.mounted.target.isHealthy) ??
       this.#bestCoolingDown((one) => this.#statusOf(one)?.state !== "retry_after") ??
       (this.#canRecheck ? undefined : this.#lastResort())
     );
@@ -195,7 +195,7 @@ export class AttemptScheduler {
       .find((one) => this.count === 0 || this.#spendFallback(one));
     if (!candidate) return undefined;
     this.#coolingDown = this.#coolingDown!.filter((one) => one !== candidate);
-    candidate["~"].target.recordForcedCall(this.#now);
+    candidate.mounted.target.recordForcedCall(this.#now);
     return this.#schedule(candidate, 0, false, "spare");
   }
 
@@ -204,17 +204,17 @@ export class AttemptScheduler {
     const rested = this.#coolingDown;
     return (
       rested !== undefined &&
-      this.#x["~"].gen.targetHealth.isWorseThanAny(candidate, rested, this.#client)
+      this.#x.state.gen.targetHealth.isWorseThanAny(candidate, rested, this.#client)
     );
   }
 
   /** Returns the score of a candidate in cooldown, for comparison with others. */
   #scoreOf(candidate: HostCandidate): number {
-    return this.#x["~"].gen.targetHealth.scoreOf(candidate, this.#client);
+    return this.#x.state.gen.targetHealth.scoreOf(candidate, this.#client);
   }
 
   get #now(): number {
-    return this.#x["~"].gen.targetHealth.clock.now();
+    return this.#x.state.gen.targetHealth.clock.now();
   }
 
   get #client(): string {
@@ -243,7 +243,7 @@ export class AttemptScheduler {
   }
 
   #statusOf(candidate: HostCandidate): TargetStatus | undefined {
-    return this.#x["~"].gen.targetHealth.statusOf(candidate, this.#client);
+    return this.#x.state.gen.targetHealth.statusOf(candidate, this.#client);
   }
 
   #schedule(
@@ -263,7 +263,7 @@ export class AttemptScheduler {
   }
 
   #spendRetry(): boolean {
-    return this.#x["~"].gen.targetHealth
+    return this.#x.state.gen.targetHealth
       .retryBudget(this.#client)
       .takeRetry(isClientRetry(this.#x));
   }
@@ -272,10 +272,10 @@ export class AttemptScheduler {
    * Takes one fallback call from the retry budget. A target that is likely to answer has a separate
    * allowance.
    */
-  #spendFallback({ "~": { target } }: HostCandidate): boolean {
+  #spendFallback({ mounted: { target } }: HostCandidate): boolean {
     const likely = target.isHealthy || target.isLikelyToSucceed(this.#now, this.#client);
     return (
-      (likely && this.#x["~"].gen.targetHealth.retryBudget(this.#client).takeFallback()) ||
+      (likely && this.#x.state.gen.targetHealth.retryBudget(this.#client).takeFallback()) ||
       this.#spendRetry()
     );
   }
@@ -285,7 +285,7 @@ export class AttemptScheduler {
    * the provider reported that. The request may then be sent once without that content.
    */
   #isAccountBoundError(candidate: HostCandidate, stage: FailurePoint, failure: Fault): boolean {
-    const codes = candidate["~"].endpoint.protocol?.client?.accountBound?.errorCodes;
+    const codes = candidate.mounted.endpoint.protocol?.client?.accountBound?.errorCodes;
     if (!codes?.includes(failure.code ?? "") || stage !== "rejected" || !isProviderFault(failure))
       return false;
     return (
@@ -296,11 +296,11 @@ export class AttemptScheduler {
 
   /** Maximum number of calls that one request makes to one target. */
   get #maxPerTarget(): number {
-    return this.#x["~"].gen.retries.perTarget;
+    return this.#x.state.gen.retries.perTarget;
   }
 
   #isExhausted(): boolean {
-    const { total } = this.#x["~"].gen.retries;
+    const { total } = this.#x.state.gen.retries;
     return this.#unsupportedCount > MAX_UNSUPPORTED || this.count - this.#unsupportedCount >= total;
   }
 
@@ -315,8 +315,8 @@ export class AttemptScheduler {
   }
 
   #failuresAt(candidate: HostCandidate): number {
-    const { target } = candidate["~"];
-    return this.#failed!.filter((one) => one["~"].target === target).length;
+    const { target } = candidate.mounted;
+    return this.#failed!.filter((one) => one.mounted.target === target).length;
   }
 
   /**

@@ -38,7 +38,7 @@ export function chooseEndpoints(
 }
 
 /** Passthrough mode and native endpoints have no codec that could emulate stop sequences. */
-function maxStopSequences({ mode, "~": { endpoint } }: HostCandidate): number {
+function maxStopSequences({ mode, mounted: { endpoint } }: HostCandidate): number {
   return (
     (mode === "translated" ? endpoint.protocol?.client?.maxStopSequences : undefined) ?? Infinity
   );

@@ -6,9 +6,8 @@ import type { Exchange } from "../../plugin/exchange.ts";
 import type { RequestFacts } from "../../plugin/request-facts.ts";
 import type { Generation } from "../generation.ts";
 import type { HostCandidate } from "../exchange/mounted.ts";
-import type { ExcludedCandidate } from "../exchange/route-findings.ts";
 import { findRetainedFeature, paramOfFeature, policyDetails } from "../privacy/zero-retention.ts";
-import type { IsNameAllowed } from "./resolution.ts";
+import type { ExcludedCandidate, IsNameAllowed } from "./resolution.ts";
 
 interface RejectionInputs {
   readonly x: Exchange;

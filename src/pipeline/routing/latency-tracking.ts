@@ -6,7 +6,7 @@ import type { RoutePlan } from "../stages/route.ts";
 export function startTiming({ candidates, resolution }: RoutePlan, call: HostCall): void {
   if (!resolution.routingRule?.usesLatency) return;
   for (const candidate of candidates) {
-    const latency = candidate["~"].target.latencyOf(call.exchange.stream);
+    const latency = candidate.mounted.target.latencyOf(call.exchange.stream);
     if (candidate !== call.candidate) latency.recordSkip();
     else (call.latency = latency).recordStart(call.startedAt);
   }
@@ -15,7 +15,7 @@ export function startTiming({ candidates, resolution }: RoutePlan, call: HostCal
 /** Starts the measurement of a hedge. It replaces no other candidate, so none counts as skipped. */
 export function startHedgeTiming({ resolution }: RoutePlan, call: HostCall): void {
   if (!resolution.routingRule?.usesLatency) return;
-  const { target } = call.candidate["~"];
+  const { target } = call.candidate.mounted;
   (call.latency = target.latencyOf(call.exchange.stream)).recordStart(call.startedAt);
 }
 

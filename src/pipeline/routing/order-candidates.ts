@@ -40,6 +40,6 @@ function liveInputs(stream: boolean): Pick<RoutingRuleInputs, "random" | "estima
   const now = performance.now();
   return {
     random: Math.random,
-    estimateLatency: ({ "~": { target } }) => target.latencyOf(stream).estimateMs(now),
+    estimateLatency: ({ mounted: { target } }) => target.latencyOf(stream).estimateMs(now),
   };
 }

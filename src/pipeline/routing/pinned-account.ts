@@ -1,6 +1,6 @@
 // Pins a request that refers to a stored object by ID to the account that can contain the object.
 import type { HostCandidate } from "../exchange/mounted.ts";
-import type { ExcludedCandidate } from "../exchange/route-findings.ts";
+import type { ExcludedCandidate } from "./resolution.ts";
 import { exclude } from "./exclusions.ts";
 
 /**
@@ -9,7 +9,7 @@ import { exclude } from "./exclusions.ts";
  * is the same for each request, regardless of `pick` and of failures.
  */
 export function pinToAccount(all: HostCandidate[], excluded: ExcludedCandidate[]): HostCandidate[] {
-  const pinned = all.find((one) => one["~"].provider.stateMode === "relay");
+  const pinned = all.find((one) => one.mounted.provider.stateMode === "relay");
   if (!pinned) return all;
   return all.filter(
     (one) =>

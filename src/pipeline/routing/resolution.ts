@@ -1,10 +1,11 @@
-// Types for resolving a model name: the inputs and the result.
+// Types of routing: how a model name is resolved, and what routing found for one request.
 import type { Catalog } from "../../catalog/catalog.ts";
 import type { HedgeDelays } from "../../model/hedge.ts";
 import type { ModelRoute } from "../../config/gateway-config.ts";
 import type { ErrorKind } from "../../model/error.ts";
 import type { Operation } from "../../model/request.ts";
 import type { RoutingStrategy } from "../../model/routing-strategy.ts";
+import type { Exclusion } from "../../plugin/middleware.ts";
 import type { RoutingRule } from "./routing-rule.ts";
 import type { HostCandidate, MountedProvider } from "../exchange/mounted.ts";
 import type { TargetName } from "../targets/target-status.ts";
@@ -56,4 +57,20 @@ export interface NameLookup {
   /** Listed models that need another operation. */
   readonly wrongOperation: { readonly id: string; readonly operation: Operation }[];
   readonly unserved: string[];
+}
+
+/**
+ * A candidate that was excluded. `by`: the ID of the middleware that excluded it, or the host's
+ * reason.
+ */
+export type ExcludedCandidate = Exclusion & { by: string };
+
+/** What routing found for one request. It is filled in even if the request is rejected. */
+export interface RoutingState {
+  resolution: Resolution | undefined;
+  readonly excluded: ExcludedCandidate[];
+  /** Candidates that are tried last, with the reason. */
+  coolingDown:
+    | readonly { readonly candidate: HostCandidate; readonly reason: ErrorKind }[]
+    | undefined;
 }

@@ -258,7 +258,7 @@ export class CandidateResolver {
           policy: effectivePolicyOf({ provider, endpoint, credential }, info, now),
           weight: credential.weight,
           cooldown: undefined,
-          "~": {
+          mounted: {
             provider,
             endpoint,
             credential,

@@ -112,7 +112,7 @@ export class TargetHealth {
    * decide for how long.
    */
   recordFailure(candidate: HostCandidate, fault: Fault, of: FailureContext): void {
-    const { target } = candidate["~"];
+    const { target } = candidate.mounted;
     const cooldownScope = ERRORS[fault.kind][2];
     if (!cooldownScope) return target.isHealthy ? undefined : target.recordReachable(of.startedAt);
     const now = this.#now();
@@ -140,7 +140,7 @@ export class TargetHealth {
    * that of its credential end.
    */
   recordSuccess(candidate: HostCandidate, started: number, client: string): void {
-    const { target } = candidate["~"];
+    const { target } = candidate.mounted;
     if (!target.recordSuccess(this.#now(), started, client)) return;
     if (!target.credentialCooldown.isActive) this.#onRecovered(credentialKey(candidate));
     if (target.hasNoCooldown) this.#onRecovered(keyOf(target));
@@ -187,13 +187,13 @@ export class TargetHealth {
   }
 
   /** Returns the candidate's cooldown with its internal state, or undefined. */
-  statusOf({ "~": { target } }: HostCandidate, who: string): TargetStatus | undefined {
+  statusOf({ mounted: { target } }: HostCandidate, who: string): TargetStatus | undefined {
     return target.isHealthy ? undefined : target.statusFor(this.#now(), who);
   }
 
   /** Returns the score of a candidate in cooldown, for comparison with others. */
   scoreOf(candidate: HostCandidate, who: string): number {
-    const { target } = candidate["~"];
+    const { target } = candidate.mounted;
     const state = this.statusOf(candidate, who)?.state;
     return (
       (target.isFull(who) ? 0 : 2) +
@@ -211,7 +211,7 @@ export class TargetHealth {
     inCooldown: readonly HostCandidate[],
     who: string,
   ): boolean {
-    if (candidate["~"].target.isHealthy) return false;
+    if (candidate.mounted.target.isHealthy) return false;
     const promise = this.scoreOf(candidate, who) + SCORE_MARGIN;
     return inCooldown.some((one) => this.scoreOf(one, who) > promise);
   }

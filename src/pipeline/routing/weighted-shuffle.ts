@@ -12,7 +12,7 @@ export function weightedShuffle(
 ): readonly HostCandidate[] {
   if (candidates.length < 2) return candidates;
   return candidates
-    .map((seat) => ({ seat, at: arrivalTime(randomOf(seat), seat["~"].share) }))
+    .map((seat) => ({ seat, at: arrivalTime(randomOf(seat), seat.mounted.share) }))
     .toSorted((a, b) => (a.at < b.at ? -1 : a.at > b.at ? 1 : 0))
     .map(({ seat }) => seat);
 }
@@ -29,6 +29,6 @@ export function formatShare(
   candidate: HostCandidate,
   candidates: readonly HostCandidate[],
 ): string {
-  const all = candidates.reduce((sum, each) => sum + each["~"].share, 0);
-  return all > 0 ? `${Number(((100 * candidate["~"].share) / all).toFixed(1))} %` : "no share";
+  const all = candidates.reduce((sum, each) => sum + each.mounted.share, 0);
+  return all > 0 ? `${Number(((100 * candidate.mounted.share) / all).toFixed(1))} %` : "no share";
 }

@@ -9,7 +9,8 @@ import { assertPrivacySupported } from "../privacy/zero-retention.ts";
  * Runs on the headers, before a byte of the body is read. Returns a promise only if a hook waits.
  */
 export function admit(x: HostExchange): void | Promise<void> {
-  const { frontend, req } = x["~"];
+  const { frontend } = x.state;
+  const { req } = x.state.connection;
   const secret = frontend.extractCredential(req.headers, originalQueryOf(req));
   const hooks = frontend.hookChain.admit;
   for (let i = 0; i < hooks.length; i++) {
@@ -26,7 +27,7 @@ async function continueAdmission(
   from: number,
 ): Promise<void> {
   await waiting;
-  for (const hook of x["~"].frontend.hookChain.admit.slice(from)) await hook.run(x, secret);
+  for (const hook of x.state.frontend.hookChain.admit.slice(from)) await hook.run(x, secret);
   checkIdentity(x);
 }
 
@@ -37,7 +38,7 @@ function checkIdentity(x: HostExchange): void {
       code: "invalid_api_key",
     });
   assertFrontendAllowed(who, x.frontend);
-  for (const limits of [who.limits, x["~"].account?.limits])
+  for (const limits of [who.limits, x.state.admission.account?.limits])
     if (limits)
       for (const { unit, scope, max } of limits)
         if (unit === "concurrent") x.acquireSlot(scope, Number(max));

@@ -85,7 +85,7 @@ export class AttemptExecution {
    */
   async run(present: PresentStage): Promise<void> {
     const call = this.#call;
-    const state = call.exchange["~"];
+    const { gen, outcome } = call.exchange.state;
     try {
       const got = await this.#runHooksFrom(0);
       const reply = isReply(got) ? got : await this.#toReply(got, 0);
@@ -101,20 +101,16 @@ export class AttemptExecution {
     }
     // A response that was truncated after content is over for the client, but it still counts as a
     // failure.
-    if (state.fault) recordFailure(call, state.fault);
+    if (outcome.fault) recordFailure(call, outcome.fault);
     else if (!call.hasReportedSuccess)
-      state.gen.targetHealth.recordSuccess(
-        call.candidate,
-        call.startedAt,
-        clientKey(call.exchange),
-      );
+      gen.targetHealth.recordSuccess(call.candidate, call.startedAt, clientKey(call.exchange));
   }
 
   /** Runs the attempt hooks from this index on. The last hook's `next()` calls the provider. */
   #runHooksFrom(from: number): Promise<AttemptResult> {
     const at = this.#nextApplicable(from);
     if (at < 0) return this.#callProviderOnce();
-    const hook = this.#call.exchange["~"].frontend.hookChain.attempt[at]!;
+    const hook = this.#call.exchange.state.frontend.hookChain.attempt[at]!;
     return hook.run(this.#call, () => this.#runInner(at + 1));
   }
 
@@ -127,7 +123,7 @@ export class AttemptExecution {
   /** Returns the index of the next attempt hook that applies to this call, or -1. */
   #nextApplicable(from: number): number {
     const call = this.#call;
-    const { attempt } = call.exchange["~"].frontend.hookChain;
+    const { attempt } = call.exchange.state.frontend.hookChain;
     for (let i = from; i < attempt.length; i++)
       if (attempt[i]!.appliesTo(call.exchange.model, call.provider)) return i;
     return -1;
@@ -145,11 +141,11 @@ export class AttemptExecution {
     if (typeof got !== "object" || got === null || !("response" in got || "body" in got))
       return fail("internal", "The attempt returned no response.");
     if ("response" in got || canReplay(got, call)) {
-      const { id } = call.exchange["~"].frontend.hookChain.attempt[this.#nextApplicable(from)]!;
+      const { id } = call.exchange.state.frontend.hookChain.attempt[this.#nextApplicable(from)]!;
       recordHookActivity(call.exchange, id, "attempt", "responded");
       return new HookProvidedResponse(got, this.#response, this.#tally);
     }
-    call.exchange["~"].gen.log.warn(
+    call.exchange.state.gen.log.warn(
       { request: call.exchange.id, recorded: [got.operation, got.protocol, got.stream] },
       "recorded response does not fit the request, not replayed",
     );
@@ -167,27 +163,27 @@ export class AttemptExecution {
 
   async #callProvider(): Promise<UpstreamResponse> {
     const call = this.#call;
-    const state = call.exchange["~"];
+    const { gen, connection, body } = call.exchange.state;
     pinPolicy(call);
     assertFiltersAvailable(call);
     const began = performance.now();
-    const before = yieldForLargeBody(state.receivedBody!.inputBytes);
+    const before = yieldForLargeBody(body.received!.inputBytes);
     if (before) await before;
     const out = this.#encode();
-    const after = yieldForLargeBody(state.receivedBody!.inputBytes);
+    const after = yieldForLargeBody(body.received!.inputBytes);
     if (after) await after;
     if (this.#statedTerms) assertSameTerms(call, this.#statedTerms);
     await reserveCall(call, out, this.#tally);
-    state.gen.admissionQueue.recordOverhead(performance.now() - began);
+    gen.admissionQueue.recordOverhead(performance.now() - began);
     this.#onReserved();
-    if (state.isDisconnected) fail("canceled", "The client disconnected.");
+    if (connection.isDisconnected) fail("canceled", "The client disconnected.");
     if (call.cancelReason) throw call.cancelReason;
     this.#tally.sentAt = performance.now();
     recordSentCall(call);
     // Used for the rare responses whose headers are sent before the provider's arrive.
     this.#response.begin(undefined, () => createResponseHeaders(call, {}));
     if (!out) return this.#runNative();
-    const { transport } = call.candidate["~"].endpoint;
+    const { transport } = call.candidate.mounted.endpoint;
     const response = await sendRequest(call, transport!, out);
     // The provider has accepted the work, regardless of what a hook does with its headers.
     this.#tally.isAccepted = true;
@@ -198,7 +194,7 @@ export class AttemptExecution {
 
   /** Encodes the request. Returns null for an endpoint that sends requests itself. */
   #encode(): OutgoingRequest | null {
-    const { endpoint } = this.#call.candidate["~"];
+    const { endpoint } = this.#call.candidate.mounted;
     if (endpoint.transport)
       return encodeRequest(this.#call, endpoint.protocol!, endpoint.transport.definition);
     checkBeforeEncoding(this.#call);
@@ -209,9 +205,9 @@ export class AttemptExecution {
   #onReserved(): void {
     this.#isReserved = true;
     const call = this.#call;
-    const { gen, receivedBody } = call.exchange["~"];
+    const { gen, body } = call.exchange.state;
     if (call.info.retires !== undefined) gen.retiringModels.recordUse(call.id, call.info.retires);
-    const record = receivedBody!.record;
+    const record = body.received!.record;
     if (!record) return;
     new ProviderResponse({ status: 200, headers: {} }, this.#response, this.#tally)
       .recordResponse(record.maxBytes)
@@ -227,11 +223,11 @@ export class AttemptExecution {
   #runNative(): UpstreamResponse {
     const call = this.#call;
     const x = call.exchange;
-    const { endpoint, credential } = call.candidate["~"];
+    const { endpoint, credential } = call.candidate.mounted;
     const native = endpoint.definition;
     if (!("run" in native))
       return fail("internal", "An endpoint without a protocol must implement run.");
-    const said = x["~"].rewrittenRequest ?? x.request;
+    const said = x.state.body.rewritten ?? x.request;
     const request = (
       call.outputCap === undefined ? said : x.operationSpec.withOutputCap!(said, call.outputCap)
     ) as never;
@@ -275,7 +271,7 @@ export class AttemptExecution {
       this.#response.begin(undefined, createResponseHeaders(this.#call, {}));
       return sendWholeResponse(this.#response, body);
     }
-    x["~"].cached = true;
+    x.state.outcome.cached = true;
     this.#response.begin(undefined, createResponseHeaders(this.#call, {}));
     this.#response.setContentType(given.contentType);
     sendWholeResponse(this.#response, given.body);
@@ -290,11 +286,11 @@ export class AttemptExecution {
    */
   async #settleHookResult({ response }: SyntheticResponse): Promise<Usage> {
     const call = this.#call;
-    const state = call.exchange["~"];
-    state.finishReason = response.finish.reason;
+    const { outcome, billing } = call.exchange.state;
+    outcome.finish = response.finish.reason;
     if (this.#providerReply) {
       await this.#close(ANSWERED_BY_HOOK);
-      if (this.#isReserved) return state.callRecords.at(-1)!.usage;
+      if (this.#isReserved) return billing.records.at(-1)!.usage;
     }
     this.#isClosed = true;
     await reserveUnbilled(call);

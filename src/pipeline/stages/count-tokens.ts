@@ -18,12 +18,12 @@ import { BoundedByteCounter, readResponseBody } from "../upstream/upstream-http-
  * nothing is billed.
  */
 export async function countTokens(x: HostExchange, plan: RoutePlan): Promise<void> {
-  const state = x["~"];
-  const server = state.frontend.server;
+  const { frontend, connection, calls, outcome } = x.state;
+  const { server } = frontend;
   if (!server?.encodeCount)
     return fail("unsupported", `${x.frontend} does not support token counting.`);
   const call = new HostCall(x, plan.candidates[0]!, 1);
-  state.lastCall = call;
+  calls.last = call;
   recordSentCall(call);
   // Only the headers of a response can attest that nothing is retained, and a count is not worth
   // sending private content without that.
@@ -34,18 +34,18 @@ export async function countTokens(x: HostExchange, plan: RoutePlan): Promise<voi
   );
   const body = Buffer.from(JSON.stringify(server.encodeCount(tokens)));
   const head = createResponseHeaders(call, {});
-  state.res.writeHead(200, {
+  connection.res.writeHead(200, {
     "content-type": "application/json",
     "content-length": String(body.length),
     ...Object.fromEntries(Object.entries(head).filter(([, value]) => value !== undefined)),
-    ...Object.fromEntries(createDiagnosticHeaders(state, true)),
-    ...Object.fromEntries(state.responseHeaders ?? []),
+    ...Object.fromEntries(createDiagnosticHeaders(x.state, true)),
+    ...Object.fromEntries(outcome.headers ?? []),
   });
-  state.res.end(body);
+  connection.res.end(body);
 }
 
 async function countByProvider(call: HostCall): Promise<number | undefined> {
-  const { endpoint, credential } = call.candidate["~"];
+  const { endpoint, credential } = call.candidate.mounted;
   const x = call.exchange;
   if (!endpoint.transport) {
     const native = endpoint.definition;
@@ -53,7 +53,7 @@ async function countByProvider(call: HostCall): Promise<number | undefined> {
     pinPolicy(call);
     checkBeforeEncoding(call);
     return native.countTokens(
-      (x["~"].rewrittenRequest ?? x.request) as never,
+      (x.state.body.rewritten ?? x.request) as never,
       call,
       credential.fields,
     );
@@ -81,7 +81,7 @@ function estimateTokens(call: HostCall): number {
   const x = call.exchange;
   x.setResponseHeader("x-tollgate-estimated", "input_tokens");
   return estimateInputTokens({
-    bytes: x["~"].receivedBody!.inputBytes,
+    bytes: x.state.body.received!.inputBytes,
     context: call.info.limits?.context,
   });
 }

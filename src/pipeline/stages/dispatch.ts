@@ -60,7 +60,7 @@ export async function dispatch(
   present: PresentStage,
   create: typeof createExecution = createExecution,
 ): Promise<void> {
-  const { gen } = x["~"];
+  const { gen, connection, calls } = x.state;
   const scheduler = new AttemptScheduler(x, plan);
   let attempt = scheduler.first();
   if (!attempt) throw createAccountLimitedError(gen.targetHealth, plan.candidates, clientKey(x));
@@ -70,7 +70,7 @@ export async function dispatch(
   let failed = true;
   while (attempt) {
     const { candidate, reason }: ScheduledAttempt = attempt;
-    const { target } = candidate["~"];
+    const { target } = candidate.mounted;
     let slot: ConcurrencySlot | undefined;
     if (reason === "spare")
       try {
@@ -81,14 +81,14 @@ export async function dispatch(
         problem ??= thrown;
         break;
       }
-    if (x["~"].isDisconnected) {
+    if (connection.isDisconnected) {
       slot?.release(false);
       break;
     }
     const call: HostCall = new HostCall(x, candidate, scheduler.count, attempt);
     const execution = create(call, response, statedTerms);
     startTiming(plan, call);
-    x["~"].lastCall = call;
+    calls.last = call;
     try {
       const delay = hedgeDelayMs(plan, call);
       if (delay === undefined) await execution.run(present);
@@ -103,7 +103,7 @@ export async function dispatch(
       problem = toFault(call, thrown);
       const failure = getFault(problem)!;
       recordFailure(call, failure);
-      if (x["~"].isDisconnected || response.isCommitted) break;
+      if (connection.isDisconnected || response.isCommitted) break;
       attempt = scheduler.nextAfter(call, execution.failurePoint, failure);
       if (response.hasSentHeaders) statedTerms ??= statedTermsOf(call);
     } finally {
@@ -113,10 +113,10 @@ export async function dispatch(
     }
     const waitMs = attempt ? attempt.waitMs : scheduler.recoveryWaitMs;
     if (waitMs !== undefined && waitMs > 0) await waitForBackoff(x, waitMs);
-    if (x["~"].isDisconnected) break;
+    if (connection.isDisconnected) break;
     if (!attempt && waitMs !== undefined) attempt = scheduler.recheck();
   }
-  if (response.hasSentHeaders && !x["~"].isDisconnected) {
+  if (response.hasSentHeaders && !connection.isDisconnected) {
     try {
       return failInStream(x, response, getFault(problem)!);
     } finally {
@@ -124,7 +124,7 @@ export async function dispatch(
     }
   }
   response.abandon();
-  const attempts = x["~"].sentCalls?.count ?? 0;
+  const attempts = calls.sent?.count ?? 0;
   if (attempts > 1) x.setResponseHeader("x-tollgate-attempts", String(attempts));
   throw problem;
 }
@@ -137,11 +137,12 @@ async function awaitSlot(
   x: HostExchange,
   place: Promise<ConcurrencySlot>,
 ): Promise<ConcurrencySlot> {
+  const { connection } = x.state;
   const began = performance.now();
   try {
     return await place;
   } finally {
-    x["~"].externalWaitMs += performance.now() - began;
+    connection.externalWaitMs += performance.now() - began;
   }
 }
 
@@ -150,14 +151,15 @@ async function awaitSlot(
  * provider, like the wait for its response.
  */
 function waitForBackoff(x: HostExchange, ms: number): Promise<void> {
+  const { connection } = x.state;
   const began = performance.now();
   const { promise, resolve } = Promise.withResolvers<void>();
   const timer = setTimeout(resolve, ms);
-  x["~"].disconnectListeners.push(() => {
+  connection.disconnectListeners.push(() => {
     clearTimeout(timer);
     resolve();
   });
-  return promise.then(() => void (x["~"].externalWaitMs += performance.now() - began));
+  return promise.then(() => void (connection.externalWaitMs += performance.now() - began));
 }
 
 /** Converts a thrown error to a fault for the client, with field names as the client wrote them. */
@@ -176,12 +178,12 @@ function toFault(call: HostCall, thrown: unknown): unknown {
  * candidate answered.
  */
 function failInStream(x: HostExchange, answer: ClientResponse, failure: Fault): void {
-  const state = x["~"];
-  state.fault = failure;
+  const { gen, frontend, outcome } = x.state;
+  outcome.fault = failure;
   answer.begin(undefined, {} satisfies HeadersOut);
   answer.commit();
   answer.failWith(() =>
-    state.frontend
+    frontend
       .server!.createEncoder((piece) => answer.write(piece), {
         id: x.id,
         model: x.model,
@@ -191,6 +193,6 @@ function failInStream(x: HostExchange, answer: ClientResponse, failure: Fault): 
         query: x.query,
         reportLoss() {},
       })
-      .writeFault(toClientFault(state.gen, failure)),
+      .writeFault(toClientFault(gen, failure)),
   );
 }

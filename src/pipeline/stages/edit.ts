@@ -9,12 +9,12 @@ import { bytesOf, analyzeBody } from "./receive.ts";
  * the client's own.
  */
 export function edit(x: HostExchange): Promise<void> | undefined {
-  const hooks = x["~"].frontend.hookChain.edit;
+  const hooks = x.state.frontend.hookChain.edit;
   return hooks.length > 0 && x.actionType !== "relay" ? runEditHooks(x) : undefined;
 }
 
 async function runEditHooks(x: HostExchange): Promise<void> {
-  for (const hook of x["~"].frontend.hookChain.edit) {
+  for (const hook of x.state.frontend.hookChain.edit) {
     if (!hook.appliesTo(x.model, undefined)) continue;
     const said = hook.run(x);
     const fields = isPromise(said) ? await said : said;
@@ -27,12 +27,13 @@ async function runEditHooks(x: HostExchange): Promise<void> {
  * see them, in both modes.
  */
 function applyEdits(x: HostExchange, fields: Body): void {
-  const { frontend, receivedBody: received } = x["~"];
+  const { frontend } = x.state;
+  const { received } = x.state.body;
   const edits = { ...received!.edits, ...fields };
   const body = { ...received!.body, ...fields };
   const survey = analyzeBody(frontend.server, body);
   if (x.privacy !== "off") rejectRetention(x, survey);
-  x["~"].receivedBody = {
+  x.state.body.received = {
     ...received!,
     edits,
     body,

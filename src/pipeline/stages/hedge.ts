@@ -82,7 +82,8 @@ export class Hedge implements ResponseRace {
     const { call: first, response, execution } = this.#first;
     const { scheduler, plan, present, createExecution } = this.#inputs;
     const x = first.exchange;
-    if (x["~"].isDisconnected || response.isCommitted || !execution.isAwaitingContent) return;
+    if (x.state.connection.isDisconnected || response.isCommitted || !execution.isAwaitingContent)
+      return;
     const turn = scheduler.hedge(first);
     if (!turn) return;
     const call = new HostCall(x, turn.candidate, scheduler.count, turn);
@@ -120,10 +121,10 @@ export class Hedge implements ResponseRace {
   onWinner(by: object): void {
     const [won, lost] =
       by === this.#first.response ? [this.#first, this.#second!] : [this.#second!, this.#first];
-    const state = won.call.exchange["~"];
-    state.lastCall = won.call;
-    state.zdrReceipt = won.call.zdrReceipt ?? state.zdrReceipt;
-    if (state.sentCalls) state.sentCalls = { ...state.sentCalls, lastProvider: won.call.provider };
+    const { calls } = won.call.exchange.state;
+    calls.last = won.call;
+    calls.zdrReceipt = won.call.zdrReceipt ?? calls.zdrReceipt;
+    if (calls.sent) calls.sent = { ...calls.sent, lastProvider: won.call.provider };
     cancelAttempt(lost, "Another call responded first.");
   }
 

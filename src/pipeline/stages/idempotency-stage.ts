@@ -6,30 +6,34 @@ import { fail } from "../../model/error.ts";
 import type { JsonObject } from "../../model/values.ts";
 import type { IdempotencyOutcome } from "../exchange/idempotency.ts";
 import type { HostExchange } from "../exchange/exchange.ts";
+import type { AdmissionState } from "../exchange/exchange-state.ts";
 
 const MAX_KEY_LENGTH = 255;
 const RETRY_AFTER_MS = 1_000;
 
 /** Claims the request's idempotency key. Returns undefined if the request has none. */
 export function claimIdempotencyKey(x: HostExchange): Promise<void> | undefined {
-  const name = x["~"].req.headers["idempotency-key"];
+  const name = x.state.connection.req.headers["idempotency-key"];
   if (name === undefined || x.actionType !== "generate") return undefined;
   return claimKey(x, String(name));
 }
 
 async function claimKey(x: HostExchange, name: string): Promise<void> {
-  const state = x["~"];
+  const state = x.state;
   if (name === "" || name.length > MAX_KEY_LENGTH)
     fail("invalid", `Idempotency-Key must have 1 to ${MAX_KEY_LENGTH} characters.`, {
       code: "idempotency_key_invalid",
     });
   const who = x.identity!.id;
   const named = { keyId: who, idempotencyKeyHash: hash("sha256", name), requestId: x.id };
-  const body = hash("sha256", Buffer.concat([Buffer.from(`${x.path}\n`), state.receivedBody!.raw]));
+  const body = hash(
+    "sha256",
+    Buffer.concat([Buffer.from(`${x.path}\n`), state.body.received!.raw]),
+  );
   const found = await state.gen.idempotency.claim({ ...named, bodyHash: body });
   switch (found.state) {
     case "new":
-      state.idempotencyClaim = named;
+      state.admission.idempotencyClaim = named;
       return;
     case "running":
       return fail("conflict", "A request with this Idempotency-Key is still in progress.", {
@@ -65,16 +69,18 @@ function throwAlreadyDone(outcome: IdempotencyOutcome): never {
  * the failure and retries.
  */
 export function freeIfUnbilled(x: HostExchange): Promise<void> | undefined {
-  const state = x["~"];
-  const { idempotencyClaim: named } = state;
+  const state = x.state;
+  const { admission } = state;
+  const named = admission.idempotencyClaim;
   if (!named || billedCalls(x).length > 0) return undefined;
-  state.idempotencyClaim = undefined;
+  admission.idempotencyClaim = undefined;
   return reportCompletion(x, named, undefined);
 }
 
 /** Completes the claim. Called when the pipeline has ended. */
 export function completeClaim(x: HostExchange): void {
-  const { idempotencyClaim: named, isDisconnected, res } = x["~"];
+  const { admission, connection } = x.state;
+  const named = admission.idempotencyClaim;
   if (!named) return;
   const billed = billedCalls(x);
   const last = billed.at(-1);
@@ -87,14 +93,15 @@ export function completeClaim(x: HostExchange): void {
     named,
     last && {
       requestId: x.id,
-      status: isDisconnected ? 499 : res.statusCode,
+      status: connection.isDisconnected ? 499 : connection.res.statusCode,
       usage: last.usage,
       costNano: cost === null ? null : String(cost),
     },
   );
 }
 
-const billedCalls = (x: HostExchange) => x["~"].callRecords.filter(({ state }) => state !== "void");
+const billedCalls = (x: HostExchange) =>
+  x.state.billing.records.filter(({ state }) => state !== "void");
 
 /**
  * Reports the end of a request to the registry. Failures are logged: if the process that holds the
@@ -102,10 +109,10 @@ const billedCalls = (x: HostExchange) => x["~"].callRecords.filter(({ state }) =
  */
 async function reportCompletion(
   x: HostExchange,
-  named: NonNullable<HostExchange["~"]["idempotencyClaim"]>,
+  named: NonNullable<AdmissionState["idempotencyClaim"]>,
   outcome: IdempotencyOutcome | undefined,
 ): Promise<void> {
-  const { idempotency, log } = x["~"].gen;
+  const { idempotency, log } = x.state.gen;
   try {
     await idempotency.complete(named, outcome);
   } catch (err) {

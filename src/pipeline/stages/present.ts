@@ -39,7 +39,7 @@ function recordFirstToken(call: HostCall, tally: CallTally): void {
   if (call.reason === "plain") return;
   call.hasReportedSuccess = true;
   const { exchange: x } = call;
-  x["~"].gen.targetHealth.recordSuccess(call.candidate, call.startedAt, clientKey(x));
+  x.state.gen.targetHealth.recordSuccess(call.candidate, call.startedAt, clientKey(x));
 }
 
 /**
@@ -110,10 +110,10 @@ class Presentation implements ResponseSink, TimerEntry, TranscoderSink {
 
   start(source: ResponseSource): void {
     const x = this.#call.exchange;
-    x["~"].disconnectListeners.push(() => this.#onDisconnect());
-    if (x["~"].isDisconnected) return this.#onDisconnect();
+    x.state.connection.disconnectListeners.push(() => this.#onDisconnect());
+    if (x.state.connection.isDisconnected) return this.#onDisconnect();
     this.response.writer = this;
-    if (x.stream) x["~"].gen.timerWheel.add(this);
+    if (x.stream) x.state.gen.timerWheel.add(this);
     if ("events" in source) {
       this.#setDeadline(timeoutsFor(this.#call).totalMs); // A native endpoint has no other timer.
       return void this.#consumeEvents(source.events);
@@ -133,7 +133,7 @@ class Presentation implements ResponseSink, TimerEntry, TranscoderSink {
    */
   #createTranscoder(response: UpstreamHttpResponse): Transcoder {
     const call = this.#call;
-    const protocol = call.candidate["~"].endpoint.protocol!;
+    const protocol = call.candidate.mounted.endpoint.protocol!;
     const mime = String(response.headers["content-type"] ?? "");
     const form = bodyFormOf(mime);
     if (response.headers["content-encoding"] && response.headers["content-encoding"] !== "identity")
@@ -243,7 +243,7 @@ class Presentation implements ResponseSink, TimerEntry, TranscoderSink {
     this.tally.hasFinished = true;
     this.onContent();
     this.response.holdUntilSettled();
-    this.#call.exchange["~"].finishReason = reason;
+    this.#call.exchange.state.outcome.finish = reason;
     const row = settleCall(this.tally, { finish: reason });
     this.#setDeadline(SETTLE_TIMEOUT_MS);
     void row.then(() => this.#onSettled());
@@ -265,11 +265,11 @@ class Presentation implements ResponseSink, TimerEntry, TranscoderSink {
       this.tally.isAccepted
     ) {
       this.#progressAt = now;
-      this.#call.exchange["~"].gen.ledger.progress(this.tally.progress(wallClock()));
+      this.#call.exchange.state.gen.ledger.progress(this.tally.progress(wallClock()));
     }
     if (now < this.#deadline) return;
     if (!this.#isSettled && this.#finishReason !== undefined) return this.#onSettled();
-    if (this.#call.exchange["~"].isDisconnected)
+    if (this.#call.exchange.state.connection.isDisconnected)
       return this.onError(createFault("canceled", CLIENT_DISCONNECTED));
     if (this.#holdingFilter)
       return this.tally.hasFinished
@@ -313,13 +313,13 @@ class Presentation implements ResponseSink, TimerEntry, TranscoderSink {
     // immediately as another error.
     this.#finish();
     this.#response?.abort(createFault("canceled", "given up"));
-    if (!this.response.isCommitted || !x.stream || x["~"].isDisconnected)
+    if (!this.response.isCommitted || !x.stream || x.state.connection.isDisconnected)
       return this.#reject(problem);
     const failure = getFault(problem) ?? logInternalError(this.#call, problem);
-    x["~"].fault = failure;
+    x.state.outcome.fault = failure;
     const row = settleCall(this.tally, { fault: failure });
     this.#call.cancel(createFault("canceled", "given up"));
-    const said = waitForRow(row).then(() => this.#sendError(toClientFault(x["~"].gen, failure)));
+    const said = waitForRow(row).then(() => this.#sendError(toClientFault(x.state.gen, failure)));
     said.then(this.#resolve, this.#reject);
   }
 
@@ -335,19 +335,19 @@ class Presentation implements ResponseSink, TimerEntry, TranscoderSink {
     if (this.#isOver) return;
     this.response.mute();
     if (this.#finishReason !== undefined) return;
-    if (this.#call.candidate["~"].provider.onDisconnect === "drain" && this.tally.isAccepted)
+    if (this.#call.candidate.mounted.provider.onDisconnect === "drain" && this.tally.isAccepted)
       return this.#setDeadline(DRAIN_MS);
     this.onError(createFault("canceled", CLIENT_DISCONNECTED));
   }
 
   #setDeadline(ms: number): void {
-    const { timerWheel } = this.#call.exchange["~"].gen;
+    const { timerWheel } = this.#call.exchange.state.gen;
     timerWheel.add(this);
     this.#deadline = performance.now() + ms;
   }
 
   #finish(): void {
     this.#isOver = true;
-    this.#call.exchange["~"].gen.timerWheel.remove(this);
+    this.#call.exchange.state.gen.timerWheel.remove(this);
   }
 }

@@ -21,19 +21,18 @@ import { rejectAmbiguousKeys } from "./ambiguous-keys.ts";
  * result in the exchange.
  */
 export async function receive(x: HostExchange): Promise<HostExchange> {
-  const state = x["~"];
-  const { gen, req } = state;
-  const { route } = state;
+  const state = x.state;
+  const { gen, route, connection } = state;
   if (!route) throw new Error(`${x.path} is served by its frontend and reads no body.`);
   const bodiless = isBodiless(x.method);
   prepareToReadBody(x, bodiless ? "none" : (route.body ?? "json"));
   const waitStart = performance.now();
   const raw = bodiless ? NO_BYTES : await readBody(x);
   // The wait for the body is the client's time, not the gateway's.
-  state.externalWaitMs += performance.now() - waitStart;
+  connection.externalWaitMs += performance.now() - waitStart;
   const parsed = bodiless
     ? NO_BODY
-    : parseBody(raw, req.headers["content-type"]!, gen.maxJsonValues);
+    : parseBody(raw, connection.req.headers["content-type"]!, gen.maxJsonValues);
   const { body, spans, multipart, hasCaseVariants } = "then" in parsed ? await parsed : parsed;
   // If a route speaks several protocols, the frontend decides which one is used. Only then is it
   // known how to validate the body.
@@ -55,7 +54,7 @@ export async function receive(x: HostExchange): Promise<HostExchange> {
       code: "invalid_request",
     });
   const effectiveBody = read?.edits ? { ...body, ...read.edits } : body;
-  state.receivedBody = {
+  state.body.received = {
     raw,
     inputBytes: raw.length + bytesOf(read?.edits),
     spans,
@@ -102,7 +101,7 @@ function frontendFor(
   { protocols }: PipelineRoute,
   chosen: Protocol,
 ): MountedFrontend {
-  const { frontend } = x["~"];
+  const { frontend } = x.state;
   const found = protocols?.includes(chosen) ? frontend.byProtocol.get(chosen) : undefined;
   if (chosen === frontend.protocol) return frontend;
   if (!found) throw new Error(`${x.path} does not name the protocol ${chosen.id}.`);

@@ -28,38 +28,37 @@ const isServerErrorStatus = (status: number): boolean => status >= 500 && status
  * plugin threw cannot set a status or a header by itself.
  */
 export function reject(x: HostExchange, problem: unknown): void {
-  const state = x["~"];
+  const { gen, frontend, connection, admission, calls, billing, outcome } = x.state;
   const fault = getFault(problem) ?? toInternalFault(x, problem);
-  state.fault = fault;
-  const { res, req } = state;
-  if (state.isDisconnected || res.headersSent) return void res.destroy();
+  outcome.fault = fault;
+  const { res, req } = connection;
+  if (connection.isDisconnected || res.headersSent) return void res.destroy();
   const rendered = forwardUpstreamError(x, problem, fault) ?? renderError(x, problem, fault);
   const body = Buffer.from(rendered.body);
   const headers: Record<string, string> = {
     "content-type": "application/json",
     "content-length": String(body.length),
-    "x-tollgate-generation": String(state.gen.number),
+    "x-tollgate-generation": String(gen.number),
     ...createZdrHeaders(x),
   };
-  const head = state.frontend.server?.encodeHeaders?.({
+  const head = frontend.server?.encodeHeaders?.({
     id: x.id,
-    limits: visibleLimits(state.limitStates, state.account),
+    limits: visibleLimits(billing.limitStates, admission.account),
     now: wallClock(),
   }) ?? {
     "x-request-id": x.id,
   };
   for (const [name, value] of Object.entries(head)) if (value !== undefined) headers[name] = value;
   const provider = faultProvider(fault);
-  if (provider !== undefined && state.sentCalls) headers["x-tollgate-provider"] = provider;
+  if (provider !== undefined && calls.sent) headers["x-tollgate-provider"] = provider;
   Object.assign(headers, rendered.retryHeaders);
   for (const [name, value] of rendered.headers) headers[name] ??= value;
-  if (state.responseHeaders)
-    for (const [name, value] of state.responseHeaders) headers[name] = value;
-  for (const [name, value] of createDiagnosticHeaders(state, true)) headers[name] ??= value;
+  if (outcome.headers) for (const [name, value] of outcome.headers) headers[name] = value;
+  for (const [name, value] of createDiagnosticHeaders(x.state, true)) headers[name] ??= value;
   const isUntouched = req.readableFlowing === null;
   if (!req.complete && !(isUntouched && isSmallBody(req.headers))) headers["connection"] = "close";
   res.writeHead(rendered.status, headers);
-  state.bytesOut += body.length;
+  connection.bytesOut += body.length;
   res.end(body);
 }
 
@@ -71,23 +70,18 @@ interface RenderedError {
 }
 
 function renderError(x: HostExchange, problem: unknown, fault: Fault): RenderedError {
-  const state = x["~"];
+  const { gen, frontend } = x.state;
   const isOpen = hasNoRetryTime(problem, fault);
-  const clientFault = isOpen
-    ? toClientFault(state.gen, fault)
-    : withRetryHint(toClientFault(state.gen, fault));
+  const clientFault = isOpen ? toClientFault(gen, fault) : withRetryHint(toClientFault(gen, fault));
   const status = forwardedStatusOf(problem, fault);
   let errorResponse: ErrorResponse | undefined;
   try {
     const to = { id: x.id, ...(status !== undefined && { status }) };
     errorResponse =
-      state.frontend.plugin.encodeFault?.(clientFault, x, to) ??
-      state.frontend.server?.encodeFault(clientFault, to);
+      frontend.plugin.encodeFault?.(clientFault, x, to) ??
+      frontend.server?.encodeFault(clientFault, to);
   } catch (error) {
-    state.gen.log.error(
-      { request: x.id, err: error },
-      `${state.frontend.name} could not encode an error`,
-    );
+    gen.log.error({ request: x.id, err: error }, `${frontend.name} could not encode an error`);
   }
   return {
     status: status ?? errorResponse?.status ?? ERRORS[fault.kind][0],
@@ -139,24 +133,24 @@ function forwardUpstreamError(
   problem: unknown,
   fault: Fault,
 ): RenderedError | undefined {
-  const state = x["~"];
+  const { gen, frontend, billing } = x.state;
   const upstreamError = errorResponseOf(problem);
   if (
     !upstreamError ||
     !isForwardedStatus(upstreamError.status) ||
-    state.callRecords.at(-1)?.candidate.mode !== "passthrough"
+    billing.records.at(-1)?.candidate.mode !== "passthrough"
   )
     return undefined;
   if (isRetryPointless(fault)) return undefined;
   if (!String(upstreamError.headers["content-type"]).includes("json")) return undefined;
   const headers: [string, string][] = [];
   forwardResponseHeaders(
-    state.frontend.protocol?.headers?.response,
+    frontend.protocol?.headers?.response,
     upstreamError.headers,
-    (name, value) => headers.push([name, state.gen.mask(value)]),
+    (name, value) => headers.push([name, gen.mask(value)]),
   );
   const body = maskErrorBody(
-    state.gen,
+    gen,
     upstreamError.body.toString(),
     isServerErrorStatus(upstreamError.status),
   );
@@ -201,6 +195,6 @@ const isJsonObject = (value: unknown): value is JsonObject =>
   typeof value === "object" && value !== null && !Array.isArray(value);
 
 function toInternalFault(x: HostExchange, problem: unknown): Fault {
-  x["~"].gen.log.error({ request: x.id, err: problem }, "unexpected error");
+  x.state.gen.log.error({ request: x.id, err: problem }, "unexpected error");
   return { kind: "internal", message: `Internal error. See the gateway log for request ${x.id}.` };
 }

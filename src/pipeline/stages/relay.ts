@@ -20,48 +20,49 @@ const CLIENT_DISCONNECTED = "The client disconnected.";
  */
 export async function relay(x: HostExchange, plan: RoutePlan): Promise<void> {
   const candidate = plan.candidates.find(
-    (s) => s.mode === "passthrough" && s["~"].provider.stateMode === "relay",
+    (s) => s.mode === "passthrough" && s.mounted.provider.stateMode === "relay",
   );
   if (!candidate)
     return fail("not_found", "No object with this ID was found.", { code: "not_found" });
   const call = new HostCall(x, candidate, 1);
-  x["~"].lastCall = call;
+  x.state.calls.last = call;
   pinPolicy(call);
   return runUnbilled(call, () => relayCall(x, call));
 }
 
 async function relayCall(x: HostExchange, call: HostCall): Promise<void> {
-  const { endpoint } = call.candidate["~"];
-  const state = x["~"];
+  const { endpoint } = call.candidate.mounted;
+  const { gen, connection, outcome } = x.state;
   const out = encodeRequest(call, endpoint.protocol!, endpoint.transport!.definition);
   recordSentCall(call);
   const response = await sendRequest(call, endpoint.transport!, out);
-  state.disconnectListeners.push(() =>
+  connection.disconnectListeners.push(() =>
     response.abort(createFault("canceled", CLIENT_DISCONNECTED)),
   );
-  if (state.isDisconnected) {
+  if (connection.isDisconnected) {
     const gone = createFault("canceled", CLIENT_DISCONNECTED);
     response.abort(gone);
     throw gone;
   }
-  const mime = state.gen.mask(String(response.headers["content-type"] ?? "application/json"));
+  const mime = gen.mask(String(response.headers["content-type"] ?? "application/json"));
   const head = Object.entries(createResponseHeaders(call, response.headers)).filter(
     ([, value]) => value !== undefined,
   );
   const headers = {
     "content-type": mime,
     ...Object.fromEntries(head),
-    ...Object.fromEntries(createDiagnosticHeaders(state, true)),
-    ...Object.fromEntries(state.responseHeaders ?? []),
+    ...Object.fromEntries(createDiagnosticHeaders(x.state, true)),
+    ...Object.fromEntries(outcome.headers ?? []),
   };
   if (mime.includes("json")) {
     const body = withModelName(await readResponseBody(response, new BufferedBytes(call)), call);
-    state.res.writeHead(response.status, { ...headers, "content-length": String(body.length) });
-    state.bytesOut += body.length;
-    state.res.end(body);
+    const length = String(body.length);
+    connection.res.writeHead(response.status, { ...headers, "content-length": length });
+    connection.bytesOut += body.length;
+    connection.res.end(body);
     return undefined;
   }
-  state.res.writeHead(response.status, headers);
+  connection.res.writeHead(response.status, headers);
   return pipeToClient(x, response);
 }
 
@@ -78,18 +79,19 @@ function withModelName(body: Buffer, call: HostCall): Buffer {
 }
 
 function pipeToClient(x: HostExchange, response: UpstreamHttpResponse): Promise<void> {
-  const state = x["~"];
+  const { connection } = x.state;
+  const { res } = connection;
   return new Promise<void>((resolve, reject) => {
     response.pipeTo({
       onData(chunk) {
-        state.bytesOut += chunk.length;
-        if (state.res.write(chunk)) return;
+        connection.bytesOut += chunk.length;
+        if (res.write(chunk)) return;
         response.pause();
-        state.res.once("drain", () => response.resume());
+        res.once("drain", () => response.resume());
       },
       onEnd(problem) {
         if (problem !== undefined) return reject(problem);
-        state.res.end();
+        res.end();
         resolve();
       },
     });

@@ -12,22 +12,24 @@ import { outcomeOfRequest } from "./request-outcome.ts";
 
 /** Whether the request is logged. Checked before anything is created for the log line. */
 export function shouldLog(x: HostExchange): boolean {
-  const { fault, isDisconnected, callRecords } = x["~"];
+  const { fault } = x.state.outcome;
+  const { isDisconnected } = x.state.connection;
+  const calls = x.state.billing.records.length;
   // A flood of rejections has a log line of its own.
-  if (fault?.code === OVERLOADED_CODE && callRecords.length === 0) return false;
-  return fault !== undefined || isDisconnected || callRecords.length > 1 || isSlow(x);
+  if (fault?.code === OVERLOADED_CODE && calls === 0) return false;
+  return fault !== undefined || isDisconnected || calls > 1 || isSlow(x);
 }
 
 const isSlow = (x: HostExchange): boolean => {
-  const { callRecords, gen } = x["~"];
-  return (callRecords.at(-1)?.ms.headers ?? 0) > gen.slowRequestMs;
+  const { billing, gen } = x.state;
+  return (billing.records.at(-1)?.ms.headers ?? 0) > gen.slowRequestMs;
 };
 
 export function logRequest(x: HostExchange, outcome: Outcome): void {
-  const ended = outcomeOfRequest(outcome, x["~"].isDisconnected);
+  const ended = outcomeOfRequest(outcome, x.state.connection.isDisconnected);
   if (ended === "ok") return logSuccess(x, outcome);
   const fields = { ...fieldsOf(x, outcome), outcome: ended };
-  const { log, logThrottle } = x["~"].gen;
+  const { log, logThrottle } = x.state.gen;
   const [level, words] = levelAndMessage(ended, outcome);
   if (ended !== "refused" && ended !== "client_error") return log[level](fields, words);
   // A rejected client may retry many times. The first rejection is logged immediately, then one
@@ -52,14 +54,14 @@ function levelAndMessage(
 }
 
 function logSuccess(x: HostExchange, outcome: Outcome): void {
-  if (isSlow(x)) x["~"].gen.log.warn(fieldsOf(x, outcome), "slow request");
+  if (isSlow(x)) x.state.gen.log.warn(fieldsOf(x, outcome), "slow request");
   const [failed] = outcome.calls;
   const last = outcome.calls.at(-1);
   if (failed?.fault && last && last !== failed) logFallback(x, outcome, failed, last);
 }
 
 function logFallback(x: HostExchange, outcome: Outcome, from: CallRecord, to: CallRecord): void {
-  const { log, logThrottle } = x["~"].gen;
+  const { log, logThrottle } = x.state.gen;
   const { kind, code } = from.fault!;
   const fields = {
     request: x.id,
@@ -100,7 +102,8 @@ function fieldsOf(x: HostExchange, outcome: Outcome) {
     calls: outcome.calls.length,
     ms: outcome.ms,
     headers_ms: last?.ms.headers,
-    message: fault && isGatewayMessage(fault, outcome) ? x["~"].gen.mask(fault.message) : undefined,
+    message:
+      fault && isGatewayMessage(fault, outcome) ? x.state.gen.mask(fault.message) : undefined,
   };
 }
 

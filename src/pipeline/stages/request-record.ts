@@ -9,7 +9,9 @@ import type {
   RequestTrace,
 } from "../../plugin/observer.ts";
 import type { ObservedRequest } from "../generation.ts";
-import type { ExchangeState, HostExchange } from "../exchange/exchange.ts";
+import type { HostExchange } from "../exchange/exchange.ts";
+import type { ConnectionState } from "../exchange/exchange-state.ts";
+import type { RoutingState } from "../routing/resolution.ts";
 import { callSpanId } from "../exchange/trace.ts";
 import { errnoOf } from "../faults/errno.ts";
 import { outcomeOfRequest } from "./request-outcome.ts";
@@ -29,15 +31,15 @@ const CLIENT_ID = /^[!-~]{1,128}$/;
  * or providers.
  */
 export function createRequestRecord(x: HostExchange, outcome: Outcome): ObservedRequest {
-  const state = x["~"];
+  const state = x.state;
   const last = outcome.calls.at(-1);
   return {
     at: wallClock(),
     id: x.id,
-    clientRequestId: clientRequestId(state),
+    clientRequestId: clientRequestId(state.connection),
     worker: 0,
     generation: state.gen.number,
-    outcome: outcomeOfRequest(outcome, state.isDisconnected),
+    outcome: outcomeOfRequest(outcome, state.connection.isDisconnected),
     frontend: x.frontend,
     protocol: x.protocol,
     operation: x.operation,
@@ -46,11 +48,11 @@ export function createRequestRecord(x: HostExchange, outcome: Outcome): Observed
     method: x.method,
     route: state.routePath,
     model: x.model,
-    alias: state.resolution?.alias,
+    alias: state.routing.resolution?.alias,
     served: last && wasServed(last) ? last.candidate.id : undefined,
-    isPinned: state.receivedBody?.pinnedTarget !== undefined,
-    hooks: state.hookActivity,
-    skippedCandidates: collectSkippedCandidates(state),
+    isPinned: state.body.received?.pinnedTarget !== undefined,
+    hooks: state.outcome.hookActivity,
+    skippedCandidates: collectSkippedCandidates(state.routing),
     stream: x.stream,
     mode: outcome.mode,
     status: outcome.status,
@@ -58,14 +60,14 @@ export function createRequestRecord(x: HostExchange, outcome: Outcome): Observed
     finish: outcome.finish,
     cached: outcome.cached,
     key: x.identity?.id,
-    account: state.account?.path,
+    account: state.admission.account?.path,
     labels: mergeLabels(x),
     privacy: x.privacy,
-    zdrReceipt: state.zdrReceipt,
+    zdrReceipt: state.calls.zdrReceipt,
     client: x.address || undefined,
     losses: outcome.losses.length,
     lossCodes: countByCode(outcome.losses),
-    bytesIn: state.bytesIn,
+    bytesIn: state.connection.bytesIn,
     bytesOut: outcome.bytesOut,
     ms: outcome.ms,
     firstTokenMs: last?.ms.firstToken === undefined ? undefined : last.startMs + last.ms.firstToken,
@@ -75,7 +77,7 @@ export function createRequestRecord(x: HostExchange, outcome: Outcome): Observed
   };
 }
 
-function clientRequestId({ req }: ExchangeState): string | undefined {
+function clientRequestId({ req }: ConnectionState): string | undefined {
   const said = req.headers["x-request-id"];
   return typeof said === "string" && CLIENT_ID.test(said) ? said : undefined;
 }
@@ -90,7 +92,7 @@ const wasServed = ({ state, fault, ms }: CallRecord): boolean =>
 function collectSkippedCandidates({
   excluded,
   coolingDown,
-}: ExchangeState): RequestRecord["skippedCandidates"] {
+}: RoutingState): RequestRecord["skippedCandidates"] {
   if (excluded.length === 0 && !coolingDown) return undefined;
   const all: RequestRecordSkippedCandidate[] = [];
   for (const { candidate, by, code } of excluded.slice(0, MAX_SKIPPED_CANDIDATES))
@@ -117,7 +119,7 @@ function countByCode(losses: Outcome["losses"]): RequestRecord["lossCodes"] {
  * Merges labels: those of the key, those of hooks, and those of the ledger, which take precedence.
  */
 function mergeLabels(x: HostExchange): RequestRecord["labels"] {
-  const { labels, ledgerLabels } = x["~"];
+  const { labels, ledgerLabels } = x.state.billing;
   const own = x.identity?.labels;
   if (!labels && !ledgerLabels) return own ?? NO_LABELS;
   return { ...labels, ...own, ...ledgerLabels };
@@ -151,6 +153,6 @@ const withoutMessage = (fault: Fault | undefined): RequestRecord["fault"] =>
  * was read after the client disconnected, the external wait can exceed the request's duration.
  */
 function overheadMsOf(x: HostExchange): number {
-  const { startedAt, externalWaitMs } = x["~"];
+  const { startedAt, externalWaitMs } = x.state.connection;
   return Math.max(0, Math.round((performance.now() - startedAt - externalWaitMs) * 1_000) / 1_000);
 }

@@ -12,7 +12,6 @@ import type { ReceivedBody } from "../body/received-body.ts";
 import type { Generation } from "../generation.ts";
 import type { HostCandidate, MountedFrontend } from "../exchange/mounted.ts";
 import { findWatchHook, type CompiledHook } from "../hooks/hook-chain.ts";
-import type { ExcludedCandidate, RouteFindings } from "../exchange/route-findings.ts";
 import { clientKey } from "../exchange/client-retries.ts";
 import { exclude, throwNoCandidates } from "../routing/exclusions.ts";
 import { pinToAccount } from "../routing/pinned-account.ts";
@@ -23,7 +22,12 @@ import { effectivePolicyOf } from "../privacy/candidate-policy.ts";
 import { findRetainedFeature, featuresReaching } from "../privacy/zero-retention.ts";
 import { orderCandidates } from "../routing/order-candidates.ts";
 import type { RoutingRuleInputs } from "../routing/routing-rule.ts";
-import type { IsNameAllowed, Resolution } from "../routing/resolution.ts";
+import type {
+  ExcludedCandidate,
+  IsNameAllowed,
+  Resolution,
+  RoutingState,
+} from "../routing/resolution.ts";
 
 /** The inputs of routing: the exchange as hooks see it, and what the host knows in addition. */
 export interface RouteInputs {
@@ -33,7 +37,7 @@ export interface RouteInputs {
   readonly operationSpec: OperationSpec;
   readonly facts: RequestFacts;
   readonly pinnedTarget: ReceivedBody["pinnedTarget"];
-  readonly findings: RouteFindings;
+  readonly routing: RoutingState;
   /** The request after the rewrite hooks. If unset, the client's own request. */
   readonly rewrittenRequest?: ModelRequest | undefined;
   /** Replaces randomness and measured latency if nothing is sent. */
@@ -58,14 +62,14 @@ export interface RoutePlan {
  * and route hooks may exclude some.
  */
 export function route(inputs: RouteInputs): RoutePlan | Promise<RoutePlan> {
-  const { findings, frontend, gen, x } = inputs;
-  const { excluded } = findings;
+  const { routing, frontend, gen, x } = inputs;
+  const { excluded } = routing;
   rejectImageUrlUnderZdr(x);
   const allowed = x.identity?.models;
   const isAllowed: IsNameAllowed = (name) =>
     allowed?.some((pattern) => matchesPattern(pattern, name)) ?? true;
   const resolution = gen.resolver.resolve(frontend, x.model, x.stream, isAllowed);
-  findings.resolution = resolution;
+  routing.resolution = resolution;
   // Ordering happens before the hooks, which see candidates in the order in which they would be
   // tried. The hooks' order is final.
   const list = runRouteHooks(
@@ -283,7 +287,7 @@ function createPlan(
   const { candidates, rested: coolingDown } = health.inOrder(chosen, client);
   if (coolingDown.length === 0)
     return { candidates, otherEndpoints: others, failoverOn, resolution, excluded };
-  of.findings.coolingDown = coolingDown.flatMap((candidate) => {
+  of.routing.coolingDown = coolingDown.flatMap((candidate) => {
     const why = health.cooldownOf(candidate, client)?.reason;
     return why ? [{ candidate, reason: why }] : [];
   });
@@ -304,7 +308,7 @@ const NEVER_EXCLUDING_FEATURES: ReadonlySet<Feature> = new Set(["stream", "reaso
  * endpoint rejects unsupported operations itself.
  */
 function supportsOperation(
-  { "~": { endpoint } }: HostCandidate,
+  { mounted: { endpoint } }: HostCandidate,
   { actionType, action }: Exchange,
 ): boolean {
   const { transport, protocol } = endpoint;
@@ -324,7 +328,7 @@ function findMissingFeature(
   features: readonly Feature[],
 ): Feature | undefined {
   const can = candidate.info.can;
-  const here = candidate["~"].endpoint.definition.can;
+  const here = candidate.mounted.endpoint.definition.can;
   if (!can && !here) return undefined;
   return features.find(
     (f) => !NEVER_EXCLUDING_FEATURES.has(f) && (can?.[f] ?? here?.[f]) === false,
@@ -340,6 +344,6 @@ function withFeaturePolicy(candidate: HostCandidate, asked: readonly Feature[]):
   if (!features.some((f) => isStateful(f, candidate.policy.stateful))) return candidate;
   return {
     ...candidate,
-    policy: effectivePolicyOf(candidate["~"], candidate.info, wallClock(), features),
+    policy: effectivePolicyOf(candidate.mounted, candidate.info, wallClock(), features),
   };
 }

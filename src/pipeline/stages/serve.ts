@@ -15,17 +15,17 @@ export async function serve(
 ): Promise<void> {
   if (!route.allowUnauthenticated) await admit(x);
   const { status, headers, body } = await callServeRoute(x, route);
+  const { connection } = x.state;
   if (isStreamBody(body)) {
     const head = createServedHeaders(x, headers, "application/octet-stream");
-    return new ServedStream(x, body).run(() => x["~"].res.writeHead(status, head));
+    return new ServedStream(x, body).run(() => connection.res.writeHead(status, head));
   }
-  const state = x["~"];
   const bytes = encodeBody(body);
   const head = createServedHeaders(x, headers, bytes && "application/json");
   if (bytes) head["content-length"] ??= String(bytes.length);
-  state.res.writeHead(status, head);
-  state.bytesOut += bytes?.length ?? 0;
-  state.res.end(x.method === "HEAD" ? undefined : bytes);
+  connection.res.writeHead(status, head);
+  connection.bytesOut += bytes?.length ?? 0;
+  connection.res.end(x.method === "HEAD" ? undefined : bytes);
   return undefined;
 }
 
@@ -35,10 +35,10 @@ async function callServeRoute(x: HostExchange, route: HandlerRoute): Promise<Rou
   prepareToReadBody(x, bodiless ? "none" : route.body);
   const raw = bodiless ? NO_BYTES : await readBody(x);
   if (route.body === "bytes") return route.handle(x, raw);
-  const { gen, req } = x["~"];
+  const { gen, connection } = x.state;
   const parsed = bodiless
     ? NO_BODY
-    : await parseBody(raw, req.headers["content-type"]!, gen.maxJsonValues);
+    : await parseBody(raw, connection.req.headers["content-type"]!, gen.maxJsonValues);
   const pause = yieldForLargeBody(raw.length);
   if (pause) await pause;
   return route.handle(x, parsed.body);
@@ -59,16 +59,15 @@ function createServedHeaders(
   said: RouteResponse["headers"],
   type: string | undefined,
 ): Record<string, string> {
-  const state = x["~"];
+  const { gen, outcome } = x.state;
   const headers: Record<string, string> = {
     "x-request-id": x.id,
-    "x-tollgate-generation": String(state.gen.number),
+    "x-tollgate-generation": String(gen.number),
     ...createZdrHeaders(x),
     ...(type !== undefined && { "content-type": type }),
   };
   for (const [name, value] of Object.entries(said ?? {}))
     if (value !== undefined) headers[name.toLowerCase()] = value;
-  if (state.responseHeaders)
-    for (const [name, value] of state.responseHeaders) headers[name] = value;
+  if (outcome.headers) for (const [name, value] of outcome.headers) headers[name] = value;
   return headers;
 }

@@ -11,23 +11,23 @@ import { createRequestRecord } from "./request-record.ts";
  * Returns a promise only if a hook waits.
  */
 export function settle(x: HostExchange): void | Promise<void> {
-  const state = x["~"];
-  const hooks = state.frontend.hookChain.settle;
-  const { reportRequest } = state.gen;
+  const { frontend, gen } = x.state;
+  const hooks = frontend.hookChain.settle;
+  const { reportRequest } = gen;
   if (hooks.length > 0) return runSettleHooks(x, createOutcome(x), 0);
   if (reportRequest || shouldLog(x)) report(x, createOutcome(x));
 }
 
 /** Runs the settle hooks one after another. `from`: index of the next hook. */
 function runSettleHooks(x: HostExchange, outcome: Outcome, from: number): void | Promise<void> {
-  const state = x["~"];
-  const hooks = state.frontend.hookChain.settle;
+  const { frontend, gen } = x.state;
+  const hooks = frontend.hookChain.settle;
   for (let at = from; at < hooks.length; at++) {
     const hook = hooks[at]!;
     if (!hook.appliesTo(x.model || undefined, undefined)) continue;
     const failed = (err: unknown) => {
       if (!isQuarantineError(err))
-        state.gen.log.error({ request: x.id, plugin: hook.id, err }, "settle hook failed");
+        gen.log.error({ request: x.id, plugin: hook.id, err }, "settle hook failed");
     };
     try {
       const waiting = hook.run(x, outcome);
@@ -41,7 +41,7 @@ function runSettleHooks(x: HostExchange, outcome: Outcome, from: number): void |
 }
 
 function report(x: HostExchange, outcome: Outcome): void {
-  x["~"].gen.reportRequest?.(createRequestRecord(x, outcome));
+  x.state.gen.reportRequest?.(createRequestRecord(x, outcome));
   if (shouldLog(x)) logRequest(x, outcome);
 }
 
@@ -57,23 +57,23 @@ export function rejectSafely(
   try {
     reject(x, problem);
   } catch (err) {
-    x["~"].gen.log.error({ request: x.id, err }, "encoding an error failed");
-    x["~"].res.destroy();
+    x.state.gen.log.error({ request: x.id, err }, "encoding an error failed");
+    x.state.connection.res.destroy();
   }
 }
 
 function createOutcome(x: HostExchange): Outcome {
-  const state = x["~"];
+  const { connection, calls, billing, outcome } = x.state;
+  const { res } = connection;
   return {
-    status:
-      state.isDisconnected && !state.res.headersSent ? ERRORS.canceled[0] : state.res.statusCode,
-    mode: state.lastCall?.mode ?? null,
-    calls: state.callRecords,
-    cached: state.cached,
-    finish: state.finishReason,
-    fault: state.fault,
-    losses: state.lastCall?.losses ?? [],
-    bytesOut: state.bytesOut,
-    ms: Math.round(performance.now() - state.startedAt),
+    status: connection.isDisconnected && !res.headersSent ? ERRORS.canceled[0] : res.statusCode,
+    mode: calls.last?.mode ?? null,
+    calls: billing.records,
+    cached: outcome.cached,
+    finish: outcome.finish,
+    fault: outcome.fault,
+    losses: calls.last?.losses ?? [],
+    bytesOut: connection.bytesOut,
+    ms: Math.round(performance.now() - connection.startedAt),
   };
 }

@@ -11,7 +11,7 @@ export async function runUnbilled<T>(call: HostCall, work: () => Promise<T>): Pr
   await reserveUnbilled(call);
   const startedAt = performance.now();
   const addExternalWait = () =>
-    (call.exchange["~"].externalWaitMs += performance.now() - startedAt);
+    (call.exchange.state.connection.externalWaitMs += performance.now() - startedAt);
   try {
     const got = await work();
     addExternalWait();

@@ -16,7 +16,7 @@ export interface EffectiveTimeouts extends CallTimes {
  * together. The client's headers can only lower them.
  */
 export function timeoutsFor(call: HostCall): EffectiveTimeouts {
-  const { timeouts } = call.candidate["~"].provider;
+  const { timeouts } = call.candidate.mounted.provider;
   const times = timeouts.classes.get(timeoutClassOf(call)) ?? timeouts;
   return applyClientLimits(
     subtractElapsed(times, call.startedAt - call.requestFirstCallAt),
@@ -25,7 +25,7 @@ export function timeoutsFor(call: HostCall): EffectiveTimeouts {
 }
 
 /** Returns the operator's timeouts for the class of a candidate whose response is streamed. */
-export function streamTimeoutsFor({ info, "~": { provider } }: HostCandidate): CallTimes {
+export function streamTimeoutsFor({ info, mounted: { provider } }: HostCandidate): CallTimes {
   const { timeouts } = provider;
   return timeouts.classes.get(timeoutClassOf({ info, stream: true })) ?? timeouts;
 }
@@ -36,7 +36,7 @@ export function streamTimeoutsFor({ info, "~": { provider } }: HostCandidate): C
  */
 export function remainingMs(
   x: HostExchange,
-  { info, "~": { provider } }: HostCandidate,
+  { info, mounted: { provider } }: HostCandidate,
   began: number,
 ): number {
   const { timeouts } = provider;
@@ -48,9 +48,12 @@ const subtractElapsed = (times: CallTimes, passed: number): CallTimes =>
   passed > 0 ? { ...times, totalMs: Math.max(0, times.totalMs - passed) } : times;
 
 /** Adds a wait for a provider. Two overlapping calls count as one wait. */
-export function addProviderWait({ "~": state }: HostExchange, from: number, until: number): void {
-  state.externalWaitMs += Math.max(0, until - Math.max(from, state.externalWaitEnd));
-  state.externalWaitEnd = until;
+export function addProviderWait({ state }: HostExchange, from: number, until: number): void {
+  state.connection.externalWaitMs += Math.max(
+    0,
+    until - Math.max(from, state.connection.externalWaitEnd),
+  );
+  state.connection.externalWaitEnd = until;
 }
 
 const CHAT = "chat";
@@ -78,7 +81,7 @@ export const classesOf = (kinds: Iterable<string>): readonly string[] => [
  * only to non-streaming responses, because streams contain pings.
  */
 function applyClientLimits(times: CallTimes, x: HostExchange): EffectiveTimeouts {
-  const { req, startedAt } = x["~"];
+  const { req, startedAt } = x.state.connection;
   const clientTotalMs = parseSecondsToMs(req.headers["x-stainless-timeout"]);
   const clientReadMs = parseSecondsToMs(req.headers["x-stainless-read-timeout"]);
   if (clientTotalMs === undefined && clientReadMs === undefined) return times;

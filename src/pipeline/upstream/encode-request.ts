@@ -29,7 +29,8 @@ export function encodeRequest(
   endpoint: ProtocolEndpoint,
 ): OutgoingRequest {
   const x = call.exchange;
-  const { receivedBody, frontend, req } = x["~"];
+  const { body, frontend, connection } = x.state;
+  const received = body.received!;
   const client = protocol.client!;
   const isPassthrough = call.mode === "passthrough";
   checkBeforeEncoding(call);
@@ -44,26 +45,22 @@ export function encodeRequest(
   const out = new OutgoingRequest({
     method: x.actionType === "relay" ? x.method : "POST",
     path,
-    body: bodiless
-      ? null
-      : isPassthrough
-        ? receivedBody!.originalBody
-        : translateBody(call, protocol),
-    raw: isPassthrough ? receivedBody!.raw : undefined,
-    spans: isPassthrough ? receivedBody!.spans : undefined,
-    form: isPassthrough ? receivedBody!.multipart : undefined,
-    named: isPassthrough ? receivedBody!.facts.references : undefined,
+    body: bodiless ? null : isPassthrough ? received.originalBody : translateBody(call, protocol),
+    raw: isPassthrough ? received.raw : undefined,
+    spans: isPassthrough ? received.spans : undefined,
+    form: isPassthrough ? received.multipart : undefined,
+    named: isPassthrough ? received.facts.references : undefined,
   });
   out.setHeader("accept-encoding", "identity");
-  const form = isPassthrough ? receivedBody!.multipart : undefined;
+  const form = isPassthrough ? received.multipart : undefined;
   if (!bodiless)
     out.setHeader("content-type", form ? multipartContentType(form.boundary) : "application/json");
   for (const name in endpoint.headers) out.setHeader(name, endpoint.headers[name]);
   if (isPassthrough) {
-    forwardHeaders(protocol.headers?.request, req.headers, (name, value) => {
+    forwardHeaders(protocol.headers?.request, connection.req.headers, (name, value) => {
       if (!SECRET_HEADERS.has(name)) out.setHeader(name, value);
     });
-    for (const field in receivedBody!.edits) out.set(field, receivedBody!.edits[field]);
+    for (const field in received.edits) out.set(field, received.edits[field]);
     if (out.get("model") !== undefined) out.set("model", call.model);
   }
   dropAccountFields(call, out);
@@ -91,7 +88,7 @@ function filterHeadersForZdr(
   endpoint: ProtocolEndpoint,
   out: OutgoingRequest,
 ): void {
-  const { req } = call.exchange["~"];
+  const { req } = call.exchange.state.connection;
   const reviewed = headers?.zdrAllowed ?? {};
   for (const [name, value] of Object.entries(out.headers)) {
     const isListed = Object.hasOwn(reviewed, name);
@@ -119,8 +116,12 @@ function setConversationAffinity(
   out: OutgoingRequest,
   { field, header }: NonNullable<ProtocolEndpoint["sessionAffinity"]>,
 ): void {
-  const { resolution, frontend } = x["~"];
-  if (resolution?.strategy !== "sticky" || x.privacy !== "off" || x.actionType !== "generate")
+  const { routing, frontend } = x.state;
+  if (
+    routing.resolution?.strategy !== "sticky" ||
+    x.privacy !== "off" ||
+    x.actionType !== "generate"
+  )
     return;
   const conversation = conversationIdOf(x, frontend.server);
   if (conversation === undefined) return;
@@ -148,7 +149,7 @@ const FORBIDDEN_BODY_FIELDS: ReadonlySet<string> = new Set([...ROUTING_FIELDS, .
  */
 function translateBody(call: HostCall, protocol: Protocol): Body {
   const x = call.exchange;
-  const request = x["~"].rewrittenRequest ?? x.request;
+  const request = x.state.body.rewritten ?? x.request;
   const encoded: unknown = protocol.client!.encodeRequest(request, call);
   // Spreading any other value would produce a body without members, which would be sent and billed.
   if (!isBody(encoded)) throw new TypeError(`${protocol.id}: request returned an invalid body`);
@@ -211,8 +212,8 @@ export const forwardResponseHeaders = (
 /** Creates the response headers that are known before the first byte of a response. */
 export function createResponseHeaders(call: HostCall, upstream: HeadersIn): HeadersOut {
   const x = call.exchange;
-  const { frontend, gen, account } = x["~"];
-  const limits = visibleLimits(x["~"].limitStates, account);
+  const { frontend, gen, admission, billing } = x.state;
+  const limits = visibleLimits(billing.limitStates, admission.account);
   const head: Record<string, string | undefined> = {};
   call.responseHeaders = head;
   const own = frontend.server?.encodeHeaders?.({ id: x.id, limits, now: wallClock() });
@@ -221,7 +222,7 @@ export function createResponseHeaders(call: HostCall, upstream: HeadersIn): Head
   head["x-tollgate-warnings"] = call.warningsHeader;
   const receipt = createZdrHeaders(x, call.zdrReceipt);
   for (const name in receipt) head[name] = receipt[name];
-  const protocol = call.candidate["~"].endpoint.protocol;
+  const protocol = call.candidate.mounted.endpoint.protocol;
   if (call.mode === "passthrough" && protocol)
     forwardResponseHeaders(protocol.headers?.response, upstream, (name, value) => {
       head[name] ??= gen.mask(value);

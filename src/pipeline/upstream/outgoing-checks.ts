@@ -25,7 +25,7 @@ import { verifyPolicy, rejectUnreviewedFields } from "../privacy/zero-retention.
  */
 export function checkBeforeEncoding(call: HostCall): void {
   const x = call.exchange;
-  const { facts } = x["~"].receivedBody!;
+  const { facts } = x.state.body.received!;
   const native = call.protocol === null;
   const { references = [] } = facts;
   if (call.mode === "translated" && references.length > 0) {
@@ -34,7 +34,8 @@ export function checkBeforeEncoding(call: HostCall): void {
   }
   // Only the plugin sees what a native endpoint sends, so the request that the plugin receives must
   // already be allowed.
-  if (native && x.privacy !== "off") rejectUnreviewedFields(call, x.body, x["~"].frontend.protocol);
+  if (native && x.privacy !== "off")
+    rejectUnreviewedFields(call, x.body, x.state.frontend.protocol);
 }
 
 /**
@@ -81,7 +82,7 @@ export function checkBeforeSending(call: HostCall, out: OutgoingRequest): void {
 function checkStateReferences(call: HostCall, named: References): void {
   const x = call.exchange;
   const isSameProtocol = call.protocol === x.protocol;
-  const isPinned = x["~"].receivedBody!.pinnedTarget !== undefined;
+  const isPinned = x.state.body.received!.pinnedTarget !== undefined;
   const statefulReference = findBlockedReference(named, {
     stateMode: isSameProtocol ? call.stateMode : "reject",
     isBoundToKey: isPinned,
@@ -111,7 +112,9 @@ function checkReferencedModels(call: HostCall, named: References): void {
     if (
       !satisfies(
         x.privacy,
-        effectivePolicyOf(call.candidate["~"], info, wallClock(), [...referencedFeatures(named)]),
+        effectivePolicyOf(call.candidate.mounted, info, wallClock(), [
+          ...referencedFeatures(named),
+        ]),
       )
     )
       fail(
@@ -131,7 +134,7 @@ function checkReferencedModels(call: HostCall, named: References): void {
  */
 export const findReferencedModels = (call: HostCall, named: References): readonly ModelInfo[] =>
   referencedModels(named).map(
-    (model) => call.exchange["~"].gen.catalog.find(call.provider, model).info,
+    (model) => call.exchange.state.gen.catalog.find(call.provider, model).info,
   );
 
 /** Whether the key may use the model, by its ID or by a name of the gateway that resolves to it. */
@@ -143,7 +146,7 @@ function isModelAllowed(x: HostExchange, id: string, name: string): boolean {
 }
 
 function resolvesTo(x: HostExchange, name: string, id: string): boolean {
-  const { gen, frontend } = x["~"];
+  const { gen, frontend } = x.state;
   try {
     return gen.resolver
       .resolve(frontend, name, x.stream)

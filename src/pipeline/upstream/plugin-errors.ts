@@ -18,7 +18,7 @@ export function toProviderFault(call: HostCall, problem: unknown): unknown {
     return problem;
   }
   const { exchange: x, provider } = call;
-  x["~"].gen.log.error(
+  x.state.gen.log.error(
     { request: x.id, plugin: `providers.${provider}`, err: problem },
     "provider plugin failed",
   );

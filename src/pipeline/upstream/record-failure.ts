@@ -24,7 +24,7 @@ const ACCOUNT_MESSAGES = {
 export function recordFailure(call: HostCall, fault: Fault): void {
   if (!countsAgainstTarget(fault)) return;
   const x = call.exchange;
-  const { gen } = x["~"];
+  const { gen } = x.state;
   gen.targetHealth.recordFailure(call.candidate, fault, {
     reason: call.reason,
     startedAt: call.startedAt,
@@ -65,15 +65,15 @@ const MAX_MESSAGE_LENGTH = 500;
  * log.
  */
 function quotesRequest({ exchange: x }: HostCall, message: string): boolean {
-  const { receivedBody } = x["~"];
+  const { received } = x.state.body;
   if (
     x.privacy !== "off" ||
     message.length > MAX_MESSAGE_LENGTH ||
-    !receivedBody ||
-    receivedBody.inputBytes > MAX_SEARCHED_BYTES
+    !received ||
+    received.inputBytes > MAX_SEARCHED_BYTES
   )
     return true;
-  const sent = JSON.stringify(receivedBody.body);
+  const sent = JSON.stringify(received.body);
   const said = JSON.stringify(message).slice(1, -1);
   for (let i = 0; i + QUOTE_LENGTH <= said.length; i++)
     if (sent.includes(said.slice(i, i + QUOTE_LENGTH))) return true;

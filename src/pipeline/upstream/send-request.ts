@@ -38,12 +38,12 @@ export async function sendRequest(
   out: OutgoingRequest,
 ): Promise<UpstreamHttpResponse> {
   try {
-    const yielded = yieldForLargeBody(call.exchange["~"].receivedBody!.inputBytes);
+    const yielded = yieldForLargeBody(call.exchange.state.body.received!.inputBytes);
     if (yielded) await yielded;
     const { auth } = wire.definition;
     const path = `${wire.pathPrefix}${out.path.startsWith("/") ? "" : "/"}${out.path}`;
     const unsigned: UnsignedRequest = { out, path, body: out.toChunks() };
-    const version = tokenVersion(auth, call.candidate["~"].credential);
+    const version = tokenVersion(auth, call.candidate.mounted.credential);
     const response = await signAndDispatch(call, wire, unsigned);
     return isSuccess(response)
       ? response
@@ -61,7 +61,7 @@ async function retryWithRenewedToken(
   refusal: UpstreamHttpResponse,
   version: ReturnType<typeof tokenVersion>,
 ): Promise<UpstreamHttpResponse> {
-  const { credential, endpoint } = call.candidate["~"];
+  const { credential, endpoint } = call.candidate.mounted;
   const { auth } = wire.definition;
   let response = refusal;
   let errorBody = await readErrorBody(response, BOUNDS.errorBody.max);
@@ -103,7 +103,7 @@ function signAndDispatch(
   };
   let signing: ReturnType<typeof createAuthHeaders>;
   try {
-    signing = createAuthHeaders(wire.definition.auth, call.candidate["~"].credential, () => ({
+    signing = createAuthHeaders(wire.definition.auth, call.candidate.mounted.credential, () => ({
       method: out.method,
       url: new URL(wire.origin + path),
       headers: { ...out.headers },
@@ -156,10 +156,10 @@ function dispatchSigned(
   own: HeadersOut,
 ): Promise<UpstreamHttpResponse> {
   const x = call.exchange;
-  if (x["~"].isDisconnected) fail("canceled", "The client disconnected.");
-  const response = new UpstreamHttpResponse(x["~"].gen.timerWheel, timeoutsFor(call));
+  if (x.state.connection.isDisconnected) fail("canceled", "The client disconnected.");
+  const response = new UpstreamHttpResponse(x.state.gen.timerWheel, timeoutsFor(call));
   call.onCancel((reason) => response.abort(reason));
-  x["~"].disconnectListeners.push(() => {
+  x.state.connection.disconnectListeners.push(() => {
     if (response.status === 0) response.abort(createFault("canceled", "The client disconnected."));
   });
   return response.dispatch(call, wire, {

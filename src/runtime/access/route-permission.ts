@@ -14,7 +14,7 @@ export const requireAdminRole =
   ) =>
   async (x: HostExchange): Promise<void> => {
     if (!adminPrincipals) return fail("unavailable", "This process has no admin listener.");
-    const principal = await adminPrincipals.identify(x["~"].req);
+    const principal = await adminPrincipals.identify(x.state.connection.req);
     assertRole(principal, least);
     if (principal.account !== undefined && !accounts)
       fail(

@@ -101,7 +101,7 @@ function endProcess(why: string): void {
  * call.
  */
 const REQUEST_ID_EXPRESSION = `(() => {
-  const of = (it) => it?.["~"] ? it.id : it?.exchange?.["~"] ? it.attemptId + " " + it.id : undefined;
+  const of = (it) => it?.state?.connection ? it.id : it?.exchange?.state?.connection ? it.attemptId + " " + it.id : undefined;
   return (typeof x === "object" ? of(x) : undefined) ?? (typeof call === "object" ? of(call) : undefined) ?? of(this);
 })()`;
 

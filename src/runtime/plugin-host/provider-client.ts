@@ -299,7 +299,7 @@ async function toAuthRefusal(answer: Response): Promise<Omit<AuthRejection, "sig
 
 /** Creates the fetch of one call to a native endpoint, as the request pipeline requires it. */
 export const fetchFor: Generation["createFetch"] = (candidate, signal, { prepare, trace }) => {
-  const { endpoint, credential, provider } = candidate["~"];
+  const { endpoint, credential, provider } = candidate.mounted;
   return createProviderClient({
     allowedOrigins: provider.extraOrigins,
     allowsMetadataService: provider.allowsMetadataService,

@@ -83,7 +83,7 @@ export class InFlightRequests {
     const zero = wallClock() - now;
     return this.#entries
       .flatMap(({ exchange }) =>
-        exchange?.["~"].route ? [toLiveRequest(exchange, now, zero)] : [],
+        exchange?.state.route ? [toLiveRequest(exchange, now, zero)] : [],
       )
       .sort((a, b) => a.startedAt - b.startedAt)
       .slice(0, MAX_LISTED);
@@ -92,28 +92,28 @@ export class InFlightRequests {
 
 /** @param zero Wall clock time when the monotonic clock was 0. */
 function toLiveRequest(x: HostExchange, now: number, zero: number): LiveRequest {
-  const inner = x["~"];
-  const model = inner.receivedBody && x.model.slice(0, MAX_TEXT_CHARS);
+  const inner = x.state;
+  const model = inner.body.received && x.model.slice(0, MAX_TEXT_CHARS);
   return {
     id: x.id,
-    startedAt: Math.round(zero + inner.startedAt),
-    elapsedMs: Math.round(now - inner.startedAt),
+    startedAt: Math.round(zero + inner.connection.startedAt),
+    elapsedMs: Math.round(now - inner.connection.startedAt),
     frontend: x.frontend,
     action: x.action,
     model,
     stream: x.stream,
     key: x.identity?.id,
-    account: inner.account?.path,
+    account: inner.admission.account?.path,
     privacy: x.privacy,
     phase:
-      inner.bytesOut > 0
+      inner.connection.bytesOut > 0
         ? "responding"
-        : inner.lastCall !== undefined
+        : inner.calls.last !== undefined
           ? "calling"
-          : inner.receivedBody === undefined
+          : inner.body.received === undefined
             ? "receiving"
             : "waiting",
-    attempt: inner.lastCall?.n,
-    provider: inner.lastCall?.provider,
+    attempt: inner.calls.last?.n,
+    provider: inner.calls.last?.provider,
   };
 }

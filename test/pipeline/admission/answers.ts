@@ -170,7 +170,7 @@ const LONG = 3_000_000;
 function held(n: number, work: object): Promise<Outcome> {
   const exchange = {
     operationSpec: work,
-    "~": { gen: { maxResponseBytes: 1 }, permit: { reserveMemory() {} } },
+    state: { gen: { maxResponseBytes: 1 }, admission: { permit: { reserveMemory() {} } } },
   };
   return faultIn(() => new BufferedBytes({ exchange } as never).add(n));
 }

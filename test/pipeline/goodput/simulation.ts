@@ -115,7 +115,13 @@ export async function gateway(load: Load, upstreams: Upstreams): Promise<Result>
       };
       const x = exchange(`r${i}`, key, its.gen, make);
       Promise.resolve(
-        route({ ...its, x, operationSpec: {}, facts: { features: [] }, findings: x["~"] } as never),
+        route({
+          ...its,
+          x,
+          operationSpec: {},
+          facts: { features: [] },
+          findings: x.state,
+        } as never),
       )
         .then((plan) =>
           dispatch(
@@ -190,7 +196,7 @@ function processOf({ targets, hedgeMs }: Load) {
       protocol: "toy",
       info: { operation: "chat" },
       policy: {},
-      "~": {
+      mounted: {
         i,
         target: rests.target(name),
         provider: { timeouts: TIMES },
@@ -229,17 +235,21 @@ function exchange(id: string, key: string, gen: object, make: Make) {
     stream: false,
     body: {},
     setResponseHeader() {},
-    "~": {
+    state: {
       gen,
       make,
       frontend: { hookChain: { attempt: [] } },
-      req: { headers: {} },
-      res: { on() {}, off() {} },
-      excluded: [],
-      disconnectListeners: [],
-      isDisconnected: false,
-      externalWaitMs: 0,
-      receivedBody: undefined,
+      connection: {
+        req: { headers: {} },
+        res: { on() {}, off() {} },
+        disconnectListeners: [],
+        isDisconnected: false,
+        externalWaitMs: 0,
+      },
+      body: { received: undefined },
+      routing: { excluded: [] },
+      calls: {},
+      outcome: {},
     },
   };
 }
@@ -266,14 +276,14 @@ class SimulatedCall {
       retryAfterMs,
       headers,
       stage,
-    } = x["~"].make(candidate["~"].i) as Outcome;
+    } = x.state.make(candidate.mounted.i) as Outcome;
     await new Promise((resolve, reject) => {
       setTimeout(resolve, ms);
       this.#call.onCancel(reject);
     });
     if (kind === undefined) {
       this.#answer.commit();
-      return void x["~"].gen.targetHealth.recordSuccess(candidate, startedAt, x.identity.id);
+      return void x.state.gen.targetHealth.recordSuccess(candidate, startedAt, x.identity.id);
     }
     this.failurePoint = this.#call.failurePoint = stage ?? "rejected";
     const problem = createFault(kind, message, { retryAfterMs });

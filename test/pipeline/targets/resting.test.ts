@@ -23,7 +23,7 @@ function stage() {
   );
   const candidate = (model: string): HostCandidate => {
     const name = { provider: "p", credential: "c", model, base: "http://p.test" };
-    return { ...name, "~": { target: rests.target(name) } } as unknown as HostCandidate;
+    return { ...name, mounted: { target: rests.target(name) } } as unknown as HostCandidate;
   };
   const refused = (one: HostCandidate, started = now) =>
     rests.recordFailure(
@@ -68,7 +68,7 @@ it("a client whose account is limited is told what its provider said, and never 
       let now = 1_000;
       const rests = new TargetHealth(undefined, { now: () => now, schedule: () => {} });
       const target = rests.target({ provider: "p", credential: "c", model: "m", base: "" });
-      const one = { id: "p/m", provider: "p", credential: "c", "~": { target } } as never;
+      const one = { id: "p/m", provider: "p", credential: "c", mounted: { target } } as never;
       const limited = { kind: "rate_limited", message: "No.", retryAfterMs: told } as const;
       rests.recordFailure(one, limited, createCallFacts({ startedAt: now, limitScope: "account" }));
       now += later;

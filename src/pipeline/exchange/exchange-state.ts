@@ -1,0 +1,153 @@
+// The pipeline's own state of one exchange, split by the part of the pipeline that owns it. A stage
+// takes the parts that it reads and writes. All fields are set when the exchange is created, so
+// that V8 gives every request the same object shapes.
+import type { IncomingMessage, ServerResponse } from "node:http";
+import type { Fault } from "../../model/error.ts";
+import type { ModelRequest } from "../../model/request.ts";
+import type { Call, CallRecord } from "../../plugin/call.ts";
+import type { PipelineRoute } from "../../plugin/frontend.ts";
+import type { RequestRecordHook } from "../../plugin/observer.ts";
+import type { Outcome } from "../../plugin/outcome.ts";
+import type { LimitState } from "../../plugin/store/limit.ts";
+import type { Reserve } from "../../plugin/store/store.ts";
+import type { ResolvedAccount } from "../accounts/accounts.ts";
+import { RequestPermit } from "../admission/request-permit.ts";
+import type { ReceivedBody } from "../body/received-body.ts";
+import type { Generation } from "../generation.ts";
+import type { RoutingState } from "../routing/resolution.ts";
+import type { IdempotencyClaim } from "./idempotency.ts";
+import type { MountedFrontend, MountedRoute } from "./mounted.ts";
+
+/** The connection to the client, and what is measured on it. */
+export interface ConnectionState {
+  readonly req: IncomingMessage;
+  readonly res: ServerResponse;
+  readonly startedAt: number;
+  bytesIn: number;
+  bytesOut: number;
+  /**
+   * Time in milliseconds spent waiting for others: for the client's body and for providers'
+   * responses. `externalWaitEnd` is when the last wait ended.
+   */
+  externalWaitMs: number;
+  externalWaitEnd: number;
+  isDisconnected: boolean;
+  disconnectListeners: (() => void)[];
+}
+
+/** Whether and how the request was admitted. */
+export interface AdmissionState {
+  readonly permit: RequestPermit;
+  /** The account of the key, with its ancestors. */
+  account: ResolvedAccount | undefined;
+  isPrivacyDecided: boolean;
+  /** The claim for the Idempotency-Key. Undefined until it is claimed. */
+  idempotencyClaim:
+    | Pick<IdempotencyClaim, "keyId" | "idempotencyKeyHash" | "requestId">
+    | undefined;
+}
+
+/** The content of the request. */
+export interface BodyState {
+  received: ReceivedBody | undefined;
+  /** The request after the rewrite hooks. A translated call encodes this. */
+  rewritten: ModelRequest | undefined;
+}
+
+/** The calls that were made for the request. */
+export interface CallsState {
+  /** The last call that was started. */
+  last: (Pick<Outcome, "mode" | "losses"> & Pick<Call, "n" | "provider">) | undefined;
+  /**
+   * When the first call was sent, how many calls were sent, and the provider of the last one.
+   * Undefined if none was sent.
+   */
+  sent:
+    | { readonly firstSentAt: number; readonly count: number; readonly lastProvider: string }
+    | undefined;
+  /** The data policy receipt of the last candidate that was called. */
+  zdrReceipt: string | undefined;
+}
+
+/** What the ledger was told about the request, and what it answered. */
+export interface BillingState {
+  /** Labels that hooks added. */
+  labels: Record<string, string> | undefined;
+  /** Labels of the request's last ledger row. */
+  ledgerLabels: Reserve["labels"] | undefined;
+  limitStates: readonly LimitState[];
+  /** One record for each settled call. */
+  readonly records: CallRecord[];
+}
+
+/** The result that the client and the observers receive. */
+export interface OutcomeState {
+  fault: Fault | undefined;
+  cached: boolean;
+  finish: Outcome["finish"];
+  /** Response headers that hooks set. */
+  headers: Map<string, string> | undefined;
+  hookActivity: RequestRecordHook[] | undefined;
+}
+
+export interface ExchangeState {
+  readonly gen: Generation;
+  /**
+   * The frontend in the current protocol. If the route speaks several protocols, reading the body
+   * may change it.
+   */
+  frontend: MountedFrontend;
+  /** Undefined if the frontend answers the request itself. */
+  readonly route: PipelineRoute | undefined;
+  /** The path as the plugin declares it. */
+  readonly routePath: string;
+  readonly connection: ConnectionState;
+  readonly admission: AdmissionState;
+  readonly body: BodyState;
+  readonly routing: RoutingState;
+  readonly calls: CallsState;
+  readonly billing: BillingState;
+  readonly outcome: OutcomeState;
+}
+
+export function createExchangeState(of: {
+  readonly gen: Generation;
+  readonly route: MountedRoute;
+  readonly req: IncomingMessage;
+  readonly res: ServerResponse;
+}): ExchangeState {
+  return {
+    gen: of.gen,
+    frontend: of.route.frontend,
+    route: "actionType" in of.route.route ? of.route.route : undefined,
+    routePath: of.route.path,
+    connection: {
+      req: of.req,
+      res: of.res,
+      startedAt: performance.now(),
+      bytesIn: 0,
+      bytesOut: 0,
+      externalWaitMs: 0,
+      externalWaitEnd: 0,
+      isDisconnected: false,
+      disconnectListeners: [],
+    },
+    admission: {
+      permit: new RequestPermit(of.gen),
+      account: undefined,
+      isPrivacyDecided: false,
+      idempotencyClaim: undefined,
+    },
+    body: { received: undefined, rewritten: undefined },
+    routing: { resolution: undefined, excluded: [], coolingDown: undefined },
+    calls: { last: undefined, sent: undefined, zdrReceipt: undefined },
+    billing: { labels: undefined, ledgerLabels: undefined, limitStates: [], records: [] },
+    outcome: {
+      fault: undefined,
+      cached: false,
+      finish: undefined,
+      headers: undefined,
+      hookActivity: undefined,
+    },
+  };
+}
