@@ -19,6 +19,7 @@ import {
   createEventWriter,
   type ResponseSource,
 } from "../response/transcode.ts";
+import { STREAMING, type ResponseEvent, type ResponseState } from "../response/response-state.ts";
 import type { Transcoder, TranscoderSink } from "../response/transcoder.ts";
 import type { UpstreamHttpResponse, ResponseSink } from "../upstream/upstream-http-response.ts";
 import type { CallTally } from "../metering/call-tally.ts";
@@ -84,11 +85,7 @@ class Presentation implements ResponseSink, TimerEntry, TranscoderSink {
   readonly #reject: (error: unknown) => void;
   #transcoder: Transcoder | undefined;
   #response: UpstreamHttpResponse | undefined;
-  #isOver = false;
-  #finishReason: FinishReason | undefined;
-  #isTerminalWritten = false;
-  #isSettled = false;
-  #isUpstreamDone = false;
+  #state: ResponseState = STREAMING;
   #deadline = Infinity;
   /** The event hook that may still hold back the end of the response. */
   #holdingFilter: HookFailurePolicy | undefined;
@@ -162,12 +159,13 @@ class Presentation implements ResponseSink, TimerEntry, TranscoderSink {
       for await (const event of validateEvents(this.#call, events)) {
         const room = this.response.whenWritable();
         if (room) await room;
-        if (this.#isOver) break;
+        if (this.#state.isOver) break;
         finished ||= event.type === "finish";
         emit(event);
       }
-      if (!this.#isOver && !finished) throw createTruncatedError();
-      this.#isUpstreamDone = true;
+      if (this.#state.isOver) return;
+      if (!finished) throw createTruncatedError();
+      this.#advance("upstream");
       this.#awaitFilters();
     } catch (problem) {
       this.onEnd(problem);
@@ -181,7 +179,7 @@ class Presentation implements ResponseSink, TimerEntry, TranscoderSink {
   }
 
   onData(chunk: Buffer): void {
-    if (this.#isOver || this.#isUpstreamDone) return;
+    if (!this.#state.awaitsUpstream) return;
     // Node collects everything that is written in one turn and sends it together. An additional
     // cork would make each event a system call.
     try {
@@ -192,23 +190,24 @@ class Presentation implements ResponseSink, TimerEntry, TranscoderSink {
   }
 
   onStoppedEarly(): void {
-    this.tally.wasStoppedEarly = this.#isUpstreamDone = true;
+    this.tally.wasStoppedEarly = true;
+    if (!this.#state.isOver) this.#advance("upstream");
     this.#response?.abort(createFault("canceled", "stop sequence reached"));
     this.#awaitFilters();
   }
 
   onEnd(problem?: unknown): void {
-    if (this.#isOver || this.tally.wasStoppedEarly) return;
+    if (this.#state.isOver || this.tally.wasStoppedEarly) return;
     if (problem !== undefined && !this.tally.hasFinished) return this.#failFrom(problem, "target");
-    this.#isUpstreamDone = true;
-    if (!this.#isTerminalWritten && problem === undefined) {
+    this.#advance("upstream");
+    if (this.#state.awaitsEnd && problem === undefined) {
       try {
         this.#transcoder!.end();
       } catch (thrown) {
         return this.#failFrom(thrown, "answer");
       }
     }
-    this.#isTerminalWritten ||= this.#finishReason !== undefined;
+    if (this.#state.isFinishing && this.#state.awaitsEnd) this.#advance("end");
     this.#awaitFilters();
   }
 
@@ -217,16 +216,15 @@ class Presentation implements ResponseSink, TimerEntry, TranscoderSink {
    * timeout.
    */
   #awaitFilters(): void {
-    this.#holdingFilter =
-      this.#isOver || this.tally.hasFinished ? undefined : longestHoldingFilter(this.#call);
+    if (this.#state.isOver || this.tally.hasFinished) return;
+    this.#holdingFilter = longestHoldingFilter(this.#call);
     if (this.#holdingFilter) this.#setDeadline(this.#holdingFilter.timeoutMs);
-    this.#closeIfDone();
   }
 
   onContent(): void {
-    if (this.#isOver) return;
+    if (this.#state.isOver) return;
     recordFirstToken(this.#call, this.tally);
-    if (this.#call.exchange.stream) this.response.commit();
+    if (!this.response.isCommitted && this.#call.exchange.stream) this.response.commit();
   }
 
   get isBetweenEvents(): boolean {
@@ -234,41 +232,36 @@ class Presentation implements ResponseSink, TimerEntry, TranscoderSink {
   }
 
   get isOver(): boolean {
-    return this.#isOver;
+    return this.#state.isOver;
   }
 
   onFinishing(reason: FinishReason): void {
-    if (this.#finishReason !== undefined || this.#isOver) return;
-    this.#finishReason = reason;
+    if (this.#state.isFinishing || this.#state.isOver) return;
+    this.#advance("finish");
     this.tally.hasFinished = true;
     this.onContent();
     this.response.holdUntilSettled();
     this.#call.exchange.state.outcome.finish = reason;
     const row = settleCall(this.tally, { finish: reason });
     this.#setDeadline(SETTLE_TIMEOUT_MS);
-    void row.then(() => this.#onSettled());
+    void row.then(() => this.#onRowDurable());
   }
 
   onFinished(): void {
-    this.#isTerminalWritten = true;
-    this.#closeIfDone();
+    if (!this.#state.isOver) this.#advance("end");
   }
 
   stopWith({ kind, message, ...more }: Fault): void {
-    if (!this.#isOver) this.onError(createFault(kind, message, more));
+    if (!this.#state.isOver) this.onError(createFault(kind, message, more));
   }
 
   onTick(now: number): void {
-    if (
-      this.#finishReason === undefined &&
-      now - this.#progressAt > PROGRESS_MS &&
-      this.tally.isAccepted
-    ) {
+    if (!this.#state.isFinishing && now - this.#progressAt > PROGRESS_MS && this.tally.isAccepted) {
       this.#progressAt = now;
       this.#call.exchange.state.gen.ledger.progress(this.tally.progress(wallClock()));
     }
     if (now < this.#deadline) return;
-    if (!this.#isSettled && this.#finishReason !== undefined) return this.#onSettled();
+    if (this.#state.awaitsRow) return this.#onRowDurable();
     if (this.#call.exchange.state.connection.isDisconnected)
       return this.onError(createFault("canceled", CLIENT_DISCONNECTED));
     if (this.#holdingFilter)
@@ -281,20 +274,12 @@ class Presentation implements ResponseSink, TimerEntry, TranscoderSink {
     );
   }
 
-  #onSettled(): void {
-    if (this.#isSettled) return;
-    this.#isSettled = true;
+  /** The row is durable, or the client has waited for it long enough. */
+  #onRowDurable(): void {
+    if (!this.#state.awaitsRow) return;
     this.response.onSettled();
-    if (!this.#isUpstreamDone) this.#setDeadline(LINGER_MS);
-    this.#closeIfDone();
-  }
-
-  #closeIfDone(): void {
-    if (this.#isOver || !this.#isSettled || !this.#isTerminalWritten || !this.#isUpstreamDone)
-      return;
-    this.#finish();
-    this.response.end();
-    this.#resolve();
+    this.#advance("row");
+    if (this.#state.awaitsUpstream) this.#setDeadline(LINGER_MS);
   }
 
   /**
@@ -302,16 +287,15 @@ class Presentation implements ResponseSink, TimerEntry, TranscoderSink {
    * ends with an error in the client's protocol, and the ledger row records what was sent.
    */
   onError(problem: unknown): void {
-    if (this.#isOver) return;
+    if (this.#state.isOver) return;
     const x = this.#call.exchange;
-    if (this.#finishReason !== undefined) {
-      this.#isUpstreamDone = this.#isTerminalWritten = true;
-      this.#closeIfDone();
+    if (this.#state.isFinishing) {
+      this.#advance("give_up");
       return this.#response?.abort(createFault("canceled", "given up"));
     }
     // Finish before the provider's response is aborted, because its end is reported here
     // immediately as another error.
-    this.#finish();
+    this.#advance("fail");
     this.#response?.abort(createFault("canceled", "given up"));
     if (!this.response.isCommitted || !x.stream || x.state.connection.isDisconnected)
       return this.#reject(problem);
@@ -332,9 +316,9 @@ class Presentation implements ResponseSink, TimerEntry, TranscoderSink {
   }
 
   #onDisconnect(): void {
-    if (this.#isOver) return;
+    if (this.#state.isOver) return;
     this.response.mute();
-    if (this.#finishReason !== undefined) return;
+    if (this.#state.isFinishing) return;
     if (this.#call.candidate.mounted.provider.onDisconnect === "drain" && this.tally.isAccepted)
       return this.#setDeadline(DRAIN_MS);
     this.onError(createFault("canceled", CLIENT_DISCONNECTED));
@@ -346,8 +330,12 @@ class Presentation implements ResponseSink, TimerEntry, TranscoderSink {
     this.#deadline = performance.now() + ms;
   }
 
-  #finish(): void {
-    this.#isOver = true;
+  #advance(event: ResponseEvent): void {
+    this.#state = this.#state.after(event);
+    if (!this.#state.isOver) return;
     this.#call.exchange.state.gen.timerWheel.remove(this);
+    if (this.#state.name === "failed") return;
+    this.response.end();
+    this.#resolve();
   }
 }
