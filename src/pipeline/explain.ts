@@ -8,6 +8,7 @@ import type { Exchange } from "../plugin/exchange.ts";
 import type { Identity } from "../plugin/identity.ts";
 import type { Generation } from "./generation.ts";
 import type { MountedFrontend, HostCandidate } from "./exchange/mounted.ts";
+import type { HypotheticalExchange } from "./hooks/hook-guard.ts";
 import type { RoutingRuleInputs } from "./routing/routing-rule.ts";
 import { assertFrontendAllowed, stricterPrivacy } from "./accounts/accounts.ts";
 import { nextRequestId } from "../lib/request-id.ts";
@@ -144,7 +145,8 @@ function createHypotheticalExchange(
   const route = routes.find((one) => "actionType" in one && one.actionType === "generate");
   const body = { model };
   let privacy: Privacy = client.privacy ?? "off";
-  const x: Exchange = {
+  const x: HypotheticalExchange = {
+    isHypothetical: true,
     id: nextRequestId(),
     frontend: frontend.name,
     method: "POST",

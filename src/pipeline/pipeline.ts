@@ -35,34 +35,26 @@ import { isPromise } from "../lib/is-promise.ts";
 /**
  * Runs the rewrite hooks once, before routing. The body is decoded only if there are rewrite hooks.
  */
-function rewrite(x: HostExchange): Promise<void> | undefined {
-  const hooks = x.state.frontend.hookChain.rewrite;
-  return hooks.length > 0 && x.actionType !== "relay" ? runRewriteHooks(x) : undefined;
-}
-async function runRewriteHooks(x: HostExchange): Promise<void> {
-  const state = x.state;
-  for (const hook of state.frontend.hookChain.rewrite)
-    if (hook.appliesTo(x.model, undefined))
-      state.body.rewritten = await hook.run(state.body.rewritten ?? x.request, x);
+function rewrite(x: HostExchange): void | Promise<void> {
+  if (x.actionType === "relay") return;
+  const { frontend, body } = x.state;
+  return frontend.hooks.sequential("rewrite", x.model, (hook) => {
+    const request = hook.run(body.rewritten ?? x.request, x);
+    if (isPromise(request)) return request.then((got) => void (body.rewritten = got));
+    body.rewritten = request;
+  });
 }
 
 /**
  * Runs the inspect hooks once, on the final version of the request. They may reject it but not
- * change it. Returns a promise only if a hook waits, and usually returns that hook's own promise.
- * `from`: index of the next hook.
+ * change it.
  */
-function inspect(x: HostExchange, from = 0): Promise<void> | undefined {
+function inspect(x: HostExchange): void | Promise<void> {
+  if (x.actionType === "relay") return;
   const { frontend, body } = x.state;
-  const hooks = frontend.hookChain.inspect;
-  if (hooks.length === 0 || x.actionType === "relay") return undefined;
-  for (let at = from; at < hooks.length; at++) {
-    const hook = hooks[at]!;
-    if (!hook.appliesTo(x.model, undefined)) continue;
-    const waiting = hook.run(body.rewritten ?? x.request, x);
-    if (!isPromise(waiting)) continue;
-    return at + 1 < hooks.length ? waiting.then(() => inspect(x, at + 1)) : waiting;
-  }
-  return undefined;
+  return frontend.hooks.sequential("inspect", x.model, (hook) =>
+    hook.run(body.rewritten ?? x.request, x),
+  );
 }
 
 export interface IncomingRequest {

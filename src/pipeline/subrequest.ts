@@ -8,9 +8,8 @@ import type { SubrequestResult } from "../plugin/subrequest.ts";
 import { assertFrontendAllowed } from "./accounts/accounts.ts";
 import { assertPrivacySupported } from "./privacy/zero-retention.ts";
 import { markAsHookFailure } from "./hooks/hook-guard.ts";
-import type { HookChain, CompiledHook, EventFilter } from "./hooks/hook-chain.ts";
 import type { HostExchange, SubrequestOrigin } from "./exchange/exchange.ts";
-import type { MountedFrontend, MountedRoute } from "./exchange/mounted.ts";
+import type { MountedRoute } from "./exchange/mounted.ts";
 
 /** Maximum depth of nested subrequests, such as a judge that calls a judge. */
 export const MAX_SUBREQUEST_DEPTH = 4;
@@ -93,38 +92,13 @@ export const subrequestDepth = (x: HostExchange): number => {
 };
 
 /** Returns the route of a subrequest, without the hooks of the plugins that make it. */
-export function excludePluginHooks(
+export const excludePluginHooks = (
   mounted: MountedRoute,
   pluginIds: readonly string[],
-): MountedRoute {
-  return {
-    ...mounted,
-    frontend: { ...mounted.frontend, hookChain: filteredChainFor(mounted.frontend, pluginIds) },
-  };
-}
-
-const filteredChains = new WeakMap<HookChain, Map<string, HookChain>>();
-
-/** Returns the filtered hook chain, built once per set of plugins. */
-function filteredChainFor({ hookChain }: MountedFrontend, pluginIds: readonly string[]): HookChain {
-  let cached = filteredChains.get(hookChain);
-  if (!cached) filteredChains.set(hookChain, (cached = new Map()));
-  const name = pluginIds.join(" ");
-  let filtered = cached.get(name);
-  if (!filtered) cached.set(name, (filtered = filterHooks(hookChain, new Set(pluginIds))));
-  return filtered;
-}
-
-function filterHooks(chain: HookChain, pluginIds: ReadonlySet<string>): HookChain {
-  const isKept = ({ id }: { readonly id: string }) => !pluginIds.has(id);
-  const parts = Object.entries(chain).map(([part, list]) => [
-    part,
-    part === "stages"
-      ? (list as readonly EventFilter[]).filter(({ event, watch }) => isKept((event ?? watch)!))
-      : (list as readonly CompiledHook<"admit">[]).filter(isKept),
-  ]);
-  return Object.fromEntries(parts) as HookChain;
-}
+): MountedRoute => ({
+  ...mounted,
+  frontend: { ...mounted.frontend, hooks: mounted.frontend.hooks.without(pluginIds) },
+});
 
 /**
  * Gives the subrequest its parent's identity and privacy level, so it may do no more than its

@@ -115,6 +115,42 @@ describe("ctx.ask", () => {
     expect(of.heard[0]!.calls[0]).toMatchObject({ costNano: first!.costNano, usage: first!.usage });
   });
 
+  it("passes no hook of the plugin that asks, and those of all others", async () => {
+    const of: Judging = { heard: [], failed: [] };
+    const seen: string[] = [];
+    const watching = defineMiddleware({
+      api: 1,
+      name: "watching",
+      summary: "Asks, and watches responses",
+      sends: "nowhere",
+      setup: (_options, ctx) => ({
+        async inspect(_request, x) {
+          of.heard.push(await asks(ctx, x));
+        },
+        watch: (call) => (event) =>
+          void (event.type === "finish" && seen.push(`watching ${call.exchange.id}`)),
+      }),
+    });
+    // An event hook, which makes every response pass the hooks as events.
+    const other = defineMiddleware({
+      api: 1,
+      name: "other",
+      summary: "Passes every event on",
+      sends: "nowhere",
+      setup: () => ({
+        event: (call, next) => (event) => {
+          if (event.type === "finish") seen.push(`other ${call.exchange.id}`);
+          next(event);
+        },
+      }),
+    });
+    await using at = await started([door(), watching, other]);
+    expect(await at.ask("up/model", "hello")).toMatchObject({ status: 200, text: "Yes" });
+    const [own] = of.heard;
+    const client = reserves(at).at(-1)!.request;
+    expect(seen).toEqual([`other ${own!.id}`, `watching ${client}`, `other ${client}`]);
+  });
+
   it("counts against the limits of its client", async () => {
     const of: Judging = { heard: [], failed: [] };
     const limit = { scope: "client", unit: "requests", max: 3, per: "day" };

@@ -6,6 +6,7 @@ import { getFault } from "../../src/model/error.ts";
 import { HostCall } from "../../src/pipeline/exchange/call.ts";
 import { HostExchange } from "../../src/pipeline/exchange/exchange.ts";
 import type { HostCandidate } from "../../src/pipeline/exchange/mounted.ts";
+import { createHookRunner } from "../../src/pipeline/hooks/hook-runner.ts";
 import { CallTally } from "../../src/pipeline/metering/call-tally.ts";
 import { settleCall } from "../../src/pipeline/metering/settle-call.ts";
 import { ClientResponse } from "../../src/pipeline/response/client-response.ts";
@@ -15,6 +16,7 @@ import {
   type ResponseState,
 } from "../../src/pipeline/response/response-state.ts";
 import type { TimerEntry } from "../../src/pipeline/admission/timer-wheel.ts";
+import type { ResponseSink } from "../../src/pipeline/upstream/upstream-http-response.ts";
 import { present } from "../../src/pipeline/stages/present.ts";
 import { trialCount } from "../kit/law-effort.ts";
 import { createToyProtocol } from "./toy-protocol.ts";
@@ -111,6 +113,20 @@ describe("the table", () => {
 });
 
 const nothing = () => {};
+
+/** The response of a provider. */
+interface UpstreamStub {
+  readonly status: number;
+  readonly headers: { readonly [name: string]: string };
+  isOver: boolean;
+  sink: ResponseSink | undefined;
+  pipeTo(sink: ResponseSink): void;
+  pause(): void;
+  resume(): void;
+  abort(reason?: Error): void;
+  end(reason?: Error): void;
+  data(of: object): void;
+}
 const line = (of: object): Buffer => Buffer.from(`${JSON.stringify(of)}\n`);
 
 /** One call whose provider, client, ledger, and clock only the test moves. */
@@ -164,7 +180,7 @@ function scene(of: { passthrough: boolean; stream: boolean; drains: boolean }) {
     name: "toy",
     protocol,
     server: protocol.server,
-    hookChain: { eventFilters: [], event: [], watch: [], charge: [] },
+    hooks: createHookRunner([], "toy"),
   };
   const x = new HostExchange({
     id: "r",
@@ -218,25 +234,25 @@ function scene(of: { passthrough: boolean; stream: boolean; drains: boolean }) {
   };
   const tally = new CallTally(call);
   tally.isAccepted = true;
-  const source = {
+  const source: UpstreamStub = {
     status: 200,
     headers: { "content-type": of.stream ? "text/event-stream" : "application/json" },
     isOver: false,
-    sink: undefined as { onData(chunk: Buffer): void; onEnd(problem?: unknown): void } | undefined,
-    pipeTo(sink: NonNullable<typeof source.sink>) {
+    sink: undefined,
+    pipeTo(sink) {
       this.sink = sink;
     },
     pause: nothing,
     resume: nothing,
-    abort(reason?: Error) {
+    abort(reason) {
       this.end(reason);
     },
-    end(reason?: Error) {
+    end(reason) {
       if (this.isOver) return;
       this.isOver = true;
       this.sink!.onEnd(reason);
     },
-    data(of: object) {
+    data(of) {
       if (!this.isOver) this.sink!.onData(line(of));
     },
   };

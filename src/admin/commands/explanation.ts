@@ -59,9 +59,10 @@ export async function explainRequest(
     },
   );
   const hooks = Object.fromEntries(
-    Object.entries(frontend.hookChain)
-      .filter(([hook]) => hook !== "senders")
-      .map(([hook, list]) => [hook, (list as readonly { id: string }[]).map((h) => h.id)]),
+    Object.entries(frontend.hooks.lists).map(([hook, list]) => [
+      hook,
+      (list as readonly { readonly id: string }[]).map(({ id }) => id),
+    ]),
   );
   return {
     model,

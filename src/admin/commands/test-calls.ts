@@ -8,7 +8,7 @@ import { fail } from "../../model/error.ts";
 import type { Usage } from "../../model/usage.ts";
 import type { Outcome } from "../../plugin/outcome.ts";
 import { chatCompletions } from "../../protocols/chat-completions/index.ts";
-import { compileHookChain, type HookChain } from "../../pipeline/hooks/hook-chain.ts";
+import { createHookRunner } from "../../pipeline/hooks/hook-runner.ts";
 import type { Generation } from "../../pipeline/generation.ts";
 import type { MountedFrontend, MountedRoute } from "../../pipeline/exchange/mounted.ts";
 import { runPipeline } from "../../pipeline/pipeline.ts";
@@ -204,8 +204,7 @@ function createTestFrontend(
   const ticketOf = ({ headers }: { headers: Readonly<Record<string, unknown>> }) =>
     underWay(String(headers[TICKET_HEADER]));
   const hook = { id: TEST_FRONTEND, appliesTo: () => true };
-  const chain: HookChain = {
-    ...compileHookChain([], TEST_FRONTEND),
+  const hooks = createHookRunner([], TEST_FRONTEND).with({
     admit: [{ ...hook, run: (x) => x.identify({ id: TEST_KEY }) }],
     route: [
       {
@@ -223,7 +222,7 @@ function createTestFrontend(
         },
       },
     ],
-  };
+  });
   return {
     name: TEST_FRONTEND,
     plugin: {
@@ -239,7 +238,7 @@ function createTestFrontend(
     },
     validate: () => undefined,
     extractCredential: () => undefined,
-    hookChain: chain,
+    hooks,
     byProtocol: new Map(),
   };
 }

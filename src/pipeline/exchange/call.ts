@@ -7,7 +7,6 @@ import type { ActionType } from "../../plugin/protocol.ts";
 import type { FailurePoint } from "../../model/call-retry.ts";
 import type { ScheduledAttempt } from "./scheduled-attempt.ts";
 import type { HostExchange } from "./exchange.ts";
-import { runPrepareHooks } from "../hooks/hook-chain.ts";
 import type { HostCandidate } from "./mounted.ts";
 import type { Latency } from "../targets/latency.ts";
 import { createTraceHeaders } from "./trace.ts";
@@ -151,7 +150,7 @@ export class HostCall implements Call {
     this.#pluginFetch ??= trackPluginFetch(
       this,
       gen.createFetch(this.candidate, this.signal, {
-        prepare: (out) => runPrepareHooks(frontend.hookChain, out, this),
+        prepare: (out) => frontend.hooks.prepare(out, this),
         trace: () => createTraceHeaders(this),
       }),
     );

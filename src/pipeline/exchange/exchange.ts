@@ -12,6 +12,7 @@ import type { ActionType } from "../../plugin/protocol.ts";
 import type { Limit } from "../../plugin/store/limit.ts";
 import { estimateInputTokens } from "../../money/estimate.ts";
 import type { Generation } from "../generation.ts";
+import type { LiveExchange } from "../hooks/hook-guard.ts";
 import type { MountedRoute } from "./mounted.ts";
 import { stricterPrivacy, clientVisibleLimits } from "../accounts/accounts.ts";
 import { certificateOf } from "./client-certificate.ts";
@@ -69,7 +70,7 @@ export interface SubrequestOrigin {
 }
 
 /** One request, as plugins see it. The pipeline's own state is in `state`. */
-export class HostExchange implements Exchange {
+export class HostExchange implements LiveExchange {
   readonly id: string;
   readonly state: ExchangeState;
   /**
@@ -126,6 +127,9 @@ export class HostExchange implements Exchange {
     });
   }
 
+  get isHypothetical(): false {
+    return false;
+  }
   get frontend(): string {
     return this.state.frontend.name;
   }

@@ -10,7 +10,7 @@ import type { Candidate } from "../../plugin/call.ts";
 import type { Frontend, Route } from "../../plugin/frontend.ts";
 import type { Protocol, ServerHalf } from "../../plugin/protocol.ts";
 import type { Endpoint, Provider, ProtocolEndpoint } from "../../plugin/provider.ts";
-import type { HookChain } from "../hooks/hook-chain.ts";
+import type { HookRunner } from "../hooks/hook-runner.ts";
 import type { UpstreamTarget } from "../targets/upstream-target.ts";
 
 /**
@@ -28,7 +28,7 @@ export interface MountedFrontend {
   /** Returns the first problem of a body, or undefined. */
   readonly validate: (body: unknown) => { pointer: string; message: string } | undefined;
   readonly extractCredential: (headers: HeadersIn, query: QueryIn) => string | undefined;
-  readonly hookChain: HookChain;
+  readonly hooks: HookRunner;
   /** The same frontend in each protocol that it speaks. */
   readonly byProtocol: ReadonlyMap<Protocol, MountedFrontend>;
 }

@@ -1,13 +1,17 @@
-// Handles failures of hooks. A hook fails if it throws anything except a rejection, or if it
-// exceeds its timeout. Hooks are wrapped once per config generation. At run time, only a hook that
-// returns a promise has a cost.
+// The one place that runs a plugin's code for a request: a hook, or the function with which a route
+// reads or serves a request. It limits the time, keeps code that fails repeatedly in quarantine,
+// attributes each failure to its plugin, and records for observers what the hook did. A hook fails
+// if it throws anything except a rejection, returns an unusable value, or exceeds its timeout.
+// Hooks are wrapped once per config generation. At run time, only a hook that returns a promise has
+// a cost.
 import { isPromise } from "../../lib/is-promise.ts";
 import { createFault, getFault, type Fault } from "../../model/error.ts";
 import type { Logger } from "../../plugin/context.ts";
+import type { Exchange } from "../../plugin/exchange.ts";
 import { HOOK_COMBINATIONS, type Hooks } from "../../plugin/middleware.ts";
+import type { RequestRecordHook } from "../../plugin/observer.ts";
 import type { TimerEntry, TimerWheel } from "../admission/timer-wheel.ts";
 import type { HookBreaker } from "./hook-breaker.ts";
-import { startWaitClock, recordHookActivity, recordHookWait } from "./hook-activity.ts";
 
 /** The failure settings of one middleware, and the objects that enforce them. */
 export interface HookFailurePolicy {
@@ -23,7 +27,41 @@ export interface HookFailurePolicy {
 
 /** Hooks whose failure may be skipped under `on_error: continue`. */
 export const SKIPPABLE_HOOKS = ["edit", "rewrite", "inspect", "route", "attempt", "watch"] as const;
+const SKIPPABLE_HOOK_SET: ReadonlySet<string> = new Set(SKIPPABLE_HOOKS);
 
+/** Code with failure handling: a hook of a middleware, or a function of a route. */
+export type GuardedFunction = keyof Hooks | "readInput" | "handle";
+
+const isHook = (name: GuardedFunction): name is keyof Hooks => name in HOOK_COMBINATIONS;
+
+/** An exchange as the pipeline passes it to hooks. Only one that a client sent has a state. */
+export type HookedExchange = LiveExchange | HypotheticalExchange;
+
+/** The exchange of a request. */
+export type LiveExchange = Exchange & {
+  readonly isHypothetical: false;
+  /**
+   * Whether the client is still sending the body. A hook that reads the body waits for the client,
+   * and that time does not count against the hook.
+   */
+  readonly isAwaitingBody: boolean;
+  readonly state: {
+    readonly gen: { readonly reportRequest: unknown };
+    readonly frontend: {
+      validate(body: unknown): { pointer: string; message: string } | undefined;
+    };
+    readonly outcome: { hookActivity: RequestRecordHook[] | undefined };
+  };
+};
+
+/** The exchange of `tollgate explain`, which no client sent. */
+export type HypotheticalExchange = Exchange & { readonly isHypothetical: true };
+
+/** Every exchange that the pipeline passes to a hook is one of these. */
+export const asHooked = (x: unknown): HookedExchange => x as HookedExchange;
+
+// Failures are marked outside of the errors, which plugins can write to.
+const failureReasons = new WeakMap<object, "quarantine" | "invalid" | "timeout">();
 const hostFaults = new WeakSet<Fault>();
 
 /**
@@ -31,8 +69,8 @@ const hostFaults = new WeakSet<Fault>();
  * has failed. It has not rejected the request.
  */
 export function markAsHookFailure<P>(problem: P): P {
-  const said = getFault(problem);
-  if (said) hostFaults.add(said);
+  const fault = getFault(problem);
+  if (fault) hostFaults.add(fault);
   return problem;
 }
 
@@ -40,140 +78,49 @@ export function markAsHookFailure<P>(problem: P): P {
  * Whether the error is the hook's own rejection of the request. A rejection takes effect regardless
  * of `on_error`.
  */
-export function isDeliberateRejection(problem: unknown): boolean {
-  const said = getFault(problem);
-  return said !== undefined && said.kind !== "internal" && !hostFaults.has(said);
+function isDeliberateRejection(problem: unknown): boolean {
+  const fault = getFault(problem);
+  return fault !== undefined && fault.kind !== "internal" && !hostFaults.has(fault);
 }
 
-const SKIPPABLE_HOOK_SET: ReadonlySet<string> = new Set(SKIPPABLE_HOOKS);
-
-/**
- * A function with failure handling: a hook of a middleware, or the function with which a route
- * reads or serves a request.
- */
-export type GuardedFunction = keyof Hooks | "readInput" | "handle";
-
-const isHook = (asked: GuardedFunction): asked is keyof Hooks => asked in HOOK_COMBINATIONS;
-
-/** Errors thrown because a hook was in quarantine. They do not count as another failure. */
-const skippedErrors = new WeakSet<object>();
-const invalidResultErrors = new WeakSet<object>();
-const timeoutErrors = new WeakSet<object>();
-
+/** Whether the error was thrown because the hook is in quarantine. It is logged when that begins. */
 export const isQuarantineError = (problem: unknown): boolean =>
-  skippedErrors.has(problem as object);
-
-/**
- * Throws if the hook is in quarantine. The breaker is checked only if it has recorded a failure.
- */
-export function assertNotQuarantined(
-  { breakers }: Pick<HookFailurePolicy, "breakers">,
-  hook: string,
-): void {
-  const conduct = breakers[hook];
-  if (conduct && !conduct.isHealthy && !conduct.tryEnter()) throw createQuarantineError(conduct);
-}
-
-/**
- * Throws if an event or watch hook that the response must pass is in quarantine. Called before the
- * provider is called.
- */
-export function assertFilterAvailable(
-  { breakers, onError }: HookFailurePolicy,
-  hook: "event" | "watch",
-): void {
-  if (hook === "watch" && onError === "continue") return;
-  const conduct = breakers[hook];
-  if (conduct && !conduct.isHealthy && conduct.isBlocked) throw createQuarantineError(conduct);
-}
-
-function createQuarantineError(conduct: HookBreaker): Error {
-  const refusal = markAsHookFailure(conduct.createError());
-  skippedErrors.add(refusal);
-  return refusal;
-}
+  failureReasons.get(problem as object) === "quarantine";
 
 /** Creates the error for an unusable result of a hook. */
 export function invalidResult(why: string): Error {
   const problem = new TypeError(why);
-  invalidResultErrors.add(problem);
+  failureReasons.set(problem, "invalid");
   return problem;
 }
 
-/** Records that the hook worked. Rejecting a request counts as success. */
-export function recordHookSuccess(
-  { breakers }: Pick<HookFailurePolicy, "breakers">,
-  hook: string,
-): void {
-  const conduct = breakers[hook];
-  if (conduct && !conduct.isHealthy) conduct.recordSuccess();
-}
-
-/** Returns the client whose request the hook handled. */
-const clientOf = (x: unknown): unknown => {
-  const { identity, address } = (x ?? {}) as { identity?: { id: string }; address?: string };
-  return identity?.id ?? address;
-};
-
-/** Records an error that a hook threw, for observers and for its circuit breaker. */
-export function recordHookFailure(
-  { id, onError, breakers }: Pick<HookFailurePolicy, "id" | "onError" | "breakers">,
-  hook: GuardedFunction,
-  x: unknown,
-  problem: unknown,
-  since = 0,
-): void {
-  const isSkippable = onError === "continue" && SKIPPABLE_HOOK_SET.has(hook);
-  const isRejection = isDeliberateRejection(problem);
-  if (isHook(hook))
-    recordHookActivity(
-      x,
-      id,
-      hook,
-      isRejection ? "refused" : isSkippable ? "skipped" : "failed",
-      since,
-    );
-  if (isRejection) return recordHookSuccess({ breakers }, hook);
-  const error = problem as object;
-  if (!skippedErrors.has(error)) breakers[hook]?.recordFailure(failureReason(error), clientOf(x));
-}
-
-const failureReason = (problem: object): "invalid" | "timeout" | "threw" =>
-  invalidResultErrors.has(problem) ? "invalid" : timeoutErrors.has(problem) ? "timeout" : "threw";
-
 /**
- * Converts a hook's failure to the error for the client. It names the plugin as in gateway.yaml,
- * but contains nothing of the thrown error, which is only in the log. A fault is returned
- * unchanged.
+ * Returns the result of a synchronous hook. Throws if the result is a promise: its effect would
+ * come too late, so the hook has failed. A rejection of that promise does not crash the process.
  */
-export function toHookFault(
-  { id, log }: Pick<HookFailurePolicy, "id" | "log">,
-  hook: string,
-  problem: unknown,
-) {
-  if (getFault(problem)) return problem;
-  log.error({ plugin: id, hook, err: problem }, "hook failed");
-  return createFault(
-    "internal",
-    `${id} failed (${hook}). See the gateway log for this request ID.`,
-    {
-      code: "plugin_failed",
-      details: { plugin: id, hook },
-      cause: problem,
-    },
+export function requireSyncResult<T>(result: T): T {
+  if (result === undefined || !isPromise(result)) return result;
+  ignoreRejection(result as Promise<unknown>);
+  throw new TypeError(
+    "A synchronous hook returned a promise. It must finish its work before it returns.",
   );
 }
 
-/** Rethrows a deliberate rejection. Any other failure is skipped and logged for the operator. */
-export function skipOrRethrow(
-  { id, log }: HookFailurePolicy,
-  hook: string,
-  problem: unknown,
-): void {
-  if (isDeliberateRejection(problem)) throw problem;
-  // The start of the quarantine is logged once, so skipped calls are not.
-  if (skippedErrors.has(problem as object)) return;
-  log.warn({ plugin: id, hook, action: "skipped", err: problem }, "hook failed");
+/** Prevents a rejection of the promise from crashing the process. */
+export function ignoreRejection<T>(promise: Promise<T>): Promise<T> {
+  promise.catch(() => {});
+  return promise;
+}
+
+/** Creates the timeout error. It names the hook, and the timeout is logged for the operator. */
+export function createHookTimeout({ id, timeoutMs, log }: HookFailurePolicy, hook: string): Error {
+  log.warn({ plugin: id, hook, timeout_ms: timeoutMs }, "hook timed out");
+  const problem = createFault("unavailable", `${id} exceeded its time limit (${hook}).`, {
+    code: "hook_timeout",
+    details: { plugin: id, hook },
+  });
+  failureReasons.set(problem, "timeout");
+  return markAsHookFailure(problem);
 }
 
 /** The deadline of one asynchronous hook. */
@@ -184,153 +131,224 @@ export class HookDeadline implements TimerEntry {
    * more than they do.
    */
   #dueAt = -1;
-  readonly #policy: HookFailurePolicy;
-  readonly #hook: string;
+  readonly #guard: HookGuard;
   readonly #onTimeout: (problem: unknown) => void;
   readonly #isWaitingForClient: (() => boolean) | undefined;
 
-  /** `busy`: whether the hook waits for the client. The deadline is then extended. */
+  /** The deadline is extended while `isWaitingForClient` returns true. */
   constructor(
-    of: HookFailurePolicy,
-    hook: string,
-    cut: (problem: unknown) => void,
-    busy: (() => boolean) | undefined,
+    guard: HookGuard,
+    onTimeout: (problem: unknown) => void,
+    isWaitingForClient?: () => boolean,
   ) {
-    this.#policy = of;
-    this.#hook = hook;
-    this.#onTimeout = cut;
-    this.#isWaitingForClient = busy;
+    this.#guard = guard;
+    this.#onTimeout = onTimeout;
+    this.#isWaitingForClient = isWaitingForClient;
   }
 
   start(): void {
     this.#dueAt = -1;
-    this.#policy.timerWheel.add(this);
+    this.#guard.policy.timerWheel.add(this);
   }
   stop(): void {
-    this.#policy.timerWheel.remove(this);
+    this.#guard.policy.timerWheel.remove(this);
   }
   onTick(now: number): void {
-    if (this.#dueAt < 0) this.#dueAt = now + this.#policy.timeoutMs;
+    const { policy, hook } = this.#guard;
+    if (this.#dueAt < 0) this.#dueAt = now + policy.timeoutMs;
     if (now < this.#dueAt) return;
     if (this.#isWaitingForClient?.()) return this.start();
     this.stop();
-    this.#onTimeout(createHookTimeout(this.#policy, this.#hook));
+    this.#onTimeout(createHookTimeout(policy, hook));
   }
 }
 
-/** Creates the timeout error. It names the hook, and the timeout is logged for the operator. */
-export function createHookTimeout({ id, timeoutMs, log }: HookFailurePolicy, hook: string): Error {
-  log.warn({ plugin: id, hook, timeout_ms: timeoutMs }, "hook timed out");
-  const problem = createFault("unavailable", `${id} exceeded its time limit (${hook}).`, {
-    code: "hook_timeout",
-    details: { plugin: id, hook },
-  });
-  timeoutErrors.add(problem);
-  return markAsHookFailure(problem);
+/** How the result of a hook is used. */
+interface WrapOptions<A, B, R> {
+  /** Returns the exchange from the hook's arguments. */
+  exchangeOf(a: A, b: B): unknown;
+  /** Returns the result that is used if the hook's failure is skipped. */
+  fallback?: (a: A) => R;
+  /** Throws if the result is unusable. */
+  check?: (result: R, a: A, b: B) => void;
+  /** Whether the hook must return its result, not a promise. */
+  isSync?: boolean;
+  /** Whether an error is rethrown unchanged, because it is reported elsewhere. */
+  rethrows?: boolean;
 }
 
 /**
- * Returns the result of a synchronous hook. Throws if the result is a promise: its effect would
- * come too late, so the hook has failed. A rejection of that promise does not crash the process.
+ * Maximum number of recorded effects per request. A request runs each hook once and a call runs
+ * some of them again, so more entries are a mistake that need not be reported completely.
  */
-export function requireSyncResult<T>(said: T): T {
-  if (said === undefined || !isPromise(said)) return said;
-  ignoreRejection(said as Promise<unknown>);
-  throw new TypeError(
-    "A synchronous hook returned a promise. It must finish its work before it returns.",
-  );
-}
+const MAX_ENTRIES = 32;
+/** Shortest wait that is recorded, in milliseconds. */
+const MIN_WAIT_MS = 1;
 
-function awaitWithDeadline<T>(
-  policy: HookFailurePolicy,
-  hook: GuardedFunction,
-  x: unknown,
-  waiting: Promise<T>,
-  options: { instead(problem: unknown): T; busy?: (() => boolean) | undefined },
-): Promise<T> {
-  const since = startWaitClock(x);
-  return new Promise((resolve, reject) => {
-    let isDone = false;
-    const failed = (problem: unknown) => {
-      // After the timeout, the hook's result or error is ignored.
-      if (isDone) return;
-      isDone = true;
-      deadline.stop();
-      recordHookFailure(policy, hook, x, problem, since);
-      try {
-        resolve(options.instead(problem));
-      } catch (word) {
-        reject(word as Error);
-      }
-    };
-    const deadline = new HookDeadline(policy, hook, failed, options.busy);
-    deadline.start();
-    waiting.then((result) => {
-      if (isDone) return;
-      isDone = true;
-      deadline.stop();
-      if (since && isHook(hook)) recordHookWait(x, policy.id, hook, since);
-      recordHookSuccess(policy, hook);
-      resolve(result);
-    }, failed);
-  });
-}
+/** Runs one hook of one plugin. */
+export class HookGuard {
+  readonly policy: HookFailurePolicy;
+  readonly hook: GuardedFunction;
+  /** Whether a failure of the hook is skipped. */
+  readonly skips: boolean;
+  readonly #breaker: HookBreaker | undefined;
 
-/**
- * Wraps a hook of two arguments that may return a promise. `whose`: returns the exchange.
- * `instead`: returns the result that is used if the hook's failure is skipped.
- */
-export function guardHook<A, B, R>(
-  policy: HookFailurePolicy,
-  hook: GuardedFunction,
-  run: (a: A, b: B) => R | Promise<R>,
-  options: {
-    whose: (a: A, b: B) => unknown;
-    instead?: (a: A) => R;
-    busy?: (a: A) => boolean;
-    /** Throws if the result is unusable. */
-    check?: (result: R, a: A) => void;
-    /** Whether the error is rethrown unchanged, because it is reported elsewhere. */
-    raw?: boolean;
-  },
-): (a: A, b: B) => R | Promise<R> {
-  const {
-    whose: exchangeOf,
-    instead: fallback,
-    busy: isWaitingForClient,
-    check,
-    raw: rethrowsAsIs,
-  } = options;
-  const refuses = !fallback || policy.onError === "reject";
-  const handleFailure = (a: A, problem: unknown): R => {
-    if (refuses) throw rethrowsAsIs ? problem : toHookFault(policy, hook, problem);
-    skipOrRethrow(policy, hook, problem);
-    return fallback(a);
-  };
-  return (a, b) => {
-    let result: R | Promise<R>;
-    try {
-      assertNotQuarantined(policy, hook);
-      result = run(a, b);
-      if (!isPromise(result)) {
-        check?.(result, a);
-        recordHookSuccess(policy, hook);
-        return result;
-      }
-    } catch (problem) {
-      recordHookFailure(policy, hook, exchangeOf(a, b), problem);
-      return handleFailure(a, problem);
+  constructor(policy: HookFailurePolicy, hook: GuardedFunction) {
+    this.policy = policy;
+    this.hook = hook;
+    this.skips = policy.onError === "continue" && SKIPPABLE_HOOK_SET.has(hook);
+    this.#breaker = policy.breakers[hook];
+  }
+
+  /**
+   * Throws if the hook is in quarantine. The breaker is checked only if it has recorded a failure.
+   */
+  assertAvailable(): void {
+    const breaker = this.#breaker;
+    if (breaker && !breaker.isHealthy && !breaker.tryEnter()) throw quarantineError(breaker);
+  }
+
+  /** Throws if the hook is in quarantine. Unlike `assertAvailable`, it starts no probe. */
+  assertNotBlocked(): void {
+    const breaker = this.#breaker;
+    if (breaker && !breaker.isHealthy && breaker.isBlocked) throw quarantineError(breaker);
+  }
+
+  /** Records that the hook worked. Rejecting a request counts as success. */
+  succeed(): void {
+    const breaker = this.#breaker;
+    if (breaker && !breaker.isHealthy) breaker.recordSuccess();
+  }
+
+  /**
+   * Records an error that the hook threw, for observers and for its circuit breaker. Returns the
+   * error for the client, or undefined if the failure is skipped. A fault is returned unchanged.
+   * The error for any other failure names the plugin as in gateway.yaml, and contains nothing of
+   * the thrown error, which is only in the log. `since`: when the request began to wait for the
+   * hook, if it did.
+   */
+  fail(x: HookedExchange, problem: unknown, since = 0): unknown {
+    const { id, log } = this.policy;
+    const { hook } = this;
+    const isRejection = this.#recordFailure(x, problem, since);
+    if (isRejection) return problem;
+    if (this.skips) {
+      if (!isQuarantineError(problem))
+        log.warn({ plugin: id, hook, action: "skipped", err: problem }, "hook failed");
+      return undefined;
     }
-    const checked = check ? result.then((got) => (check(got, a), got)) : result;
-    return awaitWithDeadline(policy, hook, exchangeOf(a, b), checked, {
-      instead: (problem) => handleFailure(a, problem),
-      busy: isWaitingForClient && (() => isWaitingForClient(a)),
+    if (getFault(problem)) return problem;
+    log.error({ plugin: id, hook, err: problem }, "hook failed");
+    return createFault(
+      "internal",
+      `${id} failed (${hook}). See the gateway log for this request ID.`,
+      { code: "plugin_failed", details: { plugin: id, hook }, cause: problem },
+    );
+  }
+
+  /** Returns whether the error is the hook's own rejection. */
+  #recordFailure(x: HookedExchange, problem: unknown, since: number): boolean {
+    const isRejection = isDeliberateRejection(problem);
+    this.record(x, isRejection ? "refused" : this.skips ? "skipped" : "failed", since);
+    if (isRejection) this.succeed();
+    else if (!isQuarantineError(problem)) {
+      const reason = failureReasons.get(problem as object);
+      this.#breaker?.recordFailure(
+        reason === "invalid" || reason === "timeout" ? reason : "threw",
+        x.identity?.id ?? x.address,
+      );
+    }
+    return isRejection;
+  }
+
+  /**
+   * Records an effect of the hook for observers: it rejects, fails, answers, or is waited for.
+   * Nothing is recorded if there is no observer.
+   */
+  record(x: HookedExchange, effect: RequestRecordHook["effect"], since = 0): void {
+    if (x.isHypothetical || !isHook(this.hook) || !x.state.gen.reportRequest) return;
+    const { outcome } = x.state;
+    if ((outcome.hookActivity?.length ?? 0) >= MAX_ENTRIES) return;
+    const ms = since ? Math.round(performance.now() - since) : undefined;
+    (outcome.hookActivity ??= []).push({ plugin: this.policy.id, hook: this.hook, effect, ms });
+  }
+
+  /**
+   * Wraps a hook of up to two arguments. The wrapped hook returns a promise only if the hook does.
+   */
+  wrap<A, B, R>(
+    run: (a: A, b: B) => R | Promise<R>,
+    { exchangeOf, fallback, check, isSync = false, rethrows = false }: WrapOptions<A, B, R>,
+  ): (a: A, b: B) => R | Promise<R> {
+    const handleFailure = (a: A, b: B, problem: unknown, since: number): R => {
+      const x = asHooked(exchangeOf(a, b));
+      if (rethrows) {
+        this.#recordFailure(x, problem, since);
+        throw problem;
+      }
+      const error = this.fail(x, problem, since);
+      if (error !== undefined) throw error;
+      return fallback!(a);
+    };
+    return (a, b) => {
+      let result: R | Promise<R>;
+      try {
+        this.assertAvailable();
+        result = run(a, b);
+        if (isSync) requireSyncResult(result);
+        if (!isPromise(result)) {
+          check?.(result, a, b);
+          this.succeed();
+          return result;
+        }
+      } catch (problem) {
+        return handleFailure(a, b, problem, 0);
+      }
+      const checked = check ? result.then((got) => (check(got, a, b), got)) : result;
+      return this.#wait(asHooked(exchangeOf(a, b)), checked, (problem, since) =>
+        handleFailure(a, b, problem, since),
+      );
+    };
+  }
+
+  /** Waits for a hook until its deadline. After that, its result or error is ignored. */
+  #wait<R>(
+    x: HookedExchange,
+    waiting: Promise<R>,
+    instead: (problem: unknown, since: number) => R,
+  ): Promise<R> {
+    // Without an observer, the clock is not read.
+    const since = !x.isHypothetical && x.state.gen.reportRequest ? performance.now() : 0;
+    return new Promise((resolve, reject) => {
+      let isDone = false;
+      const failed = (problem: unknown) => {
+        if (isDone) return;
+        isDone = true;
+        deadline.stop();
+        try {
+          resolve(instead(problem, since));
+        } catch (error) {
+          reject(error as Error);
+        }
+      };
+      const isWaitingForClient =
+        this.hook === "admit" && !x.isHypothetical ? () => x.isAwaitingBody : undefined;
+      const deadline = new HookDeadline(this, failed, isWaitingForClient);
+      deadline.start();
+      waiting.then((result) => {
+        if (isDone) return;
+        isDone = true;
+        deadline.stop();
+        if (since && performance.now() - since >= MIN_WAIT_MS) this.record(x, "delayed", since);
+        this.succeed();
+        resolve(result);
+      }, failed);
     });
-  };
+  }
 }
 
-/** Prevents a rejection of the promise from crashing the process. */
-export function ignoreRejection<T>(asked: Promise<T>): Promise<T> {
-  asked.catch(() => {});
-  return asked;
+function quarantineError(breaker: HookBreaker): Error {
+  const problem = markAsHookFailure(breaker.createError());
+  failureReasons.set(problem, "quarantine");
+  return problem;
 }

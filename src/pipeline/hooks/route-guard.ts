@@ -3,7 +3,7 @@
 // working.
 import type { Route, RouteResponse } from "../../plugin/frontend.ts";
 import type { HookBreaker } from "./hook-breaker.ts";
-import { guardHook, invalidResult, type HookFailurePolicy } from "./hook-guard.ts";
+import { HookGuard, invalidResult, type HookFailurePolicy } from "./hook-guard.ts";
 
 const ROUTE_GUARDS = {
   readInput: { timeoutMs: 30_000, check: checkReadResult },
@@ -30,11 +30,9 @@ export function guardRoute(
     onError: "reject",
     breakers: { [hook]: createBreaker(hook) },
   };
-  const guarded = guardHook<unknown, unknown, unknown>(
-    policy,
-    hook,
+  const guarded = new HookGuard(policy, hook).wrap<unknown, unknown, unknown>(
     (x, body) => (run as (x: unknown, body: unknown) => unknown).call(route, x, body),
-    { whose: (x) => x, check },
+    { exchangeOf: (x) => x, check },
   );
   return Object.assign(Object.create(route) as Route, { ...route, [hook]: guarded });
 }

@@ -24,7 +24,7 @@ export function collectCharges(call: HostCall): Charges {
   const limits = ownLimits(x, call.n);
   const labels: Record<string, string | undefined> = { ...billing.labels, ...x.identity!.labels };
   let mode: HoldRequest["budgetMode"] | undefined;
-  for (const hook of frontend.hookChain.charge) {
+  for (const hook of frontend.hooks.lists.charge) {
     const charge = hook.appliesTo(x.model, call.provider) ? hook.run(call) : undefined;
     if (!charge) continue;
     if (charge.limits) limits.push(...charge.limits);

@@ -39,7 +39,7 @@ export function assertPrivacySupported(x: HostExchange): void {
       code: "zdr_unavailable",
       param: "Service-ZDR",
     });
-  for (const { id, sends, isPolicyTrusted } of frontend.hookChain.contentSenders) {
+  for (const { id, sends, isPolicyTrusted } of frontend.hooks.contentSenders) {
     if (sends === "nowhere") continue;
     const policy = effectivePolicy({
       provider: sends,

@@ -3,19 +3,9 @@
 import type { Fault } from "../../model/error.ts";
 import type { ModelEvent } from "../../model/event.ts";
 import type { HostCall } from "../exchange/call.ts";
-import {
-  requireSyncResult,
-  assertFilterAvailable,
-  recordHookFailure,
-  assertNotQuarantined,
-  toHookFault,
-  invalidResult,
-  recordHookSuccess,
-  type HookFailurePolicy,
-} from "../hooks/hook-guard.ts";
-import { recordHookActivity } from "../hooks/hook-activity.ts";
-import { checkEvent } from "../hooks/hook-result-checks.ts";
-import type { CompiledHook } from "../hooks/hook-chain.ts";
+import { requireSyncResult, invalidResult, type HookFailurePolicy } from "../hooks/hook-guard.ts";
+import { checkEvent } from "../hooks/hook-results.ts";
+import type { EventFilter } from "../hooks/hook-runner.ts";
 import { attributeFault } from "../faults/fault-source.ts";
 import type { TranscoderSink } from "./transcoder.ts";
 
@@ -31,32 +21,21 @@ export function createFilterChain(
   sink: TranscoderSink,
   last: EventHandler,
 ): EventHandler {
-  const { eventFilters } = call.exchange.state.frontend.hookChain;
+  const { eventFilters } = call.exchange.state.frontend.hooks;
   if (eventFilters.length === 0) return last;
   return eventFilters.reduceRight<EventHandler>(
-    (next, { event, watch }) => {
-      const hook = event ?? watch;
-      if (!hook.appliesTo(call.exchange.model, call.provider)) return next;
-      const context = createFilterContext(call, sink, hook, event ? "event" : "watch");
-      if (event)
-        return isolateFailures(
-          context,
-          createHandler(context, () =>
-            event.run(call, createCheckedNext(context, next), createStop(context)),
-          ),
-        );
-      const observe = isolateFailures(
-        context,
-        createHandler(context, () => watch.run(call, createStop(context))),
-      );
-      return (e) => {
-        observe(e);
-        if (!sink.isOver) next(e);
+    (next, filter) => {
+      if (!filter.hook.appliesTo(call.exchange.model, call.provider)) return next;
+      const run = new FilterRun(call, sink, filter, next);
+      if (filter.type === "event") return (event) => run.handle(event);
+      return (event) => {
+        run.handle(event);
+        if (!sink.isOver) next(event);
       };
     },
-    (e) => {
+    (event) => {
       try {
-        if (!sink.isOver) last(e);
+        if (!sink.isOver) last(event);
       } catch (problem) {
         sink.onError(attributeFault(problem, "answer", call.provider));
       }
@@ -69,11 +48,8 @@ export function createFilterChain(
  * delivered would be paid for without use.
  */
 export function assertFiltersAvailable({ provider, exchange }: HostCall): void {
-  for (const { event, watch } of exchange.state.frontend.hookChain.eventFilters) {
-    const { failurePolicy, appliesTo } = event ?? watch;
-    if (failurePolicy && appliesTo(exchange.model, provider))
-      assertFilterAvailable(failurePolicy, event ? "event" : "watch");
-  }
+  for (const { guard, hook } of exchange.state.frontend.hooks.eventFilters)
+    if (!guard.skips && hook.appliesTo(exchange.model, provider)) guard.assertNotBlocked();
 }
 
 /**
@@ -81,39 +57,10 @@ export function assertFiltersAvailable({ provider, exchange }: HostCall): void {
  */
 export function longestHoldingFilter(call: HostCall): HookFailurePolicy | undefined {
   let longest: HookFailurePolicy | undefined;
-  for (const { appliesTo, failurePolicy } of call.exchange.state.frontend.hookChain.event)
-    if (failurePolicy && appliesTo(call.exchange.model, call.provider))
-      if (failurePolicy.timeoutMs > (longest?.timeoutMs ?? 0)) longest = failurePolicy;
+  for (const { type, guard, hook } of call.exchange.state.frontend.hooks.eventFilters)
+    if (type === "event" && hook.appliesTo(call.exchange.model, call.provider))
+      if (guard.policy.timeoutMs > (longest?.timeoutMs ?? 0)) longest = guard.policy;
   return longest;
-}
-
-/**
- * Returns the watch hooks, for a response whose bytes are forwarded unchanged. Returns undefined if
- * none applies.
- */
-export function createEventWatchers(
-  call: HostCall,
-  sink: TranscoderSink,
-): EventWatchers | undefined {
-  const { watch } = call.exchange.state.frontend.hookChain;
-  if (watch.length === 0) return undefined;
-  const hooks = watch.filter((hook) => hook.appliesTo(call.exchange.model, call.provider));
-  if (hooks.length === 0) return undefined;
-  const stages = hooks.map((hook) => {
-    const as = createFilterContext(call, sink, hook, "watch");
-    return isolateFailures(
-      as,
-      createHandler(as, () => hook.run(call, createStop(as))),
-    );
-  });
-  return {
-    isRequired: hooks.some(({ failurePolicy }) => failurePolicy?.onError !== "continue"),
-    observe(event) {
-      if (event.type === "delta" && !sink.isOver)
-        sink.tally.receivedTextBytes += Buffer.byteLength(event.text);
-      for (const see of stages) if (!sink.isOver) see(event);
-    },
-  };
 }
 
 /** The watch hooks of one response. */
@@ -126,86 +73,96 @@ export interface EventWatchers {
   observe(event: ModelEvent): void;
 }
 
-/** One hook and the response that it handles. */
-interface FilterContext {
-  readonly call: HostCall;
-  readonly sink: TranscoderSink;
-  readonly id: string;
-  readonly hook: "event" | "watch";
-  readonly policy: Pick<HookFailurePolicy, "id" | "log" | "breakers">;
-}
-
-const NO_BREAKERS = {};
-
-const createFilterContext = (
+/**
+ * Returns the watch hooks, for a response whose bytes are forwarded unchanged. Returns undefined if
+ * none applies.
+ */
+export function createEventWatchers(
   call: HostCall,
   sink: TranscoderSink,
-  { id, failurePolicy }: Pick<CompiledHook<"event">, "id" | "failurePolicy">,
-  hook: FilterContext["hook"],
-): FilterContext => {
-  // The success or failure of a watch hook under `continue` is recorded in its own guard.
-  const passes = hook === "watch" && failurePolicy?.onError === "continue";
-  const conducts = passes ? NO_BREAKERS : (failurePolicy?.breakers ?? NO_BREAKERS);
-  const log = failurePolicy?.log ?? call.exchange.state.gen.log;
-  return { call, sink, id, hook, policy: { id, log, breakers: conducts } };
-};
+): EventWatchers | undefined {
+  const { eventFilters } = call.exchange.state.frontend.hooks;
+  const filters = eventFilters.filter(
+    ({ type, hook }) => type === "watch" && hook.appliesTo(call.exchange.model, call.provider),
+  );
+  if (filters.length === 0) return undefined;
+  const runs = filters.map((filter) => new FilterRun(call, sink, filter, () => {}));
+  return {
+    isRequired: filters.some(({ guard }) => !guard.skips),
+    observe(event) {
+      if (event.type === "delta" && !sink.isOver)
+        sink.tally.receivedTextBytes += Buffer.byteLength(event.text);
+      for (const run of runs) if (!sink.isOver) run.handle(event);
+    },
+  };
+}
 
-/** Wraps `next` for a hook. An invalid event ends the response with an error in the hook's name. */
-const createCheckedNext =
-  (as: FilterContext, next: EventHandler): EventHandler =>
-  (event) => {
+/**
+ * One hook and the response that it handles. Seeing a response to its end counts as success. A hook
+ * that failed receives no more events. If its failure is not skipped, the response ends with it.
+ */
+class FilterRun {
+  readonly #call: HostCall;
+  readonly #sink: TranscoderSink;
+  readonly #filter: EventFilter;
+  /** Undefined after a failure. */
+  #handler: ((event: ModelEvent) => unknown) | undefined;
+
+  /** Throws if the hook fails and its failure is not skipped. */
+  constructor(call: HostCall, sink: TranscoderSink, filter: EventFilter, next: EventHandler) {
+    this.#call = call;
+    this.#sink = sink;
+    this.#filter = filter;
+    const { guard } = filter;
+    const stop = (fault: Fault) => this.#stop(fault);
+    try {
+      guard.assertAvailable();
+      const handler = requireSyncResult(
+        filter.type === "watch"
+          ? filter.hook.run(call, stop)
+          : filter.hook.run(call, (event) => this.#emit(event, next), stop),
+      );
+      if (typeof handler !== "function")
+        throw invalidResult(`${filter.type} returned no event handler`);
+      this.#handler = handler;
+    } catch (problem) {
+      const error = guard.fail(call.exchange, problem);
+      if (error !== undefined) throw error;
+    }
+  }
+
+  /** Passes an event to the hook. */
+  handle(event: ModelEvent): void {
+    const handler = this.#handler;
+    if (!handler) return;
+    try {
+      requireSyncResult(handler(event));
+      if (event.type === "finish") this.#filter.guard.succeed();
+    } catch (problem) {
+      this.#handler = undefined;
+      this.#fail(problem);
+    }
+  }
+
+  /** Passes on an event that the hook emitted. */
+  #emit(event: ModelEvent, next: EventHandler): void {
     try {
       checkEvent(event);
     } catch (problem) {
-      recordFilterFailure(as, problem);
-      return as.sink.onError(toHookFault(as.policy, as.hook, problem));
+      return this.#fail(problem);
     }
     return next(event);
-  };
-
-/**
- * Returns the function with which a hook stops a response. After the finish event it does nothing.
- */
-const createStop =
-  ({ call, sink, id, hook }: FilterContext) =>
-  (fault: Fault) => {
-    if (sink.tally.hasFinished) return;
-    if (!sink.isOver) recordHookActivity(call.exchange, id, hook, "refused");
-    sink.stopWith(fault);
-  };
-
-const recordFilterFailure = (
-  { call, id, hook, policy: { breakers } }: FilterContext,
-  problem: unknown,
-): void => recordHookFailure({ id, onError: "reject", breakers }, hook, call.exchange, problem);
-
-function createHandler(as: FilterContext, make: () => EventHandler): EventHandler {
-  try {
-    assertNotQuarantined(as.policy, as.hook);
-    const stage = requireSyncResult(make());
-    if (typeof stage !== "function") throw invalidResult(`${as.hook} returned no event handler`);
-    return stage;
-  } catch (problem) {
-    recordFilterFailure(as, problem);
-    throw toHookFault(as.policy, as.hook, problem);
   }
-}
 
-/**
- * Wraps a hook. Seeing a response to its end counts as success. A hook that failed receives no more
- * events.
- */
-function isolateFailures(as: FilterContext, stage: (event: ModelEvent) => unknown): EventHandler {
-  let hasFailed = false;
-  return (event) => {
-    if (hasFailed) return;
-    try {
-      requireSyncResult(stage(event));
-      if (event.type === "finish") recordHookSuccess(as.policy, as.hook);
-    } catch (problem) {
-      hasFailed = true;
-      recordFilterFailure(as, problem);
-      as.sink.onError(toHookFault(as.policy, as.hook, problem));
-    }
-  };
+  #fail(problem: unknown): void {
+    const error = this.#filter.guard.fail(this.#call.exchange, problem);
+    if (error !== undefined) this.#sink.onError(error);
+  }
+
+  /** Stops the response for the hook. After the finish event it does nothing. */
+  #stop(fault: Fault): void {
+    if (this.#sink.tally.hasFinished) return;
+    if (!this.#sink.isOver) this.#filter.guard.record(this.#call.exchange, "refused");
+    this.#sink.stopWith(fault);
+  }
 }

@@ -4,12 +4,12 @@ import { wallClock } from "../../lib/time/wall-clock.ts";
 import type { HeadersIn } from "../../model/values.ts";
 import type {
   CallRecord,
-  SyntheticResponse,
   RateLimit,
   RecordedResponse,
   UpstreamResponse,
 } from "../../plugin/call.ts";
 import type { HostCall } from "../exchange/call.ts";
+import type { HookReply } from "../hooks/hook-results.ts";
 import type { CallTally } from "../metering/call-tally.ts";
 import { parseRateLimits } from "../faults/rate-limit-headers.ts";
 import type { ClientResponse } from "./client-response.ts";
@@ -67,15 +67,11 @@ const EMPTY_HEADERS = { status: 200, headers: {} };
 
 /** Represents a response that a hook made itself, so that outer hooks see headers as usual. */
 export class HookProvidedResponse extends ProviderResponse {
-  readonly result: RecordedResponse | SyntheticResponse;
+  readonly given: HookReply;
 
-  constructor(
-    given: RecordedResponse | SyntheticResponse,
-    answer: ClientResponse,
-    tally: CallTally,
-  ) {
+  constructor(given: HookReply, answer: ClientResponse, tally: CallTally) {
     super(EMPTY_HEADERS, answer, tally);
-    this.result = given;
+    this.given = given;
   }
 }
 

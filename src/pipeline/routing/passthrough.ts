@@ -1,6 +1,5 @@
 // Finds the endpoints for a model, and decides whether a client's bytes may be forwarded to them
 // unchanged.
-import { findTranslatingHook } from "../hooks/hook-chain.ts";
 import type { MountedEndpoint, MountedFrontend } from "../exchange/mounted.ts";
 
 export function servesModel(
@@ -31,5 +30,5 @@ export function findTranslationReason(
   const streams = endpoint.definition.streaming ?? "on_request";
   if ((streams === "always" && !stream) || (streams === "never" && stream))
     return `the endpoint ${streams} streams`;
-  return findTranslatingHook(frontend.hookChain, model, provider);
+  return frontend.hooks.translatingHook(model, provider);
 }

@@ -1,3 +1,4 @@
+import { isPromise } from "../../lib/is-promise.ts";
 import { originalQueryOf } from "../../lib/query-secrets.ts";
 import { fail } from "../../model/error.ts";
 import type { HostExchange } from "../exchange/exchange.ts";
@@ -12,23 +13,8 @@ export function admit(x: HostExchange): void | Promise<void> {
   const { frontend } = x.state;
   const { req } = x.state.connection;
   const secret = frontend.extractCredential(req.headers, originalQueryOf(req));
-  const hooks = frontend.hookChain.admit;
-  for (let i = 0; i < hooks.length; i++) {
-    const waiting = hooks[i]!.run(x, secret);
-    if (waiting) return continueAdmission(x, secret, waiting, i + 1);
-  }
-  return checkIdentity(x);
-}
-
-async function continueAdmission(
-  x: HostExchange,
-  secret: string | undefined,
-  waiting: Promise<void>,
-  from: number,
-): Promise<void> {
-  await waiting;
-  for (const hook of x.state.frontend.hookChain.admit.slice(from)) await hook.run(x, secret);
-  checkIdentity(x);
+  const hooks = frontend.hooks.sequential("admit", undefined, (hook) => hook.run(x, secret));
+  return isPromise(hooks) ? hooks.then(() => checkIdentity(x)) : checkIdentity(x);
 }
 
 function checkIdentity(x: HostExchange): void {

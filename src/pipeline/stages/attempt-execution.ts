@@ -4,7 +4,7 @@ import { fail, createFault, getFault, type Fault } from "../../model/error.ts";
 import type { ModelEvent } from "../../model/event.ts";
 import type { FailurePoint } from "../../model/call-retry.ts";
 import type { Usage } from "../../model/usage.ts";
-import type { SyntheticResponse, RecordedResponse, UpstreamResponse } from "../../plugin/call.ts";
+import type { SyntheticResponse, UpstreamResponse } from "../../plugin/call.ts";
 import type { AttemptResult } from "../../plugin/middleware.ts";
 import type { ClientResponse } from "../response/client-response.ts";
 import type { ResponseSource } from "../response/transcode.ts";
@@ -19,7 +19,7 @@ import { recordSentCall, type HostCall } from "../exchange/call.ts";
 import { assertFiltersAvailable } from "../response/event-filters.ts";
 import { clientKey } from "../exchange/client-retries.ts";
 import { pinPolicy } from "../privacy/zero-retention.ts";
-import { recordHookActivity } from "../hooks/hook-activity.ts";
+import { classifyAttemptResult, type HookReply } from "../hooks/hook-results.ts";
 import type { HostCandidate } from "../exchange/mounted.ts";
 import {
   waitForRow,
@@ -88,8 +88,8 @@ export class AttemptExecution {
     const { gen, outcome } = call.exchange.state;
     try {
       const got = await this.#runHooksFrom(0);
-      const reply = isReply(got) ? got : await this.#toReply(got, 0);
-      if (reply instanceof HookProvidedResponse) return await this.#sendHookResult(reply.result);
+      const reply = got instanceof ProviderResponse ? got : await this.#toReply(got, 0);
+      if (reply instanceof HookProvidedResponse) return await this.#sendHookReply(reply.given);
       const source =
         this.#source ?? fail("internal", "A hook returned a response that next() did not return.");
       const upstream = "response" in source ? source.response : undefined;
@@ -110,20 +110,22 @@ export class AttemptExecution {
   #runHooksFrom(from: number): Promise<AttemptResult> {
     const at = this.#nextApplicable(from);
     if (at < 0) return this.#callProviderOnce();
-    const hook = this.#call.exchange.state.frontend.hookChain.attempt[at]!;
+    const hook = this.#call.exchange.state.frontend.hooks.lists.attempt[at]!;
     return hook.run(this.#call, () => this.#runInner(at + 1));
   }
 
   /** Runs the inner hooks. An outer hook receives their result as a reply, whatever it is. */
   #runInner(from: number): Promise<UpstreamResponse> {
     if (this.#nextApplicable(from) < 0) return this.#callProviderOnce();
-    return this.#runHooksFrom(from).then((got) => (isReply(got) ? got : this.#toReply(got, from)));
+    return this.#runHooksFrom(from).then((got) =>
+      got instanceof ProviderResponse ? got : this.#toReply(got, from),
+    );
   }
 
   /** Returns the index of the next attempt hook that applies to this call, or -1. */
   #nextApplicable(from: number): number {
     const call = this.#call;
-    const { attempt } = call.exchange.state.frontend.hookChain;
+    const { attempt } = call.exchange.state.frontend.hooks.lists;
     for (let i = from; i < attempt.length; i++)
       if (attempt[i]!.appliesTo(call.exchange.model, call.provider)) return i;
     return -1;
@@ -133,20 +135,18 @@ export class AttemptExecution {
    * Converts the result of the hooks from this index on to a reply. A recording that does not fit
    * is ignored: the provider is called, unless it already was.
    */
-  #toReply(
-    got: Exclude<AttemptResult, UpstreamResponse>,
-    from: number,
-  ): UpstreamResponse | Promise<UpstreamResponse> {
+  #toReply(got: AttemptResult, from: number): UpstreamResponse | Promise<UpstreamResponse> {
     const call = this.#call;
-    if (typeof got !== "object" || got === null || !("response" in got || "body" in got))
-      return fail("internal", "The attempt returned no response.");
-    if ("response" in got || canReplay(got, call)) {
-      const { id } = call.exchange.state.frontend.hookChain.attempt[this.#nextApplicable(from)]!;
-      recordHookActivity(call.exchange, id, "attempt", "responded");
-      return new HookProvidedResponse(got, this.#response, this.#tally);
+    const given = classifyAttemptResult(got);
+    if (given.type === "upstream") return given.reply;
+    if (given.type === "synthetic" || canReplay(given.recorded, call)) {
+      const hook = call.exchange.state.frontend.hooks.lists.attempt[this.#nextApplicable(from)]!;
+      hook.guard?.record(call.exchange, "responded");
+      return new HookProvidedResponse(given, this.#response, this.#tally);
     }
+    const { operation, protocol, stream } = given.recorded;
     call.exchange.state.gen.log.warn(
-      { request: call.exchange.id, recorded: [got.operation, got.protocol, got.stream] },
+      { request: call.exchange.id, recorded: [operation, protocol, stream] },
       "recorded response does not fit the request, not replayed",
     );
     return this.#providerReply ?? this.#callProviderOnce();
@@ -263,18 +263,18 @@ export class AttemptExecution {
    * Sends the response that a hook provided. If the provider was called as well, its call is
    * canceled and billed for the work done.
    */
-  async #sendHookResult(given: RecordedResponse | SyntheticResponse): Promise<void> {
+  async #sendHookReply(given: HookReply): Promise<void> {
     const { exchange: x } = this.#call;
-    if ("response" in given) {
-      const usage = await this.#settleHookResult(given);
-      const body = encodeSyntheticResponse(this.#call, given, usage);
+    if (given.type === "synthetic") {
+      const usage = await this.#settleSynthetic(given.synthetic);
+      const body = encodeSyntheticResponse(this.#call, given.synthetic, usage);
       this.#response.begin(undefined, createResponseHeaders(this.#call, {}));
       return sendWholeResponse(this.#response, body);
     }
     x.state.outcome.cached = true;
     this.#response.begin(undefined, createResponseHeaders(this.#call, {}));
-    this.#response.setContentType(given.contentType);
-    sendWholeResponse(this.#response, given.body);
+    this.#response.setContentType(given.recorded.contentType);
+    sendWholeResponse(this.#response, given.recorded.body);
     if (!this.#isReserved)
       this.#tally.markSettled(createUncalledRecord(this.#call), Promise.resolve());
     return this.#close(ANSWERED_BY_HOOK);
@@ -284,7 +284,7 @@ export class AttemptExecution {
    * Writes the ledger row of a response that a hook made, before the client receives a byte of it.
    * Returns the usage in that row.
    */
-  async #settleHookResult({ response }: SyntheticResponse): Promise<Usage> {
+  async #settleSynthetic({ response }: SyntheticResponse): Promise<Usage> {
     const call = this.#call;
     const { outcome, billing } = call.exchange.state;
     outcome.finish = response.finish.reason;
@@ -311,9 +311,6 @@ export class AttemptExecution {
 const ANSWERED_BY_HOOK: Fault = { kind: "canceled", message: "A hook returned the response." };
 /** Usage that a client sees for a call that used nothing. */
 const ZERO_USAGE: Usage = { input: 0, output: 0 };
-
-const isReply = (got: AttemptResult): got is UpstreamResponse =>
-  typeof got === "object" && got !== null && "headers" in got;
 
 /** Returns the terms that the call's headers state, or would state if they were sent now. */
 export const statedTermsOf = ({ responseHeaders, candidate }: HostCall): StatedTerms => ({

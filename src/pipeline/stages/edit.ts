@@ -1,5 +1,5 @@
 import { isPromise } from "../../lib/is-promise.ts";
-import type { Body } from "../../model/values.ts";
+import type { Body, Opt } from "../../model/values.ts";
 import { rejectRetention } from "../privacy/zero-retention.ts";
 import type { HostExchange } from "../exchange/exchange.ts";
 import { bytesOf, analyzeBody } from "./receive.ts";
@@ -8,18 +8,15 @@ import { bytesOf, analyzeBody } from "./receive.ts";
  * Runs the edit hooks once, before anything else reads the request. They return fields that replace
  * the client's own.
  */
-export function edit(x: HostExchange): Promise<void> | undefined {
-  const hooks = x.state.frontend.hookChain.edit;
-  return hooks.length > 0 && x.actionType !== "relay" ? runEditHooks(x) : undefined;
-}
-
-async function runEditHooks(x: HostExchange): Promise<void> {
-  for (const hook of x.state.frontend.hookChain.edit) {
-    if (!hook.appliesTo(x.model, undefined)) continue;
-    const said = hook.run(x);
-    const fields = isPromise(said) ? await said : said;
-    if (fields) applyEdits(x, fields);
-  }
+export function edit(x: HostExchange): void | Promise<void> {
+  if (x.actionType === "relay") return;
+  return x.state.frontend.hooks.sequential("edit", x.model, (hook) => {
+    const fields = hook.run(x);
+    const apply = (got: Opt<Body>) => {
+      if (got) applyEdits(x, got);
+    };
+    return isPromise(fields) ? fields.then(apply) : apply(fields);
+  });
 }
 
 /**

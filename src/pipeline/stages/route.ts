@@ -1,3 +1,4 @@
+import { isPromise } from "../../lib/is-promise.ts";
 import { wallClock } from "../../lib/time/wall-clock.ts";
 import { findOperationPath } from "../upstream/operation-path.ts";
 import { isStateful, satisfies } from "../../catalog/data-policy.ts";
@@ -7,11 +8,11 @@ import type { ModelRequest } from "../../model/request.ts";
 import type { OperationSpec } from "../../model/operations/operation-spec.ts";
 import type { Candidate } from "../../plugin/call.ts";
 import type { Exchange } from "../../plugin/exchange.ts";
+import type { RouteResult } from "../../plugin/middleware.ts";
 import type { RequestFacts } from "../../plugin/request-facts.ts";
 import type { ReceivedBody } from "../body/received-body.ts";
 import type { Generation } from "../generation.ts";
 import type { HostCandidate, MountedFrontend } from "../exchange/mounted.ts";
-import { findWatchHook, type CompiledHook } from "../hooks/hook-chain.ts";
 import { clientKey } from "../exchange/client-retries.ts";
 import { exclude, throwNoCandidates } from "../routing/exclusions.ts";
 import { pinToAccount } from "../routing/pinned-account.ts";
@@ -81,7 +82,7 @@ export function route(inputs: RouteInputs): RoutePlan | Promise<RoutePlan> {
     ),
     excluded,
   );
-  return "then" in list
+  return isPromise(list)
     ? list.then((candidates) => createPlan(inputs, candidates, resolution, isAllowed, excluded))
     : createPlan(inputs, list, resolution, isAllowed, excluded);
 }
@@ -153,7 +154,7 @@ function filterCandidates(
         "n above 1 is only supported without translation",
       );
     // A watch hook sees the events of one choice only. The other choices would pass unseen.
-    const watcher = findWatchHook(frontend.hookChain, x.model, candidate.provider);
+    const watcher = frontend.hooks.first("watch", x.model, candidate.provider)?.id;
     if (watcher !== undefined)
       return exclude(
         excluded,
@@ -190,28 +191,35 @@ function filterCandidates(
 }
 
 /**
- * Runs the route hooks. A hook that returns the list that it received has changed nothing, and no
- * promise is awaited.
+ * Runs the route hooks. A hook may exclude and reorder candidates, but not change them. Each hook
+ * receives its own copy of the list, because it may also change the list in place.
  */
 function runRouteHooks(
   { x, frontend, gen }: RouteInputs,
   candidates: readonly HostCandidate[],
   excluded: ExcludedCandidate[],
 ): readonly HostCandidate[] | Promise<readonly HostCandidate[]> {
-  const hooks = frontend.hookChain.route;
-  let shown: readonly HostCandidate[] | undefined;
-  for (const [i, hook] of hooks.entries()) {
-    if (!hook.appliesTo(x.model, undefined)) continue;
-    shown ??= candidates.map((candidate) =>
-      withCooldown(candidate, gen.targetHealth, clientKey(x)),
-    );
-    // Each hook receives its own copy, because a hook may also change the list in place.
-    const own = [...shown];
-    const result = hook.run(own, x);
-    if (result !== own || !isSameList(own, shown))
-      return applyHookResults(x, { candidates, shown }, hooks.slice(i), result, excluded);
-  }
-  return candidates;
+  const { hooks } = frontend;
+  if (hooks.lists.route.length === 0) return candidates;
+  const shown = candidates.map((candidate) =>
+    withCooldown(candidate, gen.targetHealth, clientKey(x)),
+  );
+  const own = new Map(shown.map((candidate, i) => [candidateKey(candidate), i]));
+  const kept = hooks.reduce("route", x.model, shown, ({ id, run }, list) => {
+    const apply = (result: RouteResult): HostCandidate[] => {
+      const left: HostCandidate[] = [];
+      for (const one of result) {
+        if ("candidate" in one) excluded.push({ ...one, by: id });
+        else if (own.has(candidateKey(one))) left.push(shown[own.get(candidateKey(one))!]!);
+      }
+      return left;
+    };
+    const result = run([...list], x);
+    return isPromise(result) ? result.then(apply) : apply(result);
+  });
+  const withoutCooldown = (list: readonly HostCandidate[]) =>
+    list.map((one) => candidates[own.get(candidateKey(one))!]!);
+  return isPromise(kept) ? kept.then(withoutCooldown) : withoutCooldown(kept);
 }
 
 /**
@@ -224,33 +232,6 @@ function withCooldown(
 ): HostCandidate {
   const resting = health.cooldownOf(candidate, client);
   return resting ? { ...candidate, cooldown: resting } : candidate;
-}
-
-const isSameList = (a: readonly HostCandidate[], b: readonly HostCandidate[]): boolean =>
-  a.length === b.length && a.every((candidate, i) => candidate === b[i]);
-
-/**
- * Applies results of route hooks. A hook may exclude and reorder candidates, but not change them.
- */
-async function applyHookResults(
-  x: Exchange,
-  { candidates, shown }: { candidates: readonly HostCandidate[]; shown: readonly HostCandidate[] },
-  hooks: readonly CompiledHook<"route">[],
-  first: ReturnType<CompiledHook<"route">["run"]>,
-  excluded: ExcludedCandidate[],
-): Promise<readonly HostCandidate[]> {
-  const own = new Map(shown.map((candidate, i) => [candidateKey(candidate), i]));
-  let list = shown;
-  for (const [i, hook] of hooks.entries()) {
-    if (!hook.appliesTo(x.model, undefined)) continue;
-    const kept: HostCandidate[] = [];
-    for (const one of await (i === 0 ? first : hook.run(list, x))) {
-      if ("candidate" in one) excluded.push({ ...one, by: hook.id });
-      else if (own.has(candidateKey(one))) kept.push(shown[own.get(candidateKey(one))!]!);
-    }
-    list = kept;
-  }
-  return list.map((one) => candidates[own.get(candidateKey(one))!]!);
 }
 
 function createPlan(

@@ -12,32 +12,24 @@ import { createRequestRecord } from "./request-record.ts";
  */
 export function settle(x: HostExchange): void | Promise<void> {
   const { frontend, gen } = x.state;
-  const hooks = frontend.hookChain.settle;
-  const { reportRequest } = gen;
-  if (hooks.length > 0) return runSettleHooks(x, createOutcome(x), 0);
-  if (reportRequest || shouldLog(x)) report(x, createOutcome(x));
-}
-
-/** Runs the settle hooks one after another. `from`: index of the next hook. */
-function runSettleHooks(x: HostExchange, outcome: Outcome, from: number): void | Promise<void> {
-  const { frontend, gen } = x.state;
-  const hooks = frontend.hookChain.settle;
-  for (let at = from; at < hooks.length; at++) {
-    const hook = hooks[at]!;
-    if (!hook.appliesTo(x.model || undefined, undefined)) continue;
+  if (frontend.hooks.lists.settle.length === 0) {
+    if (gen.reportRequest || shouldLog(x)) report(x, createOutcome(x));
+    return undefined;
+  }
+  const outcome = createOutcome(x);
+  const settling = frontend.hooks.sequential("settle", x.model || undefined, (hook) => {
     const failed = (err: unknown) => {
       if (!isQuarantineError(err))
         gen.log.error({ request: x.id, plugin: hook.id, err }, "settle hook failed");
     };
     try {
       const waiting = hook.run(x, outcome);
-      if (isPromise(waiting))
-        return waiting.catch(failed).then(() => runSettleHooks(x, outcome, at + 1));
+      return isPromise(waiting) ? waiting.catch(failed) : undefined;
     } catch (err) {
-      failed(err);
+      return failed(err);
     }
-  }
-  report(x, outcome);
+  });
+  return isPromise(settling) ? settling.then(() => report(x, outcome)) : report(x, outcome);
 }
 
 function report(x: HostExchange, outcome: Outcome): void {

@@ -11,7 +11,6 @@ import { conversationIdOf } from "../exchange/conversation-id.ts";
 import type { HostCall } from "../exchange/call.ts";
 import { SECRET_HEADERS } from "../exchange/secret-headers.ts";
 import { requireSyncResult } from "../hooks/hook-guard.ts";
-import { runPrepareHooks } from "../hooks/hook-chain.ts";
 import { multipartContentType } from "../body/multipart-headers.ts";
 import { findOperationPath } from "./operation-path.ts";
 import { checkBeforeEncoding, checkBeforeSending } from "./outgoing-checks.ts";
@@ -68,7 +67,7 @@ export function encodeRequest(
   requireSyncResult(endpoint.prepare?.(out, call));
   if (call.omitsAccountBound) requireSyncResult(client.accountBound?.strip(out, call));
   if (endpoint.sessionAffinity) setConversationAffinity(call, out, endpoint.sessionAffinity);
-  runPrepareHooks(frontend.hookChain, out, call);
+  frontend.hooks.prepare(out, call);
   const trace = createTraceHeaders(call);
   for (const name in trace) out.setHeader(name, trace[name]);
   if (x.privacy !== "off") filterHeadersForZdr(call, protocol, endpoint, out);

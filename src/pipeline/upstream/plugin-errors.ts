@@ -4,7 +4,7 @@
 import { createFault, getFault } from "../../model/error.ts";
 import type { ModelEvent } from "../../model/event.ts";
 import type { HostCall } from "../exchange/call.ts";
-import { checkEvent } from "../hooks/hook-result-checks.ts";
+import { checkEvent } from "../hooks/hook-results.ts";
 import { attributeFault } from "../faults/fault-source.ts";
 
 const YIELD_EVERY_EVENTS = 512;

@@ -6,7 +6,7 @@ import type { GatewayConfig, LocatedProblem } from "../../config/gateway-config.
 import type { Catalog } from "../../catalog/catalog.ts";
 import { LifetimeScope } from "../../lib/lifetime-scope.ts";
 import type { Json } from "../../model/values.ts";
-import type { MountedMiddleware } from "../../pipeline/hooks/hook-chain.ts";
+import type { MountedMiddleware } from "../../pipeline/hooks/hook-runner.ts";
 import type { HostExchange } from "../../pipeline/exchange/exchange.ts";
 import type { Generation } from "../../pipeline/generation.ts";
 import type {

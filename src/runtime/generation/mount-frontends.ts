@@ -4,7 +4,7 @@ import type { Operation } from "../../model/request.ts";
 import type { Frontend, Route } from "../../plugin/frontend.ts";
 import type { Protocol } from "../../plugin/protocol.ts";
 import type { MountedFrontend } from "../../pipeline/exchange/mounted.ts";
-import { compileHookChain, type MountedMiddleware } from "../../pipeline/hooks/hook-chain.ts";
+import { createHookRunner, type MountedMiddleware } from "../../pipeline/hooks/hook-runner.ts";
 import { readBearerToken } from "../http/bearer.ts";
 import { createBodyValidator } from "./mount-endpoint.ts";
 import type { PluginSetup } from "../plugin-host/plugin-setup.ts";
@@ -38,7 +38,7 @@ export async function mountFrontends(
     const frontend = withRoutes(made, routes);
     checkProtocols(mounted, frontend, setup);
     const secret = made.extractCredential?.bind(made) ?? readBearerToken;
-    const chain = compileHookChain(middleware, name);
+    const hooks = createHookRunner(middleware, name);
     const spoken = new Map<Protocol, MountedFrontend>();
     for (const part of splitByProtocol(frontend)) {
       recordEntryPaths(part, doors);
@@ -51,7 +51,7 @@ export async function mountFrontends(
         server: protocol?.server as MountedFrontend["server"],
         validate: createBodyValidator(protocol?.server?.schema),
         extractCredential: secret,
-        hookChain: chain,
+        hooks,
         byProtocol: spoken,
       };
       if (protocol) spoken.set(protocol, one);

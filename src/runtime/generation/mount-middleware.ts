@@ -3,7 +3,7 @@ import type { GatewayConfig, MountConfig } from "../../config/gateway-config.ts"
 import type { Route } from "../../plugin/frontend.ts";
 import { HOOK_COMBINATIONS, type MiddlewareExtras } from "../../plugin/middleware.ts";
 import type { Observer } from "../../plugin/observer.ts";
-import type { MountedMiddleware } from "../../pipeline/hooks/hook-chain.ts";
+import type { MountedMiddleware } from "../../pipeline/hooks/hook-runner.ts";
 import type { MountedFrontend } from "../../pipeline/exchange/mounted.ts";
 import { SKIPPABLE_HOOKS } from "../../pipeline/hooks/hook-guard.ts";
 import type { MountedObserver } from "../observers/observer-subscriber.ts";

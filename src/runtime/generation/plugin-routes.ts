@@ -4,7 +4,7 @@ import { ROLES } from "../../config/sections/admin-config.ts";
 import { problem } from "../../config/problems.ts";
 import type { GatewayConfig, MountConfig } from "../../config/gateway-config.ts";
 import type { Frontend, ObserverRoute, PluginRoute, Route } from "../../plugin/frontend.ts";
-import { compileHookChain, type MountedMiddleware } from "../../pipeline/hooks/hook-chain.ts";
+import { createHookRunner, type MountedMiddleware } from "../../pipeline/hooks/hook-runner.ts";
 import { guardRoute } from "../../pipeline/hooks/route-guard.ts";
 import type { MountedFrontend } from "../../pipeline/exchange/mounted.ts";
 import { isApiPath } from "../access/admin-paths.ts";
@@ -98,7 +98,7 @@ export class PluginRouteTable {
       name: id,
       plugin: { routes },
       routes,
-      hookChain: compileHookChain(middleware, id),
+      hooks: createHookRunner(middleware, id),
     };
   }
 
@@ -120,7 +120,7 @@ export class PluginRouteTable {
       name,
       plugin: { routes: [route], ...(fault && { encodeFault: fault }) },
       routes: [route],
-      hookChain: { ...compileHookChain([], name), admit: [admit] },
+      hooks: createHookRunner([], name).with({ admit: [admit] }),
     };
   }
 

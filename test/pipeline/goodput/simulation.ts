@@ -120,7 +120,7 @@ export async function gateway(load: Load, upstreams: Upstreams): Promise<Result>
           x,
           operationSpec: {},
           facts: { features: [] },
-          findings: x.state,
+          routing: x.state.routing,
         } as never),
       )
         .then((plan) =>
@@ -222,7 +222,7 @@ function processOf({ targets, hedgeMs }: Load) {
     log: { warn() {}, error() {} },
     mask: (text: string) => text,
   };
-  return { gen, frontend: { hookChain: { route: [] } } };
+  return { gen, frontend: { hooks: { lists: { route: [] } } } };
 }
 
 function exchange(id: string, key: string, gen: object, make: Make) {
@@ -238,7 +238,7 @@ function exchange(id: string, key: string, gen: object, make: Make) {
     state: {
       gen,
       make,
-      frontend: { hookChain: { attempt: [] } },
+      frontend: { hooks: { lists: { attempt: [] } } },
       connection: {
         req: { headers: {} },
         res: { on() {}, off() {} },

@@ -5,11 +5,11 @@ import { ERRORS } from "../../model/error.ts";
 import type { ModelEvent } from "../../model/event.ts";
 import type { ModelRequest } from "../../model/request.ts";
 import type { Body } from "../../model/values.ts";
-import type { Exchange } from "../../plugin/exchange.ts";
+import type { RecordedResponse, SyntheticResponse, UpstreamResponse } from "../../plugin/call.ts";
 import type { Charge, Exclusion, RouteResult } from "../../plugin/middleware.ts";
 import type { Limit } from "../../plugin/store/limit.ts";
 import { LIMIT_SPANS, LIMIT_UNITS } from "../../plugin/store/limit-units.ts";
-import { invalidResult } from "./hook-guard.ts";
+import { invalidResult, type HookedExchange } from "./hook-guard.ts";
 
 const isObject = (it: unknown): it is Readonly<Record<string, unknown>> =>
   typeof it === "object" && it !== null;
@@ -40,16 +40,8 @@ export function checkRewriteResult(after: ModelRequest, before: ModelRequest): v
  */
 const FIXED_FIELDS = ["model", "stream"] as const;
 
-type ValidatableExchange = Exchange & {
-  readonly state: {
-    readonly frontend: {
-      validate(body: unknown): { pointer: string; message: string } | undefined;
-    };
-  };
-};
-
 /** Throws unless the edited body still has fields that its protocol can rely on. */
-export function checkEditResult(edits: Body | undefined, x: Exchange): void {
+export function checkEditResult(edits: Body | undefined, x: HookedExchange): void {
   if (edits === undefined) return;
   if (!isObject(edits) || Array.isArray(edits))
     throw invalidResult("edit returned an invalid body");
@@ -58,7 +50,8 @@ export function checkEditResult(edits: Body | undefined, x: Exchange): void {
   for (const field of Object.keys(edits))
     if (typeof edits[field] === "function" || typeof edits[field] === "symbol")
       throw invalidResult("edit returned values that cannot be sent");
-  const wrong = (x as ValidatableExchange).state.frontend.validate({ ...x.body, ...edits });
+  if (x.isHypothetical) return;
+  const wrong = x.state.frontend.validate({ ...x.body, ...edits });
   if (wrong) throw invalidResult(`edit returned a body whose ${wrong.pointer} ${wrong.message}`);
 }
 
@@ -78,6 +71,29 @@ const isExclusion = ({ candidate, kind, code, message }: Exclusion): boolean =>
   Object.hasOwn(ERRORS, kind) &&
   typeof code === "string" &&
   typeof message === "string";
+
+/** The result of an attempt hook, by what it is. */
+export type AttemptReply =
+  | { readonly type: "upstream"; readonly reply: UpstreamResponse }
+  | HookReply;
+
+/** A response that a hook returned in place of the provider's. */
+export type HookReply =
+  | { readonly type: "recorded"; readonly recorded: RecordedResponse }
+  | { readonly type: "synthetic"; readonly synthetic: SyntheticResponse };
+
+/**
+ * Classifies the result of an attempt hook by the members that only one kind has. Throws if it is
+ * none. Its content is checked where it is used.
+ */
+export function classifyAttemptResult(result: unknown): AttemptReply {
+  if (isObject(result)) {
+    if ("headers" in result) return { type: "upstream", reply: result as never };
+    if ("response" in result) return { type: "synthetic", synthetic: result as never };
+    if ("body" in result) return { type: "recorded", recorded: result as never };
+  }
+  throw invalidResult("attempt returned no response");
+}
 
 const LIMIT_UNIT_SET: ReadonlySet<unknown> = new Set<Limit["unit"]>(LIMIT_UNITS);
 const LIMIT_WINDOW_SET: ReadonlySet<unknown> = new Set<Limit["per"]>(LIMIT_SPANS);
