@@ -9,7 +9,7 @@ import type { Identity } from "../plugin/identity.ts";
 import type { Generation } from "./generation.ts";
 import type { MountedFrontend, HostCandidate } from "./exchange/mounted.ts";
 import type { HypotheticalExchange } from "./hooks/hook-guard.ts";
-import type { RoutingRuleInputs } from "./routing/routing-rule.ts";
+import type { RoutingRuleInputs } from "./routing/routing-rules.ts";
 import { assertFrontendAllowed, stricterPrivacy } from "./accounts/accounts.ts";
 import { nextRequestId } from "../lib/request-id.ts";
 import { route } from "./stages/route.ts";

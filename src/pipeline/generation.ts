@@ -16,17 +16,17 @@ import type { Logger } from "../plugin/context.ts";
 import type { HeadersOut, Json } from "../model/values.ts";
 import type { OutputHistory } from "../money/output-history.ts";
 import type { Accounts } from "./accounts/accounts.ts";
-import type { ImageFiles } from "./response/image-files.ts";
 import type { IdempotencyRegistry } from "./exchange/idempotency.ts";
 import type { TargetHealth } from "./routing/target-health.ts";
 import type { AdmissionQueue } from "./admission/admission-queue.ts";
 import type { MemoryBudget } from "./admission/memory-budget.ts";
 import type { CandidateResolver } from "./routing/resolver.ts";
-import type { Ledger } from "./metering/ledger.ts";
-import type { ConcurrencyCounter } from "./admission/concurrency-counter.ts";
+import type { ConcurrencyCounter } from "./admission/request-permit.ts";
 import type { TimerWheel } from "./admission/timer-wheel.ts";
 import type { Exchange } from "../plugin/exchange.ts";
 import type { HostCandidate, MountedRoute } from "./exchange/mounted.ts";
+import type { Price } from "../model/facts.ts";
+import type { Reserve, Settle, StoreCommand, CommandResult } from "../plugin/store/store.ts";
 
 /**
  * The record of a request on its way to observers. It contains the client's whole address and no
@@ -96,3 +96,35 @@ export interface Generation {
    */
   retain(x: Exchange): () => void;
 }
+
+/**
+ * Stores images for clients that request a URL, and fetches images for clients that request bytes.
+ */
+export interface ImageFiles {
+  /**
+   * Stores the bytes and returns a temporary URL for them. `who`: the key whose share of the
+   * storage they use.
+   */
+  store(bytes: Buffer, mime: string | undefined, who: string | undefined): Promise<string>;
+  /**
+   * Fetches an image from a URL that a provider returned. The request goes through the egress guard
+   * and carries no credential. `own`: an origin from the operator's config. URLs with this origin
+   * are requested without the guard. The target of each redirect is checked in the same way.
+   */
+  fetch(
+    url: string,
+    signal: AbortSignal,
+    own: string | undefined,
+  ): Promise<{ bytes: Buffer; contentType: string }>;
+}
+
+/** The ledger, as the pipeline uses it. It writes rows. The gateway handles batching, durability, and recovery. */
+interface Ledger {
+  /** Writes a reserve row. `price`: the price behind the hash in the command. */
+  reserve(command: Stamped<Reserve>, price: Price | undefined): Promise<CommandResult>;
+  /** Writes a settle row. `prices`: the prices behind the hashes in its parts. */
+  settle(command: Stamped<Settle>, prices?: readonly Price[]): Promise<void>;
+  progress(command: Stamped<Extract<StoreCommand, { do: "progress" }>>): void;
+}
+
+export type Stamped<T> = T & { at: number };

@@ -8,9 +8,8 @@ import { nextRequestId } from "../lib/request-id.ts";
 import { fail } from "../model/error.ts";
 import type { SubrequestResult, SubrequestOptions, Subrequest } from "../plugin/subrequest.ts";
 import { admit } from "./stages/admit.ts";
-import { relay } from "./stages/relay.ts";
+import { relay, countTokens } from "./stages/unbilled.ts";
 import { claimIdempotencyKey, freeIfUnbilled, completeClaim } from "./stages/idempotency-stage.ts";
-import { countTokens } from "./stages/count-tokens.ts";
 import { dispatch } from "./stages/dispatch.ts";
 import {
   readSubrequestResult,

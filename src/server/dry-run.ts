@@ -25,7 +25,7 @@ import { createOutputHistory } from "../money/output-history.ts";
 import { AdmissionQueue } from "../pipeline/admission/admission-queue.ts";
 import { MemoryBudget } from "../pipeline/admission/memory-budget.ts";
 import { LoadMonitor } from "../pipeline/admission/load-monitor.ts";
-import { ConcurrencyCounter } from "../pipeline/admission/concurrency-counter.ts";
+import { ConcurrencyCounter } from "../pipeline/admission/request-permit.ts";
 import { TimerWheel } from "../pipeline/admission/timer-wheel.ts";
 import { validateInput, withInputChecks } from "../admin/dispatch/command-input.ts";
 import { explainRequest } from "../admin/commands/explanation.ts";

@@ -30,7 +30,7 @@ import {
 } from "../../src/pipeline/admission/admission-queue.ts";
 import { MemoryBudget } from "../../src/pipeline/admission/memory-budget.ts";
 import { LoadMonitor } from "../../src/pipeline/admission/load-monitor.ts";
-import { ConcurrencyCounter } from "../../src/pipeline/admission/concurrency-counter.ts";
+import { ConcurrencyCounter } from "../../src/pipeline/admission/request-permit.ts";
 import { InFlightRequests } from "../../src/runtime/requests/in-flight-requests.ts";
 import { TimerWheel } from "../../src/pipeline/admission/timer-wheel.ts";
 import {

@@ -22,7 +22,7 @@ import {
   protocolAtPath,
   startUpstream,
 } from "tollgate/testing";
-import { parseRateLimits } from "../../src/pipeline/faults/rate-limit-headers.ts";
+import { parseRateLimits } from "../../src/pipeline/faults/rate-limits.ts";
 import { turnEventLoop, until } from "../kit/wait.ts";
 import { startBackend, startTestServices, type TestServicesOptions } from "../kit/test-services.ts";
 import { CLIENTS, TARGETS } from "./roads.ts";

@@ -4,9 +4,12 @@ import { describe, expect, it } from "vitest";
 import type { HostCandidate } from "../../src/pipeline/exchange/mounted.ts";
 import { chatOperation, type Price } from "tollgate/plugin";
 import { ROUTING_STRATEGIES, type RoutingStrategy } from "../../src/model/routing-strategy.ts";
-import { computeShares, type NamePart } from "../../src/pipeline/routing/weights.ts";
-import type { RoutingRuleInputs } from "../../src/pipeline/routing/routing-rule.ts";
-import { applyRoutingRule, ROUTING_RULES } from "../../src/pipeline/routing/routing-rules.ts";
+import { computeShares, type NamePart } from "../../src/pipeline/routing/resolver.ts";
+import {
+  type RoutingRuleInputs,
+  applyRoutingRule,
+  ROUTING_RULES,
+} from "../../src/pipeline/routing/routing-rules.ts";
 import { startBackend, startTestServices } from "../kit/test-services.ts";
 import { createToyProtocol } from "./toy-protocol.ts";
 

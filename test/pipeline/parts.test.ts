@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { createCatalog } from "../../src/catalog/catalog.ts";
 import type { Price } from "../../src/model/facts.ts";
-import { findReportPrice } from "../../src/pipeline/metering/model-prices.ts";
+import { findReportPrice } from "../../src/pipeline/metering/call-pricing.ts";
 
 const price = (usd: string): Price => ({ lines: [{ unit: "output", usd, per: 1_000_000 }] });
 const [own, other] = [price("1"), price("2")];

@@ -1,7 +1,7 @@
 // One request to an upstream: what its taker asks for while bytes are on their way.
 import { Pool } from "undici";
 import { expect, it } from "vitest";
-import { BodyChunks } from "../../src/pipeline/upstream/body-chunks.ts";
+import { BodyChunks } from "../../src/pipeline/upstream/outgoing-request.ts";
 import { UpstreamHttpResponse } from "../../src/pipeline/upstream/upstream-http-response.ts";
 import { TimerWheel } from "../../src/pipeline/admission/timer-wheel.ts";
 import { waitUntilStable, turnEventLoop } from "../kit/wait.ts";

@@ -6,8 +6,11 @@ import { messages } from "tollgate/protocols/messages";
 import { responses } from "tollgate/protocols/responses";
 import type { Protocol } from "tollgate/plugin";
 import { conversationIdOf } from "../../src/pipeline/exchange/conversation-id.ts";
-import type { RoutingRuleInputs } from "../../src/pipeline/routing/routing-rule.ts";
-import { applyRoutingRule, ROUTING_RULES } from "../../src/pipeline/routing/routing-rules.ts";
+import {
+  type RoutingRuleInputs,
+  applyRoutingRule,
+  ROUTING_RULES,
+} from "../../src/pipeline/routing/routing-rules.ts";
 import type { HostCandidate } from "../../src/pipeline/exchange/mounted.ts";
 import { startBackend, startTestServices } from "../kit/test-services.ts";
 import { createToyProtocol } from "./toy-protocol.ts";

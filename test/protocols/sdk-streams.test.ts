@@ -4,7 +4,7 @@ import * as fc from "fast-check";
 import { expect, test } from "vitest";
 import { collectResponse, type ModelEvent } from "tollgate/plugin";
 import { createResponseContext } from "tollgate/testing";
-import { Pings } from "../../src/pipeline/response/pings.ts";
+import { Pings } from "../../src/pipeline/response/client-response.ts";
 import { answers } from "./arbitrary.ts";
 import { chats, TELL_ALL } from "./codecs.ts";
 import { GOOGLE_SDKS, kept } from "./google-sdks.ts";

@@ -6,7 +6,6 @@ import { HIDDEN_LIMIT_MESSAGE } from "../accounts/accounts.ts";
 import { attributeFault } from "../faults/fault-source.ts";
 import type { AdmissionQueue } from "./admission-queue.ts";
 import type { MemoryBudget } from "./memory-budget.ts";
-import type { ConcurrencyCounter } from "./concurrency-counter.ts";
 
 /**
  * Retry delay sent to the client, in milliseconds. Reading a body and reserving a call take less
@@ -118,5 +117,27 @@ export class RequestPermit {
   #releaseMemory(): void {
     if (this.#reservedBytes > 0) this.#limits.memoryBudget.release(this.#key, this.#reservedBytes);
     this.#reservedBytes = 0;
+  }
+}
+
+/**
+ * Counts concurrent requests in this process, from the moment their headers are read. Limits of the
+ * store apply only when a call is reserved, and by then the body has been read.
+ */
+export class ConcurrencyCounter {
+  readonly #counts = new Map<string, number>();
+
+  /** Takes one slot of the scope. Returns false if `max` slots are taken. */
+  tryAcquire(scope: string, max: number): boolean {
+    const count = this.#counts.get(scope) ?? 0;
+    if (count >= max) return false;
+    this.#counts.set(scope, count + 1);
+    return true;
+  }
+
+  release(scope: string): void {
+    const count = (this.#counts.get(scope) ?? 0) - 1;
+    if (count > 0) this.#counts.set(scope, count);
+    else this.#counts.delete(scope);
   }
 }

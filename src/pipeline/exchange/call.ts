@@ -5,12 +5,12 @@ import type { EffectivePolicy, ForwardingMode, ModelInfo } from "../../model/fac
 import type { Call, ProviderClient } from "../../plugin/call.ts";
 import type { ActionType } from "../../plugin/protocol.ts";
 import type { FailurePoint } from "../../model/call-retry.ts";
-import type { ScheduledAttempt } from "./scheduled-attempt.ts";
 import type { HostExchange } from "./exchange.ts";
 import type { HostCandidate } from "./mounted.ts";
 import type { Latency } from "../targets/latency.ts";
 import { createTraceHeaders } from "./trace.ts";
 import { trackPluginFetch, type PluginFetch } from "./plugin-fetch.ts";
+import type { CallReason } from "../targets/target-status.ts";
 
 export interface TranslationLoss {
   field: string;
@@ -244,4 +244,22 @@ export class HostCall implements Call {
     }
     return text;
   }
+}
+
+/** One scheduled attempt of a request at one candidate. */
+export interface ScheduledAttempt {
+  readonly candidate: HostCandidate;
+  readonly reason: CallReason;
+  /** Delay before the attempt, in milliseconds. */
+  readonly waitMs: number;
+  /** Whether the attempt uses a new connection, for which the host name is resolved again. */
+  readonly usesNewConnection: boolean;
+  /** Whether content is omitted that only another account can read. */
+  readonly omitsAccountBound?: true;
+  /**
+   * Whether the attempt is a hedge: it is started because another call has not returned content.
+   */
+  readonly isHedge?: true;
+  /** When the first call of the request began. Undefined if this is the first call. */
+  readonly firstCallAt: number | undefined;
 }

@@ -5,18 +5,22 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Fault } from "../../model/error.ts";
 import type { ModelRequest } from "../../model/request.ts";
 import type { Call, CallRecord } from "../../plugin/call.ts";
-import type { PipelineRoute } from "../../plugin/frontend.ts";
+import type { PipelineRoute, RouteInput } from "../../plugin/frontend.ts";
 import type { RequestRecordHook } from "../../plugin/observer.ts";
 import type { Outcome } from "../../plugin/outcome.ts";
 import type { LimitState } from "../../plugin/store/limit.ts";
-import type { Reserve } from "../../plugin/store/store.ts";
+import type { Reserve, CallTarget } from "../../plugin/store/store.ts";
 import type { ResolvedAccount } from "../accounts/accounts.ts";
 import { RequestPermit } from "../admission/request-permit.ts";
-import type { ReceivedBody } from "../body/received-body.ts";
 import type { Generation } from "../generation.ts";
 import type { RoutingState } from "../routing/resolution.ts";
 import type { IdempotencyClaim } from "./idempotency.ts";
 import type { MountedFrontend, MountedRoute } from "./mounted.ts";
+import type { Span } from "../../lib/json/json-scanner.ts";
+import type { Body } from "../../model/values.ts";
+import type { ActionType } from "../../plugin/protocol.ts";
+import type { RequestFacts } from "../../plugin/request-facts.ts";
+import type { MultipartLayout } from "../body/multipart-body.ts";
 
 /** The connection to the client, and what is measured on it. */
 export interface ConnectionState {
@@ -150,4 +154,31 @@ export function createExchangeState(of: {
       hookActivity: undefined,
     },
   };
+}
+
+/** The body of a request and everything that was derived from it. */
+export interface ReceivedBody {
+  raw: Buffer;
+  /**
+   * Size in bytes of everything that the provider may read: the client's body, and the content that
+   * the frontend added.
+   */
+  inputBytes: number;
+  /** Positions of the members in the JSON text. */
+  spans: ReadonlyMap<string, Span> | null;
+  /** Positions of the fields in the form. */
+  multipart: MultipartLayout | undefined;
+  body: Body;
+  facts: RequestFacts;
+  model: string;
+  /** The target that must serve the request. Set when a route's `read` names it. */
+  pinnedTarget: Pick<CallTarget, "provider" | "model" | "credential"> | undefined;
+  stream: boolean;
+  actionType: ActionType;
+  action: string;
+  /** The body as the client sent it, equal to `raw`. */
+  originalBody: Body;
+  /** Fields with which the frontend's `read` replaced the client's own. `body` contains them. */
+  edits: Body | undefined;
+  record: RouteInput["record"];
 }

@@ -22,8 +22,7 @@ import {
   addUsage,
   assumeToolRuns,
 } from "./usage-counts.ts";
-import type { CatalogModels } from "./model-prices.ts";
-import { largerCost, CallPricing, type PricedUsage } from "./call-pricing.ts";
+import { type CatalogModels, largerCost, CallPricing, type PricedUsage } from "./call-pricing.ts";
 import { outputHistoryKey } from "./price-terms.ts";
 
 // Whether a name that a provider reports with its counts is short enough to store.

@@ -13,7 +13,7 @@ import type { RequestFacts } from "../../plugin/request-facts.ts";
 import { lowerOutputLimits } from "../../protocols/requested-amounts.ts";
 import type { HostCall } from "../exchange/call.ts";
 import type { OutgoingRequest } from "../upstream/outgoing-request.ts";
-import { findReportPrice, type CatalogModels } from "./model-prices.ts";
+import { findReportPrice, type CatalogModels } from "./call-pricing.ts";
 
 export interface RequestMeasure {
   readonly facts: RequestFacts;

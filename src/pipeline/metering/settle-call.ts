@@ -8,7 +8,7 @@ import type { Price } from "../../model/facts.ts";
 import type { CallRecord } from "../../plugin/call.ts";
 import type { Settle } from "../../plugin/store/store.ts";
 import type { HostCall } from "../exchange/call.ts";
-import type { Stamped } from "./ledger.ts";
+import type { Stamped } from "../generation.ts";
 import type { CallTally } from "./call-tally.ts";
 
 /** Maximum time in milliseconds that a client waits for the ledger to settle. */

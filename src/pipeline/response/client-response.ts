@@ -6,12 +6,10 @@ import { fail } from "../../model/error.ts";
 import type { HeadersOut } from "../../model/values.ts";
 import type { HostExchange } from "../exchange/exchange.ts";
 import type { ConnectionState, ExchangeState } from "../exchange/exchange-state.ts";
-import type { ResponseRace, ResponseWriter } from "./response-race.ts";
 import { createDiagnosticHeaders } from "./diagnostic-headers.ts";
-import { NO_PINGS, Pings } from "./pings.ts";
 import type { UpstreamHttpResponse } from "../upstream/upstream-http-response.ts";
-import { concatChunks, Recordings } from "./recordings.ts";
 import type { TimerWheel, TimerEntry } from "../admission/timer-wheel.ts";
+import type { ServerHalf } from "../../plugin/protocol.ts";
 
 const OPEN_AFTER_MS = 10_000;
 const OPEN_AFTER_BYTES = 64 * 1024;
@@ -334,4 +332,111 @@ export class ClientResponse implements TimerEntry {
   #notifyWritable(): void {
     for (const go of this.#drainWaiters.splice(0)) go();
   }
+}
+
+/** Pings that are written while a stream is silent. See `ServerHalf.ping` in src/plugin/protocol.ts. */
+export class Pings {
+  readonly #ping: string;
+  /** Prefix that the first ping of a silence writes. The next event then omits it. */
+  readonly #opening: string;
+  #isOpen = false;
+
+  constructor({ ping, pingPrefix = "" }: Pick<ServerHalf<"chat">, "ping" | "pingPrefix">) {
+    this.#ping = ping;
+    this.#opening = pingPrefix;
+  }
+
+  /** Whether this protocol has pings. */
+  get isSupported(): boolean {
+    return this.#ping !== "";
+  }
+
+  /** Returns the text of the next ping. */
+  next(): string {
+    if (this.#isOpen || this.#opening === "") return this.#ping;
+    this.#isOpen = true;
+    return this.#opening + this.#ping;
+  }
+
+  /** Whether a prefix was written, so that `stripOpening` must be called for the next event. */
+  get isOpen(): boolean {
+    return this.#isOpen;
+  }
+
+  /** Returns the event without the prefix that a ping has already written. */
+  stripOpening(event: Buffer | string): Buffer | string {
+    this.#isOpen = false;
+    const { length } = this.#opening;
+    if (typeof event === "string")
+      return event.startsWith(this.#opening) ? event.slice(length) : event;
+    const opens = event.subarray(0, length).equals(Buffer.from(this.#opening));
+    return opens ? event.subarray(length) : event;
+  }
+}
+
+/** For non-streaming responses. No ping is ever written, so all of them can share this object. */
+const NO_PINGS = new Pings({ ping: "" });
+
+interface Recording {
+  readonly max: number;
+  size: number;
+  parts: Buffer[];
+  resolve(parts: Buffer[] | null): void;
+}
+
+/** Joins the chunks of a response. */
+function concatChunks(pieces: readonly (Buffer | string)[]): Buffer {
+  const [first] = pieces;
+  if (pieces.length === 1 && Buffer.isBuffer(first)) return first;
+  return Buffer.concat(pieces.map((one) => (typeof one === "string" ? Buffer.from(one) : one)));
+}
+
+class Recordings {
+  readonly #all: Recording[] = [];
+
+  /**
+   * Resolves to the complete response. Resolves to null if it was truncated or is larger than `max`
+   * bytes.
+   */
+  add(max: number): Promise<Buffer[] | null> {
+    return new Promise((done) => this.#all.push({ max, size: 0, parts: [], resolve: done }));
+  }
+
+  /** Discards the copies because another call starts to answer. */
+  restart(): void {
+    for (const one of this.#all) {
+      one.parts = [];
+      one.size = 0;
+    }
+  }
+
+  copy(chunk: Buffer | string): void {
+    const bytes = typeof chunk === "string" ? Buffer.from(chunk) : chunk;
+    for (const one of this.#all) {
+      one.size += bytes.length;
+      if (one.size <= one.max) one.parts.push(bytes);
+      else one.parts = [];
+    }
+  }
+
+  /** Ends the recordings. `isComplete`: whether the complete response was received. */
+  end(isComplete: boolean): void {
+    for (const one of this.#all) one.resolve(isComplete && one.size <= one.max ? one.parts : null);
+  }
+}
+
+/** A race of two responses for one client. Only one of them is sent. */
+export interface ResponseRace {
+  /** Called with the response that wins, before its first byte is sent. */
+  onWinner(by: object): void;
+  /** Called before the headers of the first response are sent. */
+  onOpening(): void;
+}
+
+/** The code that writes a response. */
+interface ResponseWriter {
+  /** Whether a ping may be written at this position. */
+  readonly isBetweenEvents: boolean;
+  /** Called when the call must end with this error. */
+  onError(problem: unknown): void;
 }

@@ -1,5 +1,5 @@
 // Responses that `next()` of an attempt hook returns: the headers of a provider's response, or of a
-// response that an inner hook returned.
+// response that a hook made, which is sent in the protocol and form that the client requested.
 import { wallClock } from "../../lib/time/wall-clock.ts";
 import type { HeadersIn } from "../../model/values.ts";
 import type {
@@ -7,12 +7,16 @@ import type {
   RateLimit,
   RecordedResponse,
   UpstreamResponse,
+  SyntheticResponse,
 } from "../../plugin/call.ts";
 import type { HostCall } from "../exchange/call.ts";
 import type { HookReply } from "../hooks/hook-results.ts";
 import type { CallTally } from "../metering/call-tally.ts";
-import { parseRateLimits } from "../faults/rate-limit-headers.ts";
+import { parseRateLimits } from "../faults/rate-limits.ts";
 import type { ClientResponse } from "./client-response.ts";
+import { responseToEvents } from "../../model/response-events.ts";
+import type { Usage } from "../../model/usage.ts";
+import { createResponseContext } from "./transcode.ts";
 
 /** The headers of a provider's response, as attempt hooks receive them. */
 export class ProviderResponse implements UpstreamResponse {
@@ -86,4 +90,34 @@ export function canReplay(recorded: RecordedResponse, { exchange: x }: HostCall)
     recorded.protocol === x.protocol &&
     recorded.stream === x.stream
   );
+}
+
+/**
+ * Encodes a hook's response before any of it is sent. A block that a response cannot contain is an
+ * error of the hook.
+ */
+export function encodeSyntheticResponse(
+  call: HostCall,
+  { response }: SyntheticResponse,
+  usage: Usage,
+): Buffer | string {
+  const x = call.exchange;
+  const server = x.state.frontend.server!;
+  const context = createResponseContext(call);
+  const whole = { ...response, id: x.id, usage };
+  if (!x.stream) {
+    const said = server.encodeResponse(whole, context);
+    return Buffer.isBuffer(said) ? said : JSON.stringify(said);
+  }
+  const parts: Buffer[] = [];
+  const encoder = server.createEncoder((part) => parts.push(Buffer.from(part)), context);
+  for (const event of responseToEvents(whole)) encoder.writeEvent(event);
+  return Buffer.concat(parts);
+}
+
+/** Sends a complete response in one piece. */
+export function sendWholeResponse(response: ClientResponse, body: Buffer | string): void {
+  response.write(body);
+  response.commit();
+  response.end();
 }

@@ -6,11 +6,14 @@ import { failBoundExceeded } from "../../model/bound-exceeded.ts";
 import type { FinishReason, ModelResponse, ModelEvent, UsageReport } from "../../model/event.ts";
 import { createResponseCollector } from "../../model/response-collector.ts";
 import type { Usage } from "../../model/usage.ts";
-import type { HeadersIn } from "../../model/values.ts";
-import type { Protocol, PassthroughStream, PassthroughSink } from "../../plugin/protocol.ts";
-import { createResponseContext } from "./response-context.ts";
+import type { HeadersIn, Body } from "../../model/values.ts";
+import type {
+  Protocol,
+  PassthroughStream,
+  PassthroughSink,
+  ResponseContext,
+} from "../../plugin/protocol.ts";
 import type { ClientResponse } from "./client-response.ts";
-import { WriteBatcher } from "./write-batcher.ts";
 import type { HostCall } from "../exchange/call.ts";
 import type { Transcoder, TranscoderSink } from "./transcoder.ts";
 import { BufferedBytes, bufferedSizeOf } from "./buffered-bytes.ts";
@@ -20,6 +23,8 @@ import { createStopFilter } from "./stop-sequences.ts";
 import { observeWhole, ObservedPassthrough } from "./observed-passthrough.ts";
 import type { UpstreamHttpResponse } from "../upstream/upstream-http-response.ts";
 import type { CallTally } from "../metering/call-tally.ts";
+import { wallClock } from "../../lib/time/wall-clock.ts";
+import type { ModelInfo } from "../../model/facts.ts";
 
 /** The source of a call's response. */
 export type ResponseSource =
@@ -337,4 +342,80 @@ export function logInternalError(call: HostCall, problem: unknown): Fault {
     kind: "internal",
     message: "Internal error. See the gateway log for this request ID.",
   };
+}
+
+// The context of a call for a codec that writes a response.
+export function createResponseContext(call: HostCall): ResponseContext {
+  return new CallResponseContext(call);
+}
+
+class CallResponseContext implements ResponseContext {
+  readonly id: string;
+  readonly model: string;
+  readonly created = Math.floor(wallClock() / 1000);
+  readonly stream: boolean;
+  readonly body: Body;
+  readonly info: ModelInfo;
+  readonly #call: HostCall;
+
+  constructor(call: HostCall) {
+    const x = call.exchange;
+    this.id = x.id;
+    this.model = call.id;
+    this.stream = x.stream;
+    this.body = x.body;
+    this.info = call.info;
+    this.#call = call;
+  }
+
+  // Methods, not closures in fields, which would keep the call in memory (`let-go.test.ts`).
+  /** Parsed only when read: few protocols use it, and parsing is expensive. */
+  get query(): URLSearchParams {
+    return this.#call.exchange.query;
+  }
+  reportLoss(field: string, how: "dropped" | "approximated", code?: string): void {
+    this.#call.reportLoss(field, how, code);
+  }
+}
+
+// Batches the events from one read of a provider's response into one write. Each write is a
+// separate chunk on the connection, which costs the client work too.
+class WriteBatcher {
+  readonly #response: ClientResponse;
+  #text = "";
+  #isBatching = false;
+
+  constructor(answer: ClientResponse) {
+    this.#response = answer;
+  }
+
+  write(piece: string | Buffer): void {
+    if (this.#isBatching && typeof piece === "string") {
+      this.#text += piece;
+      return;
+    }
+    this.flush();
+    this.#response.write(piece);
+  }
+
+  /**
+   * Runs `work` and writes everything that it produced. If `work` throws, the data written before
+   * the error is still sent.
+   */
+  batch(work: () => void): void {
+    this.#isBatching = true;
+    try {
+      work();
+    } finally {
+      this.#isBatching = false;
+      this.flush();
+    }
+  }
+
+  flush(): void {
+    if (this.#text === "") return;
+    const text = this.#text;
+    this.#text = "";
+    this.#response.write(text);
+  }
 }

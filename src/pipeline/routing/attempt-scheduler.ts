@@ -7,14 +7,13 @@
 // nothing here is allocated or counted.
 import { ERRORS, type Fault } from "../../model/error.ts";
 import { retryModeAfter, FAILURE_POINTS, type FailurePoint } from "../../model/call-retry.ts";
-import type { HostCall } from "../exchange/call.ts";
+import type { HostCall, ScheduledAttempt } from "../exchange/call.ts";
 import type { HostExchange } from "../exchange/exchange.ts";
 import type { HostCandidate } from "../exchange/mounted.ts";
 import type { RoutePlan } from "../stages/route.ts";
 import type { CallReason, TargetStatus } from "../targets/target-status.ts";
-import type { ScheduledAttempt } from "../exchange/scheduled-attempt.ts";
 import { isLocalFault, isProviderFault } from "../faults/fault-source.ts";
-import { rateLimitScope } from "../faults/rate-limit-scope.ts";
+import { rateLimitScope } from "../faults/rate-limits.ts";
 import { remainingMs } from "../targets/timeouts.ts";
 import { clientKey, isClientRetry } from "../exchange/client-retries.ts";
 

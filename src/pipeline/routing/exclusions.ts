@@ -1,5 +1,5 @@
-// Creates the error for a client when every candidate was excluded: the reason for each, and
-// alternatives.
+// Excludes candidates with a reason. If every candidate was excluded, the error for the client
+// contains the reason for each, and alternatives.
 import { fail, type ErrorKind } from "../../model/error.ts";
 import type { JsonObject } from "../../model/values.ts";
 import type { Exchange } from "../../plugin/exchange.ts";
@@ -97,4 +97,27 @@ function findAlternatives(
     .filter((id) => !refused.has(id))
     .toSorted((a, b) => Number(same.has(name(b))) - Number(same.has(name(a))))
     .slice(0, MAX_ALTERNATIVES);
+}
+
+// Pins a request that refers to a stored object by ID to the account that can contain the object.
+/**
+ * Keeps only the candidates of one account, because an ID is valid in one account only. It is
+ * unknown which one. The first account in gateway.yaml whose state is relayed is used, so that it
+ * is the same for each request, regardless of `pick` and of failures.
+ */
+export function pinToAccount(all: HostCandidate[], excluded: ExcludedCandidate[]): HostCandidate[] {
+  const pinned = all.find((one) => one.mounted.provider.stateMode === "relay");
+  if (!pinned) return all;
+  return all.filter(
+    (one) =>
+      (one.provider === pinned.provider && one.credential === pinned.credential) ||
+      exclude(
+        excluded,
+        one,
+        "state",
+        "not_found",
+        "account_bound",
+        "the request refers to an object that belongs to another account",
+      ),
+  );
 }

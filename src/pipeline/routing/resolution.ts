@@ -6,7 +6,7 @@ import type { ErrorKind } from "../../model/error.ts";
 import type { Operation } from "../../model/request.ts";
 import type { RoutingStrategy } from "../../model/routing-strategy.ts";
 import type { Exclusion } from "../../plugin/middleware.ts";
-import type { RoutingRule } from "./routing-rule.ts";
+import type { RoutingRule } from "./routing-rules.ts";
 import type { HostCandidate, MountedProvider } from "../exchange/mounted.ts";
 import type { TargetName } from "../targets/target-status.ts";
 import type { UpstreamTarget } from "../targets/upstream-target.ts";

@@ -16,12 +16,10 @@ import type {
   MountedProvider,
   HostCandidate,
 } from "../exchange/mounted.ts";
-import { findTranslationReason, servesModel } from "./passthrough.ts";
 import { wildcardText, matchesPattern } from "../../catalog/pattern.ts";
 import { effectivePolicyOf } from "../privacy/candidate-policy.ts";
-import { candidateIdsIn, computeShares, type NamePart } from "./weights.ts";
 import type { NameLookup, IsNameAllowed, Resolution, ResolverInputs } from "./resolution.ts";
-import { throwModelNotFound } from "./no-candidates.ts";
+import { suggestNames } from "../../catalog/suggest-names.ts";
 
 /** Error kinds that fail over unless the route overrides them. */
 export const DEFAULT_FAILOVER_ON: readonly ErrorKind[] = [
@@ -285,3 +283,174 @@ const weightOf = (credentials: readonly Credential[]): number =>
 
 const baseUrlOf = ({ transport, definition }: MountedEndpoint): string =>
   transport ? transport.origin + transport.pathPrefix : (definition.base ?? "");
+
+// Calculates each candidate's share of a name's calls. A candidate's weight is relative to the
+// others, and its credentials divide its share by their weights. Without a weight, a candidate has
+// the sum of its credentials' weights, and a name has the sum of its candidates' weights.
+/** A part of a name: a candidate, or everything that another name resolves to. */
+export type NamePart = { readonly weight: number | undefined } & (
+  | { readonly id: string; readonly parts?: never }
+  | { readonly parts: readonly NamePart[]; readonly id?: never }
+);
+
+/**
+ * Returns the share of each candidate. `credentialWeight`: returns the sum of the weights of a
+ * candidate's credentials, or undefined if the candidate is not mounted. The shares add up to 1, or
+ * to 0 if there are none.
+ */
+export function computeShares(
+  parts: readonly NamePart[],
+  credentialWeight: (id: string) => number | undefined,
+): ReadonlyMap<string, number> {
+  const shares = new Map<string, number>();
+  divideShare(parts, 1, credentialWeight, shares);
+  return shares;
+}
+
+function divideShare(
+  parts: readonly NamePart[],
+  share: number,
+  credentialWeight: (id: string) => number | undefined,
+  into: Map<string, number>,
+): void {
+  const weights = parts.map((part) => weightOfPart(part, credentialWeight));
+  // If all weights are zero, they are ignored.
+  const areAllZero = weights.every((size) => size === undefined || size === 0);
+  const sizes = weights.map((size) => (size === undefined ? 0 : areAllZero ? 1 : size));
+  const all = sum(sizes);
+  parts.forEach((part, i) => {
+    const its = all > 0 ? (share * sizes[i]!) / all : 0;
+    if (part.id === undefined) divideShare(part.parts, its, credentialWeight, into);
+    else into.set(part.id, (into.get(part.id) ?? 0) + its);
+  });
+}
+
+function weightOfPart(
+  part: NamePart,
+  credentialWeight: (id: string) => number | undefined,
+): number | undefined {
+  if (part.id !== undefined) {
+    const its = credentialWeight(part.id);
+    return its === undefined ? undefined : (part.weight ?? its);
+  }
+  const sizes = part.parts
+    .map((each) => weightOfPart(each, credentialWeight))
+    .filter((size) => size !== undefined);
+  return sizes.length === 0 ? undefined : (part.weight ?? sum(sizes));
+}
+
+const sum = (list: readonly number[]): number => list.reduce((a, b) => a + b, 0);
+/** Returns the ID of every candidate once, in the order of the config. */
+const candidateIdsIn = (parts: readonly NamePart[]): readonly string[] => [
+  ...new Set(
+    parts.flatMap((part) => (part.id === undefined ? candidateIdsIn(part.parts) : [part.id])),
+  ),
+];
+
+// Creates the error for a client when a name resolves to no candidate. It suggests names that this
+// key may use and that have candidates, and reveals nothing that only the operator may know.
+/** Maximum number of suggested names. Similar names come first. */
+const MAX_SUGGESTIONS = 3;
+const MAX_KNOWN_NAMES = 5;
+
+interface FailedLookup extends NameLookup {
+  readonly inputs: ResolverInputs;
+  readonly operationSpec: OperationSpec;
+  readonly model: string;
+  readonly isAllowed: IsNameAllowed;
+  /** Whether another name has candidates. */
+  hasCandidates(name: string): boolean;
+}
+
+function throwModelNotFound(of: FailedLookup): never {
+  const { model, operationSpec, isAllowed, inputs } = of;
+  const named = isAllowed(model);
+  const other = of.wrongOperation.find(({ id }) => named || isAllowed(id));
+  if (other !== undefined) {
+    const right = inputs.pathsByOperation.get(other.operation);
+    const noun =
+      inputs.catalog.operations.get(other.operation)?.noun ?? `a model of type ${other.operation}`;
+    return fail(
+      "invalid",
+      `${other.id} is ${noun}${right ? `. Send requests for it to ${right}` : ""}.`,
+      {
+        param: "model",
+        code: "wrong_endpoint",
+      },
+    );
+  }
+  const reasons = [
+    ...of.unmounted.map(({ id, provider }) => `${id}: ${provider} is not configured`),
+    ...of.unserved,
+  ];
+  const because = named && reasons.length > 0 ? ` (${reasons.join("; ")})` : "";
+  const what = of.route && named ? `No provider serves ${model}` : `Model ${model} not found`;
+  const line =
+    !operationSpec.requiresCatalogEntry && !of.route && of.ids.length === 0
+      ? configLineFor(model)
+      : "";
+  return fail("not_found", `${what}${because}.${similarNamesHint(of)}${line}`, {
+    param: "model",
+    code: "model_not_found",
+  });
+}
+
+function similarNamesHint({
+  inputs,
+  model,
+  operationSpec,
+  isAllowed,
+  hasCandidates,
+}: FailedLookup): string {
+  const names = [...inputs.models.keys()].filter((name) => !name.includes("*") && isAllowed(name));
+  const likely = new Set([
+    ...suggestNames(model, names),
+    ...inputs.catalog.suggest(model, operationSpec.name, isAllowed),
+  ]);
+  const nearest = [...likely].filter(hasCandidates);
+  if (nearest.length > 0) return ` Similar names: ${nearest.slice(0, MAX_SUGGESTIONS).join(", ")}.`;
+  const known = names.slice(0, 2 * MAX_KNOWN_NAMES).filter(hasCandidates);
+  return known.length > 0 ? ` Known names: ${known.slice(0, MAX_KNOWN_NAMES).join(", ")}.` : "";
+}
+
+/** Returns the line of gateway.yaml that would add this name. */
+function configLineFor(model: string): string {
+  const slash = model.indexOf("/");
+  const provider = model.slice(0, slash);
+  return slash > 0
+    ? ` To add the provider, add "${provider}: { use: ${provider}, with: { api_key: … } }" under providers in gateway.yaml.`
+    : ` To add the name, add "${model}: [<provider>/<model>]" under models in gateway.yaml.`;
+}
+
+// Finds the endpoints for a model, and decides whether a client's bytes may be forwarded to them
+// unchanged.
+export function servesModel(
+  e: MountedEndpoint,
+  protocols: readonly string[] | undefined,
+  model: string,
+): boolean {
+  if (e.protocol && protocols) return protocols.includes(e.protocol.id);
+  return e.definition.servesModel?.(model) ?? true;
+}
+
+/**
+ * Returns the reason in words why a request must be translated, or undefined if the client's bytes
+ * may be forwarded unchanged.
+ */
+function findTranslationReason(
+  frontend: MountedFrontend,
+  endpoint: MountedEndpoint,
+  model: string,
+  provider: string,
+  stream: boolean,
+): string | undefined {
+  const clientProtocol = frontend.protocol?.id;
+  if (!endpoint.protocol) return "the endpoint is native";
+  if (endpoint.protocol.id !== clientProtocol) return `the endpoint uses ${endpoint.protocol.id}`;
+  if (!endpoint.protocol.client?.createPassthrough)
+    return `${clientProtocol} does not support relaying`;
+  const streams = endpoint.definition.streaming ?? "on_request";
+  if ((streams === "always" && !stream) || (streams === "never" && stream))
+    return `the endpoint ${streams} streams`;
+  return frontend.hooks.translatingHook(model, provider);
+}

@@ -12,8 +12,9 @@ import {
   canReplay,
   HookProvidedResponse,
   ProviderResponse,
+  sendWholeResponse,
+  encodeSyntheticResponse,
 } from "../response/provider-response.ts";
-import { sendWholeResponse, encodeSyntheticResponse } from "../response/synthetic-response.ts";
 import { yieldForLargeBody } from "../../lib/yield.ts";
 import { recordSentCall, type HostCall } from "../exchange/call.ts";
 import { assertFiltersAvailable } from "../response/event-filters.ts";

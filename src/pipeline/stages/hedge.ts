@@ -2,8 +2,7 @@
 // started in parallel. The first of the two with content answers the client, and the other is
 // canceled. Each has its own reservation and its own ledger row, so budgets hold for both.
 import { createFault, getFault } from "../../model/error.ts";
-import type { ResponseRace } from "../response/response-race.ts";
-import { ClientResponse } from "../response/client-response.ts";
+import { type ResponseRace, ClientResponse } from "../response/client-response.ts";
 import { HostCall } from "../exchange/call.ts";
 import type { AttemptScheduler } from "../routing/attempt-scheduler.ts";
 import { endTiming, startHedgeTiming } from "../routing/latency-tracking.ts";

@@ -7,7 +7,7 @@ import type { Outcome } from "../../plugin/outcome.ts";
 import type { RequestOutcome } from "../../plugin/observer.ts";
 import { OVERLOADED_CODE } from "../admission/admission-queue.ts";
 import type { HostExchange } from "../exchange/exchange.ts";
-import { errnoOf } from "../faults/errno.ts";
+import { errnoOf } from "../faults/connection-errors.ts";
 import { outcomeOfRequest } from "./request-outcome.ts";
 
 /** Whether the request is logged. Checked before anything is created for the log line. */

@@ -13,7 +13,7 @@ import type { HostExchange } from "../exchange/exchange.ts";
 import type { ConnectionState } from "../exchange/exchange-state.ts";
 import type { RoutingState } from "../routing/resolution.ts";
 import { callSpanId } from "../exchange/trace.ts";
-import { errnoOf } from "../faults/errno.ts";
+import { errnoOf } from "../faults/connection-errors.ts";
 import { outcomeOfRequest } from "./request-outcome.ts";
 
 const NO_LABELS = Object.freeze({});

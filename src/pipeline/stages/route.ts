@@ -1,28 +1,25 @@
 import { isPromise } from "../../lib/is-promise.ts";
 import { wallClock } from "../../lib/time/wall-clock.ts";
-import { findOperationPath } from "../upstream/operation-path.ts";
+import { findOperationPath } from "../upstream/encode-request.ts";
 import { isStateful, satisfies } from "../../catalog/data-policy.ts";
 import type { ErrorKind } from "../../model/error.ts";
 import type { Feature } from "../../model/facts.ts";
-import type { ModelRequest } from "../../model/request.ts";
+import type { ModelRequest, ChatRequest } from "../../model/request.ts";
 import type { OperationSpec } from "../../model/operations/operation-spec.ts";
 import type { Candidate } from "../../plugin/call.ts";
 import type { Exchange } from "../../plugin/exchange.ts";
 import type { RouteResult } from "../../plugin/middleware.ts";
 import type { RequestFacts } from "../../plugin/request-facts.ts";
-import type { ReceivedBody } from "../body/received-body.ts";
+import type { ReceivedBody } from "../exchange/exchange-state.ts";
 import type { Generation } from "../generation.ts";
 import type { HostCandidate, MountedFrontend } from "../exchange/mounted.ts";
 import { clientKey } from "../exchange/client-retries.ts";
-import { exclude, throwNoCandidates } from "../routing/exclusions.ts";
-import { pinToAccount } from "../routing/pinned-account.ts";
-import { chooseEndpoints } from "../routing/endpoint-choice.ts";
+import { exclude, throwNoCandidates, pinToAccount } from "../routing/exclusions.ts";
 import { matchesPattern } from "../../catalog/pattern.ts";
 import { rejectImageUrlUnderZdr } from "../response/images.ts";
 import { effectivePolicyOf } from "../privacy/candidate-policy.ts";
 import { findRetainedFeature, featuresReaching } from "../privacy/zero-retention.ts";
-import { orderCandidates } from "../routing/order-candidates.ts";
-import type { RoutingRuleInputs } from "../routing/routing-rule.ts";
+import { orderCandidates, type RoutingRuleInputs } from "../routing/routing-rules.ts";
 import type {
   ExcludedCandidate,
   IsNameAllowed,
@@ -327,4 +324,52 @@ function withFeaturePolicy(candidate: HostCandidate, asked: readonly Feature[]):
     ...candidate,
     policy: effectivePolicyOf(candidate.mounted, candidate.info, wallClock(), features),
   };
+}
+
+// Chooses the endpoint if a provider has several endpoints for one model.
+/** The request that is routed. */
+interface RoutedRequest {
+  readonly x: Exchange;
+  /** The request after the rewrite hooks. If unset, the client's own request. */
+  readonly rewrittenRequest?: ModelRequest | undefined;
+  /** Set if nothing is sent and the request has no content. */
+  readonly hypothetical?: object;
+}
+
+/**
+ * Chooses one candidate for each provider, model, and credential: the first endpoint whose protocol
+ * accepts all stop sequences of the request. Stop sequences are emulated only if no endpoint
+ * accepts them all.
+ */
+function chooseEndpoints(list: readonly HostCandidate[], of: RoutedRequest): HostCandidate[] {
+  if (list.length === 1) return [list[0]!];
+  const chosen = new Map<string, HostCandidate>();
+  let stops: number | undefined;
+  for (const one of list) {
+    const key = `${one.id}\n${one.credential}`;
+    const before = chosen.get(key);
+    if (!before) chosen.set(key, one);
+    else if (
+      maxStopSequences(before) < Infinity &&
+      maxStopSequences(before) < (stops ??= countStopSequences(of))
+    )
+      if (stops <= maxStopSequences(one)) chosen.set(key, one);
+  }
+  return [...chosen.values()];
+}
+
+/** Passthrough mode and native endpoints have no codec that could emulate stop sequences. */
+function maxStopSequences({ mode, mounted: { endpoint } }: HostCandidate): number {
+  return (
+    (mode === "translated" ? endpoint.protocol?.client?.maxStopSequences : undefined) ?? Infinity
+  );
+}
+
+/**
+ * Counts the stop sequences. Called only if the result matters, because it may be the first to
+ * decode the request.
+ */
+function countStopSequences({ x, rewrittenRequest, hypothetical }: RoutedRequest): number {
+  if (hypothetical || x.operation !== "chat" || x.actionType !== "generate") return 0;
+  return ((rewrittenRequest ?? x.request) as ChatRequest).output.stop?.length ?? 0;
 }

@@ -1,13 +1,103 @@
-// Runs token counts and by-ID operations. They cost no money, but they count against a key's
-// request limits.
+// Token counts and by-ID operations. They cost no money, but they count against a key's request
+// limits.
+import { estimateInputTokens } from "../../money/estimate.ts";
+import { fail, getFault, createFault } from "../../model/error.ts";
+import { attributeFault } from "../faults/fault-source.ts";
+import { HostCall, recordSentCall } from "../exchange/call.ts";
+import { encodeRequest, createResponseHeaders } from "../upstream/encode-request.ts";
+import type { HostExchange } from "../exchange/exchange.ts";
+import { sendRequest } from "../upstream/send-request.ts";
+import { checkBeforeEncoding } from "../upstream/outgoing-checks.ts";
+import { pinPolicy } from "../privacy/zero-retention.ts";
+import { createDiagnosticHeaders } from "../response/diagnostic-headers.ts";
+import type { RoutePlan } from "./route.ts";
+import {
+  BoundedByteCounter,
+  readResponseBody,
+  type UpstreamHttpResponse,
+} from "../upstream/upstream-http-response.ts";
 import { wallClock } from "../../lib/time/wall-clock.ts";
-import { getFault } from "../../model/error.ts";
 import { writeSettleRow, waitForRow } from "../metering/settle-call.ts";
-import type { HostCall } from "../exchange/call.ts";
 import { reserveUnbilled } from "../metering/charges.ts";
+import { scan } from "../../lib/json/json-scanner.ts";
+import { BufferedBytes } from "../response/buffered-bytes.ts";
+
+/**
+ * Counts the tokens of a request. A provider that supports counting is called. Otherwise the count
+ * is estimated, and a response header says so. A count uses request limits like any request, and
+ * nothing is billed.
+ */
+export async function countTokens(x: HostExchange, plan: RoutePlan): Promise<void> {
+  const { frontend, connection, calls, outcome } = x.state;
+  const { server } = frontend;
+  if (!server?.encodeCount)
+    return fail("unsupported", `${x.frontend} does not support token counting.`);
+  const call = new HostCall(x, plan.candidates[0]!, 1);
+  calls.last = call;
+  recordSentCall(call);
+  // Only the headers of a response can attest that nothing is retained, and a count is not worth
+  // sending private content without that.
+  const mustEstimate = x.privacy !== "off" && call.policy.attest !== undefined;
+  const tokens = await runUnbilled(
+    call,
+    async () => (mustEstimate ? undefined : await countByProvider(call)) ?? estimateTokens(call),
+  );
+  const body = Buffer.from(JSON.stringify(server.encodeCount(tokens)));
+  const head = createResponseHeaders(call, {});
+  connection.res.writeHead(200, {
+    "content-type": "application/json",
+    "content-length": String(body.length),
+    ...Object.fromEntries(Object.entries(head).filter(([, value]) => value !== undefined)),
+    ...Object.fromEntries(createDiagnosticHeaders(x.state, true)),
+    ...Object.fromEntries(outcome.headers ?? []),
+  });
+  connection.res.end(body);
+}
+
+async function countByProvider(call: HostCall): Promise<number | undefined> {
+  const { endpoint, credential } = call.candidate.mounted;
+  const x = call.exchange;
+  if (!endpoint.transport) {
+    const native = endpoint.definition;
+    if (!("run" in native) || !native.countTokens) return undefined;
+    pinPolicy(call);
+    checkBeforeEncoding(call);
+    return native.countTokens(
+      (x.state.body.rewritten ?? x.request) as never,
+      call,
+      credential.fields,
+    );
+  }
+  const client = endpoint.protocol!.client!;
+  const path = endpoint.transport.definition.paths;
+  const has = path && "count" in path ? path["count"] : client.paths["count"];
+  if (!client.decodeCount || has === undefined) return undefined;
+  pinPolicy(call);
+  const response = await sendRequest(
+    call,
+    endpoint.transport,
+    encodeRequest(call, endpoint.protocol!, endpoint.transport.definition),
+  );
+  try {
+    return client.decodeCount(
+      await readResponseBody(response, new BoundedByteCounter("countResponse")),
+    );
+  } catch (problem) {
+    throw attributeFault(problem, "answer", call.provider);
+  }
+}
+
+function estimateTokens(call: HostCall): number {
+  const x = call.exchange;
+  x.setResponseHeader("x-tollgate-estimated", "input_tokens");
+  return estimateInputTokens({
+    bytes: x.state.body.received!.inputBytes,
+    context: call.info.limits?.context,
+  });
+}
 
 /** Runs `work` with a ledger row: reserved before, settled afterwards, without a price. */
-export async function runUnbilled<T>(call: HostCall, work: () => Promise<T>): Promise<T> {
+async function runUnbilled<T>(call: HostCall, work: () => Promise<T>): Promise<T> {
   await reserveUnbilled(call);
   const startedAt = performance.now();
   const addExternalWait = () =>
@@ -42,4 +132,90 @@ function settleUnbilled(call: HostCall, outcome: string): Promise<void> {
       [],
     ),
   );
+}
+
+const CLIENT_DISCONNECTED = "The client disconnected.";
+/**
+ * Relays a by-ID operation of a protocol to the provider that holds the ID, with the client's
+ * method. There is no translation: the response is forwarded unchanged, except for the model name
+ * in JSON.
+ */
+export async function relay(x: HostExchange, plan: RoutePlan): Promise<void> {
+  const candidate = plan.candidates.find(
+    (s) => s.mode === "passthrough" && s.mounted.provider.stateMode === "relay",
+  );
+  if (!candidate)
+    return fail("not_found", "No object with this ID was found.", { code: "not_found" });
+  const call = new HostCall(x, candidate, 1);
+  x.state.calls.last = call;
+  pinPolicy(call);
+  return runUnbilled(call, () => relayCall(x, call));
+}
+
+async function relayCall(x: HostExchange, call: HostCall): Promise<void> {
+  const { endpoint } = call.candidate.mounted;
+  const { gen, connection, outcome } = x.state;
+  const out = encodeRequest(call, endpoint.protocol!, endpoint.transport!.definition);
+  recordSentCall(call);
+  const response = await sendRequest(call, endpoint.transport!, out);
+  connection.disconnectListeners.push(() =>
+    response.abort(createFault("canceled", CLIENT_DISCONNECTED)),
+  );
+  if (connection.isDisconnected) {
+    const gone = createFault("canceled", CLIENT_DISCONNECTED);
+    response.abort(gone);
+    throw gone;
+  }
+  const mime = gen.mask(String(response.headers["content-type"] ?? "application/json"));
+  const head = Object.entries(createResponseHeaders(call, response.headers)).filter(
+    ([, value]) => value !== undefined,
+  );
+  const headers = {
+    "content-type": mime,
+    ...Object.fromEntries(head),
+    ...Object.fromEntries(createDiagnosticHeaders(x.state, true)),
+    ...Object.fromEntries(outcome.headers ?? []),
+  };
+  if (mime.includes("json")) {
+    const body = withModelName(await readResponseBody(response, new BufferedBytes(call)), call);
+    const length = String(body.length);
+    connection.res.writeHead(response.status, { ...headers, "content-length": length });
+    connection.bytesOut += body.length;
+    connection.res.end(body);
+    return undefined;
+  }
+  connection.res.writeHead(response.status, headers);
+  return pipeToClient(x, response);
+}
+
+/**
+ * Replaces the model name in the body, so that a client that reads the object again receives the
+ * same name as the first time.
+ */
+function withModelName(body: Buffer, call: HostCall): Buffer {
+  const seen = scan(body);
+  const span = seen.flaw ? undefined : seen.spans.get("model");
+  if (!span) return body;
+  const name = Buffer.from(JSON.stringify(call.id));
+  return Buffer.concat([body.subarray(0, span.from), name, body.subarray(span.to)]);
+}
+
+function pipeToClient(x: HostExchange, response: UpstreamHttpResponse): Promise<void> {
+  const { connection } = x.state;
+  const { res } = connection;
+  return new Promise<void>((resolve, reject) => {
+    response.pipeTo({
+      onData(chunk) {
+        connection.bytesOut += chunk.length;
+        if (res.write(chunk)) return;
+        response.pause();
+        res.once("drain", () => response.resume());
+      },
+      onEnd(problem) {
+        if (problem !== undefined) return reject(problem);
+        res.end();
+        resolve();
+      },
+    });
+  });
 }

@@ -12,7 +12,6 @@ import type { HostCall } from "../exchange/call.ts";
 import { SECRET_HEADERS } from "../exchange/secret-headers.ts";
 import { requireSyncResult } from "../hooks/hook-guard.ts";
 import { multipartContentType } from "../body/multipart-headers.ts";
-import { findOperationPath } from "./operation-path.ts";
 import { checkBeforeEncoding, checkBeforeSending } from "./outgoing-checks.ts";
 import { OutgoingRequest } from "./outgoing-request.ts";
 import { createZdrHeaders } from "../privacy/zero-retention.ts";
@@ -227,4 +226,19 @@ export function createResponseHeaders(call: HostCall, upstream: HeadersIn): Head
       head[name] ??= gen.mask(value);
     });
   return head;
+}
+
+/**
+ * Returns the path for an operation that a route calls by this name. The endpoint's own path takes
+ * precedence over its protocol's. Returns undefined if the endpoint does not have the operation.
+ * The name may come from the client.
+ */
+export function findOperationPath(
+  name: string,
+  { paths }: Pick<ProtocolEndpoint, "paths">,
+  protocol: Protocol,
+): Path | undefined {
+  if (paths && Object.hasOwn(paths, name)) return paths[name];
+  const own = protocol.client!.paths;
+  return Object.hasOwn(own, name) ? own[name] : undefined;
 }

@@ -2,8 +2,7 @@
 // own bytes. Everything that was not edited stays byte for byte the same, including numbers beyond
 // 2^53 and the order of keys.
 import type { Span } from "../../lib/json/json-scanner.ts";
-import { unpooledFromText } from "../../lib/unpooled-buffer.ts";
-import { BodyChunks } from "./body-chunks.ts";
+import { unpooledFromText, unpooledConcat } from "../../lib/unpooled-buffer.ts";
 import {
   isFilePart,
   type Body,
@@ -16,9 +15,8 @@ import type { Outgoing } from "../../plugin/outgoing.ts";
 import type { References } from "../../plugin/references.ts";
 import { findReferences, updateReferences } from "../../protocols/references/index.ts";
 import type { MultipartLayout } from "../body/multipart-body.ts";
-import { applyMultipartEdits } from "../body/multipart-edits.ts";
+import { applyMultipartEdits, createBoundary, encodeMultipart } from "../body/multipart-writer.ts";
 import { multipartContentType } from "../body/multipart-headers.ts";
-import { createBoundary, encodeMultipart } from "../body/multipart-writer.ts";
 
 const COMMA = Buffer.from(",");
 const OPEN = Buffer.from("{");
@@ -232,5 +230,64 @@ export function flattenHeaders(headers: HeadersOut, over: HeadersOut): string[] 
     const value = over[name];
     if (value !== undefined) list.push(name, value);
   }
+  return list;
+}
+
+// The body of an outgoing request. A small body is one buffer. A large body that was edited
+// consists of views into the client's bytes with the edits between them, because copying each large
+// body would cause full garbage collections.
+/** Size in bytes from which a body is not copied into one buffer. */
+const SINGLE_BUFFER_BYTES = 256 * 1024;
+/**
+ * Chunks smaller than this many bytes are copied together, because a separate write for each of
+ * them costs more.
+ */
+const SMALL_CHUNK_BYTES = 16 * 1024;
+
+export class BodyChunks {
+  readonly length: number;
+  #chunks: readonly Buffer[];
+
+  constructor(parts: readonly Buffer[]) {
+    let length = 0;
+    for (const part of parts) length += part.length;
+    this.length = length;
+    if (parts.length === 1) this.#chunks = parts;
+    else
+      this.#chunks =
+        length < SINGLE_BUFFER_BYTES ? [unpooledConcat(parts)] : mergeSmallChunks(parts);
+  }
+
+  get chunks(): readonly Buffer[] {
+    return this.#chunks;
+  }
+
+  /**
+   * Returns the body in one buffer, for a scheme that signs it. That buffer is then also the one
+   * that is sent.
+   */
+  toBuffer(): Buffer {
+    if (this.#chunks.length > 1) this.#chunks = [Buffer.concat(this.#chunks)];
+    return this.#chunks[0]!;
+  }
+}
+
+/** Merges small adjacent chunks. */
+function mergeSmallChunks(parts: readonly Buffer[]): Buffer[] {
+  const list: Buffer[] = [];
+  let small: Buffer[] = [];
+  const join = () => {
+    if (small.length > 0) list.push(unpooledConcat(small));
+    small = [];
+  };
+  for (const part of parts) {
+    if (part.length < SMALL_CHUNK_BYTES) {
+      small.push(part);
+      continue;
+    }
+    join();
+    list.push(part);
+  }
+  join();
   return list;
 }

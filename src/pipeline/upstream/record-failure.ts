@@ -10,7 +10,7 @@ import {
   faultProvider,
   countsAgainstTarget,
 } from "../faults/fault-source.ts";
-import { rateLimitScope } from "../faults/rate-limit-scope.ts";
+import { rateLimitScope } from "../faults/rate-limits.ts";
 
 const ACCOUNT_MESSAGES = {
   upstream_auth: (provider: string) => `The gateway's credential for ${provider} was rejected.`,

@@ -7,10 +7,9 @@ import { attributeFault } from "../faults/fault-source.ts";
 import { createAuthHeaders, renewToken, tokenVersion } from "./credential.ts";
 import type { HostCall } from "../exchange/call.ts";
 import type { EndpointTransport } from "../exchange/mounted.ts";
-import { flattenHeaders, type OutgoingRequest } from "./outgoing-request.ts";
-import type { BodyChunks } from "./body-chunks.ts";
+import { flattenHeaders, type OutgoingRequest, type BodyChunks } from "./outgoing-request.ts";
 import { toProviderFault } from "./plugin-errors.ts";
-import { markAccountLimit } from "../faults/rate-limit-scope.ts";
+import { markAccountLimit } from "../faults/rate-limits.ts";
 import { timeoutsFor } from "../targets/timeouts.ts";
 import { UpstreamHttpResponse, readErrorBody } from "./upstream-http-response.ts";
 import { yieldForLargeBody } from "../../lib/yield.ts";
@@ -24,6 +23,7 @@ export interface UpstreamErrorResponse {
   headers: HeadersIn;
   body: Buffer;
 }
+
 const errorResponses = new WeakMap<object, UpstreamErrorResponse>();
 export const errorResponseOf = (problem: unknown): UpstreamErrorResponse | undefined =>
   typeof problem === "object" && problem !== null ? errorResponses.get(problem) : undefined;

@@ -12,7 +12,7 @@ import { attributeFault } from "../faults/fault-source.ts";
 import type { EffectiveTimeouts } from "../targets/timeouts.ts";
 import { toConnectionFault } from "../faults/connection-errors.ts";
 import type { EndpointTransport } from "../exchange/mounted.ts";
-import type { BodyChunks } from "./body-chunks.ts";
+import type { BodyChunks } from "./outgoing-request.ts";
 import type { TimerWheel, TimerEntry } from "../admission/timer-wheel.ts";
 
 // Characters of comments in an event stream. Providers send comments while a response is not ready.

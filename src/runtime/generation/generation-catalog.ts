@@ -10,7 +10,7 @@ import type { EffectivePolicy, ModelInfo } from "../../model/facts.ts";
 import type { MountedProvider } from "../../pipeline/exchange/mounted.ts";
 import { matchesPattern } from "../../catalog/pattern.ts";
 import { effectivePolicyOf } from "../../pipeline/privacy/candidate-policy.ts";
-import { servesModel } from "../../pipeline/routing/passthrough.ts";
+import { servesModel } from "../../pipeline/routing/resolver.ts";
 import type { Services } from "../services.ts";
 
 export function createGenerationCatalog(

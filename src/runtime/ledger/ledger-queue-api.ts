@@ -5,7 +5,7 @@ import type { InstanceInfo } from "../../plugin/store/store-instance.ts";
 import type { KeyRecord } from "../../plugin/store/key.ts";
 import type { Reserve, Settle, StoreCommand, CommandResult } from "../../plugin/store/store.ts";
 import type { StoreFailure } from "./ledger-health.ts";
-import type { Stamped } from "../../pipeline/metering/ledger.ts";
+import type { Stamped } from "../../pipeline/generation.ts";
 
 export type CommandOf<D extends StoreCommand["do"]> = Extract<StoreCommand, { do: D }>;
 

@@ -27,7 +27,7 @@ import type {
 } from "../../plugin/store/store.ts";
 import { LedgerCommandQueue } from "./ledger-command-queue.ts";
 import { LedgerHealth } from "./ledger-health.ts";
-import type { Stamped } from "../../pipeline/metering/ledger.ts";
+import type { Stamped } from "../../pipeline/generation.ts";
 import type { CommandOf, LedgerQueueOptions, LedgerQueue } from "./ledger-queue-api.ts";
 import {
   markAbandoned,

@@ -2,7 +2,7 @@
 import type { Dispatcher } from "undici";
 import { BOUNDS, type BoundName } from "../../lib/bounds.ts";
 import { failBoundExceeded } from "../../model/bound-exceeded.ts";
-import { hasBody, trackBody } from "../../pipeline/exchange/tracked-body.ts";
+import { hasBody, trackBody } from "../../pipeline/exchange/plugin-fetch.ts";
 
 /**
  * How much of an abandoned body is read so that its connection can be reused, in bytes and

@@ -5,7 +5,7 @@ import { connect, type Socket } from "node:net";
 import fc from "fast-check";
 import { describe, expect, it, vi } from "vitest";
 import { MemoryBudget } from "../../../src/pipeline/admission/memory-budget.ts";
-import { ConcurrencyCounter } from "../../../src/pipeline/admission/concurrency-counter.ts";
+import { ConcurrencyCounter } from "../../../src/pipeline/admission/request-permit.ts";
 import { until } from "../../kit/wait.ts";
 import {
   startBackend,

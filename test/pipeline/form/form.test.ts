@@ -12,14 +12,17 @@ import { rejectAmbiguousKeys } from "../../../src/pipeline/stages/ambiguous-keys
 import { ownCpuMs } from "../../kit/cpu-time.ts";
 import { OutgoingRequest } from "../../../src/pipeline/upstream/outgoing-request.ts";
 import { parseMultipartBody, parseFieldPath } from "../../../src/pipeline/body/multipart-body.ts";
-import { applyMultipartEdits } from "../../../src/pipeline/body/multipart-edits.ts";
+import {
+  applyMultipartEdits,
+  createBoundary,
+  encodeMultipart,
+} from "../../../src/pipeline/body/multipart-writer.ts";
 import {
   boundaryOf,
   multipartContentType,
   isMultipart,
 } from "../../../src/pipeline/body/multipart-headers.ts";
 import { parseMultipart } from "../../../src/pipeline/body/multipart-parser.ts";
-import { createBoundary, encodeMultipart } from "../../../src/pipeline/body/multipart-writer.ts";
 
 const BCHARS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'()+_,-./:=?";
 const boundaries = fc

@@ -9,7 +9,7 @@ import type { ClientResponse } from "../../../src/pipeline/response/client-respo
 import { dispatch } from "../../../src/pipeline/stages/dispatch.ts";
 import { route } from "../../../src/pipeline/stages/route.ts";
 import { attributeFault } from "../../../src/pipeline/faults/fault-source.ts";
-import { markAccountLimit } from "../../../src/pipeline/faults/rate-limit-scope.ts";
+import { markAccountLimit } from "../../../src/pipeline/faults/rate-limits.ts";
 import { VirtualClock } from "./clock.ts";
 
 /** How one call ends. Without a kind it succeeds. */

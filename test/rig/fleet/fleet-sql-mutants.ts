@@ -6,8 +6,8 @@ export const IN_GATEWAYS = {
   // A client has its whole answer before the row that says what it cost is durable.
   "late-settle": {
     in: "pipeline/stages/present.ts",
-    line: "void row.then(() => this.#onSettled());",
-    instead: "void row; this.#onSettled();",
+    line: "void row.then(() => this.#onRowDurable());",
+    instead: "void row; this.#onRowDurable();",
   },
 } as const satisfies Readonly<Record<string, ChangedSource>>;
 

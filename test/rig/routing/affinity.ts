@@ -14,19 +14,19 @@ type Pick = (typeof PICKS)[number];
 const MUTANTS = {
   // The order is drawn for each turn.
   drawn: {
-    in: "pipeline/routing/sticky.ts",
+    in: "pipeline/routing/routing-rules.ts",
     line: "conversation === undefined ? random :",
     instead: "conversation !== undefined ? random :",
   },
   // Each worker has places of its own.
   apart: {
-    in: "pipeline/routing/sticky.ts",
+    in: "pipeline/routing/routing-rules.ts",
     line: "`${conversation}\\n",
     instead: "`${process.pid} ${conversation}\\n",
   },
   // Many are at one place.
   crowded: {
-    in: "pipeline/routing/sticky.ts",
+    in: "pipeline/routing/routing-rules.ts",
     line: "${id}\\n${credential}`",
     instead: "${id}\\n${credential.replace('b', 'a')}`",
   },

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, it } from "vitest";
-import { BodyChunks } from "../../../src/pipeline/upstream/body-chunks.ts";
+import { BodyChunks } from "../../../src/pipeline/upstream/outgoing-request.ts";
 
 const sizes = fc.array(
   fc.oneof(fc.integer({ min: 0, max: 50 }), fc.integer({ min: 10_000, max: 400_000 })),

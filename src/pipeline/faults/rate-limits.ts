@@ -1,9 +1,43 @@
-// Parses rate limit headers of providers. There are two families of names:
-// `…ratelimit-remaining-tokens` and `…ratelimit-tokens-remaining`. A reset is a duration, a number
-// of seconds, or a date.
+// Rate limits of providers: what their headers report, and whether a 429 concerns only this request
+// or the whole account. Only headers are trusted
+// about the account. Message text is used only to recognize a request's own errors, as everywhere
+// (see protocols/failure/meaning.ts). The result is kept outside the fault because codecs, plugins,
+// and providers write the fields of faults.
+import type { Fault } from "../../model/error.ts";
 import type { HeadersIn } from "../../model/values.ts";
 import type { RateLimit } from "../../plugin/call.ts";
 
+const accountLimitFaults = new WeakSet<Fault>();
+
+/**
+ * Marks the fault as an account limit if the headers report that a limit is used up. The fault must
+ * also have a retry delay.
+ */
+export function markAccountLimit(fault: Fault, headers: HeadersIn): void {
+  if (fault.kind !== "rate_limited" || typeof fault.retryAfterMs !== "number") return;
+  if (parseRateLimits(headers, 0).some(({ remaining }) => remaining === 0))
+    accountLimitFaults.add(fault);
+}
+
+const REQUEST_TOO_LARGE =
+  /\brequest (?:is |was )?too large\b|\btoo large for\b|\blong context requests?\b|\bmust be reduced\b/i;
+/**
+ * Matches messages such as "Limit 10000, Requested 12000". Such a request exceeds the whole limit
+ * and can never succeed.
+ */
+const LIMIT_AND_REQUESTED = /\bLimit:? (\d{1,15})\b[^\d]{1,40}\bRequested:? (\d{1,15})\b/i;
+
+export function rateLimitScope(fault: Fault): "request" | "account" | undefined {
+  if (fault.kind !== "rate_limited") return undefined;
+  const { message } = fault;
+  const numbers = LIMIT_AND_REQUESTED.exec(message);
+  if (REQUEST_TOO_LARGE.test(message) || (numbers && Number(numbers[2]) > Number(numbers[1])))
+    return "request";
+  return accountLimitFaults.has(fault) ? "account" : undefined;
+}
+
+// There are two families of header names: `…ratelimit-remaining-tokens` and `…ratelimit-tokens-remaining`. A reset is a duration, a number
+// of seconds, or a date.
 const HEADER_NAME = /(?:^|-)ratelimit-([a-z-]{1,40})$/;
 const FIELDS = ["limit", "remaining", "reset"] as const;
 const UNITS: { readonly [word: string]: RateLimit["unit"] } = {
@@ -14,6 +48,7 @@ const UNITS: { readonly [word: string]: RateLimit["unit"] } = {
   "output-tokens": "output",
   images: "images",
 };
+
 /** Maximum length of a value. A longer one is neither a number nor a date. */
 const MAX_VALUE_LENGTH = 40;
 /** Smallest number that is a Unix timestamp in seconds. A smaller number is a duration. */
@@ -65,7 +100,6 @@ function parseHeaderName(rest: string) {
 
 const parseCount = (text: string | undefined): number | undefined =>
   text !== undefined && /^\d{1,15}$/.test(text) ? Number(text) : undefined;
-
 function parseResetTime(text: string | undefined, now: number): number | undefined {
   if (text === undefined) return undefined;
   if (/^\d+(?:\.\d+)?$/.test(text)) {
