@@ -16,7 +16,6 @@ import type { Logger } from "../plugin/context.ts";
 import type { HeadersOut, Json } from "../model/values.ts";
 import type { OutputHistory } from "../money/output-history.ts";
 import type { Accounts } from "./accounts/accounts.ts";
-import type { IdempotencyRegistry } from "./exchange/idempotency.ts";
 import type { TargetHealth } from "./routing/target-health.ts";
 import type { AdmissionQueue } from "./admission/admission-queue.ts";
 import type { MemoryBudget } from "./admission/memory-budget.ts";
@@ -27,6 +26,7 @@ import type { Exchange } from "../plugin/exchange.ts";
 import type { HostCandidate, MountedRoute } from "./exchange/mounted.ts";
 import type { Price } from "../model/facts.ts";
 import type { Reserve, Settle, StoreCommand, CommandResult } from "../plugin/store/store.ts";
+import type { Usage } from "../model/usage.ts";
 
 /**
  * The record of a request on its way to observers. It contains the client's whole address and no
@@ -118,7 +118,10 @@ export interface ImageFiles {
   ): Promise<{ bytes: Buffer; contentType: string }>;
 }
 
-/** The ledger, as the pipeline uses it. It writes rows. The gateway handles batching, durability, and recovery. */
+/**
+ * The ledger, as the pipeline uses it. It writes rows. The gateway handles batching, durability, and
+ * recovery.
+ */
 interface Ledger {
   /** Writes a reserve row. `price`: the price behind the hash in the command. */
   reserve(command: Stamped<Reserve>, price: Price | undefined): Promise<CommandResult>;
@@ -128,3 +131,51 @@ interface Ledger {
 }
 
 export type Stamped<T> = T & { at: number };
+
+/** The claim of one request with an Idempotency-Key. It contains only hashes and IDs. */
+export interface IdempotencyClaim {
+  /** The key that sent the request. Idempotency keys of different keys do not collide. */
+  readonly keyId: string;
+  readonly idempotencyKeyHash: string;
+  /** Hash of the request's body. */
+  readonly bodyHash: string;
+  readonly requestId: string;
+}
+
+/** The outcome of a request. It is plain data, so that it can be sent between processes. */
+export interface IdempotencyOutcome {
+  readonly requestId: string;
+  readonly status: number;
+  readonly usage: Usage;
+  /** Cost in nanodollars. Null if the price is unknown. */
+  readonly costNano: string | null;
+}
+
+export type ClaimResult =
+  | { readonly state: "new" | "running" | "mismatch" }
+  | { readonly state: "completed"; readonly outcome: IdempotencyOutcome };
+
+/**
+ * Tracks requests with an Idempotency-Key in the whole gateway: requests in progress, and the
+ * outcomes of finished ones. No content of requests or responses is stored. One process holds the
+ * registry, and the other processes send requests to that process.
+ */
+export interface IdempotencyRegistry {
+  /**
+   * Claims an idempotency key. `owner`: the process that serves the request, if it is not this one.
+   */
+  claim(claim: IdempotencyClaim, owner?: object): ClaimResult | Promise<ClaimResult>;
+  /**
+   * Completes a claim. If `outcome` is undefined, nothing was billed and the idempotency key can be
+   * used again.
+   */
+  complete(
+    claim: Pick<IdempotencyClaim, "keyId" | "idempotencyKeyHash" | "requestId">,
+    outcome: IdempotencyOutcome | undefined,
+  ): void | Promise<void>;
+  /**
+   * Called when a process exits. Its requests in progress may have been billed, so they count as
+   * completed with an unknown outcome.
+   */
+  ownerExited(owner: object): void;
+}

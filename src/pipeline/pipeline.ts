@@ -21,6 +21,7 @@ import {
 } from "./subrequest.ts";
 import { HostExchange, type SubrequestOrigin } from "./exchange/exchange.ts";
 import type { Generation } from "./generation.ts";
+import { runSequentially } from "./hooks/hook-runner.ts";
 import type { MountedRoute } from "./exchange/mounted.ts";
 import { edit } from "./stages/edit.ts";
 import { present } from "./stages/present.ts";
@@ -35,9 +36,10 @@ import { isPromise } from "../lib/is-promise.ts";
  * Runs the rewrite hooks once, before routing. The body is decoded only if there are rewrite hooks.
  */
 function rewrite(x: HostExchange): void | Promise<void> {
-  if (x.actionType === "relay") return;
   const { frontend, body } = x.state;
-  return frontend.hooks.sequential("rewrite", x.model, (hook) => {
+  const hooks = frontend.hooks.lists.rewrite;
+  if (hooks.length === 0 || x.actionType === "relay") return;
+  return runSequentially(hooks, x.model, (hook) => {
     const request = hook.run(body.rewritten ?? x.request, x);
     if (isPromise(request)) return request.then((got) => void (body.rewritten = got));
     body.rewritten = request;
@@ -49,11 +51,10 @@ function rewrite(x: HostExchange): void | Promise<void> {
  * change it.
  */
 function inspect(x: HostExchange): void | Promise<void> {
-  if (x.actionType === "relay") return;
   const { frontend, body } = x.state;
-  return frontend.hooks.sequential("inspect", x.model, (hook) =>
-    hook.run(body.rewritten ?? x.request, x),
-  );
+  const hooks = frontend.hooks.lists.inspect;
+  if (hooks.length === 0 || x.actionType === "relay") return;
+  return runSequentially(hooks, x.model, (hook) => hook.run(body.rewritten ?? x.request, x));
 }
 
 export interface IncomingRequest {

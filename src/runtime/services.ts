@@ -14,7 +14,7 @@ import { createOutputHistory, type OutputHistory } from "../money/output-history
 import type { InstanceInfo } from "../plugin/store/store-instance.ts";
 import type { GatewayStats } from "../plugin/gateway-stats.ts";
 import type { Store } from "../plugin/store/store.ts";
-import type { ImageFiles } from "../pipeline/generation.ts";
+import type { ImageFiles, IdempotencyRegistry } from "../pipeline/generation.ts";
 import { TargetHealth } from "../pipeline/routing/target-health.ts";
 import { AdmissionQueue } from "../pipeline/admission/admission-queue.ts";
 import { MemoryBudget } from "../pipeline/admission/memory-budget.ts";
@@ -22,7 +22,6 @@ import { HookBreakers } from "../pipeline/hooks/hook-breaker.ts";
 import { LoadMonitor } from "../pipeline/admission/load-monitor.ts";
 import { ConcurrencyCounter } from "../pipeline/admission/request-permit.ts";
 import { TimerWheel } from "../pipeline/admission/timer-wheel.ts";
-import type { IdempotencyRegistry } from "../pipeline/exchange/idempotency.ts";
 import { InMemoryIdempotencyRegistry } from "./services/idempotency-registry.ts";
 import { AccountCache } from "./services/account-cache.ts";
 import { createQueryLimiter, withQueryLimits } from "./ledger/usage-queries.ts";

@@ -6,8 +6,12 @@ import { isUtf8 } from "node:buffer";
 import { BOUNDS, boundMessage } from "../../lib/bounds.ts";
 import { setOwnProperty } from "../../lib/set-own-property.ts";
 import type { Body, FilePart, JsonObject } from "../../model/values.ts";
-import { parseHeaderValue } from "./multipart-headers.ts";
-import { parseMultipart, type MultipartFlaw, type MultipartPart } from "./multipart-parser.ts";
+import {
+  parseHeaderValue,
+  parseMultipart,
+  type MultipartFlaw,
+  type MultipartPart,
+} from "./multipart-parser.ts";
 
 /** Positions of a form's fields in its bytes. */
 export interface MultipartLayout {

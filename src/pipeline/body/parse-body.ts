@@ -6,7 +6,7 @@ import { failBoundExceeded } from "../../model/bound-exceeded.ts";
 import type { Body } from "../../model/values.ts";
 import { LARGE_BODY_BYTES, yieldToEventLoop } from "../../lib/yield.ts";
 import { parseMultipartBody, type MultipartLayout } from "./multipart-body.ts";
-import { boundaryOf, isMultipart } from "./multipart-headers.ts";
+import { boundaryOf, isMultipart } from "./multipart-parser.ts";
 
 /** Bytes scanned before other work gets a turn. */
 const SCAN_STEP_BYTES = 4 * 1024 * 1024;

@@ -5,7 +5,7 @@ import { fail, createFault } from "../../model/error.ts";
 import { failBoundExceeded } from "../../model/bound-exceeded.ts";
 import type { BodyForm } from "../../plugin/frontend.ts";
 import type { HostExchange } from "../exchange/exchange.ts";
-import { isMultipart } from "./multipart-headers.ts";
+import { isMultipart } from "./multipart-parser.ts";
 
 /** Step in bytes by which memory is reserved for a body of unknown length. */
 const RESERVATION_STEP = 64 * 1024;

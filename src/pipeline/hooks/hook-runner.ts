@@ -1,7 +1,8 @@
 // Runs the hooks of the middleware on a frontend. The hooks are compiled into flat lists, once per
 // config generation. `HOOK_COMBINATIONS` defines how several hooks of one type combine. Here are
-// the ways in which hooks run: `first`, `sequential`, `reduce`, and the wrapping of a call. Each
-// hook runs under its guard (hook-guard.ts). Event and watch hooks run in event-filters.ts.
+// the ways in which hooks run: the first that applies, one after another, each on the result of the
+// previous one, and around a call. Each hook runs under its guard (hook-guard.ts). Event and watch
+// hooks run in event-filters.ts.
 import { matchesPattern } from "../../catalog/pattern.ts";
 import { isPromise } from "../../lib/is-promise.ts";
 import { createFault } from "../../model/error.ts";
@@ -112,63 +113,6 @@ export class HookRunner {
     return filtered;
   }
 
-  /** Returns the first hook of a type that applies to a model and a provider. */
-  first<H extends keyof Hooks>(
-    name: H,
-    model: string,
-    provider: string,
-  ): CompiledHook<H> | undefined {
-    return (this.lists[name] as readonly CompiledHook<H>[]).find((hook) =>
-      hook.appliesTo(model, provider),
-    );
-  }
-
-  /**
-   * Runs the hooks that apply, one after another. Returns a promise only if a hook waits, and
-   * usually that hook's own. `from`: index of the next hook.
-   */
-  sequential<H extends keyof Hooks>(
-    name: H,
-    model: string | undefined,
-    call: (hook: CompiledHook<H>) => void | Promise<void>,
-    from = 0,
-  ): void | Promise<void> {
-    const hooks = this.lists[name] as readonly CompiledHook<H>[];
-    for (let at = from; at < hooks.length; at++) {
-      const hook = hooks[at]!;
-      if (!hook.appliesTo(model, undefined)) continue;
-      const waiting = call(hook);
-      if (isPromise(waiting))
-        return at + 1 < hooks.length
-          ? waiting.then(() => this.sequential(name, model, call, at + 1))
-          : waiting;
-    }
-  }
-
-  /**
-   * Runs the hooks that apply, each on the result of the previous one. Returns a promise only if a
-   * hook waits. `from`: index of the next hook.
-   */
-  reduce<H extends keyof Hooks, T>(
-    name: H,
-    model: string | undefined,
-    value: T,
-    call: (hook: CompiledHook<H>, value: T) => T | Promise<T>,
-    from = 0,
-  ): T | Promise<T> {
-    const hooks = this.lists[name] as readonly CompiledHook<H>[];
-    let current = value;
-    for (let at = from; at < hooks.length; at++) {
-      const hook = hooks[at]!;
-      if (!hook.appliesTo(model, undefined)) continue;
-      const result = call(hook, current);
-      if (isPromise(result))
-        return result.then((next) => this.reduce(name, model, next, call, at + 1));
-      current = result;
-    }
-    return current;
-  }
-
   /**
    * Runs the prepare hooks, the last change to a request before it is sent, in passthrough and
    * translated mode alike.
@@ -180,11 +124,62 @@ export class HookRunner {
 
   /** Returns the hook that prevents passthrough for a candidate, if any. */
   translatingHook(model: string, provider: string): string | undefined {
-    const rewrite = this.first("rewrite", model, provider);
+    const rewrite = firstApplicable(this.lists.rewrite, model, provider);
     if (rewrite) return `${rewrite.id} (rewrite)`;
-    const event = this.first("event", model, provider);
+    const event = firstApplicable(this.lists.event, model, provider);
     return event && `${event.id} (event)`;
   }
+}
+
+/** Returns the first of the hooks that applies to a model and a provider. */
+export const firstApplicable = <H extends keyof Hooks>(
+  hooks: readonly CompiledHook<H>[],
+  model: string,
+  provider: string,
+): CompiledHook<H> | undefined => hooks.find((hook) => hook.appliesTo(model, provider));
+
+/**
+ * Runs the hooks that apply, one after another. Returns a promise only if a hook waits, and usually
+ * that hook's own. `from`: index of the next hook.
+ */
+export function runSequentially<H extends keyof Hooks>(
+  hooks: readonly CompiledHook<H>[],
+  model: string | undefined,
+  call: (hook: CompiledHook<H>) => void | Promise<void>,
+  from = 0,
+): void | Promise<void> {
+  for (let at = from; at < hooks.length; at++) {
+    const hook = hooks[at]!;
+    if (!hook.appliesTo(model, undefined)) continue;
+    const waiting = call(hook);
+    if (isPromise(waiting))
+      return at + 1 < hooks.length
+        ? waiting.then(() => runSequentially(hooks, model, call, at + 1))
+        : waiting;
+  }
+}
+
+/**
+ * Runs the hooks that apply, each on the result of the previous one. Returns a promise only if a
+ * hook waits. `from`: index of the next hook.
+ */
+export function runReducing<H extends keyof Hooks, T>(
+  hooks: readonly CompiledHook<H>[],
+  model: string | undefined,
+  value: T,
+  call: (hook: CompiledHook<H>, value: T) => T | Promise<T>,
+  from = 0,
+): T | Promise<T> {
+  let current = value;
+  for (let at = from; at < hooks.length; at++) {
+    const hook = hooks[at]!;
+    if (!hook.appliesTo(model, undefined)) continue;
+    const result = call(hook, current);
+    if (isPromise(result))
+      return result.then((next) => runReducing(hooks, model, next, call, at + 1));
+    current = result;
+  }
+  return current;
 }
 
 /** Compiles the hooks of the middleware that applies to a frontend. */

@@ -2,6 +2,7 @@ import { isPromise } from "../../lib/is-promise.ts";
 import { originalQueryOf } from "../../lib/query-secrets.ts";
 import { fail } from "../../model/error.ts";
 import type { HostExchange } from "../exchange/exchange.ts";
+import { runSequentially } from "../hooks/hook-runner.ts";
 import { assertFrontendAllowed } from "../accounts/accounts.ts";
 import { assertPrivacySupported } from "../privacy/zero-retention.ts";
 
@@ -13,7 +14,9 @@ export function admit(x: HostExchange): void | Promise<void> {
   const { frontend } = x.state;
   const { req } = x.state.connection;
   const secret = frontend.extractCredential(req.headers, originalQueryOf(req));
-  const hooks = frontend.hooks.sequential("admit", undefined, (hook) => hook.run(x, secret));
+  const hooks = runSequentially(frontend.hooks.lists.admit, undefined, (hook) =>
+    hook.run(x, secret),
+  );
   return isPromise(hooks) ? hooks.then(() => checkIdentity(x)) : checkIdentity(x);
 }
 

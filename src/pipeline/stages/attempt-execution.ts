@@ -31,11 +31,10 @@ import {
 import { reserveUnbilled } from "../metering/charges.ts";
 import { reserveCall } from "../metering/reserve-call.ts";
 import { CallTally } from "../metering/call-tally.ts";
-import { recordFailure } from "../upstream/record-failure.ts";
+import { recordFailure, toProviderFault } from "../upstream/provider-failure.ts";
 import { encodeRequest, createResponseHeaders } from "../upstream/encode-request.ts";
 import type { OutgoingRequest } from "../upstream/outgoing-request.ts";
 import { checkBeforeEncoding } from "../upstream/outgoing-checks.ts";
-import { toProviderFault } from "../upstream/plugin-errors.ts";
 import { sendRequest } from "../upstream/send-request.ts";
 
 /** The stage that delivers a response up to the client's last byte. */

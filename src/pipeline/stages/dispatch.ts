@@ -10,7 +10,7 @@ import { clientKey } from "../exchange/client-retries.ts";
 import { isPromise } from "../../lib/is-promise.ts";
 import type { ConcurrencySlot } from "../targets/concurrency-limit.ts";
 import type { HostExchange } from "../exchange/exchange.ts";
-import { recordFailure, toClientFault } from "../upstream/record-failure.ts";
+import { recordFailure, toClientFault } from "../upstream/provider-failure.ts";
 import {
   AttemptExecution,
   type PresentStage,

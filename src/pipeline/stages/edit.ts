@@ -2,6 +2,7 @@ import { isPromise } from "../../lib/is-promise.ts";
 import type { Body, Opt } from "../../model/values.ts";
 import { rejectRetention } from "../privacy/zero-retention.ts";
 import type { HostExchange } from "../exchange/exchange.ts";
+import { runSequentially } from "../hooks/hook-runner.ts";
 import { bytesOf, analyzeBody } from "./receive.ts";
 
 /**
@@ -9,8 +10,9 @@ import { bytesOf, analyzeBody } from "./receive.ts";
  * the client's own.
  */
 export function edit(x: HostExchange): void | Promise<void> {
-  if (x.actionType === "relay") return;
-  return x.state.frontend.hooks.sequential("edit", x.model, (hook) => {
+  const hooks = x.state.frontend.hooks.lists.edit;
+  if (hooks.length === 0 || x.actionType === "relay") return;
+  return runSequentially(hooks, x.model, (hook) => {
     const fields = hook.run(x);
     const apply = (got: Opt<Body>) => {
       if (got) applyEdits(x, got);

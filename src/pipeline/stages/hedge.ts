@@ -6,7 +6,7 @@ import { type ResponseRace, ClientResponse } from "../response/client-response.t
 import { HostCall } from "../exchange/call.ts";
 import type { AttemptScheduler } from "../routing/attempt-scheduler.ts";
 import { endTiming, startHedgeTiming } from "../routing/latency-tracking.ts";
-import { recordFailure } from "../upstream/record-failure.ts";
+import { recordFailure } from "../upstream/provider-failure.ts";
 import { timeoutClassOf } from "../targets/timeouts.ts";
 import {
   hasSameTerms,

@@ -4,7 +4,7 @@
 import { hash } from "node:crypto";
 import { fail } from "../../model/error.ts";
 import type { JsonObject } from "../../model/values.ts";
-import type { IdempotencyOutcome } from "../exchange/idempotency.ts";
+import type { IdempotencyOutcome } from "../generation.ts";
 import type { HostExchange } from "../exchange/exchange.ts";
 import type { AdmissionState } from "../exchange/exchange-state.ts";
 

@@ -6,7 +6,7 @@ import { ERRORS, getFault, type Fault } from "../../model/error.ts";
 import type { Json, JsonObject } from "../../model/values.ts";
 import type { ErrorResponse } from "../../plugin/protocol.ts";
 import { isRetryPointless, faultProvider } from "../faults/fault-source.ts";
-import { toClientFault } from "../upstream/record-failure.ts";
+import { toClientFault } from "../upstream/provider-failure.ts";
 import { forwardResponseHeaders } from "../upstream/encode-request.ts";
 import type { HostExchange } from "../exchange/exchange.ts";
 import { errorResponseOf } from "../upstream/send-request.ts";

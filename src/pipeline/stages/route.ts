@@ -13,6 +13,7 @@ import type { RequestFacts } from "../../plugin/request-facts.ts";
 import type { ReceivedBody } from "../exchange/exchange-state.ts";
 import type { Generation } from "../generation.ts";
 import type { HostCandidate, MountedFrontend } from "../exchange/mounted.ts";
+import { firstApplicable, runReducing } from "../hooks/hook-runner.ts";
 import { clientKey } from "../exchange/client-retries.ts";
 import { exclude, throwNoCandidates, pinToAccount } from "../routing/exclusions.ts";
 import { matchesPattern } from "../../catalog/pattern.ts";
@@ -151,7 +152,7 @@ function filterCandidates(
         "n above 1 is only supported without translation",
       );
     // A watch hook sees the events of one choice only. The other choices would pass unseen.
-    const watcher = frontend.hooks.first("watch", x.model, candidate.provider)?.id;
+    const watcher = firstApplicable(frontend.hooks.lists.watch, x.model, candidate.provider)?.id;
     if (watcher !== undefined)
       return exclude(
         excluded,
@@ -196,13 +197,13 @@ function runRouteHooks(
   candidates: readonly HostCandidate[],
   excluded: ExcludedCandidate[],
 ): readonly HostCandidate[] | Promise<readonly HostCandidate[]> {
-  const { hooks } = frontend;
-  if (hooks.lists.route.length === 0) return candidates;
+  const hooks = frontend.hooks.lists.route;
+  if (hooks.length === 0) return candidates;
   const shown = candidates.map((candidate) =>
     withCooldown(candidate, gen.targetHealth, clientKey(x)),
   );
   const own = new Map(shown.map((candidate, i) => [candidateKey(candidate), i]));
-  const kept = hooks.reduce("route", x.model, shown, ({ id, run }, list) => {
+  const kept = runReducing(hooks, x.model, shown, ({ id, run }, list) => {
     const apply = (result: RouteResult): HostCandidate[] => {
       const left: HostCandidate[] = [];
       for (const one of result) {

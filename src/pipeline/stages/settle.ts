@@ -3,6 +3,7 @@ import { isPromise } from "../../lib/is-promise.ts";
 import type { Outcome } from "../../plugin/outcome.ts";
 import type { HostExchange } from "../exchange/exchange.ts";
 import { isQuarantineError } from "../hooks/hook-guard.ts";
+import { runSequentially } from "../hooks/hook-runner.ts";
 import { shouldLog, logRequest } from "./request-log.ts";
 import { createRequestRecord } from "./request-record.ts";
 
@@ -12,12 +13,13 @@ import { createRequestRecord } from "./request-record.ts";
  */
 export function settle(x: HostExchange): void | Promise<void> {
   const { frontend, gen } = x.state;
-  if (frontend.hooks.lists.settle.length === 0) {
+  const hooks = frontend.hooks.lists.settle;
+  if (hooks.length === 0) {
     if (gen.reportRequest || shouldLog(x)) report(x, createOutcome(x));
     return undefined;
   }
   const outcome = createOutcome(x);
-  const settling = frontend.hooks.sequential("settle", x.model || undefined, (hook) => {
+  const settling = runSequentially(hooks, x.model || undefined, (hook) => {
     const failed = (err: unknown) => {
       if (!isQuarantineError(err))
         gen.log.error({ request: x.id, plugin: hook.id, err }, "settle hook failed");

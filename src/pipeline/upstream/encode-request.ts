@@ -11,7 +11,7 @@ import { conversationIdOf } from "../exchange/conversation-id.ts";
 import type { HostCall } from "../exchange/call.ts";
 import { SECRET_HEADERS } from "../exchange/secret-headers.ts";
 import { requireSyncResult } from "../hooks/hook-guard.ts";
-import { multipartContentType } from "../body/multipart-headers.ts";
+import { multipartContentType } from "../body/multipart-parser.ts";
 import { checkBeforeEncoding, checkBeforeSending } from "./outgoing-checks.ts";
 import { OutgoingRequest } from "./outgoing-request.ts";
 import { createZdrHeaders } from "../privacy/zero-retention.ts";

@@ -16,7 +16,7 @@ import type { References } from "../../plugin/references.ts";
 import { findReferences, updateReferences } from "../../protocols/references/index.ts";
 import type { MultipartLayout } from "../body/multipart-body.ts";
 import { applyMultipartEdits, createBoundary, encodeMultipart } from "../body/multipart-writer.ts";
-import { multipartContentType } from "../body/multipart-headers.ts";
+import { multipartContentType } from "../body/multipart-parser.ts";
 
 const COMMA = Buffer.from(",");
 const OPEN = Buffer.from("{");

@@ -8,7 +8,7 @@ import { createAuthHeaders, renewToken, tokenVersion } from "./credential.ts";
 import type { HostCall } from "../exchange/call.ts";
 import type { EndpointTransport } from "../exchange/mounted.ts";
 import { flattenHeaders, type OutgoingRequest, type BodyChunks } from "./outgoing-request.ts";
-import { toProviderFault } from "./plugin-errors.ts";
+import { toProviderFault } from "./provider-failure.ts";
 import { markAccountLimit } from "../faults/rate-limits.ts";
 import { timeoutsFor } from "../targets/timeouts.ts";
 import { UpstreamHttpResponse, readErrorBody } from "./upstream-http-response.ts";

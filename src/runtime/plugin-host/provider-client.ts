@@ -13,7 +13,7 @@ import type { Auth, AuthRejection, EndpointConnection } from "../../plugin/provi
 import type { Credential } from "../../pipeline/exchange/mounted.ts";
 import type { Generation } from "../../pipeline/generation.ts";
 import { parseMultipartBody } from "../../pipeline/body/multipart-body.ts";
-import { boundaryOf, isMultipart } from "../../pipeline/body/multipart-headers.ts";
+import { boundaryOf, isMultipart } from "../../pipeline/body/multipart-parser.ts";
 import { createAuthHeaders, renewToken, tokenVersion } from "../../pipeline/upstream/credential.ts";
 import { OutgoingRequest } from "../../pipeline/upstream/outgoing-request.ts";
 import { scan } from "../../lib/json/json-scanner.ts";

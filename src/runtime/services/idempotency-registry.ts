@@ -5,7 +5,7 @@ import type {
   ClaimResult,
   IdempotencyOutcome,
   IdempotencyRegistry,
-} from "../../pipeline/exchange/idempotency.ts";
+} from "../../pipeline/generation.ts";
 
 const TTL_MS = 86_400_000;
 /** Maximum entries per API key. Beyond it, the oldest entry of that key is dropped. */

@@ -5,14 +5,14 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { GatewayEvent } from "../../plugin/gateway-event.ts";
 import type { RejectedRequest } from "../../plugin/observer.ts";
 import type { Store } from "../../plugin/store/store.ts";
-import type { ObservedRequest } from "../../pipeline/generation.ts";
-import type { StatsSource } from "../health/stats-collector.ts";
-import type { LiveSource } from "../requests/in-flight-requests.ts";
 import type {
+  ObservedRequest,
   IdempotencyClaim,
   IdempotencyOutcome,
   IdempotencyRegistry,
-} from "../../pipeline/exchange/idempotency.ts";
+} from "../../pipeline/generation.ts";
+import type { StatsSource } from "../health/stats-collector.ts";
+import type { LiveSource } from "../requests/in-flight-requests.ts";
 import type { ObserverSink } from "../observers/observer-hub.ts";
 import { reassignPendingConnections } from "./reassign-connections.ts";
 import { trackReservations, type OpenReservations } from "./open-reservations.ts";

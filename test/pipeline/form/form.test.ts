@@ -21,8 +21,8 @@ import {
   boundaryOf,
   multipartContentType,
   isMultipart,
-} from "../../../src/pipeline/body/multipart-headers.ts";
-import { parseMultipart } from "../../../src/pipeline/body/multipart-parser.ts";
+  parseMultipart,
+} from "../../../src/pipeline/body/multipart-parser.ts";
 
 const BCHARS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'()+_,-./:=?";
 const boundaries = fc

@@ -2,7 +2,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { InMemoryIdempotencyRegistry } from "../../../src/runtime/services/idempotency-registry.ts";
-import type { IdempotencyOutcome } from "../../../src/pipeline/exchange/idempotency.ts";
+import type { IdempotencyOutcome } from "../../../src/pipeline/generation.ts";
 
 const OUTCOME: IdempotencyOutcome = {
   requestId: "r",
