@@ -56,17 +56,17 @@ const OVERVIEW: Dashboard = {
       },
       { title: "Duration", unit: "s", shows: quantiles("tollgate_request_duration_seconds") },
       {
-        title: "First content of streams",
+        title: "Time to first token",
         unit: "s",
         shows: quantiles("tollgate_time_to_first_token_seconds"),
       },
       {
-        title: "The gateway's own time",
+        title: "Gateway overhead",
         unit: "s",
         shows: quantiles("tollgate_gateway_overhead_seconds"),
       },
       {
-        title: "Under way",
+        title: "Requests in flight",
         unit: "short",
         shows: {
           "{{frontend}}": "sum by (frontend) (tollgate_in_flight)",
@@ -76,13 +76,13 @@ const OVERVIEW: Dashboard = {
     ],
     "Spend and tokens": [
       {
-        title: "Spend in this time",
+        title: "Spend in the time range",
         unit: "currencyUSD",
         kind: "stat",
         shows: { spend: "sum(increase(tollgate_spend_usd_total[$__range]))" },
       },
       {
-        title: "Unpriced and estimated calls in this time",
+        title: "Unpriced and estimated calls in the time range",
         unit: "short",
         kind: "stat",
         shows: {
@@ -91,19 +91,19 @@ const OVERVIEW: Dashboard = {
         },
       },
       {
-        title: "Dollars an hour by model",
+        title: "Spend per hour by model",
         unit: "currencyUSD",
         shows: {
           "{{provider}}/{{model}}": `3600 * topk(10, ${rate("tollgate_spend_usd_total", "provider, model")})`,
         },
       },
       {
-        title: "Tokens a second by unit",
+        title: "Tokens per second by unit",
         unit: "short",
         shows: { "{{unit}}": rate("tollgate_tokens_total", "unit") },
       },
       {
-        title: "Budgets nearest to their end",
+        title: "Budgets with the highest usage",
         unit: "percentunit",
         shows: {
           "{{scope}} {{per}}":
@@ -111,7 +111,7 @@ const OVERVIEW: Dashboard = {
         },
       },
       {
-        title: "Dollars an hour by key",
+        title: "Spend per hour by key",
         unit: "currencyUSD",
         shows: { "{{key}}": `3600 * topk(10, ${rate("tollgate_key_spend_usd_total", "key")})` },
       },
@@ -132,7 +132,7 @@ const OVERVIEW: Dashboard = {
         },
       },
       {
-        title: "Duration of a call, p95",
+        title: "Call duration, p95",
         unit: "s",
         shows: {
           "{{provider}}/{{model}}":
@@ -140,7 +140,7 @@ const OVERVIEW: Dashboard = {
         },
       },
       {
-        title: "Seconds for each token, p50",
+        title: "Time per output token, p50",
         unit: "s",
         shows: {
           "{{provider}}/{{model}}":
@@ -194,23 +194,23 @@ const OVERVIEW: Dashboard = {
     ],
     "Privacy and refusals": [
       {
-        title: "Refused before a provider was asked",
+        title: "Requests rejected before routing",
         unit: "reqps",
         shows: { "{{code}}": rate("tollgate_rejections_total", "code") },
       },
       {
-        title: "Lost in translation",
+        title: "Translation warnings",
         unit: "reqps",
         shows: { "{{code}}": rate("tollgate_translation_warnings_total", "code") },
       },
       {
-        title: "What is known of data has to be read again",
+        title: "Time until data policies expire",
         unit: "dateTimeFromNow",
         kind: "table",
         shows: { "{{provider}}": "1000 * tollgate_policy_expiry_timestamp_seconds" },
       },
       {
-        title: "Models that go away",
+        title: "Time until models retire",
         unit: "dateTimeFromNow",
         kind: "table",
         shows: { "{{model}}": "1000 * tollgate_model_retirement_timestamp_seconds" },
@@ -221,66 +221,66 @@ const OVERVIEW: Dashboard = {
 
 const INSIDE: Dashboard = {
   uid: "tollgate-inside",
-  title: "Tollgate: inside",
+  title: "Tollgate: internals",
   rows: {
     Ledger: [
       {
-        title: "Ready, and the ledger available",
+        title: "Readiness and ledger availability",
         unit: "short",
         kind: "stat",
         shows: { ready: "min(tollgate_ready)", ledger: "min(tollgate_ledger_up)" },
       },
       {
-        title: "Commits",
+        title: "Ledger commit duration",
         unit: "s",
         shows: quantiles("tollgate_ledger_commit_seconds"),
       },
       {
-        title: "Commands that wait",
+        title: "Queued ledger commands",
         unit: "short",
         shows: { waiting: "sum(tollgate_ledger_queue)" },
       },
       {
-        title: "Room",
+        title: "Disk space",
         unit: "bytes",
         shows: {
-          taken: "sum(tollgate_ledger_bytes)",
+          used: "sum(tollgate_ledger_bytes)",
           free: "min(tollgate_store_disk_free_bytes)",
         },
       },
       {
-        title: "Corrections, dollars an hour",
+        title: "Ledger adjustments per hour",
         unit: "currencyUSD",
         shows: { "{{direction}}": `3600 * ${rate("tollgate_adjustments_usd_total", "direction")}` },
       },
       {
-        title: "Oldest row",
+        title: "Oldest ledger row",
         unit: "dateTimeFromNow",
         kind: "stat",
         shows: { oldest: "1000 * min(tollgate_ledger_oldest_timestamp_seconds)" },
       },
       {
-        title: "Gateways that share the store",
+        title: "Gateways in the fleet",
         unit: "short",
         shows: { "{{state}}": "max by (state) (tollgate_fleet_nodes)" },
       },
       {
-        title: "Beside the store's clock and keys",
+        title: "Store: clock difference and lag",
         unit: "s",
         shows: {
-          "clock of {{instance}}": "tollgate_store_clock_ahead_seconds",
-          "keys of {{instance}}": "tollgate_store_lag_seconds",
+          "{{instance}} clock": "tollgate_store_clock_ahead_seconds",
+          "{{instance}} lag": "tollgate_store_lag_seconds",
         },
       },
     ],
     Runtime: [
       {
-        title: "How late the event loop is",
+        title: "Event loop delay",
         unit: "s",
         shows: { "{{pid}} {{stat}}": 'nodejs_eventloop_delay_seconds{stat=~"p99|max"}' },
       },
       {
-        title: "Processor",
+        title: "CPU time",
         unit: "percentunit",
         shows: { "{{pid}}": rate("process_cpu_seconds_total", "pid") },
       },
@@ -290,17 +290,17 @@ const INSIDE: Dashboard = {
         shows: {
           "{{pid}} resident": "process_resident_memory_bytes",
           "{{pid}} heap": "nodejs_heap_size_used_bytes",
-          "{{pid}} heap, all": "nodejs_heap_size_total_bytes",
-          "{{pid}} elsewhere": "nodejs_external_memory_bytes",
+          "{{pid}} heap, total": "nodejs_heap_size_total_bytes",
+          "{{pid}} external": "nodejs_external_memory_bytes",
         },
       },
       {
-        title: "Collections of garbage",
+        title: "Garbage collection time",
         unit: "percentunit",
         shows: { "{{pid}} {{gc_kind}}": rate("nodejs_gc_seconds_total", "pid, gc_kind") },
       },
       {
-        title: "Collections a second",
+        title: "Garbage collections per second",
         unit: "short",
         shows: { "{{gc_kind}}": rate("nodejs_gc_runs_total", "gc_kind") },
       },
@@ -323,12 +323,12 @@ const INSIDE: Dashboard = {
         unit: "short",
         shows: {
           generation: "max(tollgate_config_generation)",
-          "last reload was taken": "min(tollgate_config_reload_success)",
+          "last reload accepted": "min(tollgate_config_reload_success)",
           "reloads, {{ok}}": "sum by (ok) (increase(tollgate_config_reloads_total[$__range]))",
         },
       },
       {
-        title: "The current config is of",
+        title: "Age of the current config",
         unit: "dateTimeFromNow",
         kind: "stat",
         shows: { config: "1000 * max(tollgate_config_reload_last_success_timestamp_seconds)" },
@@ -337,24 +337,24 @@ const INSIDE: Dashboard = {
         title: "Processes",
         unit: "short",
         shows: {
-          "that answer clients": "sum(tollgate_workers)",
-          "that do not answer": "sum(tollgate_processes_unresponsive)",
-          "that ended by themselves": "sum(increase(tollgate_worker_exits_total[$__range]))",
+          "serving clients": "sum(tollgate_workers)",
+          unresponsive: "sum(tollgate_processes_unresponsive)",
+          "exited unexpectedly": "sum(increase(tollgate_worker_exits_total[$__range]))",
         },
       },
       {
-        title: "Plugins that cannot be reached",
+        title: "Unreachable plugins",
         unit: "short",
         shows: { "{{plugin}}, requests {{on_failure}}": "tollgate_plugin_unreachable" },
       },
       {
-        title: "Up since",
+        title: "Start time",
         unit: "dateTimeFromNow",
         kind: "table",
         shows: { "{{pid}}": "1000 * process_start_time_seconds" },
       },
       {
-        title: "Lists of models",
+        title: "Age of model lists",
         unit: "s",
         shows: {
           "{{provider}}": "time() - tollgate_model_list_last_success_timestamp_seconds",
@@ -362,13 +362,13 @@ const INSIDE: Dashboard = {
         },
       },
       {
-        title: "Budgets begin anew",
+        title: "Time until budgets reset",
         unit: "dateTimeFromNow",
         kind: "table",
         shows: { "{{scope}} {{per}}": "1000 * tollgate_budget_resets_timestamp_seconds" },
       },
       {
-        title: "What is not told in full",
+        title: "Dropped records and folded series",
         unit: "short",
         shows: {
           "{{observer}} lost records":
@@ -378,12 +378,12 @@ const INSIDE: Dashboard = {
         },
       },
       {
-        title: "Thought, tokens a second",
+        title: "Reasoning tokens per second",
         unit: "short",
         shows: { "{{model}}": rate("tollgate_reasoning_tokens_total", "model") },
       },
       {
-        title: "Dollars an hour by label",
+        title: "Spend per hour by label",
         unit: "currencyUSD",
         shows: {
           "{{label}} {{value}}": `3600 * ${rate("tollgate_label_spend_usd_total", "label, value")}`,

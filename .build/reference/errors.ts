@@ -126,7 +126,7 @@ export function errorPages(): ReferencePage[] {
     table(
       ["Member", "Meaning"],
       [
-        ["`message`", "What happened and what to do"],
+        ["`message`", "Cause of the error, and the remedy"],
         ["`type`", "Class of the error in the API of the vendor"],
         ["`param`", "Field that caused the error, or `null`"],
         ["`code`", "Error code. Programs should compare this one"],

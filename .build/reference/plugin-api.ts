@@ -8,7 +8,7 @@ import { code, divided, listed, page, type ReferencePage } from "./markdown.ts";
 interface ApiPage {
   readonly slug: string;
   readonly title: string;
-  /** What the page covers. */
+  /** Content of the page, after "It lists". */
   readonly about: string;
   /** Module of the exports. Default: `tollgate/plugin`. */
   readonly module?: string;

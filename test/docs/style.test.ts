@@ -1,0 +1,129 @@
+// The style check: no file has more findings than its budget, and the check finds an old turn wherever a reader can meet it.
+import { describe, expect, it } from "vitest";
+import {
+  beyondBudget,
+  checkStyle,
+  formatFinding,
+  lowered,
+  readBudget,
+} from "../../.build/style.ts";
+import { judge } from "../../.build/style/rules.ts";
+import { readSentences, sample, sentencesIn } from "../../.build/style/sentences.ts";
+import { findSpelling } from "../../.build/style/spelling.ts";
+
+const findingsIn = (file: string, source: string) => sentencesIn(file, source).flatMap(judge);
+
+describe("the style of the project", () => {
+  it("has no file with more findings than its budget; `npm run style` lists them", () => {
+    const beyond = beyondBudget(checkStyle(), readBudget());
+    expect(beyond.map(formatFinding)).toEqual([]);
+  });
+
+  it("covers every place of text", () => {
+    const places = new Set(readSentences().map(({ place }) => place));
+    for (const place of ["page", "heading", "cell", "comment", "help", "schema", "log", "error"])
+      expect(places).toContain(place);
+  });
+});
+
+describe("the check", () => {
+  it.each([
+    ["a page", "docs/a.md", "What is cut off is never whole.\n", "page", "headless opener"],
+    ["a heading", "docs/a.md", "## What was used\n", "heading", "heading"],
+    ["a cell", "docs/a.md", "| key | whose limits stand in the file |\n", "cell", "posture verb"],
+    ["a long cell", "docs/a.md", `| ${"word ".repeat(21)}|\n`, "cell", "long cell"],
+    ["a comment", "src/a.ts", "// The provider is told of it anew.\n", "comment", "idiom"],
+    ["help", "src/cli/a.ts", 'summary: "Show the state folder of a gateway",\n', "help", "term"],
+    [
+      "a schema",
+      "src/config/a.ts",
+      'url: text("Its address; absent: the default one"),\n',
+      "schema",
+      "absent",
+    ],
+    [
+      "a log line",
+      "src/a.ts",
+      'log.warn({ id }, "The provider is told of it.");\n',
+      "log",
+      "log line",
+    ],
+    [
+      "an error",
+      "src/a.ts",
+      'fail("invalid", "It is no list of models.");\n',
+      "error",
+      "error opening",
+    ],
+    [
+      "another text",
+      "src/a.ts",
+      'const words = "60 requests a minute for each key";\n',
+      "text",
+      "rate",
+    ],
+  ])("finds an old turn in %s, with its line", (_, file, source, place, rule) => {
+    const found = findingsIn(file, `\n${source}`);
+    expect(found.map((one) => one.rule)).toContain(rule);
+    for (const one of found) expect(one).toMatchObject({ file, line: 2, place });
+    expect(formatFinding(found[0]!)).toMatch(/^\S+:2 {2}[\w ]+: ".+" → .+$/);
+  });
+
+  it("finds a long sentence, also in a text of several lines", () => {
+    const half = "word ".repeat(16);
+    expect(findingsIn("docs/a.md", `Some ${half}\n${half}end.\n`)).toMatchObject([
+      { rule: "long sentence", line: 1 },
+    ]);
+    expect(
+      findingsIn("src/a.ts", `const a = text(\n  "Some ${half}" +\n    "${half}",\n);\n`),
+    ).toMatchObject([{ rule: "long sentence", line: 2, place: "schema" }]);
+  });
+
+  it("ignores code, links, and plain English", () => {
+    const source = `Set \`what is told\` to 5. See [the guide](docs/at-once.md).
+
+\`\`\`yaml
+what: is told at once
+\`\`\`
+
+| Key | Meaning |
+|---|---|
+| \`x\` | Maximum number of requests per minute |
+`;
+    expect(findingsIn("docs/a.md", source)).toEqual([]);
+    expect(findingsIn("src/a.ts", 'log.info({}, "config reloaded in time");\n')).toEqual([]);
+  });
+
+  it("knows American spelling, and common misspellings", () => {
+    const replaced = (text: string) => findSpelling(text).map(({ instead }) => instead);
+    expect(replaced("The behaviour is unauthorised, and cancelled.")).toEqual([
+      "behavior",
+      "unauthoriz" + "ed",
+      "canceled",
+    ]);
+    expect(replaced("It will recieve the the key.")).toEqual(["receive", "the"]);
+    expect(
+      replaced("The analysis of a specialist is realistic, and its dialog fulfills it."),
+    ).toEqual([]);
+  });
+
+  it("lowers a budget and never raises it", () => {
+    const one = { ...findingsIn("docs/a.md", "What is cut off is never whole.\n")[0]! };
+    const findings = [one, { ...one, file: "docs/b.md" }, { ...one, file: "docs/b.md" }];
+    expect(lowered({ "docs/a.md": 3, "docs/b.md": 1, "docs/c.md": 1 }, findings)).toEqual({
+      "docs/a.md": 1,
+      "docs/b.md": 1,
+    });
+    expect(beyondBudget(findings, { "docs/a.md": 1, "docs/b.md": 1 })).toHaveLength(2);
+    expect(beyondBudget(findings, { "docs/a.md": 1, "docs/b.md": 2 })).toEqual([]);
+  });
+
+  it("draws the same sample for the same seed", () => {
+    const all = sentencesIn(
+      "docs/a.md",
+      "One two three four.\n\nFive six seven eight.\n\nA b c d e.\n",
+    );
+    expect(sample(all, 2, 7)).toEqual(sample(all, 2, 7));
+    expect(sample(all, 2, 7)).toHaveLength(2);
+  });
+});
