@@ -4,7 +4,12 @@ import { estimateInputTokens } from "../../money/estimate.ts";
 import { fail, getFault, createFault } from "../../model/error.ts";
 import { attributeFault } from "../faults/fault-source.ts";
 import { HostCall, recordSentCall } from "../exchange/call.ts";
-import { encodeRequest, createResponseHeaders } from "../upstream/encode-request.ts";
+import {
+  encodeRequest,
+  createResponseHeaders,
+  findOperationPath,
+} from "../upstream/encode-request.ts";
+import type { HeadersIn } from "../../model/values.ts";
 import type { HostExchange } from "../exchange/exchange.ts";
 import { sendRequest } from "../upstream/send-request.ts";
 import { checkBeforeEncoding } from "../upstream/outgoing-checks.ts";
@@ -28,7 +33,7 @@ import { BufferedBytes } from "../response/buffered-bytes.ts";
  * nothing is billed.
  */
 export async function countTokens(x: HostExchange, plan: RoutePlan): Promise<void> {
-  const { frontend, connection, calls, outcome } = x.state;
+  const { frontend, connection, calls } = x.state;
   const { server } = frontend;
   if (!server?.encodeCount)
     return fail("unsupported", `${x.frontend} does not support token counting.`);
@@ -43,13 +48,10 @@ export async function countTokens(x: HostExchange, plan: RoutePlan): Promise<voi
     async () => (mustEstimate ? undefined : await countByProvider(call)) ?? estimateTokens(call),
   );
   const body = Buffer.from(JSON.stringify(server.encodeCount(tokens)));
-  const head = createResponseHeaders(call, {});
   connection.res.writeHead(200, {
     "content-type": "application/json",
     "content-length": String(body.length),
-    ...Object.fromEntries(Object.entries(head).filter(([, value]) => value !== undefined)),
-    ...Object.fromEntries(createDiagnosticHeaders(x.state, true)),
-    ...Object.fromEntries(outcome.headers ?? []),
+    ...createHeaders(call, {}),
   });
   connection.res.end(body);
 }
@@ -68,16 +70,14 @@ async function countByProvider(call: HostCall): Promise<number | undefined> {
       credential.fields,
     );
   }
-  const client = endpoint.protocol!.client!;
-  const path = endpoint.transport.definition.paths;
-  const has = path && "count" in path ? path["count"] : client.paths["count"];
-  if (!client.decodeCount || has === undefined) return undefined;
+  const { transport } = endpoint;
+  const protocol = endpoint.protocol!;
+  const client = protocol.client!;
+  if (!client.decodeCount || !findOperationPath("count", transport.definition, protocol))
+    return undefined;
   pinPolicy(call);
-  const response = await sendRequest(
-    call,
-    endpoint.transport,
-    encodeRequest(call, endpoint.protocol!, endpoint.transport.definition),
-  );
+  const out = encodeRequest(call, protocol, transport.definition);
+  const response = await sendRequest(call, transport, out);
   try {
     return client.decodeCount(
       await readResponseBody(response, new BoundedByteCounter("countResponse")),
@@ -96,21 +96,30 @@ function estimateTokens(call: HostCall): number {
   });
 }
 
+/** Creates the headers that every unbilled response has. */
+function createHeaders(call: HostCall, upstream: HeadersIn): Record<string, string | undefined> {
+  const { state } = call.exchange;
+  const own = createResponseHeaders(call, upstream);
+  return {
+    ...Object.fromEntries(Object.entries(own).filter(([, value]) => value !== undefined)),
+    ...Object.fromEntries(createDiagnosticHeaders(state, true)),
+    ...Object.fromEntries(state.outcome.headers ?? []),
+  };
+}
+
 /** Runs `work` with a ledger row: reserved before, settled afterwards, without a price. */
 async function runUnbilled<T>(call: HostCall, work: () => Promise<T>): Promise<T> {
   await reserveUnbilled(call);
   const startedAt = performance.now();
-  const addExternalWait = () =>
-    (call.exchange.state.connection.externalWaitMs += performance.now() - startedAt);
+  let outcome = "ok";
   try {
-    const got = await work();
-    addExternalWait();
-    await settleUnbilled(call, "ok");
-    return got;
+    return await work();
   } catch (problem) {
-    addExternalWait();
-    await settleUnbilled(call, getFault(problem)?.kind ?? "internal");
+    outcome = getFault(problem)?.kind ?? "internal";
     throw problem;
+  } finally {
+    call.exchange.state.connection.externalWaitMs += performance.now() - startedAt;
+    await settleUnbilled(call, outcome);
   }
 }
 
@@ -154,7 +163,7 @@ export async function relay(x: HostExchange, plan: RoutePlan): Promise<void> {
 
 async function relayCall(x: HostExchange, call: HostCall): Promise<void> {
   const { endpoint } = call.candidate.mounted;
-  const { gen, connection, outcome } = x.state;
+  const { gen, connection } = x.state;
   const out = encodeRequest(call, endpoint.protocol!, endpoint.transport!.definition);
   recordSentCall(call);
   const response = await sendRequest(call, endpoint.transport!, out);
@@ -167,15 +176,7 @@ async function relayCall(x: HostExchange, call: HostCall): Promise<void> {
     throw gone;
   }
   const mime = gen.mask(String(response.headers["content-type"] ?? "application/json"));
-  const head = Object.entries(createResponseHeaders(call, response.headers)).filter(
-    ([, value]) => value !== undefined,
-  );
-  const headers = {
-    "content-type": mime,
-    ...Object.fromEntries(head),
-    ...Object.fromEntries(createDiagnosticHeaders(x.state, true)),
-    ...Object.fromEntries(outcome.headers ?? []),
-  };
+  const headers = { "content-type": mime, ...createHeaders(call, response.headers) };
   if (mime.includes("json")) {
     const body = withModelName(await readResponseBody(response, new BufferedBytes(call)), call);
     const length = String(body.length);
