@@ -35,7 +35,6 @@ import { createLedgerQueue } from "./ledger/ledger-queue.ts";
 import { ObserverHub, type ObserverSink } from "./observers/observer-hub.ts";
 import { ThresholdDelivery } from "./observers/threshold-delivery.ts";
 import { DurationRecorder } from "./services/duration-histogram.ts";
-import { RejectionCounter } from "./services/rejection-counter.ts";
 import { InFlightRequests } from "./requests/in-flight-requests.ts";
 import { createRequestHistory, type RequestHistory } from "./requests/request-history.ts";
 import type { LocalEndpoint } from "./http/local-endpoint.ts";
@@ -44,6 +43,20 @@ import { RetiringModels } from "./services/retiring-models.ts";
 import { PeerGateways } from "./services/peer-gateways.ts";
 import { answerListRequests } from "./services/peer-model-lists.ts";
 import type { PluginPeers } from "./services/plugin-peers.ts";
+
+// Counts requests that are rejected before they reach a frontend, by error code. The codes are the
+// gateway's own, so there are few.
+class RejectionCounter {
+  readonly #counts = new Map<string, number>();
+
+  count(code: string): void {
+    this.#counts.set(code, (this.#counts.get(code) ?? 0) + 1);
+  }
+
+  counts(): Readonly<Record<string, number>> {
+    return Object.fromEntries(this.#counts);
+  }
+}
 
 // Wraps the store so that each commit is reported: thresholds that were reached, bills that are
 // durable now, and the commit's duration. Every batch of every process passes here on its way to
@@ -296,6 +309,48 @@ function reportLedgerAvailability({
   });
 }
 
+/**
+ * Creates the services of a process. `given` has those that depend on the process, and replaces
+ * others in a dry run or a test. `scope` closes the created ones. Unless they are given, the
+ * services that need the store are missing until `openServices` adds them.
+ */
+export function createServices(
+  config: Pick<GatewayConfig, "overload" | "proxy"> & {
+    readonly bounds: Pick<GatewayConfig["bounds"], "inFlightBytes">;
+  },
+  scope: LifetimeScope,
+  given: ContextServices & Pick<Services, "mask" | "modelLists"> & Partial<Services>,
+): { -readonly [K in keyof Services]: Services[K] } {
+  const { log, observerSink = createObserverHub(log, given.requestHistory, scope) } = given;
+  return {
+    observerSink,
+    targetHealth: new TargetHealth({
+      onCooldown: (cooldown) =>
+        observerSink.reportEvent({ type: "cooldown_started", at: wallClock(), ...cooldown }),
+      onRecovery: (target) =>
+        observerSink.reportEvent({ type: "cooldown_ended", at: wallClock(), ...target }),
+    }),
+    hookBreakers: createHookBreakers(observerSink),
+    rejections: new RejectionCounter(),
+    inFlightRequests: new InFlightRequests(),
+    commitDurations: new DurationRecorder(),
+    ledgerAvailability: new LedgerAvailability(),
+    retiringModels: new RetiringModels(log),
+    logThrottle: scope.own(new LogThrottle()),
+    outputHistory: createOutputHistory(),
+    timerWheel: scope.own(new TimerWheel()),
+    admissionQueue: new AdmissionQueue(config.overload, scope.own(new LoadMonitor()), (load) =>
+      log.warn({ ...load }, "requests rejected: gateway overloaded"),
+    ),
+    memoryBudget: new MemoryBudget(config.bounds.inFlightBytes),
+    concurrencyCounter: new ConcurrencyCounter(),
+    idempotency: new InMemoryIdempotencyRegistry(),
+    accountCache: new AccountCache(),
+    pools: given.pools ?? scope.own(new ConnectionPools(config.proxy)),
+    ...given,
+  } as { -readonly [K in keyof Services]: Services[K] };
+}
+
 /** Opens all services of the process. `scope` closes them in reverse order. */
 export async function openServices(
   config: GatewayConfig,
@@ -311,40 +366,24 @@ export async function openServices(
         log,
         scope,
       });
-  const observing = options.observerSink ?? createObserverHub(log, remembered, scope);
-  const services = {
+  const { observerSink, idempotency, accountCache, adminConfig } = options;
+  const services = createServices(config, scope, {
     ...contextServices,
     mask,
-    observerSink: observing,
-    requestHistory: remembered,
-    adminPrincipals:
-      options.adminConfig &&
-      createAdminPrincipals(options.adminConfig, (digest) => services.store.findKey(digest)),
-    targetHealth: new TargetHealth({
-      onCooldown: (rest) =>
-        observing.reportEvent({ type: "cooldown_started", at: wallClock(), ...rest }),
-      onRecovery: (what) =>
-        observing.reportEvent({ type: "cooldown_ended", at: wallClock(), ...what }),
-    }),
-    hookBreakers: createHookBreakers(observing),
-    rejections: new RejectionCounter(),
-    inFlightRequests: new InFlightRequests(),
-    commitDurations: new DurationRecorder(),
-    ledgerAvailability: options.remoteStoreState?.ledgerAvailability ?? new LedgerAvailability(),
-    retiringModels: new RetiringModels(log),
-    logThrottle: scope.own(new LogThrottle()),
-    outputHistory: createOutputHistory(),
-    timerWheel: scope.own(new TimerWheel()),
-    admissionQueue: new AdmissionQueue(config.overload, scope.own(new LoadMonitor()), (load) =>
-      log.warn({ ...load }, "requests rejected: gateway overloaded"),
-    ),
-    memoryBudget: new MemoryBudget(config.bounds.inFlightBytes),
-    concurrencyCounter: new ConcurrencyCounter(),
-    idempotency: options.idempotency ?? new InMemoryIdempotencyRegistry(),
-    accountCache: options.accountCache ?? new AccountCache(),
-    pools: scope.own(new ConnectionPools(config.proxy)),
     modelLists: options.modelLists ?? (await openModelLists(join(config.stateDir, "catalog"))),
-  } as { -readonly [K in keyof Services]: Services[K] };
+    ...(remembered && { requestHistory: remembered }),
+    ...(observerSink && { observerSink }),
+    ...(idempotency && { idempotency }),
+    ...(accountCache && { accountCache }),
+    ...(adminConfig && {
+      adminPrincipals: createAdminPrincipals(adminConfig, (digest) =>
+        services.store.findKey(digest),
+      ),
+    }),
+    ...(options.remoteStoreState && {
+      ledgerAvailability: options.remoteStoreState.ledgerAvailability,
+    }),
+  });
   scope.defer(() => services.modelLists.whenSaved());
   const abroad = scope.own(createDownloader());
   services.imageFiles = {

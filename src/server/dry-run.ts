@@ -19,23 +19,12 @@ import { fail, publicErrorText } from "../model/error.ts";
 import type { Json, JsonObject } from "../model/values.ts";
 import type { Commands } from "../plugin/plugin.ts";
 import type { Store } from "../plugin/store/store.ts";
-import { HookBreakers } from "../pipeline/hooks/hook-breaker.ts";
-import { TargetHealth } from "../pipeline/routing/target-health.ts";
-import { createOutputHistory } from "../money/output-history.ts";
-import { AdmissionQueue } from "../pipeline/admission/admission-queue.ts";
-import { MemoryBudget } from "../pipeline/admission/memory-budget.ts";
-import { LoadMonitor } from "../pipeline/admission/load-monitor.ts";
-import { ConcurrencyCounter } from "../pipeline/admission/request-permit.ts";
-import { TimerWheel } from "../pipeline/admission/timer-wheel.ts";
 import { validateInput, withInputChecks } from "../admin/dispatch/command-input.ts";
 import { explainRequest } from "../admin/commands/explanation.ts";
 import { openFileStore } from "../runtime/services/image-file-store.ts";
 import { buildGeneration, type BuiltGeneration } from "../runtime/generation/build-generation.ts";
 import { listSourcesOf } from "../runtime/generation/list-sources.ts";
-import type { Services } from "../runtime/services.ts";
-import { InMemoryIdempotencyRegistry } from "../runtime/services/idempotency-registry.ts";
-import { AccountCache } from "../runtime/services/account-cache.ts";
-import { LedgerAvailability } from "../runtime/services/ledger-availability.ts";
+import { createServices, type Services } from "../runtime/services.ts";
 import { createKeyCache } from "../runtime/services/key-cache.ts";
 import { createLedgerQueue } from "../runtime/ledger/ledger-queue.ts";
 import { createModelCommands } from "../admin/commands/model-commands.ts";
@@ -45,16 +34,9 @@ import {
   createPluginsCommand,
 } from "../admin/commands/plugin-commands.ts";
 import { createPolicyCommands } from "../admin/commands/policy-commands.ts";
-import { ObserverHub } from "../runtime/observers/observer-hub.ts";
-import { ConnectionPools } from "../runtime/plugin-host/connection-pools.ts";
-import { LogThrottle } from "../lib/log/log-throttle.ts";
 import { findRetentionProblem } from "../runtime/ledger/ledger-retention.ts";
-import { RetiringModels } from "../runtime/services/retiring-models.ts";
 import { createStateDir } from "../runtime/services/state-dir.ts";
 import { openStore as opened, setUpStore } from "../runtime/ledger/open-store.ts";
-import { DurationRecorder } from "../runtime/services/duration-histogram.ts";
-import { RejectionCounter } from "../runtime/services/rejection-counter.ts";
-import { InFlightRequests } from "../runtime/requests/in-flight-requests.ts";
 import { PeerGateways } from "../runtime/services/peer-gateways.ts";
 import { createPluginPeers } from "../runtime/services/plugin-peers.ts";
 
@@ -260,43 +242,26 @@ async function createOfflineServices(
     listEntries: async () => ({ items: [] }),
     sumEntries: async () => [],
   };
-  return {
+  return createServices(config, scope, {
     log,
     mask,
     stateDir,
     proxy: config.proxy,
     env: process.env,
+    shared: new SharedResources(),
+    pluginPeers: createPluginPeers(),
+    localEndpoint: () => idle(),
+    stats: async () => idle(),
     store,
     storeWriter: store,
     ledgerQueue: createLedgerQueue(store),
-    ledgerAvailability: new LedgerAvailability(),
     usageQueries: store,
     keyCache: createKeyCache(store),
-    accountCache: new AccountCache(),
-    shared: new SharedResources(),
-    pluginPeers: createPluginPeers(),
-    rejections: new RejectionCounter(),
-    inFlightRequests: new InFlightRequests(),
-    commitDurations: new DurationRecorder(),
-    localEndpoint: () => idle(),
-    stats: async () => idle(),
-    observerSink: new ObserverHub(log),
-    targetHealth: new TargetHealth(),
-    hookBreakers: new HookBreakers({ onQuarantined() {}, onReleased() {} }),
-    retiringModels: new RetiringModels(log),
-    logThrottle: scope.own(new LogThrottle()),
-    outputHistory: createOutputHistory(),
-    timerWheel: scope.own(new TimerWheel()),
-    admissionQueue: new AdmissionQueue(config.overload, scope.own(new LoadMonitor())),
-    idempotency: new InMemoryIdempotencyRegistry(),
-    memoryBudget: new MemoryBudget(0),
-    concurrencyCounter: new ConcurrencyCounter(),
-    pools: scope.own(new ConnectionPools(config.proxy)),
     // Reads existing model lists, but does not create a directory for them.
     modelLists: existsSync(lists) ? await openModelLists(lists) : createInMemoryModelLists(),
     fileStore: await openFileStore(join(stateDir, "files")),
     fleetSecret: new Uint8Array(),
     peerGateways: new PeerGateways({}, "", new Uint8Array()),
     imageFiles: { store: async () => idle(), fetch: async () => idle() },
-  };
+  });
 }

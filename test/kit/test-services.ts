@@ -13,26 +13,13 @@ import { createNodeHandler } from "../../src/runtime/http/node-adapter.ts";
 import { createApp } from "../../src/runtime/http/generation-app.ts";
 import { createExactRouteHandler } from "../../src/runtime/http/exact-route.ts";
 import { buildGeneration } from "../../src/runtime/generation/build-generation.ts";
-import type { Services } from "../../src/runtime/services.ts";
-import { InMemoryIdempotencyRegistry } from "../../src/runtime/services/idempotency-registry.ts";
-import { ObserverHub } from "../../src/runtime/observers/observer-hub.ts";
-import { ConnectionPools } from "../../src/runtime/plugin-host/connection-pools.ts";
+import { createServices, type Services } from "../../src/runtime/services.ts";
 import { BOUNDS } from "../../src/lib/bounds.ts";
-import { LogThrottle } from "../../src/lib/log/log-throttle.ts";
 import { SecretMask } from "../../src/lib/log/secret-mask.ts";
-import { createOutputHistory } from "../../src/money/output-history.ts";
-import { SharedResources } from "../../src/lib/lifetime-scope.ts";
+import { LifetimeScope, SharedResources } from "../../src/lib/lifetime-scope.ts";
 import { HookBreakers } from "../../src/pipeline/hooks/hook-breaker.ts";
 import { TargetHealth } from "../../src/pipeline/routing/target-health.ts";
-import {
-  AdmissionQueue,
-  type AdmissionLimits,
-} from "../../src/pipeline/admission/admission-queue.ts";
-import { MemoryBudget } from "../../src/pipeline/admission/memory-budget.ts";
-import { LoadMonitor } from "../../src/pipeline/admission/load-monitor.ts";
-import { ConcurrencyCounter } from "../../src/pipeline/admission/request-permit.ts";
-import { InFlightRequests } from "../../src/runtime/requests/in-flight-requests.ts";
-import { TimerWheel } from "../../src/pipeline/admission/timer-wheel.ts";
+import type { AdmissionLimits } from "../../src/pipeline/admission/admission-queue.ts";
 import {
   defineFrontend,
   defineMiddleware,
@@ -146,55 +133,51 @@ export async function startTestServices(of: TestServicesOptions) {
     flush() {},
   };
   const notices: { type: "quarantined" | "released"; plugin: string; hook: string }[] = [];
-  const strain = new LoadMonitor();
-  const house = {
-    log,
-    mask: new SecretMask(),
-    observerSink: new ObserverHub(log),
-    shared: new SharedResources(),
-    pools: of.pools ?? new ConnectionPools(),
-    targetHealth: new TargetHealth(),
-    hookBreakers: new HookBreakers({
-      onQuarantined: (of) => void notices.push({ type: "quarantined", ...of }),
-      onReleased: (of) => void notices.push({ type: "released", ...of }),
-    }),
-    logThrottle: new LogThrottle(),
-    outputHistory: createOutputHistory(),
-    timerWheel: new TimerWheel(),
-    admissionQueue: new AdmissionQueue(
-      of.overload ?? { maxConcurrent: 10_000, maxQueueWaitMs: 1_000 },
-      strain,
-    ),
-    memoryBudget: new MemoryBudget(of.room ?? BOUNDS.inFlight.max),
-    concurrencyCounter: new ConcurrencyCounter(),
-    inFlightRequests: new InFlightRequests(),
-    idempotency: new InMemoryIdempotencyRegistry(),
-    modelLists: createInMemoryModelLists(),
-    imageFiles: {
-      store: async () => "http://pictures.test/1.png",
-      fetch: async () => ({ bytes: Buffer.from("x"), contentType: "image/png" }),
+  const scope = new LifetimeScope();
+  const house: Services = createServices(
+    {
+      overload: of.overload ?? { maxConcurrent: 10_000, maxQueueWaitMs: 1_000 },
+      bounds: { inFlightBytes: of.room ?? BOUNDS.inFlight.max },
+      proxy: undefined,
     },
-    stateDir: "",
-    store: {} as never,
-    keyCache: { find: async () => undefined, invalidate() {} },
-    ledgerQueue: {
-      isHealthy: true,
-      async reserve(c: Reserve & { at: number }) {
-        await new Promise((r) => setImmediate(r));
-        journal.push(c);
-        return of.verdict?.(c) ?? { ok: true };
+    scope,
+    {
+      log,
+      mask: new SecretMask(),
+      shared: new SharedResources(),
+      ...(of.pools && { pools: of.pools }),
+      targetHealth: new TargetHealth(),
+      hookBreakers: new HookBreakers({
+        onQuarantined: (of) => void notices.push({ type: "quarantined", ...of }),
+        onReleased: (of) => void notices.push({ type: "released", ...of }),
+      }),
+      modelLists: createInMemoryModelLists(),
+      imageFiles: {
+        store: async () => "http://pictures.test/1.png",
+        fetch: async () => ({ bytes: Buffer.from("x"), contentType: "image/png" }),
       },
-      async settle(c: Settle & { at: number }) {
-        const row = { ...c, durable: false };
-        journal.push(row);
-        await (of.settling?.() ?? turnEventLoop(1));
-        row.durable = true;
+      stateDir: "",
+      store: {} as never,
+      keyCache: { find: async () => undefined, invalidate() {} },
+      ledgerQueue: {
+        isHealthy: true,
+        async reserve(c: Reserve & { at: number }) {
+          await new Promise((r) => setImmediate(r));
+          journal.push(c);
+          return of.verdict?.(c) ?? { ok: true };
+        },
+        async settle(c: Settle & { at: number }) {
+          const row = { ...c, durable: false };
+          journal.push(row);
+          await (of.settling?.() ?? turnEventLoop(1));
+          row.durable = true;
+        },
+        progress(c: any) {
+          journal.push(c);
+        },
       },
-      progress(c: any) {
-        journal.push(c);
-      },
-    },
-  } as unknown as Services;
+    } as never,
+  );
   const mounted = (id: string, definition: any, more: object = {}) => ({
     id,
     use: id,
@@ -385,9 +368,7 @@ export async function startTestServices(of: TestServicesOptions) {
       server.closeAllConnections();
       server.close();
       await built.retire();
-      await house.pools[Symbol.asyncDispose]();
-      house.timerWheel[Symbol.dispose]();
-      strain[Symbol.dispose]();
+      await scope[Symbol.asyncDispose]();
     },
   };
 }
