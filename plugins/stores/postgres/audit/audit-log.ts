@@ -1,12 +1,9 @@
 // The audit log of operator commands. Each record is a note in the chain of the instance that ran
 // the command.
 import type { AuditEnd, AuditEntry, AuditLog } from "tollgate/plugin";
-import { toAuditedCommand, fromJson, toJson } from "tollgate/store";
+import { toAuditedCommand, fromJson, toJson, pageSize, toPage } from "tollgate/store";
 import type { RunSql } from "../connection/pipelined-connection.ts";
 import type { Writer } from "../writer-interface.ts";
-
-const DEFAULT_PAGE_SIZE = 100;
-const MAX_PAGE_SIZE = 1_000;
 
 export const createAuditLog = (writer: Writer, sql: RunSql, schema: string): AuditLog => ({
   async begin(entry) {
@@ -36,19 +33,20 @@ export const createAuditLog = (writer: Writer, sql: RunSql, schema: string): Aud
     });
   },
   async list(page) {
-    const size = Math.max(1, Math.min(MAX_PAGE_SIZE, Math.floor(page?.limit ?? DEFAULT_PAGE_SIZE)));
+    const size = pageSize(page);
     const rows = await sql({
       text: `SELECT seq, entry, ended FROM ${schema}.audit WHERE $1::bigint IS NULL OR seq < $1::bigint ORDER BY seq DESC LIMIT $2`,
       values: [page?.after ?? null, size + 1],
     });
-    const items = rows
-      .slice(0, size)
-      .map(({ entry, ended }) =>
+    const found = toPage(rows, size, ({ seq }) => seq!);
+    return {
+      ...found,
+      items: found.items.map(({ entry, ended }) =>
         toAuditedCommand(
           fromJson<AuditEntry>(entry!),
           typeof ended === "string" ? fromJson<AuditEnd>(ended) : undefined,
         ),
-      );
-    return rows.length > size ? { items, next: rows[size - 1]!["seq"]! } : { items };
+      ),
+    };
   },
 });

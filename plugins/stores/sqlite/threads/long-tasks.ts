@@ -25,87 +25,48 @@ export class LongTasks {
     this.#file = file;
   }
 
-  backup(to: string) {
-    return backup(this.#file, to);
-  }
+  backup = (to: string) => backup(this.#file, to);
+  restore = (from: string) => restore(from, this.#file);
+  archive = (to: string, of: ArchiveRequest) => archive(this.#file, to, of);
+  readArchive = (file: string) => readArchive(file);
 
-  restore(from: string) {
-    return restore(from, this.#file);
-  }
+  planCompaction = (before: number): PrunePlan => this.#read((db) => planCompaction(db, before));
 
-  archive(to: string, of: ArchiveRequest) {
-    return archive(this.#file, to, of);
-  }
-
-  readArchive(file: string) {
-    return readArchive(file);
-  }
-
-  planCompaction(before: number): PrunePlan {
-    return this.#withReadTransaction((db) => planCompaction(db, before));
-  }
-
-  /**
-   * Builds a checkpoint in one read transaction, so that it sees one state of the data. Returns
-   * undefined if nothing can be compacted.
-   */
-  buildCheckpoint(before: number, at: number): CompactionResult | undefined {
-    return this.#withReadTransaction((db) => {
-      db.exec("BEGIN");
-      return buildCheckpoint(db, before, at);
-    });
-  }
+  /** Builds a checkpoint. Returns undefined if nothing can be compacted. */
+  buildCheckpoint = (before: number, at: number): CompactionResult | undefined =>
+    this.#read((db) => buildCheckpoint(db, before, at));
 
   /** Returns the next page of data that only compacted rows used. */
-  findLeftovers(after: LeftoversCursor): FoundLeftovers {
-    return this.#withReadTransaction((db) => findLeftovers(db, after));
-  }
+  findLeftovers = (after: LeftoversCursor): FoundLeftovers =>
+    this.#read((db) => findLeftovers(db, after));
 
   /** Returns the next page of matching texts that still exist. */
-  findTexts(what: ErasureRequest, after: number): FoundTexts {
-    return this.#withReadTransaction((db) => findTexts(db, what, after));
-  }
+  findTexts = (what: ErasureRequest, after: number): FoundTexts =>
+    this.#read((db) => findTexts(db, what, after));
 
-  #withReadTransaction<T>(work: (db: DatabaseSync) => T): T {
-    const db = new DatabaseSync(this.#file, { readOnly: true, timeout: 1_000 });
-    try {
-      return work(db);
-    } finally {
-      db.close();
-    }
-  }
-
-  beginExport(): void {
-    this.#export = new LedgerExporter(this.#file);
-  }
-
-  exportRows(after: number): TransferredRows {
-    return this.#export!.readRows(after);
-  }
-
-  stopWritesForExport(): void {
-    this.#export!.stopWrites();
-  }
-
-  exportRemainder(): TransferredRemainder {
-    return this.#export!.readRemainder();
-  }
+  beginExport = (): void => void (this.#export = new LedgerExporter(this.#file));
+  exportRows = (after: number): TransferredRows => this.#export!.readRows(after);
+  stopWritesForExport = (): void => this.#export!.stopWrites();
+  exportRemainder = (): TransferredRemainder => this.#export!.readRemainder();
 
   /** Opens the import and returns the position after which rows are missing. */
-  beginImport(): number {
-    return (this.#import = new LedgerImporter(this.#file)).after;
-  }
-
-  importRows(rows: TransferredRows): void {
-    this.#import!.writeRows(rows);
-  }
-
-  finishImport(rest: TransferredRemainder) {
-    return this.#import!.finish(rest);
-  }
+  beginImport = (): number => (this.#import = new LedgerImporter(this.#file)).after;
+  importRows = (rows: TransferredRows): void => this.#import!.writeRows(rows);
+  finishImport = (rest: TransferredRemainder) => this.#import!.finish(rest);
 
   close(): void {
     this.#export?.close();
     this.#import?.close();
+  }
+
+  /** Reads in one transaction, which sees one state of the data. */
+  #read<T>(work: (db: DatabaseSync) => T): T {
+    const db = new DatabaseSync(this.#file, { readOnly: true, timeout: 1_000 });
+    try {
+      db.exec("BEGIN");
+      return work(db);
+    } finally {
+      db.close();
+    }
   }
 }
