@@ -5,6 +5,7 @@ import { readFileSync } from "node:fs";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { ALL_ROWS } from "../../plugins/providers/provider-rows.ts";
 import type { Errors, Limits } from "../../plugins/providers/row-backend.ts";
+import { DEFAULT_FRONTENDS } from "../../src/config/schema/config-schema.ts";
 import {
   endpointsOf,
   operationsOf,
@@ -148,7 +149,7 @@ beforeAll(async () => {
     return `  ${row.name}: { use: ${row.name}, with: { api_key: key-of-${row.name}, base_url: "${up.url}/${row.name}${pathOf(row)}" }${listed} }`;
   });
   gateway = await startInProcess({
-    yaml: `frontends: [chat-completions, messages, responses, completions, images, embeddings, rerank, moderations, transcriptions, models]
+    yaml: `frontends: [${DEFAULT_FRONTENDS.join(", ")}]
 middleware: [auth]
 store: memory
 providers:
