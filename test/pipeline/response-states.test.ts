@@ -257,7 +257,7 @@ function scene(of: { passthrough: boolean; stream: boolean; drains: boolean }) {
     },
   };
   let done: "complete" | "failed" | undefined;
-  void present(call, { response: source as never }, answer, tally).then(
+  void present(call, { type: "http", response: source as never }, answer, tally).then(
     () => (done = "complete"),
     (problem: unknown) => {
       // As the execution of an attempt does.

@@ -28,8 +28,8 @@ import type { ModelInfo } from "../../model/facts.ts";
 
 /** The source of a call's response. */
 export type ResponseSource =
-  | { response: UpstreamHttpResponse }
-  | { events: AsyncIterable<ModelEvent> };
+  | { type: "http"; response: UpstreamHttpResponse }
+  | { type: "events"; events: AsyncIterable<ModelEvent> };
 
 /**
  * Factor by which a relay's output counts more than its input, because the relay may have replaced

@@ -92,7 +92,7 @@ export class AttemptExecution {
       if (reply instanceof HookProvidedResponse) return await this.#sendHookReply(reply.given);
       const source =
         this.#source ?? fail("internal", "A hook returned a response that next() did not return.");
-      const upstream = "response" in source ? source.response : undefined;
+      const upstream = source.type === "http" ? source.response : undefined;
       this.#response.begin(upstream, createResponseHeaders(call, reply.headers));
       await present(call, source, this.#response, this.#tally);
     } catch (problem) {
@@ -188,7 +188,7 @@ export class AttemptExecution {
     // The provider has accepted the work, regardless of what a hook does with its headers.
     this.#tally.isAccepted = true;
     this.#tally.headersMs = Math.round(performance.now() - call.startedAt);
-    this.#source = { response };
+    this.#source = { type: "http", response };
     return new ProviderResponse(response, this.#response, this.#tally);
   }
 
@@ -237,6 +237,7 @@ export class AttemptExecution {
     try {
       const events = native.run(request, call, credential.fields);
       this.#source = {
+        type: "events",
         events: this.#statedTerms ? this.#withStatedTerms(events, this.#statedTerms) : events,
       };
     } catch (problem) {

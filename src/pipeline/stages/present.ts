@@ -110,7 +110,7 @@ class Presentation implements ResponseSink, TimerEntry, TranscoderSink {
     if (x.state.connection.isDisconnected) return this.#onDisconnect();
     this.response.writer = this;
     if (x.stream) x.state.gen.timerWheel.add(this);
-    if ("events" in source) {
+    if (source.type === "events") {
       this.#setDeadline(timeoutsFor(this.#call).totalMs); // A native endpoint has no other timer.
       return void this.#consumeEvents(source.events);
     }
