@@ -5,11 +5,13 @@ import { join } from "node:path";
 const ROOT = join(import.meta.dirname, "../..");
 
 export interface LoggedMessage {
-  readonly level: "error" | "warn" | "info" | "debug";
+  /** Levels, the highest first: "error", or "error, warn" if it depends on the case. */
+  readonly level: string;
   readonly message: string;
   readonly fields: readonly string[];
 }
 
+const LEVELS: readonly string[] = ["error", "warn", "info", "debug"];
 const CALL = /\blog\??\.(error|warn|info|debug)\(/g;
 const TEXT = /"((?:[^"\\]|\\.)*)"|`((?:[^`\\]|\\.)*)`/g;
 
@@ -60,7 +62,9 @@ export function collectLogMessages(): LoggedMessage[] {
       for (const one of messagesIn(message ?? "")) {
         const known = found.get(one);
         found.set(one, {
-          level: call[1] as LoggedMessage["level"],
+          level: LEVELS.filter(
+            (level) => level === call[1] || known?.level.split(", ").includes(level),
+          ).join(", "),
           message: one,
           fields: [...new Set([...(known?.fields ?? []), ...fieldsIn(fields)])],
         });

@@ -209,13 +209,11 @@ function logPage(): ReferencePage {
   const unknown = fields.filter((name) => ACCESS_FIELDS[name] === undefined);
   if (unknown.length > 0)
     throw new Error(`no description of the access log's ${unknown.join(", ")}`);
-  const rank = ["error", "warn", "info", "debug"];
+  const rank = (level: string) => ["error", "warn", "info", "debug"].indexOf(level.split(", ")[0]!);
   const known = new Set(REQUEST_LINES.map(([message]) => message));
   const lines = collectLogMessages()
     .filter(({ message }) => !known.has(message))
-    .toSorted(
-      (a, b) => rank.indexOf(a.level) - rank.indexOf(b.level) || (a.message < b.message ? -1 : 1),
-    );
+    .toSorted((a, b) => rank(a.level) - rank(b.level) || (a.message < b.message ? -1 : 1));
   return page("logs.md", [
     "# Logs",
     "This page is for operators. It lists the messages of the gateway's log and the fields of the access log. The log has one JSON object per line, and contains no prompt, no response, and no key.",

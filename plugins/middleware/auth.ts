@@ -58,7 +58,7 @@ export default defineMiddleware({
             name: { type: "string", description: "Display name" },
             ...GRANT_OPTIONS,
             expires: { type: "string", description: "Expiry date, such as 2027-01-31" },
-            limits: { type: "array", items: LIMIT_SCHEMA, description: "Permissions of the key" },
+            limits: { type: "array", items: LIMIT_SCHEMA, description: "Limits of the key" },
             labels: LABELS_OPTION,
           },
         },

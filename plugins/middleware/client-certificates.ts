@@ -39,7 +39,7 @@ export default defineMiddleware({
             limits: {
               type: "array",
               items: LIMIT_SCHEMA,
-              description: "Permissions of clients by certificate name",
+              description: "Limits of each client with this name",
             },
             labels: LABELS_OPTION,
           },

@@ -106,11 +106,15 @@ export default defineMiddleware({
                 "Claims that contain the client's properties: a claim path such as groups[0], or " +
                 "a JSON pointer",
               properties: {
-                id: { ...claim("Its subject"), default: "sub" },
-                name: claim("Display name"),
-                account: claim("Its account, or what `accounts` makes one of"),
-                models: claim("Models that it may use"),
-                privacy: claim("The least privacy of its requests: a word, or true for required"),
+                id: { ...claim("Claim with the ID of the client"), default: "sub" },
+                name: claim("Claim with the display name of the client"),
+                account: claim(
+                  "Claim with the account, or with a value that `accounts` maps to an account",
+                ),
+                models: claim("Claim with the models that the client may use"),
+                privacy: claim(
+                  "Claim with the minimum privacy of requests: a level, or true for required",
+                ),
                 labels: {
                   type: "object",
                   additionalProperties: { type: "string", minLength: 1 },
@@ -133,7 +137,7 @@ export default defineMiddleware({
             limits: {
               type: "array",
               items: LIMIT_SCHEMA,
-              description: "Permissions of the issuer's clients",
+              description: "Limits of each client of the issuer",
             },
           },
         },

@@ -3,6 +3,7 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
+import { jsonMembersOf } from "../../.build/reference/cli.ts";
 import { getValidator, type Schema } from "../../src/config/schema-dialect.ts";
 import { COMMANDS as VERBS, main } from "../../src/cli/main.ts";
 import { startDryRun } from "../../src/server/dry-run.ts";
@@ -220,6 +221,10 @@ describe("on the command line with a running gateway", () => {
     const { code, out } = await tollgate(name);
     expect([code, out]).toEqual([0, expect.anything()]);
     live.set(name, out);
+    // The reference names the members of the output.
+    const members = jsonMembersOf(COMMAND_SPECS[name].cli!);
+    if (members)
+      expect(Object.keys(JSON.parse(out) as object)).toEqual(expect.arrayContaining([...members]));
   });
 });
 

@@ -45,7 +45,7 @@ export default defineStore({
         "CA certificates for the server certificate. Default: the system's CA certificates",
       ),
       cert_file: fileOption("Client certificate"),
-      key_file: fileOption("Its key"),
+      key_file: fileOption("Private key of the client certificate"),
       pooler: {
         enum: ["none", "transaction"],
         default: "none",

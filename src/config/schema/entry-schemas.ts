@@ -67,7 +67,7 @@ export const middlewareSchema = closedObject(
       enum: ["reject", "continue"],
       default: "reject",
       description:
-        "What to do if a hook fails or times out. reject: the request fails. continue: " +
+        "Reaction to a hook that fails or times out. reject: the request fails. continue: " +
         "the middleware is skipped. A rejection by the hook always takes effect",
     },
     isolate: {
@@ -151,8 +151,8 @@ export const createProviderSchema = (facts: Schema) =>
         enum: ["reject", "relay"],
         default: "reject",
         description:
-          "relay: clients may refer to objects that the provider stores. Use it only with " +
-          "a single tenant",
+          "Whether clients may refer to objects that the provider stores. relay: they may. Use " +
+          "relay only with a single tenant",
       },
       zdr_allowed_fields: names(
         "Request fields that may be sent under Service-ZDR although they were not " +
@@ -163,15 +163,16 @@ export const createProviderSchema = (facts: Schema) =>
         enum: ["off", "forward"],
         default: "off",
         description:
-          "forward: calls carry the request's trace context (traceparent), with the " +
-          "gateway's span as parent. Calls under Service-ZDR never carry it. Use it only " +
+          "Whether calls carry the request's trace context (traceparent). forward: they do, with " +
+          "the gateway's span as parent. Calls under Service-ZDR never carry it. Use forward only " +
           "for your own servers",
       },
       on_disconnect: {
         enum: ["cancel", "drain"],
         default: "cancel",
         description:
-          "drain: keep reading the response after the client disconnects, to receive the usage",
+          "Reaction to a client that disconnects. cancel: the call is canceled. drain: the " +
+          "response is read to its end, to receive the usage",
       },
       require_ready: flag("Whether to reject a config if this provider does not respond", false),
       timeouts: closedObject(timeouts({}), { description: "Overrides of the gateway's timeouts" }),

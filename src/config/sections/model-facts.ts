@@ -35,7 +35,7 @@ const PRICE_SCHEMA: Schema = {
         items: closedObject(
           {
             unit: { enum: UNITS, description: "Unit that is counted" },
-            usd: usdSchema("Dollars"),
+            usd: usdSchema("US dollars per unit"),
             quality: nonEmptyText("Image quality that the rate applies to"),
             size: nonEmptyText("Image size that the rate applies to"),
             first: {
@@ -59,8 +59,8 @@ const PRICE_SCHEMA: Schema = {
         additionalProperties: closedObject(RATE_SCHEMAS),
         description: "Rates by service tier, under the name that the provider bills",
       },
-      from: date("First day (UTC)"),
-      until: date("Last day (UTC)"),
+      from: date("First day on which the price is valid, in UTC"),
+      until: date("Last day on which the price is valid, in UTC"),
     }),
   },
 };
@@ -73,7 +73,7 @@ const RETENTION_SCHEMA: Schema = {
   },
   else: {
     "x-expects": "zero, memory, until_deleted, unknown or { days }",
-    ...closedObject({ days: positiveInteger("Maximum") }, { required: ["days"] }),
+    ...closedObject({ days: positiveInteger("Maximum retention in days") }, { required: ["days"] }),
   },
 };
 
@@ -84,7 +84,7 @@ export const FACTS_SCHEMA: Schema = closedObject({
     examples: [...BUILT_IN_OPERATIONS.keys()],
     description: `Operation of the model: ${[...BUILT_IN_OPERATIONS.keys()].join(", ")}, or one that a package adds`,
   },
-  name: nonEmptyText("For people"),
+  name: nonEmptyText("Display name of the model"),
   protocols: names("Protocols of the provider that serve the model"),
   can: {
     type: "object",
@@ -135,8 +135,8 @@ export const FACTS_SCHEMA: Schema = closedObject({
       sizes: names('Values that clients can request: "1024x1024", "auto"'),
       sides: closedObject(
         {
-          min: positiveInteger("Least"),
-          max: positiveInteger("Most"),
+          min: positiveInteger("Minimum side length, in pixels"),
+          max: positiveInteger("Maximum side length, in pixels"),
           step: positiveInteger("Number that both sides must be a multiple of, in pixels"),
         },
         {
@@ -154,7 +154,7 @@ export const FACTS_SCHEMA: Schema = closedObject({
     },
   ),
   released: date("Release date"),
-  retires: date("Until when"),
+  retires: date("Date on which the provider retires the model"),
 });
 
 /** Converts validated metadata. */
