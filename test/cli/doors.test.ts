@@ -222,7 +222,7 @@ describe("on the command line with a running gateway", () => {
     expect([code, out]).toEqual([0, expect.anything()]);
     live.set(name, out);
     // The reference names the members of the output.
-    const members = jsonMembersOf(COMMAND_SPECS[name].cli!);
+    const members = jsonMembersOf(COMMAND_SPECS[name].cli!.words);
     if (members)
       expect(Object.keys(JSON.parse(out) as object)).toEqual(expect.arrayContaining([...members]));
   });
