@@ -38,7 +38,9 @@ describe("tollgate check-plugin", () => {
     const { code, out, err } = await at.tollgate(["check-plugin", "acme"]);
     expect([code, err]).toEqual([0, ""]);
     const [, passed, all] =
-      /^tollgate-observer-acme@0\.1\.0 \(observer acme\): (\d+) of (\d+) checks hold\n$/.exec(out)!;
+      /^tollgate-observer-acme@0\.1\.0 \(observer acme\): (\d+) of (\d+) checks passed\n$/.exec(
+        out,
+      )!;
     expect(passed).toBe(all);
     const told = JSON.parse((await at.tollgate(["check-plugin", "acme", "--json"])).out);
     expect(told).toMatchObject({
@@ -65,7 +67,7 @@ describe("tollgate check-plugin", () => {
       expect.arrayContaining(["manifest: engines", "readme: the table of its options"]),
     );
     expect(out).toContain("npx tollgate check-plugin . --write");
-    const [, passed, all] = /: (\d+) of (\d+) checks hold\n$/.exec(out)!;
+    const [, passed, all] = /: (\d+) of (\d+) checks passed\n$/.exec(out)!;
     expect(Number(all) - Number(passed)).toBe(wrong.length);
     const told = JSON.parse((await at.tollgate(["check-plugin", "acme", "--write", "--json"])).out);
     expect(told).toMatchObject({ ok: false, failed: wrong.length - 1 });
@@ -155,7 +157,7 @@ describe("tollgate check-plugin", () => {
     renameSync(at.plugin, join(at.path, "node_modules/tollgate-observer-acme"));
     await at.write("package.json", "{}");
     const { code, out, err } = await at.tollgate(["check-plugin", "tollgate-observer-acme"]);
-    expect([code, err, out]).toEqual([0, "", expect.stringContaining("checks hold")]);
+    expect([code, err, out]).toEqual([0, "", expect.stringContaining("checks passed")]);
   });
 
   it.each([

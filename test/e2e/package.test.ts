@@ -282,7 +282,7 @@ test("each package of the examples is built, packed, installed, checked, and mou
     expect([name, checked.status, checked.stdout]).toEqual([
       name,
       0,
-      expect.stringMatching(/: (\d+) of \1 checks hold/),
+      expect.stringMatching(/: (\d+) of \1 checks passed/),
     ]);
     const page = readFileSync(join(shelf, name, "README.md"), "utf8");
     writeFileSync(join(folder, "example.yaml"), /```yaml\n([\s\S]*?)```/.exec(page)![1]!);
