@@ -3,7 +3,7 @@
 // 1 failure, 78 errors in gateway.yaml.
 import { parseArgs } from "node:util";
 import { COMMAND_SPECS as GATEWAY } from "../admin/schema/command-specs.ts";
-import { nearest } from "../lib/text.ts";
+import { didYouMean } from "../lib/text.ts";
 import { getFault, fail } from "../model/error.ts";
 import {
   type CliCommand,
@@ -223,15 +223,7 @@ function resolveSubcommand(
   }
   const part = Object.hasOwn(parts, word.value) ? parts[word.value] : undefined;
   if (part) return [part, [...argv.slice(0, word.index), ...argv.slice(word.index + 1)]];
-  const near = nearest(word.value, Object.keys(parts));
-  const meant = near === undefined ? "" : ` Did you mean "${near}"?`;
-  return fail(
-    "invalid",
-    `Unknown ${name} command "${word.value}".${meant} See tollgate ${name} --help.`,
-    {
-      code: "usage",
-    },
-  );
+  return failUnknown(`${name} command`, word.value, Object.keys(parts), `tollgate ${name} --help`);
 }
 
 /** Exits without an error when the reader of stdout closes the pipe. */
@@ -250,9 +242,9 @@ function printFailure(error: unknown, json: boolean): number {
 }
 
 function failUnknown(what: string, word: string, known: readonly string[], help: string): never {
-  const near = nearest(word, known);
-  const meant = near === undefined ? "" : ` Did you mean "${near}"?`;
-  return fail("invalid", `Unknown ${what} "${word}".${meant} See ${help}.`, { code: "usage" });
+  return fail("invalid", `Unknown ${what} "${word}".${didYouMean(word, known)} See ${help}.`, {
+    code: "usage",
+  });
 }
 
 const tokenizeArgs = (options: Options, argv: readonly string[]) =>

@@ -55,6 +55,12 @@ export function nearest(word: string, words: Iterable<string>): string | undefin
   return best;
 }
 
+/** Returns ` Did you mean "x"?` for a word that is near a known one, else an empty string. */
+export function didYouMean(word: string, known: Iterable<string>): string {
+  const near = nearest(word, known);
+  return near === undefined ? "" : ` Did you mean "${near}"?`;
+}
+
 /**
  * Returns the number of letters inserted, deleted, replaced, or swapped with a neighbor (optimal
  * string alignment).

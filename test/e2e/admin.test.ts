@@ -190,8 +190,8 @@ describe.each(NIGHTLY ? [1, 2] : [2])("with %i processes", (workers) => {
     expect((await get("/levels/metrics", secret("metrics"))).status).toBe(401);
     expect((await get("/levels/metrics", secret("viewer"))).status).toBe(200);
     await gateway.write(yaml(workers, "port: 1"));
-    const { refused } = await gateway.line(({ msg }) => msg.startsWith("reload rejected"));
-    expect(refused).toEqual(["admin"]);
+    const line = await gateway.line(({ msg }) => msg.startsWith("reload rejected"));
+    expect(line["restart_keys"]).toEqual(["admin"]);
   });
 
   it("no token is in what the gateway has said", async () => {

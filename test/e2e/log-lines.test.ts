@@ -92,7 +92,7 @@ describe("the log says", () => {
       level: "warn",
       provider: "busy",
       model: "m",
-      kind: "overloaded",
+      reason: "overloaded",
       until: expect.stringMatching(/^20\d\d-\d\d-\d\dT/),
     });
     expect(lines(/provider recovered/)[0]).toMatchObject({

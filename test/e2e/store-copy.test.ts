@@ -62,7 +62,7 @@ describe.skipIf(!hasPostgres())("tollgate store copy", () => {
     const copy = ["store", "copy", "-c", first.file, "--to", fleet];
     const live = await tollgate(...copy);
     expect(live).toMatchObject({ code: 0, out: { done: false, rows: 6 } });
-    expect(live.out.why).toMatch(/in use/);
+    expect(live.out.openBy).toMatch(/in use/);
     for (let i = 0; i < 2; i++) expect(await ask(first, secret, "bob")).toBe(200);
     const sums = await first.ask("ledger.totals", { by: ["key", "label"] });
     const before = (await first.ask("ledger.verify", {})) as { head: { hash: string } };
@@ -99,7 +99,7 @@ describe.skipIf(!hasPostgres())("tollgate store copy", () => {
     const back = ["store", "copy", "-c", first.file, "--from", fleet, "--to", first.file];
     const running = await tollgate(...back);
     expect(running).toMatchObject({ code: 0, out: { done: false } });
-    expect(running.out.why).toMatch(/Gateways are still using the database \(1\)/);
+    expect(running.out.openBy).toMatch(/Gateways are still using the database \(1\)/);
     expect(await second.stop()).toBe(0);
     expect(await tollgate(...back)).toMatchObject({
       code: 0,

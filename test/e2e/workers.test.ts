@@ -307,7 +307,7 @@ describe("workers: 2", () => {
     await gateway.line((l) => l.msg.startsWith("reload rejected: the config has errors"));
     await gateway.write(yaml(up.base).replace("workers: 2", "workers: 3"));
     const line = await gateway.line((l) => l.msg.startsWith("reload rejected: workers"));
-    expect(line["refused"]).toEqual(["workers"]);
+    expect(line["restart_keys"]).toEqual(["workers"]);
     await writeFile(`${gateway.dir}/choosy.ts`, CHOOSY);
     await gateway.write(yaml(up.base).replace("auth,", "auth, { use: ./choosy.ts },"));
     await gateway.line((l) => JSON.stringify(l).includes("not in a worker"));

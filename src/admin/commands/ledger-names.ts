@@ -1,6 +1,6 @@
 // Validates names in a ledger query. An unknown name is reported with the most similar known one.
 // An empty report because of a typo would wrongly show that nothing was used.
-import { nearest } from "../../lib/text.ts";
+import { didYouMean } from "../../lib/text.ts";
 import { fail } from "../../model/error.ts";
 import type { KeyRecord } from "../../plugin/store/key.ts";
 import type { LedgerQuery, Store, LedgerTotal } from "../../plugin/store/store.ts";
@@ -63,14 +63,9 @@ async function listNames(
 function failUnknownName(dimension: string, name: string, known: readonly string[]): never {
   return fail(
     "not_found",
-    `No ledger row has the ${dimension} "${name}".${suggestionFor(name, known)}`,
+    `No ledger row has the ${dimension} "${name}".${didYouMean(name, known)}`,
     { param: dimension, code: "no_such_name" },
   );
-}
-
-function suggestionFor(name: string, known: Iterable<string>): string {
-  const near = nearest(name, known);
-  return near === undefined ? "" : ` Did you mean "${near}"?`;
 }
 
 /**
@@ -99,7 +94,7 @@ export async function resolveKeyId(
   if (items.length > 0) return said;
   return fail(
     "not_found",
-    `Key "${said}" not found, and no ledger row has it. Use the ID for a key that is defined in gateway.yaml.${suggestionFor(said, words)}`,
+    `Key "${said}" not found, and no ledger row has it. Use the ID for a key that is defined in gateway.yaml.${didYouMean(said, words)}`,
     { param: "key", code: "no_such_key" },
   );
 }
@@ -130,7 +125,7 @@ async function* iterateKeys(store: Pick<Store, "listKeys">): AsyncGenerator<KeyR
 export function parseTimeZone(name: string | undefined): string | undefined {
   if (name === undefined || isTimeZone(name)) return name;
   const zones = Intl.supportedValuesOf("timeZone");
-  return fail("invalid", `Unknown time zone "${name}".${suggestionFor(name, zones)}`, {
+  return fail("invalid", `Unknown time zone "${name}".${didYouMean(name, zones)}`, {
     param: "tz",
     code: "no_such_zone",
   });

@@ -10,7 +10,7 @@ import {
 } from "../../config/sections/plugin-needs.ts";
 import type { GatewayConfig } from "../../config/gateway-config.ts";
 import type { SecretMask } from "../../lib/log/secret-mask.ts";
-import { nearest } from "../../lib/text.ts";
+import { didYouMean, nearest } from "../../lib/text.ts";
 import { fail, getFault, publicErrorText } from "../../model/error.ts";
 import type { Commands, PluginCommand } from "../../plugin/plugin.ts";
 import type { Store } from "../../plugin/store/store.ts";
@@ -114,7 +114,7 @@ export function findCommand(plugins: readonly ShownPlugin[], id: string, name: s
       "not_found",
       names.length === 0
         ? `The plugin ${id} has no commands. Run tollgate plugin to list the plugins that have.`
-        : `Unknown command "${name}" of the plugin ${id}.${suggestionFor(name, names)} Known commands: ${names.join(", ")}.`,
+        : `Unknown command "${name}" of the plugin ${id}.${didYouMean(name, names)} Known commands: ${names.join(", ")}.`,
       { code: "unknown_command" },
     );
   return { plugin, command };
@@ -133,11 +133,6 @@ export function findPlugin(plugins: readonly ShownPlugin[], id: string): ShownPl
     )
   );
 }
-
-const suggestionFor = (word: string, known: readonly string[]): string => {
-  const near = nearest(word, known);
-  return near === undefined ? "" : ` Did you mean "${near}"?`;
-};
 
 const commandsOf = (
   { built, store }: MountedState,

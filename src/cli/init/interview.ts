@@ -1,6 +1,6 @@
 // Asks the questions of `tollgate init` at a terminal. Each question has a default for Enter.
 import { parseDuration } from "../../lib/time/units.ts";
-import { nearest } from "../../lib/text.ts";
+import { didYouMean } from "../../lib/text.ts";
 import type { StarterOptions } from "./starter-config.ts";
 
 export interface InterviewOptions {
@@ -25,8 +25,7 @@ export async function askStarterOptions(of: InterviewOptions): Promise<StarterOp
     const words = text.split(/[\s,]+/).filter(Boolean);
     const strange = words.find((word) => !of.builtInProviders.includes(word));
     if (strange === undefined) return { value: words.length > 0 ? words : usual };
-    const near = nearest(strange, of.builtInProviders);
-    return `Unknown provider "${strange}".${near === undefined ? "" : ` Did you mean "${near}"?`} To list all providers, run tollgate list provider.`;
+    return `Unknown provider "${strange}".${didYouMean(strange, of.builtInProviders)} To list all providers, run tollgate list provider.`;
   });
   const server = await askUntilValid(
     of,

@@ -3,7 +3,7 @@
 import { resolve } from "node:path";
 import { stringify } from "yaml";
 import { readDefaultConfig } from "../../config/source/default-config.ts";
-import { nearest } from "../../lib/text.ts";
+import { didYouMean } from "../../lib/text.ts";
 import { fail } from "../../model/error.ts";
 import { builtinPlugins, createPluginLoader } from "../support/load-config.ts";
 
@@ -51,10 +51,9 @@ export async function buildStarterConfig(of: StarterOptions): Promise<string> {
       const { id, message, hint } = found.problem;
       if (id !== "plugin/not-found")
         return fail("invalid", `${message}.${hint === undefined ? "" : ` ${hint}.`}`);
-      const near = nearest(use, known);
       return fail(
         "not_found",
-        `Unknown provider "${use}".${near === undefined ? "" : ` Did you mean "${near}"?`} To list the built-in providers, run tollgate list provider. Install other providers with npm first.`,
+        `Unknown provider "${use}".${didYouMean(use, known)} To list the built-in providers, run tollgate list provider. Install other providers with npm first.`,
       );
     }),
   );

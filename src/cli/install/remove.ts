@@ -1,5 +1,5 @@
 import { fail } from "../../model/error.ts";
-import { nearest } from "../../lib/text.ts";
+import { didYouMean } from "../../lib/text.ts";
 import { type CliCommand, CONFIG_OPTIONS, EXIT_CODES } from "../support/command.ts";
 import { print, printJson } from "../format/terminal.ts";
 import { openLockFile } from "./lock-file.ts";
@@ -15,9 +15,10 @@ export const remove: CliCommand = {
     const name = given.positionals[1]!;
     const place = openLockFile(given);
     if (!place.lock.delete(name)) {
-      const near = nearest(name, place.lock.keys());
-      const meant = near === undefined ? "" : ` Did you mean "${near}"?`;
-      fail("not_found", `${name} not found in ${place.file}.${meant}`);
+      fail(
+        "not_found",
+        `${name} not found in ${place.file}.${didYouMean(name, place.lock.keys())}`,
+      );
     }
     const { ok, err } = await runNpm(place.folder, "uninstall", name);
     if (!ok) fail("upstream", `npm could not remove ${name}: ${err.trim().slice(0, 600)}`);

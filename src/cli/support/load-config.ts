@@ -94,17 +94,23 @@ export async function findStateDir(given: CliInput): Promise<string> {
   );
   if (plain !== undefined) return resolve(dirname(file ?? resolve("gateway.yaml")), plain);
   const { config } = await loadGatewayConfig(file);
-  return (config ?? failInvalidConfig(file)).stateDir;
+  return (config ?? failInvalidConfig(file, ", or pass the gateway's --state-dir")).stateDir;
 }
 
 const failNoFile = (error: NodeJS.ErrnoException): never =>
   fail("not_found", `Cannot read ${error.path}: ${error.code}.`, { code: "no_file" });
 
-const failInvalidConfig = (file: string | undefined): GatewayConfig =>
-  fail(
-    "invalid",
-    `${configName(file)} has errors. Run tollgate check for details, or pass the gateway's --state-dir.`,
-  );
+/** @param hint Another way to run the command. */
+export const failInvalidConfig = (file: string | undefined, hint = ""): never =>
+  fail("invalid", `${configName(file)} has errors. Run tollgate check for details${hint}.`);
+
+/** Loads a config, and throws if it has errors. */
+export async function requireGatewayConfig(
+  file: string | undefined,
+): Promise<{ readonly loaded: LoadedConfig; readonly config: GatewayConfig }> {
+  const loaded = await loadGatewayConfig(file);
+  return { loaded, config: loaded.config ?? failInvalidConfig(file) };
+}
 
 /** Returns undefined if only the whole config determines the directory. */
 function stateDirFromText(text: string): string | undefined {

@@ -24,8 +24,7 @@ import { askRunningGateway } from "./gateway-or-file.ts";
 import type { CliInput } from "./command.ts";
 import {
   configFile,
-  loadGatewayConfig,
-  configName,
+  requireGatewayConfig,
   quietLog,
   findStateDir,
   version,
@@ -60,10 +59,7 @@ export async function openStoreAccess(given: CliInput): Promise<StoreAccess> {
     };
   }
   const file = configFile(given);
-  const loaded = await loadGatewayConfig(file);
-  const config =
-    loaded.config ??
-    fail("invalid", `${configName(file)} has errors. Run tollgate check for details.`);
+  const { loaded, config } = await requireGatewayConfig(file);
   rejectMemoryStore(config);
   const log = quietLog();
   const opened = await openStoreOffline({ loaded, config, ...log });

@@ -15,7 +15,7 @@ import type { LedgerState, PrunePlan } from "../../../plugin/store/ledger-mainte
 import { formatBytes, formatSeconds } from "../../format/format-amounts.ts";
 import { type CliInput, EXIT_CODES, type Subcommand } from "../../support/command.ts";
 import { gatewayCommand } from "../../support/gateway-command.ts";
-import { configFile, loadGatewayConfig, configName, quietLog } from "../../support/load-config.ts";
+import { configFile, quietLog, requireGatewayConfig } from "../../support/load-config.ts";
 import {
   formatTime,
   paint,
@@ -64,10 +64,7 @@ function printArchive({ file, bytes, ms, rows, lastHash }: ArchiveResult): void 
 }
 
 async function verifyArchive(given: CliInput): Promise<number> {
-  const file = configFile(given);
-  const { config } = await loadGatewayConfig(file);
-  if (!config)
-    return fail("invalid", `${configName(file)} has errors. Run tollgate check for details.`);
+  const { config } = await requireGatewayConfig(configFile(given));
   await using idle = await createClosedStore(config, quietLog().log);
   const read =
     idle.store.maintenance?.readArchive ?? failUnsupported(config.store.use, "reading archives");

@@ -10,7 +10,7 @@ import { readTar } from "../../../lib/tar.ts";
 import { plural } from "../../../lib/text.ts";
 import { fail, getFault } from "../../../model/error.ts";
 import { type CliCommand, CONFIG_OPTIONS, EXIT_CODES } from "../../support/command.ts";
-import { configFile, loadGatewayConfig, configName, quietLog } from "../../support/load-config.ts";
+import { configFile, quietLog, requireGatewayConfig } from "../../support/load-config.ts";
 import { formatTime, paint, print, printJson } from "../../format/terminal.ts";
 
 export const command: CliCommand = {
@@ -36,10 +36,7 @@ export const command: CliCommand = {
   ],
   async run(given) {
     const [named = ""] = given.positionals;
-    const file = configFile(given);
-    const { config } = await loadGatewayConfig(file);
-    if (!config)
-      return fail("invalid", `${configName(file)} has errors. Run tollgate check for details.`);
+    const { config } = await requireGatewayConfig(configFile(given));
     const erased = new Set<string>();
     for (const later of given.getTexts("erased-in"))
       for (const value of (await readBackupManifest(later)).erased) erased.add(value);

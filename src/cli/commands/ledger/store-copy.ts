@@ -18,7 +18,13 @@ import {
   CONFIG_OPTIONS,
   EXIT_CODES,
 } from "../../support/command.ts";
-import { configFile, loadGatewayConfig, configName, quietLog } from "../../support/load-config.ts";
+import {
+  configFile,
+  failInvalidConfig,
+  loadGatewayConfig,
+  quietLog,
+  requireGatewayConfig,
+} from "../../support/load-config.ts";
 import { formatUsd } from "../../../money/format-usd.ts";
 import { paint, paintRemark, printRemark, print, printJson } from "../../format/terminal.ts";
 
@@ -182,7 +188,7 @@ async function readStoreConfig(
     return config ?? failInvalidConfig(own);
   if (/\.ya?ml$/.test(named)) {
     const other = resolve(named);
-    return (await loadGatewayConfig(other)).config ?? failInvalidConfig(other);
+    return (await requireGatewayConfig(other)).config;
   }
   const text = `store: { use: ${JSON.stringify(named)}, with: ${options ?? "{}"} }\nproviders: { demo: { use: demo } }\n${
     config ? `state_dir: ${JSON.stringify(config.stateDir)}\n` : ""
@@ -197,6 +203,3 @@ async function readStoreConfig(
     )
   );
 }
-
-const failInvalidConfig = (file: string | undefined): never =>
-  fail("invalid", `${configName(file)} has errors. Run tollgate check for details.`);

@@ -1,7 +1,7 @@
 import type { Dimension, UsageSum, UsageSums } from "../../../admin/commands/ledger-commands.ts";
 import { parseTimeZone } from "../../../admin/commands/ledger-names.ts";
 import { DIMENSIONS } from "../../../admin/schema/usage-command-specs.ts";
-import { joinWords, nearest, plural, escapeControls } from "../../../lib/text.ts";
+import { didYouMean, joinWords, plural, escapeControls } from "../../../lib/text.ts";
 import type { Json } from "../../../model/values.ts";
 import { fail } from "../../../model/error.ts";
 import { inputTokens, outputTokens } from "../../../model/usage.ts";
@@ -100,17 +100,12 @@ function readFormat(given: CliInput): (typeof OUTPUT_FORMATS)[number] | undefine
   return form;
 }
 
-function failUnknownDimension(said: string): never {
-  const near = nearest(said, DIMENSIONS);
-  const meant = near === undefined ? "" : ` Did you mean "${near}"?`;
-  return fail(
+const failUnknownDimension = (said: string): never =>
+  fail(
     "invalid",
-    `Invalid --by "${said}". It must be one or more of ${DIMENSIONS.join(", ")}.${meant}`,
-    {
-      code: "usage",
-    },
+    `Invalid --by "${said}". It must be one or more of ${DIMENSIONS.join(", ")}.${didYouMean(said, DIMENSIONS)}`,
+    { code: "usage" },
   );
-}
 
 function readDimensions(
   given: CliInput,

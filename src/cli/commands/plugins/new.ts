@@ -1,6 +1,6 @@
 import { existsSync, mkdirSync, readdirSync, writeFileSync } from "node:fs";
 import { dirname, join, relative, resolve } from "node:path";
-import { nearest } from "../../../lib/text.ts";
+import { didYouMean } from "../../../lib/text.ts";
 import { fail } from "../../../model/error.ts";
 import { type CliCommand, EXIT_CODES, type CliInput } from "../../support/command.ts";
 import { builtinPlugins } from "../../support/load-config.ts";
@@ -81,11 +81,9 @@ function parseNewPackage(given: CliInput): NewPackage {
 }
 
 function failUnknownKind(said: string): TemplateKind {
-  const near = nearest(said, TEMPLATE_KINDS);
-  const hint = near === undefined ? "" : ` Did you mean "${near}"?`;
   return fail(
     "invalid",
-    `Unknown plugin kind "${said}".${hint} It must be one of ${TEMPLATE_KINDS.join(", ")}.`,
+    `Unknown plugin kind "${said}".${didYouMean(said, TEMPLATE_KINDS)} It must be one of ${TEMPLATE_KINDS.join(", ")}.`,
     {
       code: "usage",
     },

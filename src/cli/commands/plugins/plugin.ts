@@ -17,7 +17,12 @@ import {
   type Options,
   GATEWAY_OPTIONS,
 } from "../../support/command.ts";
-import { configFile, loadGatewayConfig, configName, quietLog } from "../../support/load-config.ts";
+import {
+  configFile,
+  failInvalidConfig,
+  quietLog,
+  requireGatewayConfig,
+} from "../../support/load-config.ts";
 import {
   optionFlag,
   readInput,
@@ -132,7 +137,7 @@ export async function listMountedPlugins(given: CliInput): Promise<readonly Show
   const live = await askRunningGateway(given, "plugins.list", {});
   if (live) return (live.answer as unknown as { plugins: ShownPlugin[] }).plugins;
   const rehearsed = await startDryRun(await runOffline(given));
-  if ("problems" in rehearsed) return failInvalidConfig(given);
+  if ("problems" in rehearsed) return failInvalidConfig(configFile(given));
   await using rehearsal = rehearsed;
   return ((await rehearsal.commands["plugins.list"]({})) as { plugins: ShownPlugin[] }).plugins;
 }
@@ -150,12 +155,8 @@ export async function callPluginCommand(
 }
 
 async function runOffline(given: CliInput) {
-  const loaded = await loadGatewayConfig(configFile(given));
-  return { loaded, config: loaded.config ?? failInvalidConfig(given), ...quietLog() };
+  return { ...(await requireGatewayConfig(configFile(given))), ...quietLog() };
 }
-
-const failInvalidConfig = (given: CliInput): never =>
-  fail("invalid", `${configName(configFile(given))} has errors. Run tollgate check for details.`);
 
 function printPlugins(given: CliInput, plugins: readonly ShownPlugin[]): void {
   if (given.json) return printJson({ plugins });

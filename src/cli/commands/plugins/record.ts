@@ -1,9 +1,9 @@
 import { relative, resolve } from "node:path";
-import { nearest, plural } from "../../../lib/text.ts";
+import { didYouMean, plural } from "../../../lib/text.ts";
 import { fail } from "../../../model/error.ts";
 import { type CliCommand, CONFIG_OPTIONS, EXIT_CODES } from "../../support/command.ts";
 import { importTestingKit } from "../../support/testing-kit.ts";
-import { configFile, loadGatewayConfig, configName } from "../../support/load-config.ts";
+import { configFile, configName, requireGatewayConfig } from "../../support/load-config.ts";
 import { print, printJson } from "../../format/terminal.ts";
 
 export const command: CliCommand = {
@@ -34,14 +34,13 @@ export const command: CliCommand = {
     if (model === "")
       fail("invalid", "Missing model. Pass it as <provider>/<model>.", { code: "usage" });
     const file = configFile(given);
-    const { config } = await loadGatewayConfig(file);
-    if (!config)
-      return fail("invalid", `${configName(file)} has errors. Run tollgate check for details.`);
+    const { config } = await requireGatewayConfig(file);
     const provider = config.providers.get(name);
     if (!provider) {
-      const near = nearest(name, config.providers.keys());
-      const meant = near === undefined ? "" : ` Did you mean "${near}"?`;
-      return fail("not_found", `Unknown provider "${name}" in ${configName(file)}.${meant}`);
+      return fail(
+        "not_found",
+        `Unknown provider "${name}" in ${configName(file)}.${didYouMean(name, config.providers.keys())}`,
+      );
     }
     const most = given.getText("max-tokens") ?? "64";
     if (!/^[1-9]\d{0,4}$/.test(most))

@@ -191,7 +191,7 @@ function Values({ config }: { config: ConfigResponse }) {
       />
     <//>
     <p class="small faint">Secrets are hidden. Variables are shown by name, as in the file.</p>
-    <${CommandLineHint} line=${`tollgate config show${all ? "" : " --said"}`} />`;
+    <${CommandLineHint} line=${`tollgate config show${all ? "" : " --no-defaults"}`} />`;
 }
 
 const formatLocation = (at: string, file: string | null): string =>
