@@ -41,12 +41,25 @@ export function wrapped(markdown: string): string {
     .split("\n")
     .map((line) => {
       if (/^\s*```/.test(line)) isCode = !isCode;
-      if (isCode || line.length <= WIDTH || /^(?:\||#| {4})/.test(line)) return line;
-      const indent = /^(?:[-*]|\d+\.) /.exec(line)?.[0].length ?? 0;
-      return wrap(line, " ".repeat(indent));
+      if (isCode || /^(?:#| {4}|<!--)/.test(line)) return line;
+      const shown = withPlaceholders(line);
+      if (shown.length <= WIDTH || shown.startsWith("|")) return shown;
+      const indent = /^(?:[-*]|\d+\.) /.exec(shown)?.[0].length ?? 0;
+      return wrap(shown, " ".repeat(indent));
     })
     .join("\n");
 }
+
+/** Marks words with a placeholder as code, because a viewer would take `<name>` for HTML. */
+const withPlaceholders = (line: string): string =>
+  line
+    .split(/(`[^`]*`)/)
+    .map((part, i) =>
+      i % 2 === 1
+        ? part
+        : part.replaceAll(/[^\s|(]*<[a-z][\w-]*>[^\s|),;]*?(?=[.,;]?(?:[\s|)]|$))/g, "`$&`"),
+    )
+    .join("");
 
 function wrap(line: string, indent: string): string {
   const lines = [""];

@@ -140,6 +140,27 @@ export function settingsOf(schema: Schema, at = "", skip = /^$/): Setting[] {
   return [...found.values()];
 }
 
+/** Divides a description that explains each value of an enum: the words before, and the values. */
+function explainValues({ description, schema }: Setting): string {
+  const values = ((schema["enum"] ?? []) as readonly unknown[]).map(String);
+  const marks = values
+    .map((value) => {
+      const at = new RegExp(`(?:^|[.;] )(${value.replaceAll(/[.*+?]/g, "\\$&")}): `).exec(
+        description,
+      );
+      return at && { value, from: at.index, to: at.index + at[0].length };
+    })
+    .filter((mark) => mark !== null)
+    .toSorted((a, b) => a.from - b.from);
+  if (marks.length < 2) return sentence(description);
+  const lines = marks.map(({ value, to }, i) => {
+    const text = description.slice(to, marks[i + 1]?.from).trim();
+    return `- ${code(value)}: ${sentence(text)}`;
+  });
+  const head = description.slice(0, marks[0]!.from);
+  return [sentence(head), lines.join("\n")].filter(Boolean).join("\n\n");
+}
+
 /** Writes the entry of a key: name, type, default, description, restart note, example. */
 export function entryOf(
   setting: Setting,
@@ -150,7 +171,7 @@ export function entryOf(
     example?: string | undefined;
   } = {},
 ): string {
-  const { path, type, fallback, isRequired, description, isMap } = setting;
+  const { path, type, fallback, isRequired, isMap } = setting;
   const facts = [
     sentence(`${type[0]!.toUpperCase()}${type.slice(1)}`),
     isRequired ? "Required." : fallback === undefined ? "" : sentence(`Default: ${fallback}`),
@@ -159,7 +180,7 @@ export function entryOf(
   return [
     `${of.heading ?? "###"} ${code(of.name ?? path)}`,
     facts.filter(Boolean).join(" "),
-    sentence(description),
+    explainValues(setting),
     [of.restart, of.example === undefined || isMap ? undefined : `Example: ${code(of.example)}`]
       .filter(Boolean)
       .join(" "),

@@ -15,7 +15,7 @@ export const acceptOption = (...schemes: readonly Scheme[]) =>
     items: { enum: Object.keys(SCHEME_DESCRIPTIONS) as Scheme[] },
     default: schemes,
     description:
-      "Where clients may put their key, looked at in this order: bearer (Authorization: Bearer <key>), x-api-key, api-key, x-goog-api-key, key (?key=<key>)",
+      "Places where clients may put their key, in the order in which they are read: bearer (Authorization: Bearer <key>), x-api-key, api-key, x-goog-api-key, key (?key=<key>)",
   }) as const;
 
 const SCHEME_DESCRIPTIONS: Readonly<Record<Scheme, string>> = {
