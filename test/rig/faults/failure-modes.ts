@@ -1,5 +1,5 @@
-// What can go wrong on the way to a provider and back, and what becomes of it: one table, which the rig holds the gateway to and
-// which the docs show.
+// The failures of providers and of the connections to them, with their expected outcomes. The rig tests the gateway with this table,
+// and `.build/faults.ts` publishes it.
 import { randomBytes } from "node:crypto";
 import { gzipSync } from "node:zlib";
 import {
@@ -25,12 +25,12 @@ export type Outcome = { readonly row: RowKind; readonly of?: Group } & (
 const kind = ({ from }: Road) => FRONTENDS[from].kind;
 /** Roads on which a fault may come to something of their own. */
 export const GROUPS = {
-  pictures: (road) => kind(road) === "image",
+  images: (road) => kind(road) === "image",
   /** Its bytes say neither what they are nor where they end. */
-  sound: (road) => kind(road) === "speech" && !road.stream,
-  "sound in events": (road) => kind(road) === "speech" && road.stream,
-  "sound, rankings, verdicts": (road) => ["speech", "rerank", "moderation"].includes(kind(road)),
-  "Gemini's vectors": ({ into }) => into === "gemini-vectors",
+  speech: (road) => kind(road) === "speech" && !road.stream,
+  "streamed speech": (road) => kind(road) === "speech" && road.stream,
+  "speech, reranking, moderation": (road) => ["speech", "rerank", "moderation"].includes(kind(road)),
+  "Gemini embeddings": ({ into }) => into === "gemini-vectors",
 } as const satisfies { readonly [group: string]: (road: Road) => boolean };
 export type Group = keyof typeof GROUPS;
 
@@ -78,12 +78,12 @@ const BROKEN: Outcome = { client: "broken", row: "estimated" };
 
 const both = (...outcomes: readonly Outcome[]) => ({ whole: outcomes, stream: outcomes });
 /** Google counts nothing of them. */
-const UNCOUNTED: Outcome = { ...served("estimated"), of: "Gemini's vectors" };
+const UNCOUNTED: Outcome = { ...served("estimated"), of: "Gemini embeddings" };
 const FINE = both(served("exact"), UNCOUNTED);
-const HEARD: Outcome = { client: "passed", row: "exact", of: "sound" };
-const HEARD_BROKEN: Outcome = { client: "broken", row: "estimated", of: "sound" };
-const IN_BASE64: Outcome = { ...served("exact"), of: "sound in events" };
-const HEARD_WHOLE: Outcome = { ...served("exact"), of: "sound" };
+const HEARD: Outcome = { client: "passed", row: "exact", of: "speech" };
+const HEARD_BROKEN: Outcome = { client: "broken", row: "estimated", of: "speech" };
+const IN_BASE64: Outcome = { ...served("exact"), of: "streamed speech" };
+const HEARD_WHOLE: Outcome = { ...served("exact"), of: "speech" };
 /** What cannot be read; its code says why. */
 const UNREADABLE = refused(502, "*", "estimated");
 /** As it came, since nothing had to be read in it. */
@@ -144,47 +144,47 @@ const half = ({ bytes }: GoodAnswer) => Math.floor(bytes.length / 2);
 /** Pictures are counted as they come, so that the provider's own count is not needed. */
 const GUESSED = both(
   served("estimated"),
-  { ...served("exact"), of: "pictures" },
-  { ...served("exact"), of: "sound, rankings, verdicts" },
+  { ...served("exact"), of: "images" },
+  { ...served("exact"), of: "speech, reranking, moderation" },
 );
 
 export const FAULTS: readonly Fault[] = [
-  { name: "none: the control", ...FINE, answer: good },
-  at("nowhere", "the name is not known (NXDOMAIN)", refused(502, "connect_failed", "void")),
-  at("silent", "no answer to the look-up", refused(504, "connect_timeout", "void"), "connect"),
+  { name: "no failure (control)", ...FINE, answer: good },
+  at("nowhere", "DNS: unknown host name (NXDOMAIN)", refused(502, "connect_failed", "void")),
+  at("silent", "DNS: no response", refused(504, "connect_timeout", "void"), "connect"),
   {
-    name: "the name leads elsewhere from one look-up to the next",
+    name: "DNS: another address for each query",
     place: "flips",
     ...FINE,
     answer: good,
   },
-  at("rebound", "the name leads to a cloud's metadata", refused(502, "address_refused", "void")),
+  at("rebound", "DNS: address of a cloud metadata service", refused(502, "address_refused", "void")),
   at("closed", "connection refused", refused(502, "connect_failed", "void")),
   at(
     "hole",
-    "a connection that is never accepted",
+    "connection never accepted",
     refused(504, "connect_timeout", "void"),
     "connect",
   ),
-  { name: "TLS as it should be: the control", place: "tls", ...FINE, answer: good },
-  at("expired", "TLS: expired", refused(502, "tls_failed", "void")),
-  at("stranger", "TLS: for another name", refused(502, "tls_failed", "void")),
-  at("selfsigned", "TLS: self-signed", refused(502, "tls_failed", "void")),
-  at("alpn", "TLS: no protocol in common (ALPN)", refused(502, "tls_failed", "void")),
-  at("h2", "TLS: HTTP/2 without having agreed on it", refused(502, "bad_http", "estimated")),
+  { name: "TLS: no failure (control)", place: "tls", ...FINE, answer: good },
+  at("expired", "TLS: expired certificate", refused(502, "tls_failed", "void")),
+  at("stranger", "TLS: certificate for another name", refused(502, "tls_failed", "void")),
+  at("selfsigned", "TLS: self-signed certificate", refused(502, "tls_failed", "void")),
+  at("alpn", "TLS: no common protocol (ALPN)", refused(502, "tls_failed", "void")),
+  at("h2", "TLS: HTTP/2 without negotiation", refused(502, "bad_http", "estimated")),
   at(
     "stalled",
-    "TLS: a handshake that stands still",
+    "TLS: handshake stalls",
     refused(504, "connect_timeout", "void"),
     "connect",
   ),
   ...(["reset", "close"] as const).map((how): Fault => ({
-    name: `${how === "reset" ? "RST" : "FIN"} before the head`,
+    name: `${how === "reset" ? "RST" : "FIN"} before the headers`,
     ...both(LOST),
     answer: () => ({ truncation: { after: "nothing", how } }),
   })),
   {
-    name: "a head that comes byte by byte",
+    name: "headers sent byte by byte",
     waits: "first_byte",
     ...both(refused(504, "upstream_timeout", "estimated")),
     answer: (of) => ({
@@ -194,7 +194,7 @@ export const FAULTS: readonly Fault[] = [
     }),
   },
   {
-    name: "a header of 70 KB",
+    name: "header of 70 KB",
     ...both(refused(502, "bad_http", "estimated")),
     answer: (of) => ({
       ...good(of),
@@ -202,7 +202,7 @@ export const FAULTS: readonly Fault[] = [
     }),
   },
   {
-    name: "a bad status line",
+    name: "invalid status line",
     ...both(refused(502, "bad_http", "estimated")),
     answer: (of, chance) =>
       raw(
@@ -214,7 +214,7 @@ export const FAULTS: readonly Fault[] = [
       ),
   },
   {
-    name: "100 Continue that was not asked for",
+    name: "unrequested 100 Continue",
     ...both(refused(502, "bad_http", "estimated")),
     answer: (of) => ({ ...good(of), interimStatuses: [100] }),
   },
@@ -238,16 +238,16 @@ export const FAULTS: readonly Fault[] = [
       ),
   },
   {
-    name: "a redirect",
+    name: "redirect",
     ...both(refused(502, "upstream_redirect", "void")),
     answer: (_of, chance) => ({
       ...jsonResponse({}, chance.one([301, 302, 307, 308])),
       headers: { location: "http://169.254.169.254/" },
     }),
   },
-  { name: "a page of HTML with status 200", ...both(UNREADABLE), answer: () => htmlResponse() },
+  { name: "HTML page with status 200", ...both(UNREADABLE), answer: () => htmlResponse() },
   {
-    name: "a page of HTML with status 200, called an answer",
+    name: "HTML page with status 200 and the content type of a response",
     ...both(UNREADABLE),
     answer: (of) => ({ ...htmlResponse(), headers: { "content-type": of.type } }),
   },
@@ -258,7 +258,7 @@ export const FAULTS: readonly Fault[] = [
     answer: (of) => raw(head(of, `content-length: ${of.bytes.length + 50}`), of.bytes),
   },
   {
-    name: "Content-Length smaller than the body, then an answer that was not asked for",
+    name: "Content-Length smaller than the body, then an unrequested response",
     whole: [UNREADABLE, HEARD],
     stream: [BROKEN, UNREADABLE],
     answer: (of) =>
@@ -275,7 +275,7 @@ export const FAULTS: readonly Fault[] = [
       ),
   },
   {
-    name: "a chunk without a size",
+    name: "chunk without a size",
     whole: [refused(502, "bad_http", "estimated"), HEARD_BROKEN],
     stream: [BROKEN, refused(502, "bad_http", "estimated")],
     answer: (of) =>
@@ -287,18 +287,18 @@ export const FAULTS: readonly Fault[] = [
       ),
   },
   {
-    name: "no last chunk",
+    name: "missing last chunk",
     whole: [LOST, HEARD_BROKEN],
     stream: [served("exact"), BROKEN],
     answer: (of) => raw(head(of, "transfer-encoding: chunked"), chunk(of.bytes)),
   },
   {
-    name: "gzip that was not asked for",
+    name: "unrequested gzip",
     ...both(UNREADABLE),
     answer: (of) => ({ ...good(of), gzip: true }),
   },
   {
-    name: "gzip that is none",
+    name: "invalid gzip",
     ...both(UNREADABLE),
     answer: (of) => ({
       headers: { "content-type": of.type, "content-encoding": "gzip" },
@@ -306,7 +306,7 @@ export const FAULTS: readonly Fault[] = [
     }),
   },
   {
-    name: "a small gzip of 50 MB",
+    name: "gzip bomb of 50 MB",
     ...both(UNREADABLE),
     answer: (of) => ({
       headers: { "content-type": of.type, "content-encoding": "gzip" },
@@ -317,21 +317,21 @@ export const FAULTS: readonly Fault[] = [
     name: {
       reset: "RST between two events",
       close: "FIN between two events",
-      end: "a clean end between two events",
+      end: "clean end between two events",
     }[how],
     whole: how === "end" ? [UNREADABLE, HEARD] : [LOST, HEARD_BROKEN],
     stream: [BROKEN, how === "end" ? UNREADABLE : LOST],
     answer: cutAt(how),
   })),
   {
-    name: "silence in the middle of an event",
+    name: "no data in the middle of an event",
     waits: "idle",
     whole: [refused(504, "upstream_timeout", "estimated"), HEARD_BROKEN],
     stream: [BROKEN, refused(504, "upstream_timeout", "estimated")],
     answer: cutAt("stall", 9),
   },
   {
-    name: "byte by byte, for ever",
+    name: "bytes sent slowly without end",
     waits: "total",
     whole: [refused(504, "upstream_timeout", "estimated"), HEARD_WHOLE, HEARD_BROKEN],
     stream: [refused(504, "upstream_timeout", "estimated"), BROKEN],
@@ -339,12 +339,12 @@ export const FAULTS: readonly Fault[] = [
     answer: (of) => ({ ...good(of), chunks: "bytes", chunkDelayMs: 300 }),
   },
   {
-    name: "garbage from the first byte on",
+    name: "random bytes instead of a response",
     ...both(UNREADABLE, HEARD),
     answer: (of) => ({ headers: { "content-type": of.type }, body: randomBytes(2_000) }),
   },
   {
-    name: "garbage between two events",
+    name: "invalid data between two events",
     whole: [UNREADABLE, PASSED, HEARD_BROKEN],
     stream: [BROKEN, UNREADABLE],
     answer: (of, chance) => {
@@ -357,9 +357,9 @@ export const FAULTS: readonly Fault[] = [
       return { ...good(of), body: Buffer.concat(body) };
     },
   },
-  { name: "each byte on its own", ...FINE, answer: (of) => ({ ...good(of), chunks: "bytes" }) },
+  { name: "each byte in its own packet", ...FINE, answer: (of) => ({ ...good(of), chunks: "bytes" }) },
   {
-    name: "a line of 50 MB",
+    name: "line of 50 MB",
     heavy: true,
     ...both(UNREADABLE, HEARD, HEARD_BROKEN),
     answer: (of) => ({
@@ -368,18 +368,18 @@ export const FAULTS: readonly Fault[] = [
     }),
   },
   {
-    name: "bytes that are no UTF-8",
+    name: "invalid UTF-8",
     whole: [PASSED, UNREADABLE],
     stream: [UNREADABLE, BROKEN, PASSED, IN_BASE64],
     answer: (of) => good(replaced(of, MARK, "\xff\xfe\xc0")),
   },
   {
-    name: "NUL in a text",
+    name: "NUL in text",
     ...both(UNREADABLE, BROKEN, PASSED, IN_BASE64),
     answer: (of) => good(replaced(of, MARK, "\0")),
   },
   {
-    name: "its end twice",
+    name: "end of the response sent twice",
     whole: [UNREADABLE, HEARD_WHOLE],
     stream: [served("exact")],
     answer: (of) =>
@@ -390,7 +390,7 @@ export const FAULTS: readonly Fault[] = [
       }),
   },
   {
-    name: "more after its end",
+    name: "data after the end of the response",
     whole: [UNREADABLE, HEARD_WHOLE],
     stream: [served("exact")],
     answer: (of) =>
@@ -401,18 +401,18 @@ export const FAULTS: readonly Fault[] = [
       }),
   },
   {
-    name: "no word of its end",
+    name: "end of the response not marked",
     whole: [UNREADABLE, HEARD],
     stream: [BROKEN, UNREADABLE],
     answer: (of) =>
       good({ ...of, pieces: of.pieces.slice(0, of.finish), bytes: of.bytes.subarray(0, -1) }),
   },
-  { name: "no usage", uncounted: true, ...GUESSED, answer: good },
+  { name: "no usage report", uncounted: true, ...GUESSED, answer: good },
   { name: "negative usage", ...GUESSED, answer: counting("-5") },
-  { name: "usage beyond all bounds", ...GUESSED, answer: counting("1e300") },
-  { name: "usage with a fraction", ...GUESSED, answer: counting("12.5") },
+  { name: "impossibly large usage", ...GUESSED, answer: counting("1e300") },
+  { name: "fractional usage", ...GUESSED, answer: counting("12.5") },
   {
-    name: "usage twice",
+    name: "usage reported twice",
     ...FINE,
     answer: (of) =>
       good({
@@ -435,17 +435,17 @@ export const FAULTS: readonly Fault[] = [
   })),
   { name: "401", ...both(refused(502, "*", "void")), answer: failing(401) },
   {
-    name: "an error as a page of HTML",
+    name: "HTML page with an error status",
     ...both(refused(500, "*", "void")),
     answer: () => htmlResponse(500, "<h1>Oops</h1>"),
   },
   {
-    name: "an error in JSON with HTML in it",
+    name: "JSON error that contains HTML",
     ...both(refused(500, "*", "void")),
     answer: () => jsonResponse({ error: "<html><script>alert(1)</script></html>" }, 500),
   },
   {
-    name: "an error in place of an answer, with status 200",
+    name: "error with status 200",
     ...both(refused(502, "*", "estimated"), refused(503, "*", "estimated")),
     answer: (of) => {
       const error = JSON.stringify(spokenError(of.into, 500));

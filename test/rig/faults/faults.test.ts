@@ -10,8 +10,8 @@ it("whatever a provider does, its client is told in its protocol, and the ledger
 it.each([
   ["shapeless", "500", /^500: no type: .*messages into/],
   ["billed", "500", /^500: 500 \S+, estimated/],
-  ["late", "a head that comes byte by byte", /: it took \d+ ms/],
-  ["unhandled", "none: the control", /^the daemon says: .*planted/],
+  ["late", "headers sent byte by byte", /: it took \d+ ms/],
+  ["unhandled", "no failure (control)", /^the daemon says: .*planted/],
 ] as const)(
   "a gateway with an end of calls that is %s is caught",
   async (mutant, only, found) => {

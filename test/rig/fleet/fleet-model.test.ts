@@ -10,8 +10,8 @@ it("what the table is shown for holds, and hangs on what was measured", () => {
   expect(broken(dear)).toEqual(["10 nodes are carried by one core, exact"]);
 });
 
-it("docs/fleet.md has the table as the command prints it", async () => {
-  const page = await readFile(new URL("../../../docs/fleet.md", import.meta.url), "utf8");
+it("docs/guides/fleet.md has the table as the command prints it", async () => {
+  const page = await readFile(new URL("../../../docs/guides/fleet.md", import.meta.url), "utf8");
   // The great ones take their time.
   for (const [name, of] of fleetModel(MEASURED, 1, 30)) expect(page).toContain(line(name, of));
 });

@@ -29,14 +29,14 @@ interface World {
 const WORLDS: readonly World[] = [
   { name: "10 nodes, exact", nodes: 10, rate: 10_000 },
   { name: "30 nodes, exact", nodes: 30, rate: 30_000 },
-  { name: "30 nodes, slices, any node", nodes: 30, rate: 30_000, spread: 30 },
-  { name: "30 nodes, slices, 4 nodes a key", nodes: 30, rate: 30_000, spread: 4 },
+  { name: "30 nodes, leases, any node", nodes: 30, rate: 30_000, spread: 30 },
+  { name: "30 nodes, leases, 4 nodes per key", nodes: 30, rate: 30_000, spread: 4 },
   { name: "1,000 nodes, exact", nodes: 1_000, rate: 100_000 },
-  { name: "1,000 nodes, slices, any node", nodes: 1_000, rate: 100_000, spread: 1_000 },
-  { name: "1,000 nodes, slices, 4 nodes a key", nodes: 1_000, rate: 100_000, spread: 4 },
-  { name: "the same, told every 5 s", nodes: 1_000, rate: 100_000, spread: 4, beat: 5 },
+  { name: "1,000 nodes, leases, any node", nodes: 1_000, rate: 100_000, spread: 1_000 },
+  { name: "1,000 nodes, leases, 4 nodes per key", nodes: 1_000, rate: 100_000, spread: 4 },
+  { name: "the same, reported every 5 s", nodes: 1_000, rate: 100_000, spread: 4, beat: 5 },
   { name: "25 cells of 40 nodes, exact", nodes: 1_000, rate: 100_000, cells: 25 },
-  { name: "25 cells, slices, 4 nodes a key", nodes: 1_000, rate: 100_000, spread: 4, cells: 25 },
+  { name: "25 cells, leases, 4 nodes per key", nodes: 1_000, rate: 100_000, spread: 4, cells: 25 },
 ];
 
 /** What a call writes: its two rates once, its three budgets when it begins, and of these what its end changes. */
@@ -172,17 +172,17 @@ const LAWS: readonly Law[] = [
   ["1,000 nodes are too many for one database", ["1,000 nodes, exact"], (a) => a.cores > 16],
   [
     "slices with random balancing spare little at 30 nodes",
-    ["30 nodes, slices, any node", "30 nodes, exact"],
+    ["30 nodes, leases, any node", "30 nodes, exact"],
     (sliced, exact) => sliced.cores > 0.6 * exact.cores,
   ],
   [
     "slices with few nodes a key spare more than with any node",
-    ["30 nodes, slices, 4 nodes a key", "30 nodes, slices, any node"],
+    ["30 nodes, leases, 4 nodes per key", "30 nodes, leases, any node"],
     (few, any) => few.cores < any.cores,
   ],
   [
     "slices with 4 nodes a key spare most of the statements at 1,000 nodes",
-    ["1,000 nodes, slices, 4 nodes a key", "1,000 nodes, exact"],
+    ["1,000 nodes, leases, 4 nodes per key", "1,000 nodes, exact"],
     (sliced, exact) => sliced.statements * 4 < exact.statements,
   ],
   ["cells carry 1,000 nodes, exact", ["25 cells of 40 nodes, exact"], (a) => a.cores < 2],
@@ -216,7 +216,7 @@ const thousands = (value: number) => Math.round(value).toLocaleString("en-US");
 
 /** Of the table. */
 export const line = (name: string, { statements, meters, waits, cores }: Reckoned): string =>
-  `| ${name} | ${thousands(statements)} | ${thousands(meters)} | ${Math.round(waits * 100)} % | ${cores.toFixed(1)} |`;
+  `| ${name} | ${thousands(statements)} | ${thousands(meters)} | ${Math.round(waits * 100)}% | ${cores.toFixed(1)} |`;
 
 export const rig: Rig = {
   options: { ...MEASURED, seed: 1 },
@@ -228,7 +228,7 @@ export const rig: Rig = {
       batch: Number(batch),
     };
     const table = fleetModel(costs, Number(seed));
-    say("| fleet | statements/s | meter writes/s | calls that wait | cores of the database |");
+    say("| Fleet | Statements/s | Meter writes/s | Calls that wait | Database cores |");
     say("|---|---|---|---|---|");
     for (const [name, of] of table) say(line(name, of));
     return { wrong: broken(table), counts: { fleets: table.size }, seed: Number(seed) };
