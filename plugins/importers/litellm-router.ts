@@ -73,7 +73,7 @@ export function importRouterSettings(
         .get(key)
         .report(
           "approximate",
-          "cooldowns follow the gateway's own rules (docs/operators.md, When a provider fails)",
+          "cooldowns follow the gateway's own rules (docs/guides/fallback.md)",
         );
   for (const key of [
     "redis_host",

@@ -96,7 +96,7 @@ const CALLBACK_OBSERVERS: Readonly<
   prometheus: [
     "metrics",
     "approximate",
-    "use the observer metrics; its metric names differ (docs/metrics.md)",
+    "use the observer metrics; its metric names differ (docs/reference/metrics.md)",
   ],
   otel: [undefined, "manual", "observers: [{ use: otlp, with: { endpoint: … } }]"],
   langfuse: [

@@ -1,5 +1,5 @@
 // What deploy/ brings: dashboards that one source writes, alerts that each have a test, and no name that the gateway does not have.
-import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { existsSync, globSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { parse } from "yaml";
@@ -112,7 +112,8 @@ describe("dashboards", () => {
 });
 
 it("every name in dashboards, alerts, their tests and the page is one that the gateway has, and the other way round", () => {
-  const page = read("docs/metrics.md");
+  const guides = globSync("docs/guides/*.md", { cwd: ROOT }).map(read);
+  const page = guides.join("\n");
   const used = [
     ...shown,
     ...RULES.map(({ expr }) => expr),
@@ -147,7 +148,7 @@ it.each(["deploy/prometheus/prometheus.yaml", "deploy/compose/prometheus.yaml"])
       const link = annotations["runbook_url"]!.replace(BASE, `${base}/`);
       expect(URL.parse(link)?.pathname).toMatch(/^\/runbook\/[\w-]+\.md$/);
     }
-    expect(read("docs/metrics.md")).toContain(`\`${base}\``);
+    expect(read("docs/guides/metrics-and-alerts.md")).toContain(`\`${base}\``);
   },
 );
 
@@ -183,7 +184,7 @@ it("every alert says how bad it is, in words, has a case, and stands on the page
       tests: { alert_rule_test: { alertname: string; exp_alerts: object[] }[] }[];
     }
   ).tests.flatMap(({ alert_rule_test }) => alert_rule_test);
-  const page = read("docs/metrics.md");
+  const page = read("docs/guides/metrics-and-alerts.md");
   for (const { alert, labels, annotations = {} } of RULES) {
     if (alert === undefined) continue;
     expect(labels).toMatchObject({ severity: expect.stringMatching(/^(page|ticket)$/) });

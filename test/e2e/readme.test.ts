@@ -75,7 +75,7 @@ const OURS = /^npx tollgate(?= )/;
 /** Commands that need a package that is not published yet, or a provider that an author has: the rigs `template` and `author` run them. */
 const AUTHORS = ["npx tollgate record acme/", "npx tollgate plugin add tollgate-provider-acme"];
 
-/** Those that docs/money.md speaks of. */
+/** Those that docs/guides/keys-and-budgets.md uses. */
 const ACCOUNTS = "accounts:\n  acme: {}\n  research: { parent: acme }\n";
 
 /** Its receiver is not there, which a test of it says. */

@@ -183,7 +183,7 @@ export async function world(url: string, seed: number): Promise<World> {
       async () => {
         if (!copied) return;
         await copy.setBack();
-        // Until all have told what they know, a call more may be let through: docs/fleet.md says so.
+        // Until all have told what they know, a call more may be let through: docs/guides/fleet.md says so.
         for (const of of gateways) await tell(of, [{ do: "heartbeat", at: Date.now() }]);
       },
     ],

@@ -10,7 +10,7 @@ import { failBoundExceeded } from "../../../src/model/bound-exceeded.ts";
 const ROOT = join(import.meta.dirname, "../../..");
 const all = Object.entries(BOUNDS) as [BoundName, Bound][];
 const schema = JSON.parse(readFileSync(join(ROOT, "schemas/gateway.schema.json"), "utf8")) as any;
-const page = readFileSync(join(ROOT, "docs/operators.md"), "utf8");
+const page = readFileSync(join(ROOT, "docs/guides/limits-and-overload.md"), "utf8");
 
 describe.each(all)("%s", (name, { max, error, configKey }) => {
   it("fails with its own error, which says how much there may be", () => {
@@ -26,7 +26,7 @@ describe.each(all)("%s", (name, { max, error, configKey }) => {
     expect(Object.keys(ERRORS)).toContain(error[0]);
   });
 
-  it("is in the schema and on the operators' page where an operator may set it", () => {
+  it("is in the schema and on the page of limits where an operator may set it", () => {
     if (configKey === undefined) return;
     const at = configKey.split(".").reduce((node, part) => node.properties[part], schema);
     expect(typeof at.default === "number" ? at.default : parseSize(at.default)).toBe(max);
