@@ -11,6 +11,7 @@ import { httpApiPages } from "./reference/http-api.ts";
 import { GENERATED, type ReferencePage } from "./reference/markdown.ts";
 import { monitoringPages } from "./reference/monitoring.ts";
 import { pluginApiPages } from "./reference/plugin-api.ts";
+import { providerFailurePages } from "./reference/provider-failures.ts";
 
 export const ROOT = join(import.meta.dirname, "..");
 export const FOLDER = "docs/reference";
@@ -23,6 +24,7 @@ export async function referencePages(): Promise<ReferencePage[]> {
     ...(await httpApiPages()),
     ...errorPages(),
     ...monitoringPages(),
+    ...providerFailurePages(),
     ...pluginApiPages(),
     { path: `${FOLDER}/plugin-api/api.txt`, text: report() },
   ];

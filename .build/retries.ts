@@ -12,7 +12,8 @@ import {
 } from "../src/model/call-retry.ts";
 
 export const PAGE = join(import.meta.dirname, "../docs/guides/fallback.md");
-const HEAD = "| Progress of the call | Retry on the same target | Another candidate | Ledger entry |";
+const HEAD =
+  "| Progress of the call | Retry on the same target | Another candidate | Ledger entry |";
 
 const HOW: { readonly [A in RetryMode]: string } = {
   immediate: "immediately, on a new connection",
@@ -34,7 +35,9 @@ function again(stage: FailurePoint): string {
     return of ? [`${of.map((kind) => `\`${kind}\``).join(", ")}: ${HOW[way]}`] : [];
   });
   if (said.length === 0) return "never";
-  return said.join("; ") + (FAILURE_POINTS[stage].isFree ? "; not counted in the retry budget" : "");
+  return (
+    said.join("; ") + (FAILURE_POINTS[stage].isFree ? "; not counted in the retry budget" : "")
+  );
 }
 
 export const table = (): string =>

@@ -2,7 +2,7 @@
 import { Marked, type Tokens } from "marked";
 
 export interface SitePage {
-  /** Path within the site: "operators.html". */
+  /** Path within the site: "guides/deploy.html". */
   readonly url: string;
   readonly title: string;
   /** Section of the menu. */

@@ -1,5 +1,5 @@
 // The failures of providers and of the connections to them, with their expected outcomes. The rig tests the gateway with this table,
-// and `.build/faults.ts` publishes it.
+// and `.build/reference/provider-failures.ts` publishes it.
 import { randomBytes } from "node:crypto";
 import { gzipSync } from "node:zlib";
 import {
@@ -29,7 +29,8 @@ export const GROUPS = {
   /** Its bytes say neither what they are nor where they end. */
   speech: (road) => kind(road) === "speech" && !road.stream,
   "streamed speech": (road) => kind(road) === "speech" && road.stream,
-  "speech, reranking, moderation": (road) => ["speech", "rerank", "moderation"].includes(kind(road)),
+  "speech, reranking, moderation": (road) =>
+    ["speech", "rerank", "moderation"].includes(kind(road)),
   "Gemini embeddings": ({ into }) => into === "gemini-vectors",
 } as const satisfies { readonly [group: string]: (road: Road) => boolean };
 export type Group = keyof typeof GROUPS;
@@ -158,26 +159,20 @@ export const FAULTS: readonly Fault[] = [
     ...FINE,
     answer: good,
   },
-  at("rebound", "DNS: address of a cloud metadata service", refused(502, "address_refused", "void")),
-  at("closed", "connection refused", refused(502, "connect_failed", "void")),
   at(
-    "hole",
-    "connection never accepted",
-    refused(504, "connect_timeout", "void"),
-    "connect",
+    "rebound",
+    "DNS: address of a cloud metadata service",
+    refused(502, "address_refused", "void"),
   ),
+  at("closed", "connection refused", refused(502, "connect_failed", "void")),
+  at("hole", "connection never accepted", refused(504, "connect_timeout", "void"), "connect"),
   { name: "TLS: no failure (control)", place: "tls", ...FINE, answer: good },
   at("expired", "TLS: expired certificate", refused(502, "tls_failed", "void")),
   at("stranger", "TLS: certificate for another name", refused(502, "tls_failed", "void")),
   at("selfsigned", "TLS: self-signed certificate", refused(502, "tls_failed", "void")),
   at("alpn", "TLS: no common protocol (ALPN)", refused(502, "tls_failed", "void")),
   at("h2", "TLS: HTTP/2 without negotiation", refused(502, "bad_http", "estimated")),
-  at(
-    "stalled",
-    "TLS: handshake stalls",
-    refused(504, "connect_timeout", "void"),
-    "connect",
-  ),
+  at("stalled", "TLS: handshake stalls", refused(504, "connect_timeout", "void"), "connect"),
   ...(["reset", "close"] as const).map((how): Fault => ({
     name: `${how === "reset" ? "RST" : "FIN"} before the headers`,
     ...both(LOST),
@@ -357,7 +352,11 @@ export const FAULTS: readonly Fault[] = [
       return { ...good(of), body: Buffer.concat(body) };
     },
   },
-  { name: "each byte in its own packet", ...FINE, answer: (of) => ({ ...good(of), chunks: "bytes" }) },
+  {
+    name: "each byte in its own packet",
+    ...FINE,
+    answer: (of) => ({ ...good(of), chunks: "bytes" }),
+  },
   {
     name: "line of 50 MB",
     heavy: true,
