@@ -45,7 +45,11 @@ export async function readSite(): Promise<string[]> {
       for (const path of pages) {
         await page.goto(`${origin}/${path}`);
         // The largest pages have thousands of cells, each of which axe would look at twice.
-        if (colorScheme === "light" || path === "index.html" || path === "guides/keys-and-budgets.html")
+        if (
+          colorScheme === "light" ||
+          path === "index.html" ||
+          path === "guides/keys-and-budgets.html"
+        )
           wrong.push(...(await axe(page)).map((line) => `${path} (${colorScheme}): ${line}`));
       }
       await page.goto(`${origin}/plugins/provider.html`);
