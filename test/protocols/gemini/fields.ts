@@ -38,7 +38,7 @@ const OWN: readonly Row<object>[] = [
   ["systemInstruction", { systemInstruction: { parts: [{ text: "x" }] } }],
   ["system_instruction", { system_instruction: { parts: { text: "x" } } }],
   ["thinkingLevel", thinking({ thinkingLevel: "HIGH", includeThoughts: true })],
-  ["thinkingLevel, thoughts hidden", thinking({ thinkingLevel: "HIGH" })],
+  ["thinkingLevel, reasoning hidden", thinking({ thinkingLevel: "HIGH" })],
   ["thinkingBudget", thinking({ thinkingBudget: 2000, includeThoughts: true })],
   ["thinkingBudget: 0", thinking({ thinkingBudget: 0 })],
   ["includeThoughts", thinking({ includeThoughts: true })],
