@@ -99,7 +99,7 @@ async function endpointPage(): Promise<ReferencePage> {
   return page("http-api/endpoints.md", [
     "# Client endpoints",
     "This page is for application developers. It lists the routes of the built-in frontends. Each route accepts the format of its vendor's API, and any model of any provider.",
-    '```sh\ncurl http://127.0.0.1:8787/v1/chat/completions \\\n  -H "authorization: Bearer $TOLLGATE_KEY" -H \'content-type: application/json\' \\\n  -d \'{"model":"demo/echo","messages":[{"role":"user","content":"Hi"}]}\'\n```',
+    '```sh\ncurl -s http://127.0.0.1:8787/v1/chat/completions \\\n  -H "authorization: Bearer $KEY" -H \'content-type: application/json\' \\\n  -d \'{"model":"demo/echo","messages":[{"role":"user","content":"Hello, gate."}]}\'\n```',
     "In a path, `:name` is one segment and `**:name` is the rest of the path. `/openai/deployments/…` is the form of Azure's older clients, where the deployment is the model.",
     ...entries,
   ]);
