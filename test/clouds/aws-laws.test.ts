@@ -194,16 +194,21 @@ describe("a signature is the vendor's own, byte for byte", () => {
   const both = async (path: string, body: string, token?: string, type = "application/json") => {
     const url = new URL(`https://bedrock-runtime.${REGION}.amazonaws.com${path}`);
     const keys = { ...KEYS, ...(token !== undefined && { token }) };
-    const of = { method: "POST", url, region: REGION, service: "bedrock" };
-    const ours = signRequest(keys, { ...of, type, body: Buffer.from(body), now: now.getTime() });
+    const request = { method: "POST", url, body: Buffer.from(body) };
+    const scope = { region: REGION, service: "bedrock" };
+    const ours = signRequest(
+      keys,
+      { ...request, headers: { "content-type": type } },
+      { ...scope, now: now.getTime() },
+    );
     const theirs = await officially(keys, {
-      ...of,
+      ...request,
+      ...scope,
       headers: {
         host: url.host,
         "content-type": type,
         "x-amz-content-sha256": ours["x-amz-content-sha256"]!,
       },
-      body: Buffer.from(body),
       now,
     });
     expect(ours["authorization"]).toBe(theirs["authorization"]);

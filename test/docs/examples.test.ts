@@ -18,6 +18,7 @@ import {
 } from "tollgate/testing";
 import acme from "../../examples/acme.ts";
 import acmeCloud from "../../examples/acme-cloud.ts";
+import acmeSigned from "../../examples/acme-signed.ts";
 import cache from "../../examples/cache.ts";
 import counter from "../../examples/counter.ts";
 import fileStore from "../../examples/file-store.ts";
@@ -30,6 +31,7 @@ import receipts from "../../examples/receipts.ts";
 import uploads from "../../examples/uploads.ts";
 import redactor from "../../examples/redactor.ts";
 import { reserveCommand, settleCommand } from "../../src/testing/store.ts";
+import { officially } from "../clouds/aws-fake.ts";
 import { foreign, importsOf } from "../layers.ts";
 import { startDaemon, type Daemon } from "../kit/daemon.ts";
 import { ownCpuMs } from "../kit/cpu-time.ts";
@@ -39,6 +41,7 @@ const FOLDER = join(import.meta.dirname, "../../examples");
 const plugins: Readonly<Record<string, Definition>> = {
   acme,
   "acme-cloud": acmeCloud,
+  "acme-signed": acmeSigned,
   cache,
   counter,
   "file-store": fileStore,
@@ -58,7 +61,7 @@ describe("every example", () => {
       expect(source.split("\n")[0]).toBe(`// examples/${file}`);
       // As a plugin beside others of its kind would.
       for (const one of importsOf(source))
-        expect(foreign(`plugins/examples/${file}`, one, [])).toBeUndefined();
+        expect(foreign(`plugins/examples/${file}`, one, ["tollgate-provider-aws"])).toBeUndefined();
     }
   });
 
@@ -68,6 +71,9 @@ describe("every example", () => {
       ...(definition === acmeCloud && {
         credential: { client_id: "house", client_secret: "canary-cloud-9d2e" },
         fetch: async () => Response.json({ token: "t0" }),
+      }),
+      ...(definition === acmeSigned && {
+        credential: { access_key_id: "house", secret_access_key: "canary-signed-4c1b" },
       }),
       ...((definition === guard || definition === mask) && { with: { words: ["tulip"] } }),
       ...(definition === mail && {
@@ -392,6 +398,58 @@ providers:
     const states = at.storeCommands.flatMap((row) => (row.do === "settle" ? [row.outcome] : []));
     expect(states).toEqual(Array(12).fill("ok"));
     expect(JSON.stringify(at.logs)).not.toContain("canary-cloud");
+  });
+});
+
+describe("the provider with signatures", () => {
+  it("signs the bytes that are sent, streaming or not, translated or not", async () => {
+    await using up = await startUpstream(scriptedModel(say("Hello")));
+    await using at = await startTestGateway({
+      plugins: { ...plugins, cut: oneKey },
+      yaml: `frontends: [chat-completions, lines]
+middleware: [cut]
+providers:
+  signed:
+    use: acme-signed
+    with: { base_url: "${up.url}/v1", region: eu-west-1, access_key_id: house, secret_access_key: canary-signed-4c1b }`,
+    });
+    for (const [path, body] of [
+      [CHAT, user("Hi")],
+      [CHAT, { ...user("Hi"), stream: true }],
+      ["/lines", { prompt: "Hi" }],
+    ] as const) {
+      const res = await fetch(`${at.url}${path}`, {
+        method: "POST",
+        headers: { "content-type": "application/json", authorization: "Bearer x" },
+        body: JSON.stringify({ model: "signed/large", ...body }),
+      });
+      expect(await res.text()).toContain("Hello");
+    }
+    const sent = up.requests.filter(({ method }) => method === "POST");
+    expect(sent).toHaveLength(3);
+    for (const { method, path, headers, body } of sent) {
+      const stamp = headers["x-amz-date"]!;
+      const url = new URL(path, up.url);
+      const theirs = await officially(
+        { id: "house", secret: "canary-signed-4c1b" },
+        {
+          method,
+          url,
+          headers: {
+            host: url.host,
+            "content-type": headers["content-type"]!,
+            "x-amz-content-sha256": headers["x-amz-content-sha256"]!,
+          },
+          body,
+          region: "eu-west-1",
+          service: "acme",
+          now: new Date(
+            stamp.replace(/^(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d)Z$/, "$1-$2-$3T$4:$5:$6Z"),
+          ),
+        },
+      );
+      expect(headers["authorization"]).toBe(theirs["authorization"]);
+    }
   });
 });
 

@@ -26,15 +26,7 @@ export function awsAuth(
   ): HeadersOut =>
     "bearer" in proof
       ? { authorization: `Bearer ${proof.bearer}` }
-      : signRequest(proof, {
-          method: request.method,
-          url: request.url,
-          type: request.headers["content-type"],
-          body: request.body,
-          region: of.region,
-          service: of.service,
-          now: Date.now() + clock.aheadMs,
-        });
+      : signRequest(proof, request, { ...of, now: Date.now() + clock.aheadMs });
   return {
     sign(request, account) {
       const proof = keys.get(account);

@@ -1,6 +1,8 @@
-// Signature Version 4: signs a request with a key derived for the day, region, and service. The
-// function is pure: the caller provides the time.
+// AWS Signature Version 4: signs a request with a key derived for the day, region, and service. The
+// function is pure: the caller provides the time. Other packages can import it as
+// `tollgate-provider-aws/signer`.
 import { createHash, createHmac } from "node:crypto";
+import type { SignableRequest } from "tollgate/plugin";
 
 /** A pair of access keys, and a session token if the keys are temporary. */
 export interface SigningKeys {
@@ -9,14 +11,10 @@ export interface SigningKeys {
   readonly token?: string | undefined;
 }
 
-/** A request to sign, and the service to sign it for. */
-export interface SigningRequest {
-  readonly method: string;
-  readonly url: URL;
-  /** Content type of the body, if there is a body. */
-  readonly type: string | undefined;
-  readonly body: Buffer | null;
+/** The service that verifies the signature, and the time of signing. */
+export interface SigningScope {
   readonly region: string;
+  /** Name of the service in its signatures, such as `bedrock`. */
   readonly service: string;
   /** Time of the service's clock in Unix milliseconds. */
   readonly now: number;
@@ -33,31 +31,39 @@ const encoded = (text: string): string =>
     (c) => `%${c.charCodeAt(0).toString(16).toUpperCase()}`,
   );
 
-/** Returns the headers with the signature. */
-export function signRequest(keys: SigningKeys, of: SigningRequest): Record<string, string> {
-  const stamp = new Date(of.now).toISOString().replace(/[-:]|\.\d{3}/g, "");
+/**
+ * Returns the headers that sign a request: the date, the hash of the body, and the signature. The
+ * path is encoded once more in the signature, as every service except S3 requires.
+ */
+export function signRequest(
+  keys: SigningKeys,
+  request: Pick<SignableRequest, "method" | "url" | "headers" | "body">,
+  { region, service, now }: SigningScope,
+): Record<string, string> {
+  const stamp = new Date(now).toISOString().replace(/[-:]|\.\d{3}/g, "");
   const day = stamp.slice(0, 8);
-  const hash = sha256(of.body ?? "");
+  const hash = sha256(request.body ?? "");
+  const type = request.headers["content-type"];
   const headers: Record<string, string> = {
-    ...(of.type !== undefined && { "content-type": of.type }),
-    host: of.url.host,
+    ...(type !== undefined && { "content-type": type }),
+    host: request.url.host,
     "x-amz-content-sha256": hash,
     "x-amz-date": stamp,
     ...(keys.token !== undefined && { "x-amz-security-token": keys.token }),
   };
   const names = Object.keys(headers).sort();
-  const scope = `${day}/${of.region}/${of.service}/aws4_request`;
+  const scope = `${day}/${region}/${service}/aws4_request`;
   const canonical = [
-    of.method,
-    pathOf(of.url),
-    queryOf(of.url),
+    request.method,
+    pathOf(request.url),
+    queryOf(request.url),
     ...names.map((name) => `${name}:${headers[name]!.trim().replace(/\s+/g, " ")}`),
     "",
     names.join(";"),
     hash,
   ].join("\n");
   const stringToSign = ["AWS4-HMAC-SHA256", stamp, scope, sha256(canonical)].join("\n");
-  const key = [of.region, of.service, "aws4_request"].reduce(
+  const key = [region, service, "aws4_request"].reduce(
     (key, part) => hmac(key, part),
     hmac(`AWS4${keys.secret}`, day),
   );
