@@ -3,7 +3,7 @@ import { createHash } from "node:crypto";
 import { AccountTokens, defineProvider, fail } from "tollgate/plugin";
 import { chatCompletions } from "tollgate/protocols/chat-completions";
 
-/** One credential, as an operator writes it. */
+/** A credential as the operator configures it. */
 interface Account {
   readonly client_id: string;
   readonly client_secret: string;
@@ -12,14 +12,19 @@ interface Account {
 export default defineProvider({
   api: 1,
   name: "acme-cloud",
-  summary: "Acme in the cloud, behind tokens that end",
+  summary: "Acme in the cloud, with tokens that expire",
   credential: {
     type: "object",
     additionalProperties: false,
     required: ["client_id", "client_secret"],
     properties: {
-      client_id: { type: "string", minLength: 1, description: "The account's name at Acme" },
-      client_secret: { type: "string", minLength: 1, "x-secret": true, description: "Its secret" },
+      client_id: { type: "string", minLength: 1, description: "Client ID at Acme" },
+      client_secret: {
+        type: "string",
+        minLength: 1,
+        "x-secret": true,
+        description: "Client secret",
+      },
     },
   },
   options: {
@@ -30,29 +35,29 @@ export default defineProvider({
         type: "string",
         default: "https://cloud.acme.example",
         "x-origin": true,
-        description: "Where Acme listens, and gives tokens",
+        description: "Base URL of the API and of its token endpoint",
       },
     },
   },
   setup({ base_url }, ctx) {
     const tokens = ctx.shared("tokens", () => new AccountTokens(Date.now));
-    const mint =
+    const fetchToken =
       ({ client_id, client_secret }: Account) =>
       async () => {
-        const answer = await ctx.fetch(`${base_url}/token`, {
+        const res = await ctx.fetch(`${base_url}/token`, {
           method: "POST",
           headers: { "content-type": "application/json" },
           body: JSON.stringify({ client_id, client_secret }),
         });
-        if (!answer.ok) fail("upstream_auth", `Acme gave no token: ${answer.status}.`);
-        const { token, expires_in = 3600 } = (await answer.json()) as {
+        if (!res.ok) fail("upstream_auth", `Acme rejected the token request (${res.status}).`);
+        const { token, expires_in = 3600 } = (await res.json()) as {
           token: string;
           expires_in?: number;
         };
         return { token, ttlMs: expires_in * 1000 };
       };
-    // By secret too: after a change of it nothing of the old one is used.
-    const named = (account: Account) =>
+    // The secret is part of the key: after a change, no token of the old secret is used.
+    const cacheKey = (account: Account) =>
       createHash("sha256")
         .update(JSON.stringify([base_url, account]))
         .digest("hex");
@@ -63,11 +68,11 @@ export default defineProvider({
           base: `${base_url}/v1`,
           auth: {
             sign: async (_request, account) => ({
-              authorization: `Bearer ${await tokens.get(named(account), mint(account))}`,
+              authorization: `Bearer ${await tokens.get(cacheKey(account), fetchToken(account))}`,
             }),
             async renewToken({ status }, account) {
               if (status !== 401) return false;
-              await tokens.renew(named(account), mint(account));
+              await tokens.renew(cacheKey(account), fetchToken(account));
               return true;
             },
           },

@@ -5,7 +5,7 @@ import { chatCompletions } from "tollgate/protocols/chat-completions";
 export default defineProvider({
   api: 1,
   name: "acme",
-  summary: "Acme, which speaks chat completions with a quirk",
+  summary: "Acme: chat completions with a quirk",
   credential: apiKeySchema,
   options: {
     type: "object",
@@ -15,7 +15,7 @@ export default defineProvider({
         type: "string",
         default: "https://api.acme.example/v1",
         "x-origin": true,
-        description: "Where Acme listens",
+        description: "Base URL of the API",
       },
     },
   },
@@ -25,7 +25,7 @@ export default defineProvider({
         protocol: chatCompletions({ maxTokens: "max_tokens" }),
         base: base_url,
         auth: { header: "authorization", prefix: "Bearer ", field: "api_key" },
-        // The quirk: Acme refuses `user`, and wants the user in a header.
+        // The quirk: Acme rejects the field `user` and expects the user in a header.
         prepare(out) {
           const user = out.get("user");
           if (typeof user === "string" && /^[\x21-\x7e]{1,64}$/.test(user))
@@ -34,10 +34,10 @@ export default defineProvider({
         },
       },
     ],
-    async listModels(line) {
-      const answer = await line.fetch("models");
-      if (!answer.ok) fail("upstream", `Acme answered its list of models with ${answer.status}.`);
-      const { data } = (await answer.json()) as { data: readonly { id: string }[] };
+    async listModels(client) {
+      const res = await client.fetch("models");
+      if (!res.ok) fail("upstream", `Acme returned status ${res.status} for its model list.`);
+      const { data } = (await res.json()) as { data: readonly { id: string }[] };
       return data.map(({ id }) => ({ model: id, operation: "chat" }));
     },
   }),

@@ -2,47 +2,47 @@
 import { createHash } from "node:crypto";
 import { defineMiddleware, type Exchange, type RecordedResponse } from "tollgate/plugin";
 
-interface Kept {
-  readonly answer: RecordedResponse;
-  /** What it cost when a provider was asked, in nano-dollars; null: its price is not known. */
+interface Entry {
+  readonly response: RecordedResponse;
+  /** Cost of the recorded call in nano-dollars; null if its price is unknown. */
   readonly costNano: bigint | null;
-  readonly until: number;
+  readonly expiresAt: number;
 }
 
-/** Answers of one process, oldest first. */
-interface Shelf {
-  readonly kept: Map<string, Kept>;
+/** The cache of one process. Entries are ordered from the oldest to the newest. */
+interface Cache {
+  readonly entries: Map<string, Entry>;
   bytes: number;
   savedNano: bigint;
 }
 
-/** Everything that the answer depends on. The key's id is part of it: no key is shown what another one asked. */
-function nameOf(x: Exchange): string {
-  const asked = [x.identity?.id, x.frontend, x.protocol, x.action, x.stream, x.model, x.body];
-  return createHash("sha256").update(JSON.stringify(asked)).digest("base64");
+/** Hashes everything that the response depends on. The key's ID is included, so keys share no responses. */
+function cacheKey(x: Exchange): string {
+  const parts = [x.identity?.id, x.frontend, x.protocol, x.action, x.stream, x.model, x.body];
+  return createHash("sha256").update(JSON.stringify(parts)).digest("base64");
 }
 
-function drop(shelf: Shelf, name: string): void {
-  const found = shelf.kept.get(name);
-  if (!found) return;
-  shelf.kept.delete(name);
-  shelf.bytes -= found.answer.body.length;
+function remove(cache: Cache, key: string): void {
+  const entry = cache.entries.get(key);
+  if (!entry) return;
+  cache.entries.delete(key);
+  cache.bytes -= entry.response.body.length;
 }
 
-function put(shelf: Shelf, name: string, kept: Kept, most: number): void {
-  drop(shelf, name);
-  shelf.kept.set(name, kept);
-  shelf.bytes += kept.answer.body.length;
-  for (const oldest of shelf.kept.keys()) {
-    if (shelf.bytes <= most) break;
-    drop(shelf, oldest);
+function insert(cache: Cache, key: string, entry: Entry, maxBytes: number): void {
+  remove(cache, key);
+  cache.entries.set(key, entry);
+  cache.bytes += entry.response.body.length;
+  for (const oldest of cache.entries.keys()) {
+    if (cache.bytes <= maxBytes) break;
+    remove(cache, oldest);
   }
 }
 
 export default defineMiddleware({
   api: 1,
   name: "cache",
-  summary: "Gives the same answer to the same request of the same key",
+  summary: "Returns the same response to repeated requests of a key",
   sends: "nowhere",
   options: {
     type: "object",
@@ -52,50 +52,55 @@ export default defineMiddleware({
         type: "integer",
         minimum: 1,
         default: 300,
-        description: "How long an answer is given again, in seconds",
+        description: "How long a response is reused, in seconds",
       },
       max_mb: {
         type: "integer",
         minimum: 1,
         default: 64,
-        description: "How much all kept answers may be, in megabytes",
+        description: "Maximum size of the cache, in megabytes",
       },
     },
   },
   setup({ lifetime_s, max_mb }, ctx) {
-    const most = max_mb * 1024 * 1024;
-    // It outlives a reload: the next generation's setup is handed the same shelf.
-    const shelf = ctx.shared("shelf", (): Shelf => ({ kept: new Map(), bytes: 0, savedNano: 0n }));
+    const maxBytes = max_mb * 1024 * 1024;
+    // Survives a reload: the next config generation receives the same object.
+    const cache = ctx.shared("cache", (): Cache => ({
+      entries: new Map(),
+      bytes: 0,
+      savedNano: 0n,
+    }));
     return {
       async attempt(call, next) {
         const x = call.exchange;
         if (x.privacy !== "off" || x.actionType !== "generate") return next();
-        const name = nameOf(x);
-        const found = shelf.kept.get(name);
-        if (found && found.until > Date.now()) {
+        const key = cacheKey(x);
+        const found = cache.entries.get(key);
+        if (found && found.expiresAt > Date.now()) {
           x.setResponseHeader("x-cache", "hit");
-          shelf.savedNano += found.costNano ?? 0n;
-          return found.answer;
+          cache.savedNano += found.costNano ?? 0n;
+          return found.response;
         }
-        drop(shelf, name);
+        remove(cache, key);
         x.setResponseHeader("x-cache", "miss");
         const reply = await next();
-        // Not waited for: both are there when the client has all of the answer.
-        void Promise.all([reply.recordResponse(Math.floor(most / 8)), reply.whenSettled()]).then(
-          ([answer, { costNano }]) => {
-            const until = Date.now() + lifetime_s * 1000;
-            if (answer) put(shelf, name, { answer, costNano, until }, most);
-          },
-        );
+        // Do not await these: they resolve after the client has received the whole response.
+        void Promise.all([
+          reply.recordResponse(Math.floor(maxBytes / 8)),
+          reply.whenSettled(),
+        ]).then(([response, { costNano }]) => {
+          const expiresAt = Date.now() + lifetime_s * 1000;
+          if (response) insert(cache, key, { response, costNano, expiresAt }, maxBytes);
+        });
         return reply;
       },
       commands: {
         size: {
-          summary: "How many answers are kept, their bytes, and what they have saved",
+          summary: "Show the number of cached responses, their size, and the saved cost",
           run: async () => ({
-            answers: shelf.kept.size,
-            bytes: shelf.bytes,
-            saved_nano_usd: String(shelf.savedNano),
+            responses: cache.entries.size,
+            bytes: cache.bytes,
+            saved_nano_usd: String(cache.savedNano),
           }),
         },
       },

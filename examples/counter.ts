@@ -7,16 +7,16 @@ export default defineObserver({
   summary: "Counts requests by status",
   sends: "nowhere",
   setup(_options, ctx) {
-    // It outlives a reload: the next generation's setup is handed the same map.
+    // Survives a reload: the next config generation receives the same map.
     const counts = ctx.shared("counts", () => new Map<number, number>());
     return {
       onRequests(batch) {
         for (const { status } of batch) counts.set(status, (counts.get(status) ?? 0) + 1);
       },
-      onEvent(notice) {
-        ctx.log.info({ notice: notice.type }, "the gateway says");
+      onEvent(event) {
+        ctx.log.info({ event: event.type }, "gateway event");
       },
-      // On the admin listener, where gateway.yaml has one, for an admin token of any role.
+      // On the admin listener, if gateway.yaml configures one, for admin tokens of every role.
       routes: [
         {
           method: "GET",
@@ -26,7 +26,10 @@ export default defineObserver({
         },
       ],
       commands: {
-        counts: { summary: "Requests by status", run: async () => Object.fromEntries(counts) },
+        counts: {
+          summary: "Show the number of requests by status",
+          run: async () => Object.fromEntries(counts),
+        },
       },
     };
   },

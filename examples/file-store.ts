@@ -1,5 +1,5 @@
 // examples/file-store.ts
-// A ledger in one file, a batch a line: what was applied once is applied again at the start. The book does all the metering.
+// Keeps the ledger in one file, one batch per line. At the start, all batches are applied again. The ledger rules do the metering.
 import {
   closeSync,
   constants,
@@ -11,12 +11,12 @@ import {
 } from "node:fs";
 import { isAbsolute, join } from "node:path";
 import { defineStore, type Store, type StoreCommand } from "tollgate/plugin";
-import * as book from "tollgate/store";
+import * as ledger from "tollgate/store";
 
 export default defineStore({
   api: 1,
   name: "file-store",
-  summary: "Keeps the ledger in one file, a batch a line",
+  summary: "Keeps keys and the ledger in one file, one batch per line",
   options: {
     type: "object",
     additionalProperties: false,
@@ -25,12 +25,12 @@ export default defineStore({
         type: "string",
         minLength: 1,
         default: "ledger.jsonl",
-        description: "The file; a relative path begins in the store's own folder under state_dir",
+        description: "The file. A relative path starts in the store's folder in state_dir",
       },
     },
   },
   setup({ file }, ctx) {
-    // The state folder belongs to one gateway, and so does what lies in it.
+    // The state directory belongs to one gateway, so no other process writes the file.
     const store = fileStore(() => (isAbsolute(file) ? file : join(ctx.stateDir(), file)));
     ctx.onDispose(store.close);
     return store.store;
@@ -40,29 +40,29 @@ export default defineStore({
 interface Line {
   readonly instance: string;
   readonly batch: readonly StoreCommand[];
-  /** An instance begins, with what it recovers. */
+  /** Set if an instance has opened the store. The batch settles the calls that it recovers. */
   readonly opened?: true;
 }
 
 function fileStore(path: () => string): { store: Store; close: () => void } {
   let writer = "";
-  const journal = book.createMemoryJournal(() => writer);
-  const rules = book.createLedgerRules(journal, () => writer);
+  const journal = ledger.createMemoryJournal(() => writer);
+  const rules = ledger.createLedgerRules(journal, () => writer);
   let file: number | undefined;
   let length = 0;
   let epoch = 0;
 
-  /** All of it or nothing, and `keep` is the moment from which it is durable. */
-  function apply({ instance, batch, opened }: Line, keep: () => void) {
+  /** Applies the whole batch or nothing. `persist` makes it durable. */
+  function apply({ instance, batch, opened }: Line, persist: () => void) {
     writer = instance;
     if (opened) epoch++;
     try {
-      const verdicts = batch.map((command) => rules.apply(command));
-      keep();
+      const results = batch.map((command) => rules.apply(command));
+      persist();
       rules.commit();
       journal.commit();
       rules.dropIdleMeters();
-      return verdicts;
+      return results;
     } catch (error) {
       rules.rollback();
       journal.rollback();
@@ -71,7 +71,7 @@ function fileStore(path: () => string): { store: Store; close: () => void } {
   }
 
   function write(line: Line): void {
-    const text = Buffer.from(`${book.toJson(line)}\n`);
+    const text = Buffer.from(`${ledger.toJson(line)}\n`);
     try {
       for (let at = 0; at < text.length;)
         at += writeSync(file!, text, at, text.length - at, length + at);
@@ -83,13 +83,13 @@ function fileStore(path: () => string): { store: Store; close: () => void } {
     length += text.length;
   }
 
-  /** A last line without its end is a batch that was never acknowledged. */
+  /** A last line without a line feed is a batch that was never acknowledged, so it is removed. */
   function read(): void {
     const text = readFileSync(file!);
     length = text.lastIndexOf("\n") + 1;
     ftruncateSync(file!, length);
     for (const line of text.subarray(0, length).toString().split("\n"))
-      if (line !== "") apply(book.fromJson<Line>(line), () => {});
+      if (line !== "") apply(ledger.fromJson<Line>(line), () => {});
   }
 
   const store: Store = {
@@ -99,22 +99,22 @@ function fileStore(path: () => string): { store: Store; close: () => void } {
         read();
       }
       const dead = [...rules.openCalls.values()].filter(({ row }) => row.instance !== instance);
-      const at = book.recoveryTime(dead, Date.now());
-      const batch = dead.map(({ row, progress }) => book.recoveredSettle(row, progress, at));
+      const at = ledger.recoveryTime(dead, Date.now());
+      const batch = dead.map(({ row, progress }) => ledger.recoveredSettle(row, progress, at));
       const line: Line = { instance, batch, opened: true };
       apply(line, () => write(line));
       return { epoch, recovered: batch.length };
     },
     async apply(commands) {
       if (file === undefined) throw new Error("The store is not open.");
-      commands.forEach(book.checkCommand);
+      commands.forEach(ledger.checkCommand);
       const line: Line = { instance: writer, batch: structuredClone(commands) };
-      // A sign of life alone is nothing to keep.
-      const said = commands.some(({ do: kind }) => kind !== "heartbeat");
-      return apply(line, () => (said ? write(line) : undefined));
+      // A batch of heartbeats contains nothing to store.
+      const changes = commands.some(({ do: kind }) => kind !== "heartbeat");
+      return apply(line, () => (changes ? write(line) : undefined));
     },
     readLimits: async (limits, at) => rules.limitUsage(limits, at),
-    ...book.createJournalReads(journal),
+    ...ledger.createJournalReads(journal),
   };
   return {
     store,

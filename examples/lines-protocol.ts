@@ -11,12 +11,13 @@ import {
   type Usage,
 } from "tollgate/plugin";
 
-const textOf = ({ blocks }: ModelResponse): string =>
+const responseText = ({ blocks }: ModelResponse): string =>
   blocks.map((block) => (block.type === "text" ? block.text : "")).join("");
 
-function requestOf(body: Body): ModelRequest<"chat"> {
+function decodeRequest(body: Body): ModelRequest<"chat"> {
   const { model, prompt, stream, max, ...rest } = body;
-  if (typeof prompt !== "string") return fail("invalid", "prompt is a text.", { param: "prompt" });
+  if (typeof prompt !== "string")
+    return fail("invalid", "prompt must be a string.", { param: "prompt" });
   return {
     operation: "chat",
     model: model as string,
@@ -33,7 +34,7 @@ function requestOf(body: Body): ModelRequest<"chat"> {
   };
 }
 
-/** A prompt in, lines of JSON out. Only the server half: clients speak it, no provider does. */
+/** Accepts a prompt, returns lines of JSON. It has only a server half: clients use it, providers do not. */
 export const lines = (): Protocol<"chat"> => ({
   id: "lines",
   operationSpec: chatOperation,
@@ -49,7 +50,7 @@ export const lines = (): Protocol<"chat"> => ({
       },
     },
     analyze: ({ max }) => ({ features: [], maxOutput: typeof max === "number" ? max : undefined }),
-    decodeRequest: requestOf,
+    decodeRequest,
     contentType: ({ stream }) => (stream ? "application/x-ndjson" : "application/json"),
     createEncoder(write) {
       let usage: Usage = {};
@@ -57,17 +58,17 @@ export const lines = (): Protocol<"chat"> => ({
       return {
         writeEvent(event) {
           if (event.type === "delta") line({ text: event.text });
-          // The first may be a guess. The last one, just before the finish, is what is billed.
+          // Early reports may be estimates. The last one, just before the finish, is billed.
           if (event.type === "usage") usage = event.usage;
           if (event.type === "finish") line({ done: event.reason, usage: { ...usage } });
         },
         writeFault: ({ kind, message }) => line({ error: { kind, message } }),
       };
     },
-    encodeResponse: (answer) => ({
-      text: textOf(answer),
-      usage: { ...answer.usage },
-      done: answer.finish.reason,
+    encodeResponse: (response) => ({
+      text: responseText(response),
+      usage: { ...response.usage },
+      done: response.finish.reason,
     }),
     encodeFault: ({ kind, message }) => ({
       status: ERRORS[kind][0],

@@ -5,7 +5,7 @@ import { lines } from "./lines-protocol.ts";
 export default defineFrontend({
   api: 1,
   name: "lines",
-  summary: "A prompt in, lines of JSON out: POST /lines",
+  summary: "POST /lines: accepts a prompt, returns lines of JSON",
   setup: () => ({
     protocol: lines(),
     routes: [

@@ -4,7 +4,7 @@ import { defineMiddleware } from "tollgate/plugin";
 export default defineMiddleware({
   api: 1,
   name: "mask",
-  summary: "Replaces listed words in the text of answers",
+  summary: "Replaces listed words in the text of responses",
   sends: "nowhere",
   options: {
     type: "object",
@@ -16,12 +16,12 @@ export default defineMiddleware({
         minItems: 1,
         maxItems: 1_000,
         items: { type: "string", minLength: 1, maxLength: 200 },
-        description: "Words to replace, in upper or lower case",
+        description: "Words to replace. Case is ignored",
       },
       replacement: {
         type: "string",
         default: "[removed]",
-        description: "Text to put in place of each word",
+        description: "Text that replaces each word",
       },
     },
   },
@@ -45,9 +45,9 @@ export default defineMiddleware({
     }
 
     return {
-      // Called once for each call; the returned function is called for each event of its answer.
+      // Called once per call. The returned function is called for each event of the response.
       event(_call, next) {
-        /** By block: the end of its text so far, which may be the beginning of a word. */
+        /** The end of each block's text, which may be the beginning of a word. */
         const held = new Map<number, string>();
         return (event) => {
           if (event.type === "open" && event.block.type === "text") held.set(event.index, "");

@@ -1,32 +1,37 @@
 // examples/receipts.ts
 import { defineMiddleware, fail } from "tollgate/plugin";
 
-/** What became of a request, for the key that made it. */
+/** The result of a request, for the key that sent it. */
 interface Receipt {
   readonly key: string;
   readonly status: number;
   readonly model: string;
-  /** In nano-dollars; null: a call of it has no known price. */
+  /** Cost in nano-dollars; null if the price of a call is unknown. */
   readonly cost_nano: string | null;
 }
 
 export default defineMiddleware({
   api: 1,
   name: "receipts",
-  summary: "Tells a client what one of its requests has cost",
+  summary: "Returns the cost of a request to its client",
   sends: "nowhere",
   options: {
     type: "object",
     additionalProperties: false,
     properties: {
-      most: { type: "integer", minimum: 1, default: 10_000, description: "How many are kept" },
+      max_receipts: {
+        type: "integer",
+        minimum: 1,
+        default: 10_000,
+        description: "Number of receipts to keep",
+      },
     },
   },
-  setup({ most }, ctx) {
-    // What the hook below leaves here, the routes read. It outlives a reload.
-    const kept = ctx.shared("kept", () => new Map<string, Receipt>());
-    // With several processes the request may have been another one's.
-    const ask = ctx.createPeerQuery((id: string) => kept.get(id));
+  setup({ max_receipts }, ctx) {
+    // Written by the hook, read by the routes. Survives a reload.
+    const receipts = ctx.shared("receipts", () => new Map<string, Receipt>());
+    // With several workers, another process may have served the request.
+    const askPeers = ctx.createPeerQuery((id: string) => receipts.get(id));
     return {
       settle(x, { status, calls }) {
         if (!x.identity || x.privacy !== "off" || calls.length === 0) return;
@@ -35,38 +40,38 @@ export default defineMiddleware({
           (sum, each) => (sum === null || each === null ? null : sum + each),
           0n,
         );
-        kept.set(x.id, {
+        receipts.set(x.id, {
           key: x.identity.id,
           status,
           model: x.model ?? "",
           cost_nano: cost === null ? null : String(cost),
         });
-        for (const oldest of kept.keys()) {
-          if (kept.size <= most) break;
-          kept.delete(oldest);
+        for (const oldest of receipts.keys()) {
+          if (receipts.size <= max_receipts) break;
+          receipts.delete(oldest);
         }
       },
       routes: [
         {
-          // The admit hooks have found out whose key it is.
+          // The admit hooks have identified the key.
           listener: "public",
           method: "GET",
           path: "/v1/receipts/:id",
           async handle(x) {
             const id = x.params["id"] ?? "";
-            const found = kept.get(id) ?? (await ask(id));
+            const found = receipts.get(id) ?? (await askPeers(id));
             if (found?.key !== x.identity?.id || !found)
-              return fail("not_found", `There is no receipt ${id}.`);
+              return fail("not_found", `Receipt "${id}" not found.`);
             const { key: _, ...receipt } = found;
             return { status: 200, body: receipt };
           },
         },
         {
-          // For operators: an admin token with the role viewer, or a higher one.
+          // For operators: requires an admin token with the role viewer or a higher one.
           method: "GET",
           path: "/receipts",
           role: "viewer",
-          handle: () => ({ status: 200, body: { kept: kept.size } }),
+          handle: () => ({ status: 200, body: { receipts: receipts.size } }),
         },
       ],
     };

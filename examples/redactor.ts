@@ -1,14 +1,14 @@
 // examples/redactor.ts
 import { defineMiddleware, fail, type Block } from "tollgate/plugin";
 
-// Both are linear: each repetition has an end, so a long text without an "@" costs no more than its length.
+// Both patterns take linear time, because every repetition is bounded.
 const EMAIL = /[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,4}/g;
 const CARD = /\b\d{4}([ -]?)\d{4}\1\d{4}\1\d{1,7}\b/g;
 
 const redact = (text: string): string =>
   text.replace(EMAIL, "[email]").replace(CARD, "[card number]");
 
-/** A new block: what a hook is handed is read-only. A block that the provider signed stays as it was signed. */
+/** Returns a new block, because arguments are read-only. A block that the provider has signed is unchanged. */
 function redacted(block: Block): Block {
   if (block.proof) return block;
   switch (block.type) {
@@ -23,14 +23,14 @@ function redacted(block: Block): Block {
   }
 }
 
-/** What this redactor cannot look into. */
-const unread = (block: Block): boolean =>
-  "media" in block || (block.type === "result" && block.blocks.some(unread));
+/** Whether the block contains data that this middleware does not read. */
+const isUnread = (block: Block): boolean =>
+  "media" in block || (block.type === "result" && block.blocks.some(isUnread));
 
 export default defineMiddleware({
   api: 1,
   name: "redactor",
-  summary: "Takes mail addresses and card numbers out of chats before they leave",
+  summary: "Removes email addresses and card numbers from chats before they are sent",
   sends: "nowhere",
   options: {
     type: "object",
@@ -39,7 +39,7 @@ export default defineMiddleware({
       text_only: {
         type: "boolean",
         default: false,
-        description: "Refuse pictures, sound and documents, which are not looked into",
+        description: "Whether to reject images, audio, and documents, which are not read",
       },
     },
   },
@@ -52,11 +52,11 @@ export default defineMiddleware({
         turns: request.turns.map((turn) => ({ ...turn, blocks: turn.blocks.map(redacted) })),
       };
     },
-    // After every rewrite: what it is shown is what leaves.
+    // Called after every rewrite hook, with the final request.
     inspect(request) {
       if (!text_only || request.operation !== "chat") return;
-      if (request.turns.some(({ blocks }) => blocks.some(unread)))
-        fail("forbidden", "Only text may be sent from here.", { code: "text_only" });
+      if (request.turns.some(({ blocks }) => blocks.some(isUnread)))
+        fail("forbidden", "Only text is allowed in requests.", { code: "text_only" });
     },
   }),
 });

@@ -1,7 +1,7 @@
 // examples/uploads.ts
 import { defineFrontend, fail, isFilePart } from "tollgate/plugin";
 
-/** A piece leaves when the client has room for it. */
+/** Each chunk is requested when the client can receive it. */
 async function* numbered(text: string): AsyncGenerator<string> {
   let n = 0;
   for (const line of text.split("\n")) yield `${++n} ${line}\n`;
@@ -10,7 +10,7 @@ async function* numbered(text: string): AsyncGenerator<string> {
 export default defineFrontend({
   api: 1,
   name: "uploads",
-  summary: "A file in, its lines with numbers out: POST /uploads",
+  summary: "POST /uploads: returns the lines of a file with line numbers",
   setup: () => ({
     routes: [
       {
@@ -18,7 +18,7 @@ export default defineFrontend({
         path: "/uploads",
         body: "multipart",
         handle(_x, { file }) {
-          if (!isFilePart(file)) return fail("invalid", "file is a file.", { param: "file" });
+          if (!isFilePart(file)) return fail("invalid", "file must be a file.", { param: "file" });
           return {
             status: 200,
             headers: { "content-type": "text/plain; charset=utf-8" },

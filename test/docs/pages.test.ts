@@ -70,9 +70,27 @@ describe("every example that a page shows", () => {
     expect(text).toBe(readFileSync(join(ROOT, OWN.exec(text)![1]!), "utf8"));
   });
 
-  it("every file in examples/ stands on a page", () => {
+  // ```ts examples/x.ts: a part of that file, without its indentation.
+  const parts = PAGES.filter((page) => existsSync(join(ROOT, page))).flatMap((page) =>
+    [
+      ...readFileSync(join(ROOT, page), "utf8").matchAll(
+        /^```ts (examples\/[\w-]+\.ts)\n([\s\S]*?)^```$/gm,
+      ),
+    ].map(([, file, text]) => [page, text!.split("\n", 1)[0]!, file!, text!] as const),
+  );
+  const withoutIndent = (text: string) => text.replaceAll(/^ +/gm, "");
+
+  it.each(parts)("%s: %s is a part of %s", (_page, _line, file, text) => {
+    expect(withoutIndent(readFileSync(join(ROOT, file), "utf8"))).toContain(withoutIndent(text));
+  });
+
+  it("every file in examples/ is shown on a page", () => {
     const files = globSync("examples/*.ts", { cwd: ROOT }).sort();
-    expect([...new Set(shown.map(({ text }) => OWN.exec(text)![1]!))].sort()).toEqual(files);
+    const onPages = [
+      ...shown.map(({ text }) => OWN.exec(text)![1]!),
+      ...parts.map(([, , file]) => file),
+    ];
+    expect([...new Set(onPages)].sort()).toEqual(files);
   });
 
   it("and every package there in their list", () => {

@@ -14,9 +14,9 @@ describe.each(names)("%s", async (name) => {
   const source = readFileSync(at("src/index.ts"), "utf8");
   const { default: definition } = (await import(at("src/index.ts"))) as { default: Definition };
 
-  it("is one file that can be read at once, on what third parties get", () => {
+  it("is one file of at most 180 lines that imports only what third parties get", () => {
     expect(readdirSync(at("src"))).toEqual(["index.ts"]);
-    expect(source.trimEnd().split("\n").length).toBeLessThanOrEqual(160);
+    expect(source.trimEnd().split("\n").length).toBeLessThanOrEqual(180);
     for (const one of importsOf(source))
       expect(foreign(`plugins/examples/${name}`, one, [])).toBeUndefined();
   });

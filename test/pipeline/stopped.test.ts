@@ -34,7 +34,7 @@ function words(body: string): string {
 }
 
 const hooksOf = async (): Promise<Hooks> =>
-  (await guard.setup({ words: ["blue tulip"], does: "stop", mask: "" }, {} as never)) as Hooks;
+  (await guard.setup({ words: ["blue tulip"], action: "stop", mask: "" }, {} as never)) as Hooks;
 
 describe.each(ROADS.filter(([from]) => !isImage(from)))("from %s into %s", (from, into) => {
   it.each(Object.keys(SPEECHES))("%s: nothing of what was stopped passes", async (how) => {
@@ -58,10 +58,10 @@ describe.each(ROADS.filter(([from]) => !isImage(from)))("from %s into %s", (from
         { model: "p/m", ...CLIENTS[from]!.least, ...(from !== "gemini" && { stream }) },
         { headers: { "x-streamed": String(stream) } },
       );
-      const body = await got.text().catch(() => "cut: stopped at a word");
+      const body = await got.text().catch(() => "cut: stopped at a word that is not allowed");
       expect(up.requests.length).toBeGreaterThan(0);
       expect(words(body)).not.toMatch(/tulip|STRANGER/);
-      expect(body).toContain("stopped at a word");
+      expect(body).toContain("stopped at a word that is not allowed");
       const lane = (at.journal as readonly any[]).find((row) => row.do === "reserve").clientRequest
         .mode;
       expect(lane).toBe(from === into ? "passthrough" : "translated");

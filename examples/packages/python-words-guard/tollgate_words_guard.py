@@ -1,4 +1,4 @@
-"""A guard of Tollgate in Python: refuses requests that have one of an operator's words in them."""
+"""A guard for Tollgate in Python: rejects requests that contain a listed word."""
 
 import asyncio
 import json
@@ -8,7 +8,7 @@ DEFINITION = {
     "api": 1,
     "kind": "middleware",
     "name": "words",
-    "summary": "Refuses requests that have one of these words in them",
+    "summary": "Rejects requests that contain a listed word",
     "sends": "nowhere",
     "options": {
         "type": "object",
@@ -18,7 +18,7 @@ DEFINITION = {
             "words": {
                 "type": "array",
                 "items": {"type": "string"},
-                "description": "The words",
+                "description": "Words that are not allowed",
             }
         },
     },
@@ -26,48 +26,48 @@ DEFINITION = {
 
 
 def texts(value):
-    """Every text in a request, wherever it stands."""
+    """Yields every text in a request."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, (list, dict)):
-        for one in value.values() if isinstance(value, dict) else value:
-            yield from texts(one)
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from texts(item)
 
 
-class Refusal(Exception):
-    """What the client is told."""
+class Rejection(Exception):
+    """A rejection, with the message for the client."""
 
 
 class Guard:
-    """One connection: one place in gateway.yaml, of one process of the gateway."""
+    """One connection: one entry in gateway.yaml, of one gateway process."""
 
     def __init__(self):
         self.words = []
 
-    def describe(self, _given):
+    def describe(self, _params):
         return DEFINITION
 
-    def setup(self, given):
-        self.words = [word.lower() for word in given["options"]["words"]]
+    def setup(self, params):
+        self.words = [word.lower() for word in params["options"]["words"]]
         return {"hooks": ["inspect"]}
 
-    def inspect(self, given):
-        for text in texts(given["request"]):
+    def inspect(self, params):
+        for text in texts(params["request"]):
             if any(word in text.lower() for word in self.words):
-                raise Refusal("These words may not be sent from here.")
+                raise Rejection("The request contains a word that is not allowed.")
         return {"effects": [["addLabel", "words", "clean"]]}
 
-    def end(self, _given):
+    def end(self, _params):
         return {}
 
-    def reply(self, call, method, given):
-        work = getattr(self, method, None) if method in ("describe", "setup", "inspect", "end") else None
-        if work is None:
-            return {"reply": call, "error": f"there is no {method}"}
+    def reply(self, call, method, params):
+        handler = getattr(self, method, None) if method in ("describe", "setup", "inspect", "end") else None
+        if handler is None:
+            return {"reply": call, "error": f"unknown method {method}"}
         try:
-            return {"reply": call, "value": work(given or {})}
-        except Refusal as refusal:
-            fault = {"kind": "forbidden", "code": "words", "message": str(refusal)}
+            return {"reply": call, "value": handler(params or {})}
+        except Rejection as rejection:
+            fault = {"kind": "forbidden", "code": "words", "message": str(rejection)}
             return {"reply": call, "fault": fault}
         except Exception as error:
             return {"reply": call, "error": repr(error)}
@@ -78,12 +78,12 @@ async def serve(reader, writer):
     while line := await reader.readline():
         frame = json.loads(line)
         if "call" in frame:
-            said = guard.reply(frame["call"], frame["method"], frame.get("params"))
+            answer = guard.reply(frame["call"], frame["method"], frame.get("params"))
         elif frame.get("notify") == "ping":
-            said = {"notify": "pong"}
+            answer = {"notify": "pong"}
         else:
             continue
-        writer.write(json.dumps(said).encode() + b"\n")
+        writer.write(json.dumps(answer).encode() + b"\n")
         await writer.drain()
     writer.close()
 

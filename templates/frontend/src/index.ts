@@ -4,7 +4,7 @@ import { chatCompletions } from "tollgate/protocols/chat-completions";
 export default defineFrontend({
   api: 1,
   name: "acme",
-  summary: "Acme's paths: a chat at /acme/chat, the model in the address or in the body",
+  summary: "Acme's API for clients: chat at /acme/chat, with the model in the path or the body",
   options: {
     type: "object",
     additionalProperties: false,
@@ -13,12 +13,12 @@ export default defineFrontend({
         type: "string",
         pattern: "^/[a-z0-9/-]{1,64}$",
         default: "/acme",
-        description: "What the paths begin with",
+        description: "Prefix of the paths",
       },
     },
   },
   setup: ({ path }) => ({
-    // What clients and providers share travels as it came. Another protocol is translated.
+    // If the provider uses the same protocol, bytes are forwarded unchanged. Otherwise, the request is translated.
     protocol: chatCompletions(),
     routes: [
       { method: "POST", path: `${path}/chat`, actionType: "generate" },
@@ -38,7 +38,7 @@ export default defineFrontend({
         handle: () => ({ status: 200, body: { ok: true } }),
       },
     ],
-    // Where Acme's clients have their key, beside the usual Authorization.
+    // Acme's clients send their key in this header or in Authorization.
     extractCredential: (headers) => {
       const own = headers["x-acme-key"];
       const bearer = /^Bearer (\S+)$/i.exec(String(headers["authorization"] ?? ""))?.[1];

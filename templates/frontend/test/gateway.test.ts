@@ -1,9 +1,9 @@
-// A whole gateway, with a fake upstream behind it.
+// Runs the plugin in a gateway with a fake upstream.
 import { startGateway } from "tollgate/testing";
 import { expect, test } from "vitest";
 import plugin from "../src/index.ts";
 
-test("its clients are answered, on each of its paths", async () => {
+test("responds on each path", async () => {
   await using at = await startGateway({
     plugins: { acme: plugin },
     config: {

@@ -1,24 +1,24 @@
-// A whole gateway, with a fake upstream behind it.
+// Runs the plugin in a gateway with a fake upstream.
 import { defineMiddleware } from "tollgate/plugin";
 import { startGateway } from "tollgate/testing";
 import { expect, test } from "vitest";
 import plugin from "../src/index.ts";
 
-/** Takes every key for its own name: two keys are two tenants. */
-const door = defineMiddleware({
+/** Uses the secret as the ID of the key, so two secrets are two keys. */
+const anyKey = defineMiddleware({
   api: 1,
-  name: "acme-door",
-  summary: "Lets every key in",
+  name: "any-key",
+  summary: "Accepts every key",
   sends: "nowhere",
   setup: () => ({ admit: (x, secret) => x.identify({ id: secret ?? "none" }) }),
 });
 
-test("the second answer is the first one, and only for the same key", async () => {
+test("repeats a response for the same key only", async () => {
   await using at = await startGateway({
-    plugins: { acme: plugin, "acme-door": door },
-    config: { middleware: ["acme-door", "acme"], providers: { demo: { use: "demo" } } },
+    plugins: { acme: plugin, "any-key": anyKey },
+    config: { middleware: ["any-key", "acme"], providers: { demo: { use: "demo" } } },
   });
-  const told = [];
+  const results = [];
   for (const [key, words] of [
     ["ann", "Hi"],
     ["ann", "Hi"],
@@ -26,8 +26,8 @@ test("the second answer is the first one, and only for the same key", async () =
     ["ann", "Ho"],
   ] as const) {
     const { headers, text } = await at.ask("demo/echo", words, { key });
-    told.push(`${headers["x-acme"]} ${text}`);
+    results.push(`${headers["x-acme"]} ${text}`);
   }
-  expect(told).toEqual(["miss Hi", "hit Hi", "miss Hi", "miss Ho"]);
+  expect(results).toEqual(["miss Hi", "hit Hi", "miss Hi", "miss Ho"]);
   expect(at.calls).toHaveLength(3);
 });

@@ -1,6 +1,6 @@
 import { defineMiddleware, fail, type Block, type Exchange } from "tollgate/plugin";
 
-/** Every text of a conversation, in whatever block it stands. */
+/** Yields every text of a conversation, including tool calls and tool results. */
 function* texts(blocks: readonly Block[]): Generator<string> {
   for (const block of blocks)
     if (block.type === "text") yield block.text;
@@ -11,7 +11,7 @@ function* texts(blocks: readonly Block[]): Generator<string> {
 export default defineMiddleware({
   api: 1,
   name: "acme",
-  summary: "Lets no listed word in, and none out",
+  summary: "Rejects requests and stops responses that contain a listed word",
   sends: "nowhere",
   options: {
     type: "object",
@@ -22,36 +22,36 @@ export default defineMiddleware({
         type: "array",
         minItems: 1,
         items: { type: "string", minLength: 1 },
-        description: "Words that are neither asked for nor said",
+        description: "Words that may not appear in requests or responses",
       },
       answer: {
         type: "string",
         minLength: 1,
-        description: "What a chat is answered that has one, in place of a refusal",
+        description: "Response to a chat that contains a listed word. Default: an error",
       },
     },
   },
   setup({ words, answer }) {
     const listed = words.map((word) => word.toLowerCase());
     const longest = Math.max(...listed.map((word) => word.length));
-    const hasOne = (text: string) => listed.some((word) => text.toLowerCase().includes(word));
-    const caught = new WeakSet<Exchange>();
+    const isListed = (text: string) => listed.some((word) => text.toLowerCase().includes(word));
+    const matched = new WeakSet<Exchange>();
     return {
-      // Once for each request, before a provider is chosen.
+      // Called once per request, before a provider is selected.
       inspect(request, x) {
         if (request.operation !== "chat") return;
         const blocks = [...request.instructions, ...request.turns.flatMap((turn) => turn.blocks)];
-        if (![...texts(blocks)].some(hasOne)) return;
-        x.addLabel("acme", "asked");
+        if (![...texts(blocks)].some(isListed)) return;
+        x.addLabel("acme", "matched");
         if (answer === undefined)
-          fail("content_policy", "This request has a word that may not be used here.", {
+          fail("content_policy", "The request contains a word that is not allowed.", {
             code: "word_not_allowed",
           });
-        caught.add(x);
+        matched.add(x);
       },
-      // The host writes it in the client's protocol, streamed or whole. No provider is asked.
+      // The gateway encodes the response in the client's protocol, streaming or not. No provider is called.
       async attempt(call, next) {
-        if (answer === undefined || !caught.has(call.exchange)) return next();
+        if (answer === undefined || !matched.has(call.exchange)) return next();
         return {
           response: {
             blocks: [{ type: "text", text: answer }],
@@ -59,15 +59,18 @@ export default defineMiddleware({
           },
         };
       },
-      // Beside the answer as it passes. A word may come in two pieces, so the end of the last one is kept.
+      // Reads the response as it passes. A word may be split into two deltas, so the end of the text is kept.
       watch(_call, stop) {
         const ends = new Map<number, string>();
         return (event) => {
           if (event.type !== "delta") return;
           const text = (ends.get(event.index) ?? "") + event.text;
           ends.set(event.index, text.slice(Math.max(0, text.length - longest + 1)));
-          if (hasOne(text))
-            stop({ kind: "content_policy", message: "The answer was stopped at a word." });
+          if (isListed(text))
+            stop({
+              kind: "content_policy",
+              message: "The response was stopped at a word that is not allowed.",
+            });
         };
       },
     };

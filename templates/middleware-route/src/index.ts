@@ -1,52 +1,52 @@
 import { defineMiddleware, type Candidate, type Exclusion } from "tollgate/plugin";
 
-/** About how many tokens an answer has, where the client sets no bound. */
-const ANSWER = 1_000;
+/** Estimated number of tokens in a response. */
+const ESTIMATED_OUTPUT = 1_000;
 
 export default defineMiddleware({
   api: 1,
   name: "acme",
-  summary: "Asks what costs least first, and nothing that costs too much",
+  summary: "Tries the cheapest candidate first and excludes expensive ones",
   sends: "nowhere",
   options: {
     type: "object",
     additionalProperties: false,
     properties: {
-      most_usd: {
+      max_usd: {
         type: "number",
         exclusiveMinimum: 0,
         default: 1,
-        description: "What one request may cost at a candidate, in dollars",
+        description: "Maximum cost of a request at a candidate, in US dollars",
       },
     },
   },
-  setup({ most_usd }, ctx) {
-    const most = BigInt(Math.round(most_usd * 1e9));
+  setup({ max_usd }, ctx) {
+    const maxNano = BigInt(Math.round(max_usd * 1e9));
     return {
       route(list, x) {
-        const usage = { input: x.inputSize.tokens, output: ANSWER };
+        const usage = { input: x.inputSize.tokens, output: ESTIMATED_OUTPUT };
         const priced = list.map((candidate) => ({
           candidate,
           cost: ctx.quoteCost(candidate, usage),
         }));
-        const dear: Exclusion[] = [];
-        const fine: { candidate: Candidate; cost: bigint | null }[] = [];
+        const excluded: Exclusion[] = [];
+        const allowed: { candidate: Candidate; cost: bigint | null }[] = [];
         for (const each of priced)
-          if (each.cost !== null && each.cost > most)
-            dear.push({
+          if (each.cost !== null && each.cost > maxNano)
+            excluded.push({
               candidate: each.candidate,
               kind: "forbidden",
-              code: "too_dear",
-              message: `${each.candidate.id} costs more than ${most_usd} USD for such a request.`,
+              code: "too_expensive",
+              message: `${each.candidate.id} would cost more than ${max_usd} USD for this request.`,
             });
-          else fine.push(each);
-        // What has no price comes last, in the order in which it came.
-        fine.sort((a, b) => order(a.cost, b.cost));
-        return [...fine.map(({ candidate }) => candidate), ...dear];
+          else allowed.push(each);
+        // Candidates without a known price come last, in their original order.
+        allowed.sort((a, b) => compareCosts(a.cost, b.cost));
+        return [...allowed.map(({ candidate }) => candidate), ...excluded];
       },
     };
   },
 });
 
-const order = (a: bigint | null, b: bigint | null): number =>
+const compareCosts = (a: bigint | null, b: bigint | null): number =>
   a === b ? 0 : a === null ? 1 : b === null ? -1 : a < b ? -1 : 1;

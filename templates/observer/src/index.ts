@@ -3,7 +3,7 @@ import { defineObserver } from "tollgate/plugin";
 export default defineObserver({
   api: 1,
   name: "acme",
-  summary: "Counts requests by status, and logs the slow ones",
+  summary: "Counts requests by status and logs slow requests",
   sends: "nowhere",
   options: {
     type: "object",
@@ -13,23 +13,26 @@ export default defineObserver({
         type: "integer",
         minimum: 1,
         default: 30_000,
-        description: "From how many milliseconds on a request is slow",
+        description: "Duration from which a request is logged as slow, in milliseconds",
       },
     },
   },
   setup({ slow_ms }, ctx) {
-    // It outlives a reload: the next generation's setup is handed the same map.
+    // Survives a reload: the next config generation receives the same map.
     const counts = ctx.shared("counts", () => new Map<number, number>());
     return {
-      // In batches, after the answers have left. No request waits for it.
+      // Called with batches of completed requests. No request waits for it.
       onRequests(batch) {
         for (const { id, status, ms } of batch) {
           counts.set(status, (counts.get(status) ?? 0) + 1);
-          if (ms > slow_ms) ctx.log.warn({ request: id, ms }, "slow");
+          if (ms > slow_ms) ctx.log.warn({ request: id, ms }, "slow request");
         }
       },
       commands: {
-        counts: { summary: "Requests by status", run: async () => Object.fromEntries(counts) },
+        counts: {
+          summary: "Show the number of requests by status",
+          run: async () => Object.fromEntries(counts),
+        },
       },
     };
   },

@@ -1,9 +1,9 @@
-// Acme's wire: a prompt in, lines of JSON out. Pure: no I/O, no clock, nothing remembered between two answers.
+// Acme's protocol: accepts a prompt, returns lines of JSON. It is pure: no I/O, no clock, no state between responses.
 import { chatOperation, type Protocol } from "tollgate/plugin";
 import { client } from "./client.ts";
 import { server } from "./server.ts";
 
-/** Both halves: clients speak it to the gateway, and the gateway speaks it to providers. */
+/** Has both halves: clients use it to call the gateway, and the gateway uses it to call providers. */
 export const protocol = (): Protocol<"chat"> => ({
   id: "acme",
   operationSpec: chatOperation,

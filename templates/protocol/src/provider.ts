@@ -4,7 +4,7 @@ import { protocol } from "./index.ts";
 export default defineProvider({
   api: 1,
   name: "acme",
-  summary: "Whatever speaks Acme's protocol",
+  summary: "Any server with Acme's protocol",
   credential: apiKeySchema,
   options: {
     type: "object",
@@ -15,7 +15,7 @@ export default defineProvider({
         type: "string",
         minLength: 1,
         "x-origin": true,
-        description: "Where it listens",
+        description: "Base URL of the API",
       },
     },
   },

@@ -1,4 +1,4 @@
-// The half that faces clients: reads their requests, writes their answers.
+// The server half: decodes requests of clients and encodes responses.
 import {
   ERRORS,
   fail,
@@ -10,17 +10,18 @@ import {
   type Usage,
 } from "tollgate/plugin";
 
-const textOf = ({ blocks }: ModelResponse): string =>
+const responseText = ({ blocks }: ModelResponse): string =>
   blocks.map((block) => (block.type === "text" ? block.text : "")).join("");
 
-const countsOf = ({ input, output }: Usage): JsonObject => ({
+const encodeUsage = ({ input, output }: Usage): JsonObject => ({
   read: input ?? 0,
   written: output ?? 0,
 });
 
-function requestOf(body: Body): ModelRequest<"chat"> {
+function decodeRequest(body: Body): ModelRequest<"chat"> {
   const { model, prompt, stream, max, ...rest } = body;
-  if (typeof prompt !== "string") return fail("invalid", "prompt is a text.", { param: "prompt" });
+  if (typeof prompt !== "string")
+    return fail("invalid", "prompt must be a string.", { param: "prompt" });
   return {
     operation: "chat",
     model: typeof model === "string" ? model : "",
@@ -32,7 +33,7 @@ function requestOf(body: Body): ModelRequest<"chat"> {
     sampling: {},
     reasoning: { mode: "auto" },
     state: {},
-    // What this codec does not know goes on as it is.
+    // Unknown fields are passed on.
     rest: rest as JsonObject,
     ext: {},
   };
@@ -50,7 +51,7 @@ export const server: ServerHalf<"chat"> = {
     },
   },
   analyze: ({ max }) => ({ features: [], maxOutput: typeof max === "number" ? max : undefined }),
-  decodeRequest: requestOf,
+  decodeRequest,
   contentType: ({ stream }) => (stream ? "application/x-ndjson" : "application/json"),
   createEncoder(write) {
     let usage: Usage = {};
@@ -58,17 +59,17 @@ export const server: ServerHalf<"chat"> = {
     return {
       writeEvent(event) {
         if (event.type === "delta") line({ say: event.text });
-        // The first may be a guess. The last one, just before the finish, is what is billed.
+        // Early reports may be estimates. The last one, just before the finish, is billed.
         if (event.type === "usage") usage = event.usage;
-        if (event.type === "finish") line({ end: event.reason, ...countsOf(usage) });
+        if (event.type === "finish") line({ end: event.reason, ...encodeUsage(usage) });
       },
       writeFault: ({ kind, message }) => line({ error: { kind, message } }),
     };
   },
-  encodeResponse: (answer) => ({
-    say: textOf(answer),
-    end: answer.finish.reason,
-    ...countsOf(answer.usage),
+  encodeResponse: (response) => ({
+    say: responseText(response),
+    end: response.finish.reason,
+    ...encodeUsage(response.usage),
   }),
   encodeFault: ({ kind, message }) => ({
     status: ERRORS[kind][0],

@@ -1,4 +1,4 @@
-// What every protocol has to keep, and the plugins that speak it. package.json says how they would be mounted.
+// Runs the checks of the protocol, and the contract checks of its plugins with the options in package.json.
 import { protocolChecks } from "tollgate/testing";
 import { testConformance } from "tollgate/testing/vitest";
 import { test } from "vitest";

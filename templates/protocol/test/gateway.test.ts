@@ -1,4 +1,4 @@
-// A whole gateway, with a fake upstream behind it that says what was recorded: in Acme's words, and in those of others.
+// Runs both plugins in a gateway with a fake upstream that returns the recordings.
 import { readRecordings, replayResponse, startGateway } from "tollgate/testing";
 import { expect, test } from "vitest";
 import frontend from "../src/frontend.ts";
@@ -6,7 +6,7 @@ import provider from "../src/provider.ts";
 
 const [streamed, whole] = readRecordings("test/recordings");
 
-test("Acme's clients and others are answered by what speaks Acme's protocol", async () => {
+test("Acme's clients and OpenAI clients receive responses from a provider with Acme's protocol", async () => {
   await using at = await startGateway({
     plugins: { front: frontend, back: provider },
     upstream: {

@@ -5,7 +5,7 @@ import { messages } from "tollgate/protocols/messages";
 export default defineProvider({
   api: 1,
   name: "acme",
-  summary: "Acme, which speaks Anthropic's messages",
+  summary: "Acme, by Anthropic's Messages API",
   credential: apiKeySchema,
   options: {
     type: "object",
@@ -16,14 +16,14 @@ export default defineProvider({
         minLength: 1,
         default: "https://api.acme.example/v1",
         "x-origin": true,
-        description: "Where Acme listens",
+        description: "Base URL of the API",
       },
     },
   },
   setup: ({ base_url }) => ({
     endpoints: [
       {
-        // Proofs of thinking are Acme's own: they go back to Acme and to no other provider.
+        // Signatures of thinking blocks are valid only at Acme, so they are sent to no other provider.
         protocol: messages({
           signer: "acme",
           acceptsUnsignedThinking: true,

@@ -1,9 +1,9 @@
-// A whole gateway, with a fake upstream behind it.
+// Runs the plugin in a gateway with a fake upstream.
 import { startGateway } from "tollgate/testing";
 import { expect, test } from "vitest";
 import plugin from "../src/index.ts";
 
-test("it answers whole and streamed, and the ledger has what was used", async () => {
+test("responds streaming and non-streaming, and the ledger has the usage", async () => {
   await using at = await startGateway({
     plugins: { acme: plugin },
     config: {

@@ -1,10 +1,10 @@
-// Acme has an API of its own: POST /say takes a prompt, and answers with lines of JSON.
+// Acme has its own API: POST /say accepts a prompt and returns lines of JSON.
 //
 //     {"say":"Hel"}
 //     {"say":"lo"}
 //     {"end":"stop","read":12,"written":2}
 //
-// An answer that fails after it has begun ends with a line such as {"error":"overloaded"}.
+// A response that fails after it has started ends with a line such as {"error":"overloaded"}.
 import {
   apiKeySchema,
   defineProvider,
@@ -29,7 +29,7 @@ export default defineProvider({
         minLength: 1,
         default: "https://api.acme.example/v1",
         "x-origin": true,
-        description: "Where Acme listens",
+        description: "Base URL of the API",
       },
     },
   },
@@ -41,19 +41,22 @@ export default defineProvider({
         auth: { header: "authorization", prefix: "Bearer ", field: "api_key" },
         streaming: "always",
         async *run(request, call) {
-          const answer = await call.fetch("say", {
+          const res = await call.fetch("say", {
             method: "POST",
             headers: { "content-type": "application/json" },
-            body: JSON.stringify(bodyOf(request, call)),
+            body: JSON.stringify(encodeBody(request, call)),
           });
-          if (!answer.ok) fail(KINDS[answer.status] ?? "upstream", `Acme said ${answer.status}.`);
+          if (!res.ok) fail(KINDS[res.status] ?? "upstream", `Acme returned status ${res.status}.`);
           yield { type: "start" };
           yield { type: "open", index: 0, block: { type: "text" } };
-          for await (const line of lines(answer.body)) {
+          for await (const line of lines(res.body)) {
             if (typeof line["say"] === "string")
               yield { type: "delta", index: 0, text: line["say"] };
             if (line["error"] !== undefined)
-              fail(line["error"] === "overloaded" ? "overloaded" : "upstream", "Acme failed.");
+              fail(
+                line["error"] === "overloaded" ? "overloaded" : "upstream",
+                "Acme reported an error.",
+              );
             if (line["end"] === undefined) continue;
             yield { type: "close", index: 0 };
             yield {
@@ -63,14 +66,14 @@ export default defineProvider({
             yield { type: "finish", reason: line["end"] === "length" ? "length" : "stop" };
             return;
           }
-          fail("upstream", "Acme broke off.");
+          fail("upstream", "Acme's response is truncated.");
         },
       },
     ],
   }),
 });
 
-/** What a refusal means decides what the gateway does next: try another provider, rest this one, or neither. */
+/** The kind of an error decides whether the gateway tries another provider and puts this one in cooldown. */
 const KINDS: { readonly [status: number]: ErrorKind } = {
   400: "invalid",
   401: "upstream_auth",
@@ -82,8 +85,8 @@ const KINDS: { readonly [status: number]: ErrorKind } = {
 
 const count = (value: unknown): number => (typeof value === "number" && value >= 0 ? value : 0);
 
-/** The body of a request. A field that Acme does not have is reported: the client gets a warning, or an error if it asked for strictness. */
-function bodyOf(request: ChatRequest, call: Call) {
+/** Returns the body of a request. Reports fields that Acme does not support: the client receives a warning, or an error in strict mode. */
+function encodeBody(request: ChatRequest, call: Call) {
   const { output, sampling, reasoning } = request;
   const { temperature, ...others } = sampling;
   const names: Readonly<Record<string, string>> = { topP: "top_p", topK: "top_k" };
@@ -94,18 +97,20 @@ function bodyOf(request: ChatRequest, call: Call) {
   return {
     model: call.model,
     prompt: promptOf(request),
-    // JSON leaves out what is undefined.
+    // JSON omits undefined fields.
     max: output.maxTokens,
     stop: output.stop,
     temperature,
   };
 }
 
-/** Acme has no turns: the conversation becomes one text. Content that it cannot take is refused. */
+/** Joins the conversation into one text, because Acme has no turns. Rejects unsupported content. */
 function promptOf({ instructions, turns, tools }: ChatRequest): string {
-  if (tools.length > 0) fail("unsupported", "Acme knows no tools.", { param: "tools" });
+  if (tools.length > 0) fail("unsupported", "Acme does not support tools.", { param: "tools" });
   const blocks = [...instructions, ...turns.flatMap((turn) => turn.blocks)];
   return blocks
-    .map((block) => (block.type === "text" ? block.text : fail("unsupported", "Acme reads text.")))
+    .map((block) =>
+      block.type === "text" ? block.text : fail("unsupported", "Acme supports only text."),
+    )
     .join("\n\n");
 }

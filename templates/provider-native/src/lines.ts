@@ -1,35 +1,35 @@
 import { fail } from "tollgate/plugin";
 
-/** Longer than any line that Acme sends: what has no end is not collected. */
-const LONGEST = 1024 * 1024;
+/** Maximum length of a line. A longer one is an error, so the buffer is bounded. */
+const MAX_LINE = 1024 * 1024;
 
-/** JSON a line, however its bytes were cut. A line that is not whole is no line. */
+/** Yields one JSON object per line, however the bytes are split. Ignores an incomplete last line. */
 export async function* lines(
   body: AsyncIterable<Uint8Array> | null,
 ): AsyncGenerator<{ readonly [name: string]: unknown }> {
   const decoder = new TextDecoder();
-  let pieces: string[] = [];
+  let chunks: string[] = [];
   let length = 0;
   for await (const chunk of body ?? []) {
     const [first = "", ...more] = decoder.decode(chunk, { stream: true }).split("\n");
-    pieces.push(first);
+    chunks.push(first);
     length += first.length;
-    if (length > LONGEST) fail("upstream", "Acme sent a line without an end.");
+    if (length > MAX_LINE) fail("upstream", "Acme sent a line that is too long.");
     for (const next of more) {
-      const text = pieces.join("");
-      if (text.trim() !== "") yield parsed(text);
-      pieces = [next];
+      const text = chunks.join("");
+      if (text.trim() !== "") yield parseObject(text);
+      chunks = [next];
       length = next.length;
     }
   }
 }
 
-function parsed(text: string): { readonly [name: string]: unknown } {
+function parseObject(text: string): { readonly [name: string]: unknown } {
   try {
     const value: unknown = JSON.parse(text);
     if (typeof value === "object" && value !== null) return { ...value };
   } catch {
-    // Told below, in words that hold nothing of the answer.
+    // Reported below, with a message that contains nothing of the response.
   }
-  return fail("upstream", "Acme sent a line that is no JSON.");
+  return fail("upstream", "Acme sent invalid JSON.");
 }

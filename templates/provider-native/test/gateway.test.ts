@@ -1,11 +1,11 @@
-// A whole gateway, with a fake upstream behind it that says what was recorded.
+// Runs the plugin in a gateway with a fake upstream that returns the recordings.
 import { readRecordings, replayResponse, startGateway } from "tollgate/testing";
 import { expect, test } from "vitest";
 import plugin from "../src/index.ts";
 
 const hello = readRecordings("test/recordings/native").find(({ name }) => name === "hello");
 
-test("it answers whole and streamed, and the ledger has what was used", async () => {
+test("responds streaming and non-streaming, and the ledger has the usage", async () => {
   await using at = await startGateway({
     plugins: { acme: plugin },
     upstream: { "POST /v1/say": replayResponse(hello!) },

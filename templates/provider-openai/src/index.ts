@@ -5,7 +5,7 @@ import { fetchModelList } from "tollgate/protocols/compatible";
 export default defineProvider({
   api: 1,
   name: "acme",
-  summary: "Acme, which speaks OpenAI's chat completions",
+  summary: "Acme, by OpenAI's Chat Completions API",
   credential: apiKeySchema,
   options: {
     type: "object",
@@ -16,14 +16,14 @@ export default defineProvider({
         minLength: 1,
         default: "https://api.acme.example/v1",
         "x-origin": true,
-        description: "Where Acme listens",
+        description: "Base URL of the API",
       },
     },
   },
   setup: ({ base_url }) => ({
     endpoints: [
       {
-        // What differs from OpenAI is said here: fields to drop or rename, how thinking is asked for.
+        // Set the differences from OpenAI here: fields to drop or rename, and how reasoning is requested.
         protocol: chatCompletions({ maxTokens: "max_tokens" }),
         base: base_url,
         auth: { header: "authorization", prefix: "Bearer ", field: "api_key" },

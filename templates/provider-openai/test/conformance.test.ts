@@ -1,4 +1,4 @@
-// What every plugin of this kind has to keep. package.json says how it would be mounted.
+// Runs the contract checks with the options in package.json.
 import { testConformance } from "tollgate/testing/vitest";
 import manifest from "../package.json" with { type: "json" };
 import plugin from "../src/index.ts";

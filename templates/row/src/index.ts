@@ -1,6 +1,6 @@
 import { fromRow } from "tollgate/protocols/compatible";
 
-// A provider as data: where it is, what it speaks, how it differs. No code.
+// A provider as data, without code: its base URL, its protocols, and its quirks.
 export default fromRow({
   name: "acme",
   summary: "Acme",

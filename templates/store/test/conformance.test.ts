@@ -1,4 +1,4 @@
-// What every plugin has to keep, and what a store has to keep beside that. package.json says how it would be mounted.
+// Runs the contract checks and the store checks with the options in package.json.
 import { storeChecks, createStoreFactory } from "tollgate/testing";
 import { testConformance } from "tollgate/testing/vitest";
 import { test } from "vitest";

@@ -199,7 +199,7 @@ export const providerDefects: readonly Defect[] = [
   {
     in: "provider-native",
     what: "a truncated response is reported as complete",
-    from: 'fail("upstream", "Acme broke off.");',
+    from: `fail("upstream", "Acme's response is truncated.");`,
     to: 'yield { type: "close", index: 0 }; yield { type: "finish", reason: "stop" };',
     check: NATIVE,
     says: /reported as complete|a fault/,
@@ -232,8 +232,8 @@ export const providerDefects: readonly Defect[] = [
   {
     in: "provider-native",
     what: "an upstream error that is not a fault",
-    from: 'fail(KINDS[answer.status] ?? "upstream", `Acme said ${answer.status}.`)',
-    to: "throw new Error(`Acme said ${answer.status}.`)",
+    from: 'fail(KINDS[res.status] ?? "upstream", `Acme returned status ${res.status}.`)',
+    to: "throw new Error(`Acme returned status ${res.status}.`)",
     check: NATIVE,
     says: /a fault/,
   },
@@ -280,7 +280,7 @@ export const providerDefects: readonly Defect[] = [
   {
     in: "provider-native",
     what: "an error line is ignored, and the response is reported as complete",
-    from: 'fail(line["error"] === "overloaded" ? "overloaded" : "upstream", "Acme failed.");',
+    from: 'fail(line["error"] === "overloaded" ? "overloaded" : "upstream", "Acme reported an error.");',
     to: '{ yield { type: "close", index: 0 }; yield { type: "finish", reason: "stop" }; return; }',
     check: STATED,
     says: /the error differs from the recording/,
@@ -296,8 +296,8 @@ export const providerDefects: readonly Defect[] = [
   {
     in: "provider-native",
     what: "it hangs if the upstream closes the connection",
-    from: "for await (const line of lines(answer.body)) {",
-    to: "for await (const line of lines(whole(answer.body!))) {",
+    from: "for await (const line of lines(res.body)) {",
+    to: "for await (const line of lines(whole(res.body!))) {",
     and: [
       "const count =",
       "async function* whole(body: AsyncIterable<Uint8Array>) {\n  try {\n    yield* body;\n  } catch {\n    await new Promise(() => {});\n  }\n}\n\nconst count =",
@@ -308,8 +308,8 @@ export const providerDefects: readonly Defect[] = [
   {
     in: "provider-native",
     what: "the response is buffered until it is complete",
-    from: "for await (const line of lines(answer.body)) {",
-    to: "for await (const line of lines([new Uint8Array(await answer.arrayBuffer())] as never)) {",
+    from: "for await (const line of lines(res.body)) {",
+    to: "for await (const line of lines([new Uint8Array(await res.arrayBuffer())] as never)) {",
     check: "native endpoints stream responses without delay",
     says: /must reach the client before the rest/,
   },

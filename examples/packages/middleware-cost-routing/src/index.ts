@@ -1,20 +1,22 @@
 import { defineMiddleware, type Candidate, type Exclusion } from "tollgate/plugin";
 
-/** Of one name that clients ask for: about how long its answers are. */
-interface Habit {
+/** Average response length of a model name. */
+interface Average {
   output: number;
 }
 
-/** Where nothing has been answered yet. */
-const FIRST = 500;
-/** How much one more answer changes what is expected. */
+/** Expected output tokens before the first response. */
+const INITIAL_OUTPUT = 500;
+/** Weight of a new response in the average. */
 const WEIGHT = 0.1;
-const NAMES = 10_000;
+/** Maximum number of model names to keep averages of. */
+const MAX_NAMES = 10_000;
 
 export default defineMiddleware({
   api: 1,
   name: "cost-routing",
-  summary: "Asks first what costs least for this request, by what such answers have been like",
+  summary:
+    "Tries the cheapest candidate first, estimated from the request and from earlier responses",
   sends: "nowhere",
   options: {
     type: "object",
@@ -26,86 +28,92 @@ export default defineMiddleware({
         maximum: 1_000,
         default: 5,
         description:
-          "What costs at most so much more than the cheapest is as good: the order of gateway.yaml stands",
+          "Candidates within this percentage of the lowest cost count as equal and keep their order",
       },
-      most_usd: {
+      max_usd: {
         type: "number",
         exclusiveMinimum: 0,
-        description: "What costs more for one request is not asked",
+        description: "Maximum estimated cost of a request, in US dollars. Default: no maximum",
       },
       unpriced: {
         enum: ["last", "never"],
         default: "last",
-        description: "Whether what has no known price is asked after the others, or not at all",
+        description: "Whether candidates without a known price are tried last or never",
       },
     },
   },
-  setup({ within_percent, most_usd, unpriced }, ctx) {
-    const most = most_usd === undefined ? undefined : BigInt(Math.round(most_usd * 1e9));
-    const habits = ctx.shared("habits", () => new Map<string, Habit>());
+  setup({ within_percent, max_usd, unpriced }, ctx) {
+    const maxNano = max_usd === undefined ? undefined : BigInt(Math.round(max_usd * 1e9));
+    const averages = ctx.shared("averages", () => new Map<string, Average>());
     return {
       route(list, x) {
-        const bound = x.request.operation === "chat" ? x.request.output.maxTokens : undefined;
-        const expected = habits.get(x.model)?.output ?? FIRST;
+        const limit = x.request.operation === "chat" ? x.request.output.maxTokens : undefined;
+        const expected = averages.get(x.model)?.output ?? INITIAL_OUTPUT;
         const usage =
           x.operation === "chat" || x.operation === "completion"
             ? {
                 input: x.inputSize.tokens,
-                output: Math.round(Math.min(expected, bound ?? expected)),
+                output: Math.round(Math.min(expected, limit ?? expected)),
               }
             : { input: x.inputSize.tokens };
         const priced = list.map((candidate) => ({
           candidate,
           cost: ctx.quoteCost(candidate, usage),
         }));
-        const out: Exclusion[] = [];
-        const fine: { candidate: Candidate; cost: bigint | null }[] = [];
+        const exclusions: Exclusion[] = [];
+        const allowed: { candidate: Candidate; cost: bigint | null }[] = [];
         for (const one of priced) {
           const { candidate, cost } = one;
-          if (cost === null && unpriced === "never") out.push(excluded(candidate, UNPRICED));
-          else if (cost !== null && most !== undefined && cost > most)
-            out.push(excluded(candidate, DEAR));
-          else fine.push(one);
+          if (cost === null && unpriced === "never") exclusions.push(excluded(candidate, UNPRICED));
+          else if (cost !== null && maxNano !== undefined && cost > maxNano)
+            exclusions.push(excluded(candidate, EXPENSIVE));
+          else allowed.push(one);
         }
-        const least = fine.reduce<bigint | null>(
+        const lowest = allowed.reduce<bigint | null>(
           (min, { cost }) => (cost === null || (min !== null && min <= cost) ? min : cost),
           null,
         );
-        // Near the cheapest all count as one: whose prompt is cached where, and weights, are said by the order they came in.
-        const near = least === null ? 0n : least + (least * BigInt(within_percent)) / 100n;
-        const rank = (cost: bigint | null) => (cost !== null && cost <= near ? near : cost);
-        const sorted = fine.toSorted((a, b) => order(rank(a.cost), rank(b.cost)));
-        return [...sorted.map(({ candidate }) => candidate), ...out];
+        // Candidates near the lowest cost count as equal. Their order reflects prompt caches and weights, so it is kept.
+        const threshold = lowest === null ? 0n : lowest + (lowest * BigInt(within_percent)) / 100n;
+        const rank = (cost: bigint | null) =>
+          cost !== null && cost <= threshold ? threshold : cost;
+        const sorted = allowed.toSorted((a, b) => compareCosts(rank(a.cost), rank(b.cost)));
+        return [...sorted.map(({ candidate }) => candidate), ...exclusions];
       },
-      // Counts alone: nothing of what was said.
+      // Reads only token counts, never text.
       settle(x, { calls }) {
         const output = calls.at(-1)?.usage.output;
         if (x.model === undefined || output === undefined) return;
-        const before = habits.get(x.model)?.output ?? output;
-        habits.delete(x.model);
-        habits.set(x.model, { output: before + (output - before) * WEIGHT });
-        if (habits.size > NAMES) habits.delete(habits.keys().next().value!);
+        const previous = averages.get(x.model)?.output ?? output;
+        averages.delete(x.model);
+        averages.set(x.model, { output: previous + (output - previous) * WEIGHT });
+        if (averages.size > MAX_NAMES) averages.delete(averages.keys().next().value!);
       },
       commands: {
         expected: {
-          summary: "About how many tokens an answer has, by the name that clients ask for",
+          summary: "Show the average response length in tokens by model name",
           writes: false,
           run: async () =>
-            Object.fromEntries([...habits].map(([name, { output }]) => [name, Math.round(output)])),
+            Object.fromEntries(
+              [...averages].map(([name, { output }]) => [name, Math.round(output)]),
+            ),
         },
       },
     };
   },
 });
 
-const DEAR = { code: "too_dear", message: "costs more than one request may" };
+const EXPENSIVE = {
+  code: "too_expensive",
+  message: "would cost more than the maximum of a request",
+};
 const UNPRICED = { code: "no_price", message: "has no known price" };
-const excluded = (candidate: Candidate, { code, message }: typeof DEAR): Exclusion => ({
+const excluded = (candidate: Candidate, { code, message }: typeof EXPENSIVE): Exclusion => ({
   candidate,
   kind: "forbidden",
   code,
   message: `${candidate.id} ${message}.`,
 });
 
-const order = (a: bigint | null, b: bigint | null): number =>
+const compareCosts = (a: bigint | null, b: bigint | null): number =>
   a === b ? 0 : a === null ? 1 : b === null ? -1 : a < b ? -1 : 1;

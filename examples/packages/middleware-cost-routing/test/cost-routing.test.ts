@@ -66,8 +66,8 @@ test("in a gateway the cheaper of two answers, and what is too dear is asked by 
   expect(await at.runCommand("middleware.cost-routing", "expected")).toEqual({
     fast: expect.any(Number),
   });
-  await using poor = await house({ most_usd: 0.000_000_001 });
+  await using poor = await house({ max_usd: 0.000_000_001 });
   const got = await poor.ask("fast", "Hi");
-  expect([got.status, got.error?.code]).toEqual([403, "too_dear"]);
+  expect([got.status, got.error?.code]).toEqual([403, "too_expensive"]);
   expect(poor.calls).toEqual([]);
 });

@@ -2,7 +2,7 @@ import { defineMiddleware, fail, type Exchange, type ModelEvent } from "tollgate
 
 type Change = (text: string) => string;
 
-/** Each is linear: every repetition has an end, so a long text costs no more than its length. */
+/** Every pattern takes linear time, because every repetition is bounded. */
 const KINDS = {
   email: /[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,4}/g,
   card: /\b\d{4}([ -]?)\d{4}\1\d{4}\1\d{1,7}\b/g,
@@ -10,101 +10,113 @@ const KINDS = {
   phone: /(?<![\w.])\+\d{1,3}(?:[ ./-]?\(?\d{1,5}\)?){2,6}(?!\w)/g,
 } as const;
 
-/** Members whose texts are people's or a model's; in the second set whatever is in them. */
-const WORDS = new Set(
+/** Members that contain text of users or models. */
+const TEXT_MEMBERS = new Set(
   "text summary title context note prompt prompts inputs query user".split(" "),
 );
-const WHOLE = new Set("raw rest documents input metadata description".split(" "));
+/** Members in which every string is text. */
+const TEXT_TREES = new Set("raw rest documents input metadata description".split(" "));
 
-/** The same value with its texts changed, in whatever part of a request or of an answer they stand. */
-function changed(value: unknown, change: Change, name = "", whole = false): unknown {
+/** Returns a copy of a request or event with all its texts changed. */
+function changeTexts(value: unknown, change: Change, name = "", isTree = false): unknown {
   if (typeof value === "string") {
-    if (name === "args") return inArgs(value, change);
-    return whole || WORDS.has(name) ? change(value) : value;
+    if (name === "args") return changeArgs(value, change);
+    return isTree || TEXT_MEMBERS.has(name) ? change(value) : value;
   }
-  if (Array.isArray(value)) return value.map((one: unknown) => changed(one, change, name, whole));
+  if (Array.isArray(value))
+    return value.map((one: unknown) => changeTexts(one, change, name, isTree));
   if (value === null || typeof value !== "object" || Buffer.isBuffer(value)) return value;
   const members = Object.entries(value);
   return Object.fromEntries(
-    members.map(([key, one]) => [key, changed(one, change, key, whole || WHOLE.has(key))]),
+    members.map(([key, one]) => [
+      key,
+      changeTexts(one, change, key, isTree || TEXT_TREES.has(key)),
+    ]),
   );
 }
 
-/** A tool's arguments: a letter that is written as \u0061 is read before it is looked at. */
-function inArgs(args: string, change: Change): string {
+/** Changes the arguments of a tool call. They are parsed first, because a letter can be written as \u0061. */
+function changeArgs(args: string, change: Change): string {
   try {
     const read: unknown = JSON.parse(args);
-    const made = JSON.stringify(changed(read, change, "", true));
-    return made === JSON.stringify(read) ? args : made;
+    const result = JSON.stringify(changeTexts(read, change, "", true));
+    return result === JSON.stringify(read) ? args : result;
   } catch {
     return change(args);
   }
 }
 
-/** What stands for what, in one request. It goes when the request goes. */
-export function vaultOf(kinds: readonly (keyof typeof KINDS)[], persons: readonly string[]) {
-  const words = new Map<string, string>();
-  const names = new Map<string, string>();
+/** Creates the map of placeholders and values of one request. It is released with the request. */
+export function createVault(kinds: readonly (keyof typeof KINDS)[], persons: readonly string[]) {
+  const values = new Map<string, string>();
+  const placeholders = new Map<string, string>();
   const all = persons.toSorted(longer).map(escaped).join("|");
   const person =
     all === ""
       ? []
       : [["person", new RegExp(`(?<![\\p{L}\\d])(?:${all})(?![\\p{L}\\d])`, "gu")] as const];
   const found = [...kinds.map((kind) => [kind, KINDS[kind]] as const), ...person];
-  const named = (kind: string, word: string): string => {
-    const name = names.get(word) ?? `[${kind.toUpperCase()}_${names.size + 1}]`;
-    names.set(word, name);
-    words.set(name, word);
-    return name;
+  const placeholderFor = (kind: string, value: string): string => {
+    const placeholder =
+      placeholders.get(value) ?? `[${kind.toUpperCase()}_${placeholders.size + 1}]`;
+    placeholders.set(value, placeholder);
+    values.set(placeholder, value);
+    return placeholder;
   };
   return {
-    /** The same word has one name. Read in the order of the conversation, so the names of its history are the same each turn. */
+    /**
+     * Replaces values by placeholders. The same value always has the same placeholder. The request is read in the order of the
+     * conversation, so the placeholders of earlier turns are the same in each request.
+     */
     hide: (text: string) =>
-      found.reduce((made, [kind, form]) => made.replace(form, (word) => named(kind, word)), text),
-    /** `quote`: how a word is written where the text is a part of a JSON text. */
-    show: (text: string, quote: Change = (word) => word) =>
-      text.replace(NAME, (name) => quote(words.get(name) ?? name)),
+      found.reduce(
+        (result, [kind, pattern]) =>
+          result.replace(pattern, (value) => placeholderFor(kind, value)),
+        text,
+      ),
+    /** Restores the values. `quote` escapes a value if the text is part of a JSON text. */
+    restore: (text: string, quote: Change = (value) => value) =>
+      text.replace(PLACEHOLDER, (found) => quote(values.get(found) ?? found)),
   };
 }
-type Vault = ReturnType<typeof vaultOf>;
+type Vault = ReturnType<typeof createVault>;
 
 const MEDIA = /^(vision|documents|audio)$/;
-const NAME = /\[[A-Z]{1,8}_\d{1,6}\]/g;
-/** The beginning of a name, at the end of a piece. */
-const BEGUN = /\[(?:[A-Z]{0,8}|[A-Z]{1,8}_\d{0,6})$/;
+const PLACEHOLDER = /\[[A-Z]{1,8}_\d{1,6}\]/g;
+/** The beginning of a placeholder, at the end of a delta. */
+const PARTIAL = /\[(?:[A-Z]{0,8}|[A-Z]{1,8}_\d{0,6})$/;
 const longer = (a: string, b: string): number => b.length - a.length;
 const escaped = (word: string): string => word.replace(/[\\^$.*+?()[\]{}|]/g, "\\$&");
 const quoted: Change = (word) => JSON.stringify(word).slice(1, -1);
 
-/** An answer with the words put back: what may be the beginning of a name waits for the next piece. */
-function restoring(vault: Vault, next: (event: ModelEvent) => void) {
+/** Restores the values in a response. Text that may be the beginning of a placeholder is held back until the next delta. */
+function createRestorer(vault: Vault, next: (event: ModelEvent) => void) {
   const held = new Map<number, { text: string; quote: Change }>();
   return (event: ModelEvent): void => {
     if (event.type === "open")
       held.set(event.index, {
         text: "",
-        quote: event.block.type === "call" ? quoted : (word) => word,
+        quote: event.block.type === "call" ? quoted : (value) => value,
       });
     const block = "index" in event ? held.get(event.index) : undefined;
     if (event.type === "delta" && block) {
       const text = block.text + event.text;
-      const at = BEGUN.exec(text)?.index ?? text.length;
+      const at = PARTIAL.exec(text)?.index ?? text.length;
       block.text = text.slice(at);
-      const out = vault.show(text.slice(0, at), block.quote);
-      // Without probabilities, whose tokens spell the names.
+      const out = vault.restore(text.slice(0, at), block.quote);
+      // Token probabilities are omitted, because they contain the placeholders.
       return out === "" ? undefined : next({ type: "delta", index: event.index, text: out });
     }
     if (event.type === "close" && block && block.text !== "")
-      next({ type: "delta", index: event.index, text: vault.show(block.text, block.quote) });
-    next(changed(event, (text) => vault.show(text)) as ModelEvent);
+      next({ type: "delta", index: event.index, text: vault.restore(block.text, block.quote) });
+    next(changeTexts(event, (text) => vault.restore(text)) as ModelEvent);
   };
 }
 
 export default defineMiddleware({
   api: 1,
   name: "pii-vault",
-  summary:
-    "Puts names in place of what is personal before it leaves, and the words back into the answer",
+  summary: "Replaces personal data by placeholders in requests, and restores it in responses",
   sends: "nowhere",
   options: {
     type: "object",
@@ -115,18 +127,18 @@ export default defineMiddleware({
         uniqueItems: true,
         items: { enum: ["email", "card", "iban", "phone"] },
         default: ["email", "card", "iban", "phone"],
-        description: "What is looked for by its form",
+        description: "Types of data to find by pattern",
       },
       persons: {
         type: "array",
         items: { type: "string", minLength: 1, maxLength: 64 },
         default: [],
-        description: "Names that are hidden as they are written here",
+        description: "Names to replace, exactly as written",
       },
       media: {
-        enum: ["refuse", "pass"],
-        default: "refuse",
-        description: "Pictures, sound and files, which are not looked into",
+        enum: ["reject", "pass"],
+        default: "reject",
+        description: "Whether to reject or pass images, audio, and files, which are not read",
       },
     },
   },
@@ -134,18 +146,18 @@ export default defineMiddleware({
     const vaults = new WeakMap<Exchange, Vault>();
     return {
       rewrite(request, x) {
-        const vault = vaultOf(kinds, persons);
+        const vault = createVault(kinds, persons);
         vaults.set(x, vault);
-        return changed(request, (text) => vault.hide(text)) as typeof request;
+        return changeTexts(request, (text) => vault.hide(text)) as typeof request;
       },
       inspect(request, x) {
         const files =
           request.operation === "transcript" ||
           (request.operation === "image" && request.inputImages[0]);
-        if (media === "refuse" && (files || x.features.some((one) => MEDIA.test(one))))
-          fail("forbidden", "Only text may be sent from here.", { code: "text_only" });
+        if (media === "reject" && (files || x.features.some((one) => MEDIA.test(one))))
+          fail("forbidden", "Only text is allowed in requests.", { code: "text_only" });
       },
-      event: (call, next) => restoring(vaults.get(call.exchange) ?? vaultOf([], []), next),
+      event: (call, next) => createRestorer(vaults.get(call.exchange) ?? createVault([], []), next),
     };
   },
 });

@@ -4,7 +4,7 @@ import { call, say, scriptedModel, startGateway } from "tollgate/testing";
 import { testConformance, testHooks } from "tollgate/testing/vitest";
 import { expect, test } from "vitest";
 import manifest from "../package.json" with { type: "json" };
-import plugin, { vaultOf } from "../src/index.ts";
+import plugin, { createVault } from "../src/index.ts";
 
 testConformance(plugin, {
   ...manifest.tollgate,
@@ -47,10 +47,10 @@ test("whatever is said, what was hidden comes back, and none of it is in what le
   const other = fc.constantFrom("Hello ", ", ", "[", "]", "[EMAIL_", " 12 ", "\n", '"', "\\");
   fc.assert(
     fc.property(fc.array(fc.oneof(word, other), { maxLength: 12 }), (parts) => {
-      const vault = vaultOf(["email", "card", "iban", "phone"], ["Ann Smith", "Zoë"]);
+      const vault = createVault(["email", "card", "iban", "phone"], ["Ann Smith", "Zoë"]);
       const text = parts.join(" ");
       const hidden = vault.hide(text);
-      expect(vault.show(hidden)).toBe(text);
+      expect(vault.restore(hidden)).toBe(text);
       expect(hidden).not.toMatch(/@|Smith|Zoë|4111/);
       // A second reading gives the same names.
       expect(vault.hide(text)).toBe(hidden);

@@ -1,25 +1,25 @@
 import { defineMiddleware, fail, type Block, type Exchange } from "tollgate/plugin";
 
-/** What the service answers. Anything else is taken for no answer. */
+/** The response of the service. Any other response counts as a failure. */
 interface Verdict {
   readonly allow: boolean;
-  /** A word for the ledger, such as "injection": never what was said. */
+  /** A label for the ledger, such as "injection". Never text of the request. */
   readonly label?: string;
 }
 
-/** Every text of a conversation, with whose it is: what a tool brought is where injections come from. */
-function* said(role: string, blocks: readonly Block[]): Generator<{ role: string; text: string }> {
+/** Yields every text of a conversation with its role. Tool results have their own role, because injections come from them. */
+function* texts(role: string, blocks: readonly Block[]): Generator<{ role: string; text: string }> {
   for (const block of blocks)
     if (block.type === "text") yield { role, text: block.text };
     else if (block.type === "call") yield { role, text: block.args };
-    else if (block.type === "result") yield* said("tool", block.blocks);
+    else if (block.type === "result") yield* texts("tool", block.blocks);
 }
 
-/** Of a request of another kind all that it says: a service that cannot read it may say so. */
-function askedIn({ request }: Exchange): unknown {
+/** Returns the body for the service. Requests that are not chats are sent completely. */
+function encodeRequest({ request }: Exchange): unknown {
   if (request.operation !== "chat") return { kind: request.operation, request };
-  const texts = request.turns.flatMap(({ role, blocks }) => [...said(role, blocks)]);
-  return { kind: "chat", texts: [...said("system", request.instructions), ...texts] };
+  const turns = request.turns.flatMap(({ role, blocks }) => [...texts(role, blocks)]);
+  return { kind: "chat", texts: [...texts("system", request.instructions), ...turns] };
 }
 
 const isVerdict = (value: unknown): value is Verdict =>
@@ -28,62 +28,70 @@ const isVerdict = (value: unknown): value is Verdict =>
 export default defineMiddleware({
   api: 1,
   name: "remote-guard",
-  summary: "Asks a service whether a request may be answered, while the model is at it",
-  // Whose service it is and what it keeps is not known here, so a request under ZDR does not pass.
+  summary: "Calls a service that allows or rejects a request, in parallel with the model",
+  // The data policy of the service is unknown, so requests under Service-ZDR are rejected.
   sends: { retention: { kind: "unknown" }, trains: "unknown" },
   options: {
     type: "object",
     additionalProperties: false,
     required: ["url"],
     properties: {
-      url: { type: "string", format: "uri", "x-origin": true, description: "The service" },
-      token: { type: "string", minLength: 1, "x-secret": true, description: "What it is shown" },
+      url: { type: "string", format: "uri", "x-origin": true, description: "URL of the service" },
+      token: {
+        type: "string",
+        minLength: 1,
+        "x-secret": true,
+        description: "Bearer token for the service",
+      },
       timeout_ms: {
         type: "integer",
         minimum: 1,
         default: 2_000,
-        description: "How long it may take; then the request is refused",
+        description: "Time limit in milliseconds. After it, the request is rejected",
       },
     },
   },
   setup({ url, token, timeout_ms }, ctx) {
     const verdicts = new WeakMap<Exchange, Promise<Verdict>>();
 
-    async function judged(x: Exchange): Promise<Verdict> {
+    async function callService(x: Exchange): Promise<Verdict> {
       try {
-        const answer = await ctx.fetch(url, {
+        const res = await ctx.fetch(url, {
           method: "POST",
           headers: {
             "content-type": "application/json",
             ...(token !== undefined && { authorization: `Bearer ${token}` }),
           },
-          body: JSON.stringify(askedIn(x)),
+          body: JSON.stringify(encodeRequest(x)),
           signal: AbortSignal.any([x.signal, AbortSignal.timeout(timeout_ms)]),
         });
-        const verdict: unknown = await answer.json();
-        if (answer.ok && isVerdict(verdict)) return verdict;
-        ctx.log.warn({ status: answer.status }, "the guard's service gave no verdict");
+        const verdict: unknown = await res.json();
+        if (res.ok && isVerdict(verdict)) return verdict;
+        ctx.log.warn({ status: res.status }, "guard service returned no verdict");
       } catch (error) {
-        ctx.log.warn({ error }, "the guard's service was not reached");
+        ctx.log.warn({ error }, "guard service unreachable");
       }
-      return fail("unavailable", "Whether this request is allowed could not be found out.", {
+      return fail("unavailable", "The guard service is unavailable. Retry later.", {
         code: "guard_unavailable",
       });
     }
 
     return {
-      // Both at once: the verdict costs no time unless it takes longer than the model's first word. Nothing has left before it.
+      // Calls the service and the model in parallel, so the verdict adds time only if it takes longer than the first token. Nothing is
+      // sent to the client before the verdict.
       async attempt(call, next) {
         const x = call.exchange;
-        // Asked once, however many candidates are tried.
-        const asked = verdicts.get(x) ?? judged(x);
-        verdicts.set(x, asked);
-        const refusing = asked.then(({ allow, label }) => {
+        // Called once per request, however many candidates are tried.
+        const verdict = verdicts.get(x) ?? callService(x);
+        verdicts.set(x, verdict);
+        const checked = verdict.then(({ allow, label }) => {
           if (label !== undefined) x.addLabel("remote-guard", label.slice(0, 64));
           if (!allow)
-            fail("content_policy", "This request is not allowed here.", { code: "guard_refused" });
+            fail("content_policy", "The guard service rejected this request.", {
+              code: "guard_rejected",
+            });
         });
-        const [, reply] = await Promise.all([refusing, next()]);
+        const [, reply] = await Promise.all([checked, next()]);
         return reply;
       },
     };

@@ -59,7 +59,7 @@ test.each([true, false])(
       delayMs: 500,
     });
     const got = await it.at.ask("up/model", "Hi", { stream });
-    expect([got.status, got.error?.code]).toEqual([400, "guard_refused"]);
+    expect([got.status, got.error?.code]).toEqual([400, "guard_rejected"]);
     expect(got.body).not.toContain("Hello");
     // What the provider made is billed, as every call is.
     expect(it.at.calls).toHaveLength(1);

@@ -4,7 +4,7 @@ import { call, say, scriptedModel, startGateway, type ModelScript } from "tollga
 import { testConformance, testHooks } from "tollgate/testing/vitest";
 import { describe, expect, test } from "vitest";
 import manifest from "../package.json" with { type: "json" };
-import plugin, { flowing } from "../src/index.ts";
+import plugin, { createReplacer } from "../src/index.ts";
 
 testConformance(plugin, {
   ...manifest.tollgate,
@@ -24,7 +24,7 @@ testHooks(plugin, {
 });
 
 testHooks(plugin, {
-  with: { words: ["tulip"], does: "stop" },
+  with: { words: ["tulip"], action: "stop" },
   allowed: ["Tell me of roses."],
   rejected: [{ request: "Any Tulips?", code: "word_not_allowed" }],
   streams: [
@@ -41,7 +41,7 @@ test("whatever the words and wherever the cuts, pieces become what the whole bec
       fc.array(fc.array(letter, { maxLength: 6 }), { maxLength: 8 }),
       (words, pieces) => {
         const found = new RegExp(words.toSorted((a, b) => b.length - a.length).join("|"), "giu");
-        const flow = flowing(found, Math.max(...words.map((one) => one.length)), () => "#");
+        const flow = createReplacer(found, Math.max(...words.map((one) => one.length)), () => "#");
         const out = [...pieces.map((piece) => flow.push(piece.join(""))), flow.end()];
         const whole = pieces.flat().join("");
         expect(out.join("")).toBe(whole.replace(found, () => "#"));
@@ -96,7 +96,7 @@ async function heard(url: string, client: Client, model: string, stream: boolean
   try {
     for await (const piece of answer.body!) got += Buffer.from(piece).toString();
   } catch {
-    got += "\n(cut: it was stopped at a word)";
+    got += "\n(cut: it was stopped at a word that is not allowed)";
   }
   return got;
 }
@@ -123,13 +123,13 @@ describe.each(Object.keys(CLIENTS) as Client[])("to a client that speaks %s", (c
   test.each(Object.keys(PROVIDERS))(
     "nothing of a stopped answer passes its words, from %s",
     async (provider) => {
-      await using at = await house({ words: ["blue tulip"], does: "stop" });
+      await using at = await house({ words: ["blue tulip"], action: "stop" });
       const said = "I give a blue tulip to STRANGER";
       for (const speech of [say(said), letters(said), say(said.slice(0, 16)).say(said.slice(16))])
         for (const stream of [true, false]) {
           at.upstream.setRoutes(scriptedModel(speech, ["model"]));
           const body = await heard(at.url, client, `${provider}/model`, stream);
-          expect(body).toContain("stopped at a word");
+          expect(body).toContain("stopped at a word that is not allowed");
           expect(words(body)).not.toMatch(/tulip|STRANGER/);
         }
     },

@@ -2,14 +2,14 @@ import { createHmac } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import { defineObserver, type RequestRecord } from "tollgate/plugin";
 
-/** What one POST may hold. */
-const MOST = 100;
-/** Of records that wait while the receiver is away; the oldest go first. */
-const QUEUE = 10_000;
-const PATIENCE_MS = 4_000;
-const LONGEST_PAUSE_MS = 60_000;
+/** Maximum number of records in a request. */
+const MAX_BATCH = 100;
+/** Maximum number of waiting records. The oldest are dropped first. */
+const MAX_QUEUE = 10_000;
+const TIMEOUT_MS = 4_000;
+const MAX_BACKOFF_MS = 60_000;
 
-/** As it goes out: counts and names, money as text, since no JSON number holds it to the last digit. */
+/** Encodes a record. Amounts are strings, because JSON numbers are not exact. */
 const eventOf = (record: RequestRecord) => ({
   type: `request.${record.outcome}`,
   id: record.id,
@@ -26,7 +26,7 @@ const eventOf = (record: RequestRecord) => ({
   cost_nano_usd: costOf(record),
 });
 
-/** null: a call of it has no known price. */
+/** Returns the total cost in nano-dollars; null if the price of a call is unknown. */
 function costOf({ calls }: RequestRecord): string | null {
   let sum = 0n;
   for (const { costNano } of calls) {
@@ -39,20 +39,20 @@ function costOf({ calls }: RequestRecord): string | null {
 export default defineObserver({
   api: 1,
   name: "webhook",
-  summary: "Posts what became of requests to an address, signed",
-  // Whose it is and what it keeps is not known here. Of private requests it is told no labels.
+  summary: "Sends request records to a URL as signed webhooks",
+  // The data policy of the receiver is unknown. Records of private requests have no labels.
   sends: { retention: { kind: "unknown" }, trains: "unknown" },
   options: {
     type: "object",
     additionalProperties: false,
     required: ["url", "secret"],
     properties: {
-      url: { type: "string", format: "uri", "x-origin": true, description: "Where it is posted" },
+      url: { type: "string", format: "uri", "x-origin": true, description: "URL of the receiver" },
       secret: {
         type: "string",
         minLength: 16,
         "x-secret": true,
-        description: "What it is signed with",
+        description: "Secret for the signature",
       },
       outcomes: {
         type: "array",
@@ -62,29 +62,29 @@ export default defineObserver({
           enum: ["ok", "client_error", "refused", "upstream_error", "error", "canceled"],
         },
         default: ["refused", "upstream_error", "error"],
-        description: "Which ends of a request are told",
+        description: "Outcomes to send",
       },
       retry_ms: {
         type: "integer",
         minimum: 1,
         default: 1_000,
-        description: "How soon it is tried again the first time; twice as long each time after",
+        description: "Delay before the first retry, in milliseconds. It doubles up to 60 s",
       },
     },
   },
   setup({ url, secret, outcomes, retry_ms }, ctx) {
-    const told = new Set<string>(outcomes);
-    // It outlives a reload: what waits is not lost with a generation.
-    const queue = ctx.shared("queue", () => ({ waiting: [] as RequestRecord[], lost: 0 }));
-    let going: Promise<void> | undefined;
-    const leaving = new AbortController();
+    const selected = new Set<string>(outcomes);
+    // Survives a reload, so waiting records are not lost.
+    const queue = ctx.shared("queue", () => ({ waiting: [] as RequestRecord[], dropped: 0 }));
+    let draining: Promise<void> | undefined;
+    const flushing = new AbortController();
 
-    /** Undefined: it was taken. Otherwise why not: its words have no address, which may hold a secret. */
+    /** Returns undefined on success, else the reason. The reason has no URL, which may contain a secret. */
     async function post(id: string, body: string): Promise<string | undefined> {
       const at = Math.floor(Date.now() / 1000);
       const mac = createHmac("sha256", secret).update(`${id}.${at}.${body}`).digest("base64");
       try {
-        const answer = await ctx.fetch(url, {
+        const res = await ctx.fetch(url, {
           method: "POST",
           headers: {
             "content-type": "application/json",
@@ -93,53 +93,53 @@ export default defineObserver({
             "webhook-signature": `v1,${mac}`,
           },
           body,
-          signal: AbortSignal.timeout(PATIENCE_MS),
+          signal: AbortSignal.timeout(TIMEOUT_MS),
         });
-        await answer.body?.cancel();
-        return answer.ok ? undefined : `it answers ${answer.status}`;
+        await res.body?.cancel();
+        return res.ok ? undefined : `status ${res.status}`;
       } catch {
         return "the receiver is unreachable";
       }
     }
 
-    /** All that waits, in its order. One that is told again has its id again, so that a receiver can pass it over. */
+    /** Sends the waiting records in order. A retry has the same ID, so a receiver can ignore duplicates. */
     async function drain(): Promise<void> {
-      for (let pause = retry_ms; queue.waiting.length > 0;) {
-        const batch = queue.waiting.slice(0, MOST);
-        const why = await post(
+      for (let backoff = retry_ms; queue.waiting.length > 0;) {
+        const batch = queue.waiting.slice(0, MAX_BATCH);
+        const reason = await post(
           `${batch[0]!.id}-${batch.length}`,
           JSON.stringify(batch.map(eventOf)),
         );
-        if (why === undefined) {
+        if (reason === undefined) {
           queue.waiting = queue.waiting.filter((one) => !batch.includes(one));
-          pause = retry_ms;
+          backoff = retry_ms;
           continue;
         }
-        ctx.log.warn({ why, waiting: queue.waiting.length }, "a webhook is not taken");
-        if (leaving.signal.aborted) return;
-        await sleep(pause, undefined, { signal: leaving.signal, ref: false }).catch(() => {});
-        pause = Math.min(2 * pause, LONGEST_PAUSE_MS);
+        ctx.log.warn({ reason, waiting: queue.waiting.length }, "webhook delivery failed");
+        if (flushing.signal.aborted) return;
+        await sleep(backoff, undefined, { signal: flushing.signal, ref: false }).catch(() => {});
+        backoff = Math.min(2 * backoff, MAX_BACKOFF_MS);
       }
     }
 
-    const go = () => (going ??= drain().finally(() => (going = undefined)));
+    const startDraining = () => (draining ??= drain().finally(() => (draining = undefined)));
     return {
-      // Not waited for: an observer that is busy is told less.
+      // Does not wait, because an observer that waits loses records.
       onRequests(batch) {
-        queue.waiting.push(...batch.filter(({ outcome }) => told.has(outcome)));
-        queue.lost += queue.waiting.splice(0, queue.waiting.length - QUEUE).length;
-        if (queue.waiting.length > 0) void go();
+        queue.waiting.push(...batch.filter(({ outcome }) => selected.has(outcome)));
+        queue.dropped += queue.waiting.splice(0, queue.waiting.length - MAX_QUEUE).length;
+        if (queue.waiting.length > 0) void startDraining();
       },
       async flush() {
-        leaving.abort();
-        await going;
+        flushing.abort();
+        await draining;
         await drain();
       },
       commands: {
         queue: {
-          summary: "How many records wait, and how many were lost because there was no room",
+          summary: "Show the number of waiting and dropped records",
           writes: false,
-          run: async () => ({ waiting: queue.waiting.length, lost: queue.lost }),
+          run: async () => ({ waiting: queue.waiting.length, dropped: queue.dropped }),
         },
       },
     };

@@ -68,6 +68,6 @@ test("a receiver that is away, refuses or breaks off is told later: each once, i
   for (let n = 0; n < 5; n++)
     ids.push((await at.ask("demo/echo", `${n}`)).headers["x-request-id"]!);
   await vi.waitFor(() => expect(heard).toEqual(ids), 60_000);
-  expect(await at.runCommand("observers.webhook", "queue")).toEqual({ waiting: 0, lost: 0 });
+  expect(await at.runCommand("observers.webhook", "queue")).toEqual({ waiting: 0, dropped: 0 });
   expect(JSON.stringify(at.logs)).not.toContain(SECRET);
 });
