@@ -1,4 +1,4 @@
-// The table of backends in plugins/providers/README.md, made from the rows.
+// Creates the table of backends in plugins/providers/README.md from the rows.
 import { ALL_ROWS } from "../../plugins/providers/provider-rows.ts";
 import type { Backend } from "../../plugins/providers/row-backend.ts";
 import { OPENAI_ONLY } from "../../plugins/providers/row-dialects.ts";
@@ -9,7 +9,7 @@ type Reasoning = NonNullable<Chat["reasoning"]>;
 const code = (text: string) => `\`${text}\``;
 const list = (parts: readonly (string | false | undefined)[]) => parts.filter(Boolean).join(", ");
 
-/** The address, and below it what stands elsewhere. */
+/** Returns the protocols, each with its base URL, header, and models if they differ. */
 function spoken({ protocols }: Backend): string {
   return Object.entries(protocols)
     .map(([protocol, { base, header, servedModels }]) => {
@@ -25,8 +25,8 @@ function spoken({ protocols }: Backend): string {
 
 const thought = (r: Reasoning): string =>
   list([
-    r.control === "none" ? "not told" : r.control && code(r.control),
-    r.alsoAcceptsEffort && "and an effort",
+    r.control === "none" ? "not configurable" : r.control && code(r.control),
+    r.alsoAcceptsEffort && "and effort",
     r.efforts && `${r.efforts[0]} to ${r.efforts.at(-1)}`,
     r.canDisable === false && "always on",
   ]);
@@ -40,7 +40,7 @@ function thinking({ protocols }: Backend): string {
   const { echo, echoRequired } = chat.reasoning;
   return list([
     [...ways].filter(Boolean).join(" / "),
-    echo && echo !== "never" && `back in ${code(echo)}${echoRequired ? ", always" : ""}`,
+    echo && echo !== "never" && `returned in ${code(echo)}${echoRequired ? ", always sent back" : ""}`,
   ]);
 }
 
@@ -50,9 +50,9 @@ function quirks({ protocols }: Backend): string {
   const dropped = (chat.dropFields ?? []).filter((f) => !OPENAI_ONLY.some((known) => known === f));
   return [
     chat.maxTokens && code(chat.maxTokens),
-    chat.streamUsage === "none" && "counts unasked",
+    chat.streamUsage === "none" && "always reports usage",
     chat.toolChoice && `tool choice: ${chat.toolChoice}`,
-    chat.toolIds && `ids: ${chat.toolIds}`,
+    chat.toolIds && `tool call IDs: ${chat.toolIds}`,
     chat.renameFields &&
       Object.entries(chat.renameFields)
         .map(([from, to]) => code(`${from} → ${to}`))
@@ -63,15 +63,15 @@ function quirks({ protocols }: Backend): string {
           .flatMap((fields) => Object.keys(fields as object))
           .map((f) => `sets ${code(f)}`),
       ),
-    chat.rejectFields && `refuses ${list(chat.rejectFields.map(code))}`,
+    chat.rejectFields && `rejects ${list(chat.rejectFields.map(code))}`,
     dropped.length > 0 && `drops ${list(dropped.map(code))}`,
     chat.strictTools === true && "strict tools",
-    chat.cacheMarks && `marks with ${code(chat.cacheMarks)}`,
-    chat.reasoningNotInOutput && "thoughts counted apart",
-    chat.thinkTags && "thoughts in tags",
-    images?.responseFormat && `pictures: ${images.responseFormat}`,
-    images?.size && `sizes: ${images.size}`,
-    images?.maxImages !== undefined && `pictures at a time: ${images.maxImages}`,
+    chat.cacheMarks && `cache marks: ${code(chat.cacheMarks)}`,
+    chat.reasoningNotInOutput && "reasoning not in output count",
+    chat.thinkTags && "reasoning in tags",
+    images?.responseFormat && `image format: ${images.responseFormat}`,
+    images?.size && `image sizes: ${images.size}`,
+    images?.maxImages !== undefined && `at most ${images.maxImages} images`,
   ]
     .filter(Boolean)
     .join("; ");
@@ -89,7 +89,7 @@ const models = ({ models: shape }: Backend): string =>
 const row = (b: Backend): readonly string[] => [
   code(b.name),
   b.summary.replace(/; base_url.*/, ""),
-  b.base === undefined ? "`base_url` needed" : b.base.replace(/^https:\/\//, ""),
+  b.base === undefined ? "set `base_url`" : b.base.replace(/^https:\/\//, ""),
   spoken(b),
   thinking(b),
   quirks(b),
@@ -101,7 +101,7 @@ const row = (b: Backend): readonly string[] => [
 ];
 
 const HEAD =
-  "use | who | address | speaks, and where else | thinking | quirks | list of models | limits | errors | state | not checked".split(
+  "Provider | Vendor | Base URL | Protocols | Reasoning | Quirks | Model list | Rate limits | Error format | Stability | Unverified".split(
     " | ",
   );
 const line = (cells: readonly string[]) => `| ${cells.join(" | ")} |`;
