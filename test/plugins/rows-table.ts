@@ -40,7 +40,9 @@ function thinking({ protocols }: Backend): string {
   const { echo, echoRequired } = chat.reasoning;
   return list([
     [...ways].filter(Boolean).join(" / "),
-    echo && echo !== "never" && `returned in ${code(echo)}${echoRequired ? ", always sent back" : ""}`,
+    echo &&
+      echo !== "never" &&
+      `returned in ${code(echo)}${echoRequired ? ", always sent back" : ""}`,
   ]);
 }
 

@@ -53,10 +53,7 @@ export default defineProvider({
             if (typeof line["say"] === "string")
               yield { type: "delta", index: 0, text: line["say"] };
             if (line["error"] !== undefined)
-              fail(
-                line["error"] === "overloaded" ? "overloaded" : "upstream",
-                "Acme reported an error.",
-              );
+              fail(line["error"] === "overloaded" ? "overloaded" : "upstream", "Acme failed.");
             if (line["end"] === undefined) continue;
             yield { type: "close", index: 0 };
             yield {

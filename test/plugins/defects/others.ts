@@ -192,8 +192,8 @@ export const storeDefects: readonly Defect[] = [
   {
     in: "store",
     what: "acknowledged rows are not on disk",
-    from: "return apply(line, () => (said ? write(line) : undefined));",
-    to: "return apply(line, () => (said ? undefined : write(line)));",
+    from: "return apply(line, () => (changes ? write(line) : undefined));",
+    to: "return apply(line, () => (changes ? undefined : write(line)));",
     check: "acknowledged rows survive a crash, and open calls are recovered",
     says: /./,
   },
@@ -208,7 +208,7 @@ export const storeDefects: readonly Defect[] = [
   {
     in: "store",
     what: "it accepts invalid amounts",
-    from: "commands.forEach(book.checkCommand);",
+    from: "commands.forEach(ledger.checkCommand);",
     to: "",
     check: "invalid amounts are rejected: negative, fractional, too large",
     says: /./,
@@ -216,8 +216,8 @@ export const storeDefects: readonly Defect[] = [
   {
     in: "store",
     what: "calls of a dead owner stay open forever",
-    from: "const batch = dead.map(({ row, progress }) => book.recoveredSettle(row, progress, at));",
-    to: "const batch: ReturnType<typeof book.recoveredSettle>[] = dead.slice(0, 0).map(({ row, progress }) => book.recoveredSettle(row, progress, at));",
+    from: "const batch = dead.map(({ row, progress }) => ledger.recoveredSettle(row, progress, at));",
+    to: "const batch: ReturnType<typeof ledger.recoveredSettle>[] = dead.slice(0, 0).map(({ row, progress }) => ledger.recoveredSettle(row, progress, at));",
     check: "acknowledged rows survive a crash, and open calls are recovered",
     says: /./,
   },

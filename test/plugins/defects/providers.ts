@@ -35,7 +35,7 @@ export const providerDefects: readonly Defect[] = [
   {
     in: "provider-openai",
     what: "an option has no description",
-    from: 'description: "Where Acme listens",',
+    from: 'description: "Base URL of the API",',
     to: "",
     check: "options: each property has a description",
     says: /base_url has no description/,
@@ -280,7 +280,7 @@ export const providerDefects: readonly Defect[] = [
   {
     in: "provider-native",
     what: "an error line is ignored, and the response is reported as complete",
-    from: 'fail(line["error"] === "overloaded" ? "overloaded" : "upstream", "Acme reported an error.");',
+    from: 'fail(line["error"] === "overloaded" ? "overloaded" : "upstream", "Acme failed.");',
     to: '{ yield { type: "close", index: 0 }; yield { type: "finish", reason: "stop" }; return; }',
     check: STATED,
     says: /the error differs from the recording/,
