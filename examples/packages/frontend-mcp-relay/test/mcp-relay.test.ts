@@ -1,4 +1,4 @@
-// An MCP server behind the gateway: its tools by key, its token for our key, its sessions for one key each.
+// An MCP server behind the gateway: tools per key, its own token, and one key per session.
 import { defineMiddleware } from "tollgate/plugin";
 import {
   eventStreamResponse,
@@ -104,7 +104,7 @@ async function house(stream: boolean) {
 const rpc = (method: string, params: object = {}) => ({ jsonrpc: "2.0", id: 7, method, params });
 
 describe.each([true, false])("as events: %s", (stream) => {
-  test("a key sees and calls its own tools, and no other", async () => {
+  test("a key lists and calls only its own tools", async () => {
     await using it = await house(stream);
     for (const [key, mine] of [
       ["ann", ["search"]],
@@ -124,7 +124,7 @@ describe.each([true, false])("as events: %s", (stream) => {
     }
   });
 
-  test("the server sees its token and never a key; a session is its key's own", async () => {
+  test("the server receives its token and never a key; only the key of a session can use it", async () => {
     await using it = await house(stream);
     const begun = await it.send("ann", rpc("initialize"));
     const session = begun.headers.get("mcp-session-id")!;
@@ -147,7 +147,7 @@ describe.each([true, false])("as events: %s", (stream) => {
   });
 });
 
-test("without a key, for no server, or in a list: refused, and the server hears nothing", async () => {
+test("requests without a key, for an unknown server, and in a batch are rejected and not forwarded", async () => {
   await using it = await house(false);
   expect(
     (

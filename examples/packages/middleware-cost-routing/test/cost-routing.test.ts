@@ -1,4 +1,4 @@
-// What costs least is asked first, whatever the prices are; nothing is lost on the way.
+// The cheapest candidate is tried first for any prices, and no candidate is lost.
 import * as fc from "fast-check";
 import type { Candidate } from "tollgate/plugin";
 import { createTestContext, fakes, startGateway } from "tollgate/testing";
@@ -8,7 +8,7 @@ import plugin from "../src/index.ts";
 
 testConformance(plugin, { module: new URL("../src/index.ts", import.meta.url) });
 
-test("whatever the prices: by cost, the near ones in their own order, the unknown ones last, and each once", async () => {
+test("sorts any candidates by cost, keeps the order of near costs, and puts unknown prices last", async () => {
   const price = fc.option(fc.bigInt(0n, 1_000n), { nil: null });
   const options = {
     within_percent: fc.integer({ min: 0, max: 100 }),
@@ -50,7 +50,7 @@ const priced = (usd: string) => ({
   models: { model: { price: { input: usd, output: usd } } },
 });
 
-test("in a gateway the cheaper of two answers, and what is too dear is asked by nobody", async () => {
+test("in a gateway, the cheaper of two candidates responds, and a too expensive one is never called", async () => {
   const house = (options: object) =>
     startGateway({
       plugins: { "cost-routing": plugin },

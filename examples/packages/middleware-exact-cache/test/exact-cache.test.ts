@@ -1,4 +1,4 @@
-// The laws of a cache in a whole gateway: the same answer to the same request, to nobody else, and nothing that is private.
+// The rules of the cache in a gateway: the same response to the same request, only for its tenant, and nothing private.
 import { readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import * as fc from "fast-check";
@@ -14,7 +14,7 @@ testConformance(plugin, {
   module: new URL("../src/index.ts", import.meta.url),
 });
 
-/** Takes every key for its own name, and what stands before its dash for its team: two keys are two tenants. */
+/** Uses the secret as the ID of the key, and its text before the dash as the team. Two keys are two tenants. */
 const door = defineMiddleware({
   api: 1,
   name: "door",
@@ -27,7 +27,7 @@ const door = defineMiddleware({
   }),
 });
 
-/** A provider that says what it was asked, and how often it was asked at all. */
+/** A provider that returns the text of the request and the number of requests so far. */
 const house = (options: object = {}, more: object = {}) => {
   let asked = 0;
   return startGateway({
@@ -54,7 +54,7 @@ type House = Awaited<ReturnType<typeof house>>;
 const told = ({ headers }: { headers: Readonly<Record<string, string>> }) =>
   headers["x-tollgate-cache"]?.split(";")[0];
 
-test("whatever is asked by whom and how: an answer is its own key's, and it is of the same request", async () => {
+test("a cached response belongs to the same key and the same request, for random requests", async () => {
   await using at = await house();
   const one = fc.record({
     key: fc.constantFrom("red-ann", "red-bob", "blue-cid"),
@@ -86,7 +86,7 @@ test("whatever is asked by whom and how: an answer is its own key's, and it is o
 const known = new Map<string, string>();
 const asked = ({ upstream }: House) => upstream.requests.filter(({ method }) => method === "POST");
 
-test("several that ask at once ask a provider once, and each key for itself", async () => {
+test("equal concurrent requests cause one call per key", async () => {
   await using at = await house();
   const keys = ["ann", "ann", "ann", "bob", "bob"];
   const got = await Promise.all(keys.map((key) => at.ask("up/model", "Hi", { key })));
@@ -96,7 +96,7 @@ test("several that ask at once ask a provider once, and each key for itself", as
   expect(at.calls).toHaveLength(2);
 });
 
-test("a team shares where an operator says so, and who is of none shares nothing", async () => {
+test("a team shares responses if configured, and a key without a team shares none", async () => {
   await using at = await house({ share: "label:team" });
   const hear = async (key: string) => told(await at.ask("up/model", "Hi", { key }));
   expect(await hear("red-ann")).toBe("miss");
@@ -106,7 +106,7 @@ test("a team shares where an operator says so, and who is of none shares nothing
   expect(told(await other.ask("up/model", "Hi"))).toBe("off");
 });
 
-test("a client's Cache-Control is kept to", async () => {
+test("follows the client's Cache-Control", async () => {
   await using at = await house();
   const hear = async (said?: string) =>
     told(await at.ask("up/model", "Hi", said ? { headers: { "cache-control": said } } : {}));
@@ -118,7 +118,7 @@ test("a client's Cache-Control is kept to", async () => {
   expect(await hear()).toBe("hit");
 });
 
-test("what was cut, refused, failed, or comes of what a provider keeps is not given again", async () => {
+test("does not store truncated, refused, or failed responses, or responses that depend on stored objects", async () => {
   await using at = await house();
   const twice = async (body: { [field: string]: unknown }) => {
     await at.ask("up/model", "Hi", { stream: true, body });
@@ -136,7 +136,7 @@ test("what was cut, refused, failed, or comes of what a provider keeps is not gi
   }
 });
 
-test("a request that is tried again does not wait for itself, and who waits for it is answered", async () => {
+test("a retried request does not wait for itself, and requests that wait for it receive a response", async () => {
   await using at = await house({ wait_s: 60 });
   let tries = 0;
   at.upstream.setRoutes({
@@ -149,7 +149,7 @@ test("a request that is tried again does not wait for itself, and who waits for 
   expect(got.map(({ text }) => text)).toEqual(["There", "There"]);
 });
 
-test("it holds no more than it may, and of one tenant no more than that", async () => {
+test("keeps the size limits of the cache and of a tenant", async () => {
   const long = "x".repeat(300_000);
   await using at = await house({ max_mb: 2, tenant_mb: 1 });
   const hear = async (key: string, n: number) =>
@@ -161,13 +161,13 @@ test("it holds no more than it may, and of one tenant no more than that", async 
   expect(await hear("ann", 0)).toBe("miss");
 });
 
-test("a private word is in nothing that is kept, and is not answered from what was", async () => {
+test("stores nothing of a private request, and sends it no stored response", async () => {
   await using at = await house({}, { log: { level: "debug" } });
   const canary = "canary-6f1d2c";
   const zdr = { headers: { "service-zdr": "required" } };
   const said = async (manner: object) => told(await at.ask("up/model", canary, manner));
   expect([await said(zdr), await said(zdr)]).toEqual(["off", "off"]);
-  // The same words in the open are asked anew: nothing was kept of the private ones.
+  // The same request without privacy calls the provider, because the private response was not stored.
   expect(await said({})).toBe("miss");
   expect(asked(at).length).toBe(3);
   expect(await said(zdr)).toBe("off");

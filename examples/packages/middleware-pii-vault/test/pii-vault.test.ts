@@ -1,4 +1,4 @@
-// What is personal leaves under a name, and comes back as it was: whole, streamed, in tools' arguments, wherever it is cut.
+// Personal data is replaced in requests and restored in responses: streaming or not, in tool call arguments, however it is split.
 import * as fc from "fast-check";
 import { call, say, scriptedModel, startGateway } from "tollgate/testing";
 import { testConformance, testHooks } from "tollgate/testing/vitest";
@@ -36,7 +36,7 @@ testHooks(plugin, {
   ],
 });
 
-test("whatever is said, what was hidden comes back, and none of it is in what leaves", () => {
+test("restores every replaced value of random texts, and sends none of them", () => {
   const word = fc.constantFrom(
     "ann@example.org",
     "b+c@mail.example.com",
@@ -52,7 +52,7 @@ test("whatever is said, what was hidden comes back, and none of it is in what le
       const hidden = vault.hide(text);
       expect(vault.restore(hidden)).toBe(text);
       expect(hidden).not.toMatch(/@|Smith|Zoë|4111/);
-      // A second reading gives the same names.
+      // The second time, the placeholders are the same.
       expect(vault.hide(text)).toBe(hidden);
     }),
     { numRuns: 1_000 },
@@ -86,7 +86,7 @@ test.each([true, false])(
   },
 );
 
-test("what a client sends back of a tool's call is hidden again, however its letters are written", async () => {
+test("replaces values in a tool call that the client sends back, also in escaped letters", async () => {
   await using at = await house();
   const spoken = '{"to":"ann\\u0040example.org"}';
   const tool_calls = [
@@ -109,7 +109,7 @@ test("what a client sends back of a tool's call is hidden again, however its let
   expect(sent).not.toMatch(/example\.org|u0040/);
 });
 
-test("two requests know nothing of each other", async () => {
+test("requests share no placeholders", async () => {
   await using at = await house();
   at.upstream.setRoutes(scriptedModel(say("[EMAIL_1]"), ["model"]));
   const [one, two] = await Promise.all([
@@ -119,7 +119,7 @@ test("two requests know nothing of each other", async () => {
   expect([one.text, two.text]).toEqual(["a@example.org", "[EMAIL_1]"]);
 });
 
-test("a picture is refused, which is not looked into", async () => {
+test("rejects an image, which is not read", async () => {
   await using at = await house();
   const image_url = { url: "data:image/png;base64,iVBORw0KGgo=" };
   const content = [{ type: "image_url", image_url }];

@@ -1,4 +1,4 @@
-// A verdict and a model, asked at once: nothing leaves before the verdict, and no verdict is a refusal.
+// The service and the model are called in parallel. Nothing is sent before the verdict, and a missing verdict is a rejection.
 import { jsonResponse, startGateway, startUpstream, type ScriptedResponse } from "tollgate/testing";
 import { testConformance } from "tollgate/testing/vitest";
 import { expect, test } from "vitest";
@@ -53,7 +53,7 @@ test.each([true, false])(
 test.each([true, false])(
   "what is not allowed is refused, streamed: %s, though the model has answered",
   async (stream) => {
-    // The model is done long before: its words wait.
+    // The model has responded long before, and its response waits.
     await using it = await house({
       ...jsonResponse({ allow: false, label: "injection" }),
       delayMs: 500,
@@ -61,7 +61,7 @@ test.each([true, false])(
     const got = await it.at.ask("up/model", "Hi", { stream });
     expect([got.status, got.error?.code]).toEqual([400, "guard_rejected"]);
     expect(got.body).not.toContain("Hello");
-    // What the provider made is billed, as every call is.
+    // The call is billed, like every call.
     expect(it.at.calls).toHaveLength(1);
     expect(it.at.calls[0]!.outcome).not.toBe("ok");
   },

@@ -1,4 +1,4 @@
-// What is masked, refused and stopped: on both lanes, in every protocol, and wherever an answer is cut.
+// Masks, rejects, and stops words in passthrough and translated mode, in every protocol, however a response is split.
 import * as fc from "fast-check";
 import { call, say, scriptedModel, startGateway, type ModelScript } from "tollgate/testing";
 import { testConformance, testHooks } from "tollgate/testing/vitest";
@@ -32,7 +32,7 @@ testHooks(plugin, {
   ],
 });
 
-test("whatever the words and wherever the cuts, pieces become what the whole becomes", () => {
+test("replaces words in chunks as in the whole text, for random words and splits", () => {
   const letter = fc.constantFrom("a", "b", "c", " ", "😀", "é");
   const word = fc.array(letter, { minLength: 1, maxLength: 4 }).map((all) => all.join(""));
   fc.assert(
@@ -52,7 +52,7 @@ test("whatever the words and wherever the cuts, pieces become what the whole bec
   );
 });
 
-/** Where a client asks, what it sends, and what of an answer is the model's words. */
+/** Path and body of each client protocol. */
 const user = (content: string) => [{ role: "user", content }];
 const CLIENTS = {
   "chat-completions": ["/v1/chat/completions", { messages: user("Hi") }],
@@ -91,7 +91,7 @@ async function heard(url: string, client: Client, model: string, stream: boolean
     },
     body: JSON.stringify({ ...body, ...(client !== "gemini" && { model, stream }) }),
   });
-  // A protocol without a word for an error in a stream has the connection's end for it.
+  // A protocol without an error event closes the connection.
   let got = "";
   try {
     for await (const piece of answer.body!) got += Buffer.from(piece).toString();
@@ -101,11 +101,11 @@ async function heard(url: string, client: Client, model: string, stream: boolean
   return got;
 }
 
-/** All strings of an answer's JSON, one after the other: what any client could make words of. */
+/** Joins all strings in the JSON of a response: all text that a client could read. */
 function words(body: string): string {
   const parts = body.split("\n").flatMap((line) => /^(?:data: )?(\{.*)$/s.exec(line)?.[1] ?? []);
   const all: string[] = [];
-  // Members that each event of a stream repeats between the parts of a text.
+  // Members that every event of a stream repeats.
   const repeated = new Set(["role", "modelVersion", "responseId", "finishReason"]);
   const read = (name: string, value: unknown) => (
     typeof value === "string" && !repeated.has(name) && all.push(value),
@@ -116,7 +116,7 @@ function words(body: string): string {
 }
 
 describe.each(Object.keys(CLIENTS) as Client[])("to a client that speaks %s", (client) => {
-  // A model gives a word a piece, so these come in two; and a letter a piece, in one block or in many.
+  // Words split into two chunks, and into one chunk per letter, in one block or in several.
   const letters = (text: string): ModelScript =>
     [...text].slice(1).reduce((made, one) => made.say(one), say(text[0]!));
 
@@ -147,7 +147,7 @@ describe.each(Object.keys(CLIENTS) as Client[])("to a client that speaks %s", (c
           expect(words(body)).toMatch(/masked.* to.* you/s);
           expect(words(body)).not.toMatch(/blue|tulip/i);
         }
-      // In a tool's arguments, where a letter may be written by its number.
+      // In tool call arguments, in which a letter may be escaped.
       for (const stream of [true, false]) {
         at.upstream.setRoutes(
           scriptedModel(call("send", '{"flower":"a blue t\\u0075lip"}'), ["model"]),

@@ -1,4 +1,4 @@
-// What Langfuse is told, in its ingestion API's shape, by a fake that takes no more than the real one: 207, errors by event.
+// The events in the format of Langfuse's ingestion API, checked by a fake server that responds with 207 and errors by event.
 import { jsonResponse, startGateway, startUpstream } from "tollgate/testing";
 import { testConformance } from "tollgate/testing/vitest";
 import { expect, test, vi } from "vitest";
@@ -17,7 +17,7 @@ interface Event {
   readonly body: { readonly [name: string]: unknown };
 }
 
-/** It remembers events by their ids, as Langfuse does: one that comes twice counts once. */
+/** Stores events by their ID, as Langfuse does, so a repeated event counts once. */
 async function langfuse(faults: number[] = []) {
   const kept = new Map<string, Event>();
   const up = await startUpstream({
@@ -28,7 +28,7 @@ async function langfuse(faults: number[] = []) {
         return jsonResponse({ message: "No." }, 401);
       if (fault >= 400) return jsonResponse({ message: "Later." }, fault);
       const { batch } = asked.json() as { batch: Event[] };
-      // A fault of 1: the first event of the batch alone cannot be taken now.
+      // 1: only the first event of the batch fails, temporarily.
       const errors = fault === 1 ? [{ id: batch[0]!.id, status: 500, message: "Busy." }] : [];
       const successes = batch.slice(errors.length).map(({ id }) => ({ id, status: 201 }));
       for (const event of batch.slice(errors.length)) kept.set(event.id, event);
@@ -58,7 +58,7 @@ const house = (url: string) =>
     },
   });
 
-test("a request is a trace with a generation a call: counts, cost, times, and no word of what was said", async () => {
+test("a request is a trace with one generation per call: usage, cost, and times, without text", async () => {
   await using fake = await langfuse();
   await using at = await house(fake.up.url);
   const { headers } = await at.ask("up/model", "a canary word", { stream: true });
@@ -83,7 +83,7 @@ test("a request is a trace with a generation a call: counts, cost, times, and no
   expect(JSON.stringify([...fake.kept.values()])).not.toContain("canary");
 });
 
-test("a failed call is an error; what Langfuse cannot take now is sent again, and what it refuses is not", async () => {
+test("a failed call is an error; events with temporary failures are sent again, rejected events are not", async () => {
   await using fake = await langfuse([500, 1, 429]);
   await using at = await house(fake.up.url);
   at.upstream.setRoutes({

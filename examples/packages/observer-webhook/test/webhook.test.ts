@@ -1,4 +1,4 @@
-// What is posted, that it is signed, and that a receiver that is away is told later, in order, once each.
+// The signed requests, and their retries in order, each record once.
 import { createHmac } from "node:crypto";
 import { jsonResponse, startGateway, startUpstream } from "tollgate/testing";
 import { testConformance } from "tollgate/testing/vitest";
@@ -23,7 +23,7 @@ const house = (url: string, more: object = {}) =>
     },
   });
 
-test("ends that are asked for are told, signed, without a word of what was said", async () => {
+test("sends the selected outcomes, signed, without text of requests and responses", async () => {
   await using receiver = await startUpstream({ "POST /in": jsonResponse({}) });
   await using at = await house(receiver.url, { outcomes: ["ok", "client_error"] });
   await at.ask("demo/echo", "a canary word");
@@ -48,7 +48,7 @@ test("ends that are asked for are told, signed, without a word of what was said"
   }
 });
 
-test("a receiver that is away, refuses or breaks off is told later: each once, in order", async () => {
+test("retries after a failed, rejected, or aborted delivery: each record once, in order", async () => {
   const heard: string[] = [];
   let tries = 0;
   await using receiver = await startUpstream({
