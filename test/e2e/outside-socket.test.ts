@@ -94,7 +94,10 @@ describe("a guard in Python", () => {
       yaml: yaml(`{ use: "unix:${socket}", with: { words: [Secret] } }`),
     });
     expect((await ask(at, "a word"))[0]).toBe(200);
-    expect(await ask(at, "a SECRET word")).toEqual([403, expect.stringContaining("word that is not allowed")]);
+    expect(await ask(at, "a SECRET word")).toEqual([
+      403,
+      expect.stringContaining("word that is not allowed"),
+    ]);
 
     guard.kill("SIGKILL");
     await new Promise((resolve) => guard.once("exit", resolve));
