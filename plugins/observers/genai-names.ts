@@ -105,7 +105,7 @@ const PROVIDERS: Readonly<Record<string, string>> = {
 };
 
 /**
- * Returns the conventions' provider name. A provider that the conventions do not list keeps its own
- * name.
+ * Returns the name of a provider in the GenAI conventions. A provider that the conventions do not
+ * list keeps its own name.
  */
 export const genAiProvider = (name: string): string => PROVIDERS[name] ?? name;

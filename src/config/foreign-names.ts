@@ -50,7 +50,7 @@ const KEY_HINTS: Readonly<Record<string, string>> = {
  */
 export function findKeyHint(key: string, known: Iterable<string>): string | undefined {
   const normalized = key.toLowerCase().replace(/[^a-z]/g, "");
-  // Where limits can be written, the rest of the sentence would be wrong.
+  // If limits can be set in this place, the rest of the sentence would be wrong.
   if (!Object.hasOwn(KEY_HINTS, normalized)) return undefined;
   const hint = KEY_HINTS[normalized]!;
   return [...known].includes("limits") ? hint.split(` ${ACCOUNT_HINT}`)[0] : hint;

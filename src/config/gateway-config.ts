@@ -190,7 +190,7 @@ export type FactsOverride = Partial<Omit<ModelInfo, "price">> & {
 
 export interface CredentialConfig {
   readonly name: string;
-  /** Fields as in the provider's `credential` schema. */
+  /** Values of the fields that the provider's `credential` schema defines. */
   readonly fields: Readonly<Record<string, unknown>>;
   readonly weight: number;
   /** Patterns, in which each `*` stands for any text. Default: all. */

@@ -63,7 +63,7 @@ export interface Fault {
   kind: ErrorKind;
   /** Message for the client. For the kind `internal`, it is only logged. */
   message: string;
-  /** Error code from the open, documented list, or the protocol's own code if it has one. */
+  /** Documented error code, or a code that the protocol defines. More codes may be added. */
   code?: Opt<string>;
   /** The invalid field, as a JSON pointer or in the protocol's own notation. */
   param?: Opt<string>;

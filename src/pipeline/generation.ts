@@ -108,8 +108,8 @@ export interface ImageFiles {
   store(bytes: Buffer, mime: string | undefined, who: string | undefined): Promise<string>;
   /**
    * Fetches an image from a URL that a provider returned. The request goes through the egress guard
-   * and carries no credential. `own`: an origin from the operator's config. URLs with this origin
-   * are requested without the guard. The target of each redirect is checked in the same way.
+   * and carries no credential. The target of each redirect is checked in the same way.
+   * @param own Origin from the operator's config. URLs with this origin bypass the guard.
    */
   fetch(
     url: string,

@@ -142,7 +142,7 @@ export interface RateLimit {
    * operator's account.
    */
   readonly source: "gateway" | "provider";
-  /** What is counted. */
+  /** Unit of the count. */
   readonly unit: Limit["unit"];
   /** Units that are left. */
   readonly remaining: number | bigint;

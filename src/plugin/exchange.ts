@@ -100,8 +100,8 @@ export type RequestHead = Readonly<{
   /**
    * Adds a label to the ledger rows that this request has yet to write, and to its record for
    * observers. A label of the key with the same name is kept. A request can have up to 32 labels,
-   * with names and values of up to 256 characters; more throws, and the request ends with a 500.
-   * Never use text from prompts or responses.
+   * with names and values of up to 256 characters. Exceeding a limit throws, and the request ends
+   * with a 500. Never use text from prompts or responses.
    */
   addLabel(name: string, value: string): void;
   /**

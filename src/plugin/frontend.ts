@@ -78,7 +78,7 @@ export interface PipelineRoute {
   /**
    * Returns the model and whether the client requests a stream. Default: `body.model` and
    * `body.stream`. It is called once per request, after the body was checked and before the model
-   * is resolved. The client receives the error of a `fail()`. Any other throw is a 500.
+   * is resolved. The client receives the error of a `fail()`. Any other error results in a 500.
    */
   readInput?(x: RequestHead, body: Body): RouteInput | Promise<RouteInput>;
 }
@@ -184,7 +184,7 @@ export type ObserverRoute = RouteAddress & RouteHandler & AdminAccess<"admin">;
 /**
  * Handler of a route that its plugin serves. The host identifies the client first. If `body` is
  * set, it then reads and checks the body in that form. Then it calls `handle` once. The client
- * receives the error of a `fail()`. Any other throw is a 500.
+ * receives the error of a `fail()`. Any other error results in a 500.
  */
 export type RouteHandler =
   /** The body is not read. */

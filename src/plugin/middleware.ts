@@ -72,8 +72,8 @@ export interface MiddlewareExtras {
  * are read-only.
  *
  * A fault from `fail()` is the hook's decision: it ends the request with that fault, in the
- * client's own protocol. Any other throw is a failure: a 500 that names the plugin, with the
- * details in the log. An uncaught error of `ctx.fetch` is a failure too.
+ * client's own protocol. Any other error is a failure: the client receives a 500 that names the
+ * plugin, and the details are logged. An uncaught error of `ctx.fetch` is a failure too.
  *
  * An asynchronous hook that takes longer than `timeout` in gateway.yaml (default: 30 s) also fails,
  * with a 503. Its later result is ignored. A synchronous hook that returns a promise fails with a
@@ -196,8 +196,9 @@ export interface Hooks {
    *
    * Events are not delayed for the function. `stop()` ends the response, immediately or later from
    * a promise. Before the first content the client receives a refusal, after it the protocol's own
-   * error, and after the finish `stop()` has no effect. Content produced so far is billed. A throw
-   * ends the response in the same way. With `on_error: continue` it only ends the watching.
+   * error, and after the finish `stop()` has no effect. Content produced so far is billed. A
+   * thrown error ends the response in the same way. With `on_error: continue`, it only ends the
+   * watching.
    *
    * Example: `watch: (call, stop) => (e) => { if (isForbidden(e)) stop(refusal); }`
    */
@@ -205,7 +206,7 @@ export interface Hooks {
   /**
    * Called exactly once for each request that reached a frontend, also if it was rejected, when its
    * response has ended and is billed. The hooks run in reverse order, and each is awaited. The hook
-   * cannot change the request or response. A throw is logged.
+   * cannot change the request or response. A thrown error is logged.
    *
    * Example: `settle: (x, outcome) => counter.add(x.frontend, outcome.status)`
    */

@@ -64,7 +64,7 @@ export interface Observer {
    * Called with requests that were rejected before routing, so that no frontend received them and
    * `onRequests` does not report them: unknown path, unknown Host, invalid HTTP, or too many
    * requests on a connection. Each is reported once. The rules of `onRequests` apply: records come
-   * in batches in the primary process, nothing waits for the call, and a throw is logged.
+   * in batches in the primary process, nothing waits for the call, and an error is logged.
    */
   onRejected?(batch: readonly RejectedRequest[]): void | Promise<void>;
   /**
@@ -397,7 +397,7 @@ export type ChargeRecord = Readonly<{
   ms?: Settle["ms"];
 }>;
 
-/** Data of a call that the ledger had before the call was sent. */
+/** Data of a call that was recorded in the ledger before the call was sent. */
 export type ChargedCall = Readonly<
   Pick<
     Reserve,

@@ -71,8 +71,8 @@ export interface Protocol<K extends Operation = Operation> {
 /**
  * The half of a protocol that faces clients: it decodes requests and encodes responses. It consists
  * of pure functions and of push encoders, one for each response. The client receives the error of a
- * `fail()` in `decodeRequest` unchanged. Any other throw is a 500. `analyze` and `decodeRequest`
- * must take linear time in the size of the body.
+ * `fail()` in `decodeRequest` unchanged. Any other error results in a 500. `analyze` and
+ * `decodeRequest` must take linear time in the size of the body.
  */
 export interface ServerHalf<K extends Operation> {
   /**
@@ -95,7 +95,7 @@ export interface ServerHalf<K extends Operation> {
    * Returns the parts that all turns of one conversation have in common. It is called once for each
    * request to a model name with `pick: sticky`, which sends the turns of a conversation to the
    * same target, to use the provider's prompt cache. It must be pure and linear in the body. If it
-   * is missing or returns nothing, the target is random. A throw is a 500.
+   * is missing or returns nothing, the target is random. If it throws, the client receives a 500.
    */
   conversationKey?(body: Body): ConversationKey;
   /**
@@ -120,7 +120,7 @@ export interface ServerHalf<K extends Operation> {
    * Encodes a response that is sent in one piece. It is called once per response. An object is sent
    * as JSON. A Buffer is sent unchanged, with the media type from `contentType`. `fail("upstream")`
    * reports that the provider's answer is not a response to the request, so another candidate may
-   * be tried. Any other throw is a 500. The call is billed in all cases.
+   * be tried. Any other error results in a 500. The call is billed in all cases.
    */
   encodeResponse(answer: ModelResponse, to: ResponseContext): JsonObject | Buffer;
   /**
@@ -161,8 +161,8 @@ export interface ServerHalf<K extends Operation> {
  * The half of a protocol that faces providers: it encodes requests and decodes responses. It
  * consists of pure functions and of push decoders, one for each call. A `fail()` while a response
  * is read ends the call. Before the first content, another candidate may be tried if the kind of
- * fault allows it. After it, the client's stream ends with its protocol's error. Any other throw is
- * a 500.
+ * fault allows it. After it, the client's stream ends with its protocol's error. Any other error
+ * results in a 500.
  */
 export interface ClientHalf<K extends Operation> {
   /**
@@ -257,7 +257,7 @@ export interface ClientHalf<K extends Operation> {
  * response is not complete.
  */
 export interface Decoder {
-  /** Receives bytes as they arrive, in pieces of any size. It is not called again after a throw. */
+  /** Receives bytes as they arrive, in pieces of any size. Not called again after it throws. */
   push(chunk: Buffer): void;
   /** Called once, when the provider has ended its response normally. */
   end(): void;

@@ -101,7 +101,8 @@ export type Auth<C> =
 /**
  * Returns the headers that sign a request. The host calls it for every request that it sends, with
  * the final bytes. After `fail("upstream_auth")`, the credential is put in cooldown and the next
- * candidate is tried. Any other throw, or a run time of more than 30 s, is an `upstream` fault.
+ * candidate is tried. Any other error, or a run time of more than 30 s, counts as an `upstream`
+ * error.
  */
 export type SignRequest<C> = (
   request: SignableRequest,
@@ -127,7 +128,8 @@ export interface TokenAuth<C> {
    * The host calls it once per token. Other calls that fail with the same token wait for the
    * result, and are sent again with the new token. The retry belongs to the same call, with one
    * reserve and one settle, because a request that got a 401 was not accepted and no byte of a
-   * response was sent. A throw, or no result within 30 s, ends the waiting calls, as in `sign`.
+   * response was sent. A thrown error, or no result within 30 s, ends the waiting calls, as in
+   * `sign`.
    */
   renewToken(refusal: AuthRejection, credential: C): boolean | Promise<boolean>;
 }

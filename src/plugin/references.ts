@@ -13,7 +13,7 @@ export type ReferenceEffect = "refers" | "stores";
 /**
  * A rule for one protocol field that refers to stored content or stores content. The tables in
  * `tollgate/protocols/references` consist of such rules. The host applies them when it analyzes a
- * body. `effect`, `message`, and `matches` must be pure, and a throw in one is a 500.
+ * body. `effect`, `message`, and `matches` must be pure. If one throws, the client receives a 500.
  */
 export interface StateReferenceRule {
   /** Feature that the request needs if the field is set. */
@@ -22,7 +22,7 @@ export interface StateReferenceRule {
   readonly effect: ReferenceEffect | ((value: Json) => ReferenceEffect);
   /**
    * Who may use the field if the operator relays state. `passthrough`: clients of the provider's
-   * own protocol. `bound`: only content that the host has bound to the key. `never`: nobody,
+   * own protocol. `bound`: only content that the host has bound to the key. `never`: no client,
    * because the state outlives the response or every client could retrieve it.
    */
   readonly relayPolicy: "passthrough" | "bound" | "never";

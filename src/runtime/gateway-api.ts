@@ -152,7 +152,7 @@ export interface CooldownStatus extends Omit<CooldownState, "provider" | "creden
   readonly target: string;
 }
 
-/** A middleware in another process that has ended, is restarting, or does not respond. */
+/** Middleware whose separate process has ended, is restarting, or does not respond. */
 export interface UnreachablePlugin extends PluginOutage {
   /** "middleware.guard" */
   readonly plugin: string;
@@ -200,7 +200,7 @@ export interface RequestExplanation {
     readonly idleMs: number;
     readonly totalMs: number;
   };
-  /** Remarks: an alias that was followed, a provider that is not mounted. */
+  /** Remarks, such as an alias that was followed or a provider that is not mounted. */
   readonly notes?: readonly string[];
 }
 
@@ -214,8 +214,8 @@ export interface ExplainedCandidate {
    */
   readonly callOrder?: "first" | "next" | "last" | "not_called" | undefined;
   /**
-   * Whether a cooldown moves it behind the others. If every candidate is in cooldown, the first one
-   * is called anyway.
+   * Whether the candidate is in cooldown and is called after the others. If every candidate is in
+   * cooldown, the first one is called anyway.
    */
   readonly isCoolingDown?: boolean | undefined;
   readonly id: string;

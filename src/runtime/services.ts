@@ -232,7 +232,7 @@ interface ServicesOptions {
 
 /**
  * Connects the services to the store. Only the process that owns the store reports commits. A
- * worker forwards the answers.
+ * worker forwards the responses.
  */
 function attachStore(services: { -readonly [K in keyof Services]: Services[K] }, worker: boolean) {
   const { store, observerSink, commitDurations, log } = services;

@@ -87,7 +87,7 @@ export async function createGateway(
         ? undefined
         : createStartupListener(config.listen, store);
     scope.defer(() => waiting?.close());
-    // An import begins with synchronous work, so the store's thread must be started before it.
+    // The import blocks the event loop first. Let the store start its thread before that.
     await new Promise(setImmediate);
     const { GatewayServer } = await import("./gateway-server.ts");
     running = new GatewayServer(options, scope);

@@ -1,5 +1,6 @@
-// Exact totals of a time span, in a compact text. Rollups can be parsed quickly and merged. Equal
-// rows give the same text in any order. A rollup closes a day, and replaces rows that were deleted.
+// A rollup contains the exact totals of a time span, as compact text that can be parsed quickly.
+// Rollups can be merged. The order of the rows does not affect the text. Rollups summarize
+// completed days and replace pruned rows.
 import type { HeadersOut } from "../plugin/index.ts";
 import { RunningTotal } from "./running-total.ts";
 import {

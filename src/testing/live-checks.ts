@@ -1,5 +1,5 @@
-// Checks against a provider's current responses, which cost money. They run only if TOLLGATE_LIVE=1
-// is set, and never exceed a cost cap.
+// Checks that call the real provider, which costs money. They run only if TOLLGATE_LIVE=1 is set,
+// and never exceed a cost cap.
 import assert from "node:assert/strict";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";

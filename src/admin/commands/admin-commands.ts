@@ -135,7 +135,7 @@ function assertNameIsFree(
 }
 
 /**
- * Maximum number of log pages that are read for one answer. If they are not enough, the caller
+ * Maximum number of log pages that are read for one result. If they are not enough, the caller
  * continues with `next`.
  */
 const MAX_PAGES = 20;

@@ -18,7 +18,7 @@ import type { ConfigSource } from "../../runtime/reload/read-config.ts";
 import { RESTART_PATHS } from "../../runtime/reload/static-keys.ts";
 import { withInputChecks } from "../dispatch/command-input.ts";
 
-/** Answer of `config.show`. */
+/** Result of `config.show`. */
 export interface ShownConfig {
   /** Path of gateway.yaml. Null if the config that ships with the package is used. */
   readonly file: string | null;
@@ -29,7 +29,7 @@ export interface ShownConfig {
   readonly text: string;
 }
 
-/** Answer of `config.check`. */
+/** Result of `config.check`. */
 export interface CheckedConfig {
   readonly ok: boolean;
   readonly problems: readonly LocatedProblem[];

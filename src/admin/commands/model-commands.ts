@@ -57,7 +57,7 @@ export interface ExplainedModel {
   readonly retirement: { readonly on: string; readonly days: number } | undefined;
 }
 
-/** Answer of `models.explain`. */
+/** Result of `models.explain`. */
 export interface ExplainedName {
   readonly name: string;
   /** The model, or the candidates of an alias in the order in which they are tried. */
@@ -83,7 +83,7 @@ export interface ModelAlias {
   readonly targets: readonly {
     readonly model: string;
     readonly weight: number | undefined;
-    /** Whether the provider is mounted. For another alias, whether it exists. */
+    /** Whether the model's provider is mounted, or whether `model` is an existing alias. */
     readonly mounted: boolean;
   }[];
 }

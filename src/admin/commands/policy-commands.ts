@@ -30,7 +30,7 @@ export interface ExplainedRoute {
   readonly satisfies: { readonly required: boolean; readonly strict: boolean };
 }
 
-/** Answer of `policy.explain`. */
+/** Result of `policy.explain`. */
 export interface ExplainedPolicy {
   readonly model: string;
   readonly requestedPrivacy: Privacy;

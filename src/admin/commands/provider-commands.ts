@@ -55,7 +55,7 @@ export interface ProviderHealth {
   readonly pools: readonly PoolStats[];
 }
 
-/** Answer of `providers.list`. */
+/** Result of `providers.list`. */
 export interface ProvidersHealth {
   readonly providers: readonly ProviderHealth[];
   /** Configured providers that `when:` excludes. */

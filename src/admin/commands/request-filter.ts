@@ -17,7 +17,7 @@ const STATUS_OF_OUTCOME = {
 } as const satisfies Record<RequestRecord["outcome"], RequestStatus>;
 
 /**
- * Returns the status of a request. One that was rejected before it reached a frontend is "refused".
+ * Returns the status of a request: "refused" if it was rejected before it reached a frontend.
  */
 export const statusOf = (over: FinishedRequest): RequestStatus =>
   isRoutedRequest(over) ? STATUS_OF_OUTCOME[over.outcome] : "refused";

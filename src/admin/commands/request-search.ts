@@ -68,7 +68,7 @@ export interface SearchQuery {
 export interface SearchLimits {
   /** Monotonic time, in milliseconds. */
   now(): number;
-  /** Time after which no further range is read for one answer, in milliseconds. */
+  /** Time in milliseconds after which a search reads no further range. */
   readonly budgetMs: number;
   /** Time after which a range is aborted, in milliseconds. A shorter range is then read. */
   readonly maxStretchMs: number;

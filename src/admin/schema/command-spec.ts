@@ -32,8 +32,8 @@ export interface CommandSpec extends Required<Omit<PluginCommand, "run" | "runsB
   /** The command on the command line. Undefined if there is none. */
   readonly cli: CliSpec | undefined;
   /**
-   * What the command line runs it on while no gateway is running: the files of the store, or the
-   * config in gateway.yaml. `false` if it needs a running gateway.
+   * Data that the command reads while no gateway is running: the files of the store, or the config
+   * in gateway.yaml. `false` if the command needs a running gateway.
    */
   readonly worksOffline: "store" | "config" | false;
 }
@@ -42,7 +42,7 @@ export interface CommandSpec extends Required<Omit<PluginCommand, "run" | "runsB
 export interface CliSpec {
   /** Words after "tollgate": "keys create". */
   readonly words: string;
-  /** What the command does, in the third person. */
+  /** Description of the command, in the third person. */
   readonly description: string;
   /** Input members that are positional arguments, in order. The others are options. */
   readonly args?: readonly string[];

@@ -172,7 +172,7 @@ export function checkServedCertificate(
 }
 
 /**
- * Checks whether other machines can reach the port, as far as this machine can find out.
+ * Checks whether other machines can reach the port, as far as this can be determined locally.
  * @param serves Whether a gateway is running.
  */
 export async function checkReachable(

@@ -28,7 +28,7 @@ const MAIN_UNITS: readonly Unit[] = ["input", "output", "image_out", "images", "
 const isFree = ({ lines }: Price): boolean =>
   UNITS.every((unit) => lines.some((l) => l.unit === unit && /^[0.]+$/.test(l.usd)));
 
-/** Formats a price in short: "$1.10 in, $4.40 out". Token prices are per million. */
+/** Formats a price briefly: "$1.10 in, $4.40 out". Token prices are per million. */
 export function formatPriceBrief(price: Price | undefined): string {
   if (!price) return "unpriced";
   if (isFree(price)) return "free";

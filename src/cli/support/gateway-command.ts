@@ -32,7 +32,7 @@ interface CommandParts<A> {
   readonly options?: Options;
   /** Completes the input that was read from the options. */
   toInput?(input: JsonObject, given: CliInput): JsonObject | Promise<JsonObject>;
-  /** Remark that is printed before the answer of a running gateway, or of gateway.yaml. */
+  /** Remark that is printed before the result from a running gateway or from gateway.yaml. */
   readonly remarks?: { readonly live?: string; readonly config?: string };
 }
 

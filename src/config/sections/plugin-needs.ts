@@ -1,4 +1,4 @@
-// Resolves the needs that a plugin declares for the machine and the network, with the operator's
+// Resolves a plugin's `needs`, its access to the machine and the network, with the operator's
 // options.
 import { dirname, resolve } from "node:path";
 import type { Plugin } from "../../plugin/plugin.ts";
@@ -17,7 +17,7 @@ export interface DeclaredNeeds {
   readonly baseDir: string;
 }
 
-/** Where a plugin would be mounted. */
+/** Config file and environment that declared needs are resolved with. */
 export interface NeedsContext {
   /** Path of gateway.yaml. */
   readonly configFile: string;

@@ -4,7 +4,7 @@ import { BOUNDS } from "../bounds.ts";
 
 export const MAX_ESCAPES = BOUNDS.jsonEscapes.max;
 
-/** Bytes without a quote from which the native search is faster than this loop. */
+/** Bytes that the loop scans first. In longer strings, the native search is faster. */
 const LONG = 32;
 
 /**

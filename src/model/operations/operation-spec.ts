@@ -42,11 +42,11 @@ export interface UsageEstimateInput {
   input: number;
   /** Output tokens of one response, or 0 if the operation does not generate tokens. */
   output: number;
-  /** Number of answers or images. */
+  /** Number of responses or images. */
   n: number;
-  /** Maximum number of runs of tools that the provider runs. */
+  /** Maximum number of hosted tool runs. */
   toolRuns: number;
-  /** Units in which providers bill such tools. */
+  /** Units in which providers bill hosted tools. */
   tools: readonly Unit[];
   /** Whether images or audio may be in the input or output. */
   hasMedia: boolean;
@@ -90,7 +90,7 @@ export interface ObservedUsage {
   inputTokens: number;
   /** Output tokens, estimated from the text that was received. */
   outputTokens: number;
-  /** Number of answers or images that the client requested. */
+  /** Number of responses or images that the client requested. */
   n: number;
   /** Usage that the request made likely. */
   expectedUsage: Usage;

@@ -81,8 +81,8 @@ export class HostCall implements Call {
    */
   outputCap: number | undefined;
   /**
-   * Texts before which the response is cut. Set if the provider's protocol has no field for stop
-   * sequences.
+   * Stop sequences that the gateway applies: the response ends before the first of them. Set if the
+   * provider's protocol has no field for stop sequences.
    */
   emulatedStopSequences: readonly string[] | undefined;
   /** Whether content has arrived, which proves that the target works. */

@@ -72,7 +72,7 @@ export interface CallsState {
   zdrReceipt: string | undefined;
 }
 
-/** What the ledger was told about the request, and what it answered. */
+/** Billing data of a request that was sent to the ledger or returned by it. */
 export interface BillingState {
   /** Labels that hooks added. */
   labels: Record<string, string> | undefined;

@@ -1,8 +1,8 @@
 // Runs the hooks of the middleware on a frontend. The hooks are compiled into flat lists, once per
-// config generation. `HOOK_COMBINATIONS` defines how several hooks of one type combine. Here are
-// the ways in which hooks run: the first that applies, one after another, each on the result of the
-// previous one, and around a call. Each hook runs under its guard (hook-guard.ts). Event and watch
-// hooks run in event-filters.ts.
+// config generation. `HOOK_COMBINATIONS` defines how several hooks of one type combine. This
+// file has a runner for each way: the first hook that applies, one hook after another, each on the
+// result of the previous one, or nested around a call. Each hook runs under its guard
+// (hook-guard.ts). Event and watch hooks run in event-filters.ts.
 import { matchesPattern } from "../../catalog/pattern.ts";
 import { isPromise } from "../../lib/is-promise.ts";
 import { createFault } from "../../model/error.ts";

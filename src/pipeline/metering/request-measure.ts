@@ -20,7 +20,7 @@ export interface RequestMeasure {
   /** Estimated input tokens. `maxInput` is the upper bound. */
   readonly input: number;
   readonly maxInput: number;
-  /** Maximum number of runs of tools that the provider hosts. */
+  /** Maximum number of hosted tool runs. */
   readonly toolRuns: number | undefined;
   /** Units by which providers bill hosted tools. */
   readonly tools: readonly Unit[];

@@ -239,7 +239,7 @@ export class ClientResponse implements TimerEntry {
     return (this.#recordings ??= new Recordings()).add(max);
   }
 
-  /** Gives up a response of which nothing was sent. The error response is written separately. */
+  /** Discards a response of which nothing was sent. The error response is written separately. */
   abandon(): void {
     this.#recordings?.end(false);
     this.#timerWheel.remove(this);

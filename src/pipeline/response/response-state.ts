@@ -2,13 +2,17 @@
 // the finish event, a failure rejects the call, so that another candidate may answer or the client
 // receives an error. After it, the response waits for three things that come in any order, and is
 // then complete: the ledger row is durable, the client's end is written, and the provider's message
-// is over. The states after the finish are named after what they still wait for.
+// has ended. The states after the finish are named after what they still wait for.
 
 /**
- * What happens to a response. `finish`: its finish event arrived, and its row is being written.
- * `row`: the row is durable, or the client has waited for it long enough. `end`: everything for the
- * client is written. `upstream`: the provider's message is over. `give_up`: an error after the
- * finish, which makes everything except the row not worth waiting for. `fail`: an error before it.
+ * Event of a response.
+ *
+ * - `finish`: the finish event arrived, and the ledger row is being written
+ * - `row`: the row is durable, or the client has waited for it long enough
+ * - `end`: everything for the client is written
+ * - `upstream`: the provider's message has ended
+ * - `give_up`: an error after the finish event; only the row is still awaited
+ * - `fail`: an error before the finish event
  */
 export type ResponseEvent = "finish" | "row" | "end" | "upstream" | "give_up" | "fail";
 
@@ -16,7 +20,7 @@ type Transitions = { readonly [E in ResponseEvent]?: StateName };
 
 const TRANSITIONS = {
   streaming: { finish: "row+end+upstream", upstream: "held", fail: "failed" },
-  /** The provider's message is over, and a hook or an image holds back the finish event. */
+  /** The provider's message has ended, but a hook or an image delays the finish event. */
   held: { finish: "row+end", upstream: "held", fail: "failed" },
   "row+end+upstream": {
     row: "end+upstream",

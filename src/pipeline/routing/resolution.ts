@@ -65,7 +65,7 @@ export interface NameLookup {
  */
 export type ExcludedCandidate = Exclusion & { by: string };
 
-/** What routing found for one request. It is filled in even if the request is rejected. */
+/** Result of routing one request. It is filled in even if the request is rejected. */
 export interface RoutingState {
   resolution: Resolution | undefined;
   readonly excluded: ExcludedCandidate[];

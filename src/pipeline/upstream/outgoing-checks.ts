@@ -55,7 +55,7 @@ function rejectProviderOnlyTools(named: References): void {
       );
 }
 
-/** Runs the last checks. Nothing changes the request after them. */
+/** Checks the final request. It is not changed after these checks. */
 export function checkBeforeSending(call: HostCall, out: OutgoingRequest): void {
   const named = out.references();
   if (named.length > 0) {
@@ -98,7 +98,7 @@ function checkReferencedModels(call: HostCall, named: References): void {
   const x = call.exchange;
   for (const info of findReferencedModels(call, named)) {
     const id = `${call.provider}/${info.model}`;
-    // A preset that is part of the model's own name was allowed together with it.
+    // The check of the model's name already covered a preset that is part of the name.
     if (!call.model.endsWith(info.model) && !isModelAllowed(x, id, info.model))
       fail(
         "forbidden",

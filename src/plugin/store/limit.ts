@@ -11,7 +11,7 @@ import { COUNTED_UNITS, LIMIT_SPANS } from "./limit-units.ts";
 export interface Limit {
   /** Scope of the count, such as `key:<id>` or `account:<id>`. */
   scope: string;
-  /** What is counted. `nano_usd` is cost in billionths of a US dollar. */
+  /** Unit of the count. `nano_usd` is cost in billionths of a US dollar. */
   unit:
     | "requests"
     | "concurrent"

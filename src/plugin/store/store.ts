@@ -291,7 +291,7 @@ export interface Settle {
   costNano: bigint | null;
   /** How the call ended: `ok`, an error kind, or `middleware`. */
   outcome: string;
-  /** The provider's ID of the response. */
+  /** ID that the provider assigned to the response. */
   upstreamId?: string;
   /** Cost that the provider reported, in billionths of a US dollar. */
   upstreamCostNano?: bigint;

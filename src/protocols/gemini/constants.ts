@@ -220,8 +220,8 @@ const PART: FieldShape = (part) =>
 export const KNOWN_INSIDE: KnownFields = {
   contents: { role: null, parts: PART },
   systemInstruction: { role: null, parts: PART },
-  // Each hosted tool is one member and is sent as a whole. Of a search, other protocols receive
-  // only that it is requested, so all its members count as unknown.
+  // Each hosted tool is one member and is sent as a whole. Other protocols receive only the request
+  // for a search, so all members of a search count as unknown.
   tools: (tool) => ({
     ...valueFields(Object.keys(tool).join(" ")),
     googleSearch: {},

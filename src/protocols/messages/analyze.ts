@@ -38,8 +38,8 @@ export function analyze(body: Body): RequestFacts {
 }
 
 /**
- * Block types whose size in bytes indicates the number of input tokens. For unknown block types,
- * only the provider knows how much input they contain.
+ * Block types whose size in bytes indicates the number of input tokens. The input of other block
+ * types cannot be estimated from their size.
  */
 const WORDS: ReadonlySet<string> = new Set([
   "text",

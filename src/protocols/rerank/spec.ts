@@ -53,7 +53,7 @@ export interface RerankDialect {
    * documents in both cases, because its own request contains them.
    */
   returnsDocuments?: boolean;
-  /** Whether documents can be text only. Default: objects are sent unchanged. */
+  /** Whether the backend accepts only text documents. Default: objects are sent unchanged. */
   textOnly?: boolean;
   /**
    * Top-level fields that the backend rejects with an error. The gateway drops them and warns the

@@ -107,8 +107,8 @@ export interface ListenerHandle {
    */
   close(graceMs: number): Promise<number>;
   /**
-   * Like `close`, for a port that another process serves too. A kept-alive connection is closed
-   * after its next response.
+   * Like `close`, for a port that another process serves too. Keep-alive connections are closed
+   * after their next response.
    */
   closeForHandoff(graceMs: number): Promise<number>;
   /** Closes every connection immediately. */

@@ -1,6 +1,6 @@
 // Measures whether a body still arrives and a response is still read. Time is counted in sweeps
-// instead of clock time. While the process or the machine was suspended there were no sweeps, so no
-// client counts as slow.
+// instead of clock time: a suspended process or machine runs no sweeps, so clients do not count as
+// slow after it resumes.
 import type { Socket } from "node:net";
 
 export class TransferRate {
@@ -22,8 +22,8 @@ export class TransferRate {
 }
 
 /**
- * Whether a body is too slow. It is, if the last window brought nothing, or so little that at this
- * rate the body would exceed the time for a whole request.
+ * Whether a body is too slow: in the last window, no bytes arrived, or so few that at this rate the
+ * body would exceed the time limit of the request.
  */
 export const isTooSlow = (moved: number, came: number, windows: number): boolean =>
   moved === 0 || moved < came / windows - MIN_RATED_BYTES;

@@ -1,6 +1,6 @@
-// A store that can move to another process while the gateway serves. It is closed here for a
-// process that takes over, and is reopened here if that fails. Otherwise calls are forwarded to
-// that process. Commands that arrive in the meantime wait, and none is lost.
+// A store that can move to another process while the gateway serves requests. It is closed in this
+// process before the other process opens it. If that fails, it is reopened in this process,
+// otherwise calls are forwarded. Commands that arrive during the move wait, and none is lost.
 import { STORE_READ_METHODS } from "./store-read-methods.ts";
 import { LifetimeScope } from "../../lib/lifetime-scope.ts";
 import type { Commands } from "../../plugin/plugin.ts";
@@ -35,7 +35,7 @@ export class TransferableStore implements AsyncDisposable {
     this.#open = open;
   }
 
-  /** Opens the store. Returns a proxy that works wherever the store is. */
+  /** Opens the store. Returns a proxy that forwards to the process in which the store is open. */
   async open(): Promise<Store & Commands> {
     this.#current = await this.#open(this.#scope);
     return this.#createProxy(this.#current);

@@ -22,7 +22,7 @@ export interface Outage {
 type Target = Pick<Outage, "provider" | "credential" | "model">;
 
 const MAX_OUTAGES = 500;
-/** Maximum number of outages in one answer, per provider. */
+/** Maximum number of outages in one result, per provider. */
 const MAX_SHOWN = 20;
 
 const isSameTarget = (a: Target, b: Target): boolean =>

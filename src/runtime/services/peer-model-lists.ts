@@ -31,7 +31,8 @@ export const answerListRequests = (
   known.pluginPeers.register(scope, LISTS_TOPIC, (whose: ListOwner) => findList(known, whose));
 
 /**
- * Adopts the newest list of any gateway if it is newer than the own one. Its original time is kept.
+ * Adopts the newest list of any gateway if it is newer than the local list. The list keeps its
+ * original time.
  */
 export async function adoptNewestPeerList(known: ListsAndPeers, whose: ListOwner): Promise<void> {
   let newest = findList(known, whose);

@@ -14,7 +14,7 @@ export function mergeStatus(
   const quarantined = new Map<string, GatewayStatus["quarantinedHooks"][number]>();
   for (const one of all.toSorted((a, b) => a.until - b.until))
     quarantined.set(`${one.plugin} ${one.hook}`, one);
-  // Requests pass through the workers only.
+  // Only workers serve requests, so the outages that they report count.
   const unreachable = new Map<string, GatewayStatus["unreachablePlugins"][number]>();
   for (const one of workers.flatMap((worker) => worker.unreachablePlugins))
     if (one.since < (unreachable.get(one.plugin)?.since ?? Infinity))

@@ -55,8 +55,8 @@ export interface WorkerHandle {
   ): void;
   kill(): void;
   /**
-   * Returns the number of connections on their way to it. While connections wait for a worker, each
-   * worker has one.
+   * Returns the number of connections that are being sent to the worker. While connections wait for
+   * a worker, each worker has one.
    */
   pendingConnections(): number;
   /**
@@ -72,15 +72,15 @@ interface WorkerHandleOptions {
   usageQueries: Pick<Store, "listEntries" | "sumEntries">;
   apply: Store["apply"];
   /**
-   * Called when the worker reports a problem. It finishes its open requests and needs a
+   * Called when the worker reports a problem. The worker finishes its open requests and needs a
    * replacement.
    */
   onUnhealthy: () => void;
-  /** Called when none of its rows reaches the store. */
+  /** Called when the store receives none of the worker's rows. */
   onStoreFailure: (why: string) => void;
-  /** Called when it did not answer in time and is killed. */
+  /** Called when the worker did not respond in time and is killed. */
   onTimeout: (asked: string, withinMs: number) => void;
-  /** Receives its records and events for observers. */
+  /** Receives the worker's records and events for observers. */
   observerSink: Pick<
     ObserverSink,
     "reportRequest" | "reportRejection" | "reportEvent" | "processExited"

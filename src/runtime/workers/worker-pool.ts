@@ -57,8 +57,8 @@ async function firstProblems(
 const TIMEOUT_MS = 5_000;
 const POLL_MS = 5;
 /**
- * Waits until all accepted connections were distributed. While a connection waits for a worker,
- * each worker has one on its way.
+ * Waits until all accepted connections are distributed. While a connection waits for a worker, one
+ * connection is being sent to each worker.
  * @param stopAccepting Stops accepting connections.
  */
 async function drainAcceptQueue(

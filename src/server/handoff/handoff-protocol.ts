@@ -23,7 +23,7 @@ export type NewProcessCalls = {
     readonly version: string;
   }): Promise<HandedOverState>;
   /**
-   * Reports that the new process has opened the store. From now on, the old process uses it through
+   * Reports that the new process has opened the store. The old process then uses the store through
    * the new one.
    */
   storeOpened(): void;

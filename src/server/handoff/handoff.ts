@@ -140,8 +140,8 @@ export class Handoff {
   async #takeBack(): Promise<void> {
     const { services, generations, transferableStore, controlPlane, rebuildGeneration } =
       this.#options;
-    // Normally still exists, unless the failed process had begun to serve. A full disk must not
-    // keep this gateway from continuing.
+    // The marker is missing if the failed process had begun to serve, so it is written again. A full
+    // disk must not keep this gateway from continuing.
     await writeHandoffMarker(services.stateDir).catch(() => {});
     if (services.store.lease === undefined) await transferableStore.reopen();
     (services.observerSink as ObserverHub).redirectTo(undefined);

@@ -72,7 +72,10 @@ export class OldProcess {
     return this.#handedOver;
   }
 
-  /** Called when the store and observers are ready here. From now on, the old process uses them. */
+  /**
+   * Called when this process has opened the store and its observers. The old process then uses them
+   * through this one.
+   */
   async storeOpened(host: NewProcessServices): Promise<void> {
     const { store, usageQueries, observerSink, log } = host;
     const reservations = trackReservations(createBatchForwarder(host.storeWriter));

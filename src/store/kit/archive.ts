@@ -38,7 +38,7 @@ export interface ChainPosition {
 /** The point from which the chain of a node continues. */
 export type NodeStart = readonly [node: number, n: number, head: string];
 
-/** What the chain of a node covers of a batch, in addition to its rows. */
+/** Parts of a batch that the chain of a node covers in addition to its rows. */
 export interface NodeBatch {
   readonly node: number;
   readonly n: number;
@@ -54,7 +54,7 @@ export interface ArchivedCommit extends CommitText {
   readonly last: number;
   /** The hash of the ledger's chain after this commit. */
   readonly hash: string;
-  /** For ledgers of several nodes, each of which has a chain. */
+  /** Place of the commit in its node's chain. Set if the ledger has several nodes. */
   readonly batch?: NodeBatch;
 }
 

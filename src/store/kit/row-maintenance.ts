@@ -138,7 +138,7 @@ class RowMaintenance {
     return encodeCommit(row.instance, [{ ...row, labels: Object.fromEntries(labels) }]);
   }
 
-  /** Returns the salted hash of a text. Without the ledger's secret, nobody can guess the text. */
+  /** Returns the salted hash of a text. The text cannot be guessed without the ledger's secret. */
   #saltedText(owner: string, name: string | null, value: string) {
     const text = toJsonText(value);
     const salt = hashSalted(this.#backend.secret, JSON.stringify([owner, name, value]));

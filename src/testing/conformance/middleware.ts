@@ -54,8 +54,8 @@ function checkShape(hooks: Hooks): void {
 }
 
 /**
- * Runs a hook that may throw a fault. Any other throw would be a 500 with a fixed text, so the
- * check fails.
+ * Runs a hook that may throw a fault. The check fails for any other error, because the client would
+ * receive a 500 with a fixed text.
  */
 async function allowFault<T>(what: string, run: () => T): Promise<Awaited<T> | undefined> {
   try {

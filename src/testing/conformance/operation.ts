@@ -229,8 +229,8 @@ export async function runNative(
 }
 
 /**
- * An endpoint that calls no upstream can be run directly. One that calls an upstream needs an
- * upstream that answers.
+ * Runs an endpoint once, which is sufficient if it calls no upstream. An endpoint that calls an
+ * upstream must have recordings.
  */
 async function checkWithoutRecordings(
   endpoint: AnyNativeEndpoint,

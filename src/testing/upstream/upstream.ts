@@ -243,7 +243,7 @@ function findRoute(book: ReadonlyMap<string, ScriptedRoute>, method: string, pat
     const [verb, pattern] = route === "*" ? ["*", "*"] : (route.split(" ") as [string, string]);
     if (verb !== "*" && verb !== method) continue;
     const fits = pattern.endsWith("*") ? path.startsWith(pattern.slice(0, -1)) : path === pattern;
-    // A route with a longer path takes precedence, and so does a named method over any method.
+    // The longest path takes precedence. For the same path, a method takes precedence over `*`.
     const rank =
       4 * pattern.replace("*", "").length + (pattern === path ? 2 : 0) + (verb === "*" ? 0 : 1);
     if (fits && rank > (best?.rank ?? -1)) best = { route, rank };

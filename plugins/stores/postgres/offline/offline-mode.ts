@@ -199,8 +199,8 @@ export class OfflineMode {
   }
 
   /**
-   * Returns the claims, limited to this node's share of each limit. Returns undefined if it has
-   * none of a limit.
+   * Returns the claims, limited to this node's share of each limit. Returns undefined if the node
+   * has no share of one of the limits.
    */
   #shareOfClaims(claims: Claims, at: number): Claims | undefined {
     const slices = this.#budgetLeases!;

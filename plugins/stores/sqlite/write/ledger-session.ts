@@ -1,5 +1,6 @@
-// An open database file with the ledger rules on top. A batch is one commit, in memory and on disk.
-// After a disk error, the session is discarded, and the next session reads the actual state.
+// Opens the database file and applies the ledger rules to each batch. A batch is one commit, in
+// memory and on disk. After a disk error, the session is discarded, and the next session reads the
+// actual state.
 import { closeSync, openSync } from "node:fs";
 import { DatabaseSync, type StatementSync } from "node:sqlite";
 import { createLedgerRules, recoveredSettle, recoveryTime, type LedgerRules } from "tollgate/store";

@@ -121,7 +121,7 @@ class ChunkPassthrough extends TemplatePassthrough {
 
   protected onNewEvent(b: Buffer, from: number, till: number): void {
     const known = this.templates;
-    // Where lines may end in CR, an event is known only if it ends where its template does.
+    // If lines may end in CR, an event is known only if it ends where its template does.
     if (known.find(b, from) && known.end === till) {
       this.onKnownEvent(known);
       return this.forwardKnown(b, from, till);

@@ -44,8 +44,8 @@ class GeminiStreamPassthrough extends EventPassthrough {
   readonly #rename: ReturnType<typeof createStringReplacer>;
   readonly #listed: boolean;
   /**
-   * Chunks from the one with the finish reason on. They are held back, because this protocol has no
-   * terminal event except the end of the stream.
+   * The chunk with the finish reason, and all later chunks. They are held back, because this
+   * protocol has no terminal event except the end of the stream.
    */
   readonly #finalChunks: { chunk: JsonObject; json: Buffer }[] = [];
   #begun = false;

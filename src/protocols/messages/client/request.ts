@@ -14,8 +14,8 @@ import { choiceTo, toolsTo } from "./tools.ts";
 import { messagesTo, systemTo } from "./messages.ts";
 
 /**
- * Encodes a request in this protocol. Content that it cannot express is rejected or reported as a
- * translation warning, never dropped silently.
+ * Encodes a request in this protocol. Content that the protocol cannot express is rejected or
+ * reported as a translation warning, never dropped silently.
  */
 export function encodeRequest(r: ChatRequest, of: CallContext, settings: MessagesSettings): Body {
   const e: MessagesEncoding = { of, settings };

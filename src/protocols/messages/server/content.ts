@@ -87,7 +87,7 @@ export const proofCarrierBlock = (proof: Proof, of: "call" | "text"): JsonObject
   data: seal({ proof, precedingBlock: of }),
 });
 
-/** Whether a block contains only an envelope. */
+/** Whether a block contains only a proof envelope. */
 export const isCarrier = (block: JsonObject): boolean =>
   block["type"] === "redacted_thinking" && isSealed(asText(block["data"]) ?? "");
 

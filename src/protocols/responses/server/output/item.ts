@@ -28,7 +28,7 @@ export const headOf = (place: JsonObject): string =>
 
 type InnerEvent = Extract<ModelEvent, { type: "delta" | "media" | "proof" | "cite" }>;
 
-/** One output item. Its blocks come one after another, and only a message has more than one. */
+/** An output item. Only a message can have several blocks. They are written one after another. */
 export interface OutputItem {
   readonly index: number;
   /** Returns whether a further block belongs to this item. */
@@ -37,8 +37,8 @@ export interface OutputItem {
   inside(event: InnerEvent): void;
   close(): void;
   /**
-   * Ends the item. `cut` means that the response, and this item with it, ended at a limit. Returns
-   * undefined if the item has no content and was never announced.
+   * Ends the item. Returns undefined if the item has no content and was never announced.
+   * @param cut Whether a limit truncated the response in this item.
    */
   done(cut: boolean): JsonObject | undefined;
   /** Proofs that have no member in this item. Each follows in an item of its own. */
