@@ -29,12 +29,13 @@ export function entryOf(
   version: string,
 ): { readonly when: string; readonly text: string } | undefined {
   const [, ...entries] = changelog.split(/^## /m);
-  const entry = entries.find(
-    (one) => one.startsWith(`${version},`) || one.startsWith(`${version}\n`),
-  );
+  const entry = entries.find((one) => one.startsWith(`[${version}]`));
   if (entry === undefined) return undefined;
   const [heading = "", ...lines] = entry.split("\n");
-  return { when: heading.slice(version.length).replace(/^, */, ""), text: lines.join("\n").trim() };
+  return {
+    when: heading.slice(version.length + 2).replace(/^ - /, ""),
+    text: lines.join("\n").trim(),
+  };
 }
 
 /** Returns the reasons why a release under this tag is not possible. */
@@ -55,7 +56,7 @@ export function flaws(of: {
     ...(chart === version ? [] : [`The chart is of ${chart}, and package.json says ${version}.`]),
     ...(entry && entry.text !== "" ? [] : [`CHANGELOG.md has no entry for ${version}.`]),
     ...(entry && !/^\d{4}-\d\d-\d\d$/.test(entry.when)
-      ? [`The entry of ${version} in CHANGELOG.md has no date: "## ${version}, 2027-01-31".`]
+      ? [`The entry of ${version} in CHANGELOG.md has no date: "## [${version}] - 2027-01-31".`]
       : []),
   ];
 }

@@ -30,7 +30,7 @@ describe("a release", () => {
   it("a version without an entry, without a date, or beside another one is refused in words", () => {
     const fine = { tag: "v1.2.3", versions: ["1.2.3", "1.2.3"], chart: "1.2.3" };
     const dated =
-      "# Changelog\n\n## 1.2.3, 2027-01-31\n\n- It is there.\n\n## 1.2.2, 2027-01-01\n\n- Before.\n";
+      "# Changelog\n\n## [1.2.3] - 2027-01-31\n\n- It is there.\n\n## [1.2.2] - 2027-01-01\n\n- Before.\n";
     expect(flaws({ ...fine, changelog: dated })).toEqual([]);
     expect(entryOf(dated, "1.2.3")?.text).toBe("- It is there.");
     expect(flaws({ ...fine, versions: ["1.2.4", "1.2.4"], changelog: dated })).toEqual([
@@ -39,11 +39,11 @@ describe("a release", () => {
       "CHANGELOG.md has no entry for 1.2.4.",
     ]);
     expect(flaws({ ...fine, versions: ["1.2.3", "1.2.2"], changelog: dated })).toHaveLength(1);
+    expect(flaws({ ...fine, changelog: dated.replace("2027-01-31", "Unreleased") })).toHaveLength(
+      1,
+    );
     expect(
-      flaws({ ...fine, changelog: dated.replace("2027-01-31", "not yet published") }),
-    ).toHaveLength(1);
-    expect(
-      flaws({ ...fine, changelog: "## 1.2.3, 2027-01-31\n\n## 1.2.2\n\n- Before.\n" }),
+      flaws({ ...fine, changelog: "## [1.2.3] - 2027-01-31\n\n## [1.2.2]\n\n- Before.\n" }),
     ).toHaveLength(1);
   });
 

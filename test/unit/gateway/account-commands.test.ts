@@ -161,14 +161,14 @@ it("what cannot be is refused by name", async () => {
   );
   expect(await said("accounts.create", { id: "a" })).toMatch(/account_exists/);
   expect(await said("accounts.update", { id: "house", name: "H" })).toBe(
-    "account_in_file: The account house stands in gateway.yaml:3: change it there.",
+    "account_in_file: The account house is defined in gateway.yaml:3. Change it there.",
   );
   expect(await said("accounts.close", { id: "wing" })).toMatch(/account_in_file.*gateway.yaml:4/);
   expect(await said("accounts.create", { id: "z", parent: "huose" })).toMatch(
     /unknown_account.*Did you mean "house"/,
   );
   expect(await said("accounts.show", { id: "zz" })).toMatch(/no_such_account/);
-  expect(await said("accounts.create", { id: "Z/1" })).toMatch(/bad_input.*lower-case/);
+  expect(await said("accounts.create", { id: "Z/1" })).toMatch(/bad_input.*lowercase/);
   expect(
     await said("accounts.create", {
       id: "z",
