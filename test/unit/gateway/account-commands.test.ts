@@ -181,7 +181,7 @@ it("what cannot be is refused by name", async () => {
   await account("close", { id: "a" });
   expect(await said("accounts.create", { id: "z", parent: "b" })).toMatch(/account_closed/);
   expect(await said("keys.create", { account: "b" })).toMatch(/account_closed/);
-  expect(await said("accounts.create", { id: "a" })).toMatch(/account_exists.*another id/);
+  expect(await said("accounts.create", { id: "a" })).toMatch(/account_exists.*another ID/);
 });
 
 it("a store that keeps no accounts says so, and lists those of the file", async () => {

@@ -80,9 +80,9 @@ describe("the way there and back", () => {
     const fault = await store.apply([settleCommand("nobody")]).catch(getFault);
     expect(fault).toMatchObject({ kind: "invalid", code: "unknown_attempt" });
     owner!.child.kill("SIGSTOP");
-    const waiting = expect(store.listKeys()).rejects.toThrow("gone");
+    const waiting = expect(store.listKeys()).rejects.toThrow("has exited");
     await crashed();
     await waiting;
-    await expect(store.listKeys()).rejects.toThrow("gone");
+    await expect(store.listKeys()).rejects.toThrow("has exited");
   });
 });
