@@ -28,6 +28,6 @@ export async function pages(into: string): Promise<void> {
     writeFileSync(join(into, `${name}.br`), brotliCompressSync(plain, { params }));
   }
   if (bytes > MOST_BYTES)
-    throw new Error(`The console is ${bytes} bytes with gzip; it may be ${MOST_BYTES}.`);
+    throw new Error(`The console is ${bytes} bytes with gzip. The limit is ${MOST_BYTES} bytes.`);
   console.log(`console: ${Math.ceil(bytes / 1_000)} kB with gzip`);
 }

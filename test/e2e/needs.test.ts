@@ -154,7 +154,7 @@ describe("the metadata service", () => {
       "metadata.google.internal",
     ]) {
       const { error } = await read("fetch", `http://${address}/latest`, bare);
-      expect(error).toMatch(/is the cloud metadata service, which the plugin does not declare/);
+      expect(error).toMatch(/belongs to the cloud metadata service, which the plugin does not declare/);
     }
     expect((await read("env", "REGION", bare)).error).toMatch(/does not declare/);
     expect((await read("file", "one.txt", bare)).error).toMatch(/does not declare/);
@@ -167,7 +167,7 @@ describe("the metadata service", () => {
 
   it("is no provider's base either", async () => {
     const yaml = `providers: { up: { use: openai-compatible, with: { base_url: "http://169.254.169.254/v1", api_key: k } } }\n`;
-    await expect(startDaemon({ yaml })).rejects.toThrow(/is the cloud metadata service/);
+    await expect(startDaemon({ yaml })).rejects.toThrow(/belongs to the cloud metadata service/);
   });
 });
 

@@ -98,14 +98,16 @@ export default defineProvider({
           "additional permissions",
       },
       runtime_url: address(
-        "Where the runtime is; https://bedrock-runtime.<region>.amazonaws.com when absent",
+        "Base URL of the runtime. Default: https://bedrock-runtime.<region>.amazonaws.com",
       ),
       agent_url: address(
-        "Where rankings are made; https://bedrock-agent-runtime.<region>.amazonaws.com when absent",
+        "Base URL of the reranking API. Default: https://bedrock-agent-runtime.<region>.amazonaws.com",
       ),
-      mantle_url: address("Where Mantle is; https://bedrock-mantle.<region>.api.aws when absent"),
+      mantle_url: address(
+        "Base URL of the Mantle API. Default: https://bedrock-mantle.<region>.api.aws",
+      ),
       control_url: address(
-        "Where models are listed; https://bedrock.<region>.amazonaws.com when absent",
+        "Base URL of the model list. Default: https://bedrock.<region>.amazonaws.com",
       ),
       mantle_service: {
         type: "string",

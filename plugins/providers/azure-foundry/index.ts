@@ -35,14 +35,14 @@ export default defineProvider({
         minLength: 1,
         "x-origin": true,
         description:
-          "Where the resource is, without /openai; https://<resource>.openai.azure.com when absent",
+          "Base URL of the resource, without /openai. Default: https://<resource>.openai.azure.com",
       },
       claude_url: {
         type: "string",
         minLength: 1,
         "x-origin": true,
         description:
-          "Where Claude is, without /anthropic; https://<resource>.services.ai.azure.com when absent",
+          "Base URL of the Claude API, without /anthropic. Default: https://<resource>.services.ai.azure.com",
       },
       claude: {
         type: "array",

@@ -117,7 +117,7 @@ export class OidcProvider {
         throw new Error(`The response is larger than ${MAX_RESPONSE_BYTES} bytes.`);
       parts.push(part);
     }
-    if (!answer.ok) throw new Error(`${new URL(url).pathname} answers ${answer.status}.`);
+    if (!answer.ok) throw new Error(`${new URL(url).pathname} returned status ${answer.status}.`);
     const parsed: unknown = JSON.parse(Buffer.concat(parts).toString("utf8"));
     return typeof parsed === "object" && parsed !== null
       ? parsed

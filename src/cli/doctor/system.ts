@@ -180,7 +180,7 @@ export async function checkPermissions(config: GatewayConfig): Promise<readonly 
     found.push(
       warningFinding(
         "permissions/state",
-        `other users can enter ${config.stateDir}: whoever opens its control socket is an owner`,
+        `other users can enter ${config.stateDir} and use its control socket as owner`,
         `chmod 700 ${config.stateDir}`,
       ),
     );

@@ -178,5 +178,8 @@ export const createMetadataGuard = (timeoutMs?: number): EgressGuard =>
     (address) => !isMetadataAddress(address),
     timeoutMs,
     (host) =>
-      createAddressError("address_metadata", `The address ${host} is the cloud metadata service.`),
+      createAddressError(
+        "address_metadata",
+        `The address ${host} belongs to the cloud metadata service.`,
+      ),
   );

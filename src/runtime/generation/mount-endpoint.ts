@@ -25,7 +25,7 @@ export function mountEndpoint(
     return { why: `${endpoint.base} is not an HTTP URL` };
   if (base && !metadata && isMetadataUrl(base))
     return {
-      why: `${endpoint.base} is the cloud metadata service, which the plugin does not declare in needs.metadata`,
+      why: `${endpoint.base} belongs to the cloud metadata service, which the plugin does not declare in needs.metadata`,
     };
   const line = base && acquirePool(base.origin, connectMs, services, scope);
   const pool = line?.pool;

@@ -129,7 +129,7 @@ function dispatcherFor(url: URL, options: ProviderClientOptions): Dispatcher {
 const failMetadataAddress = (host: string): never =>
   fail(
     "upstream",
-    `${host} is the cloud metadata service, which the plugin does not declare in needs.metadata.`,
+    `${host} belongs to the cloud metadata service, which the plugin does not declare in needs.metadata.`,
     {
       code: "address_metadata",
     },

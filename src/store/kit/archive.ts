@@ -192,7 +192,7 @@ export type ReceiveRows = (rows: readonly LedgerRow[], first: number) => void;
 /**
  * Reads and verifies an archive line by line. Unreadable data ends the read and is reported as a
  * problem.
- * @param onRows Called with the rows of each commit that is as it was written.
+ * @param onRows Called with the rows of each commit that is unchanged.
  */
 export async function readArchive(file: string, onRows?: ReceiveRows): Promise<ArchiveContent> {
   const reading = new ArchiveReader(onRows);

@@ -74,13 +74,13 @@ function checkImport(module: string, name: string): Promise<void> {
   const script = `
     const before = new Set(Reflect.ownKeys(globalThis)), listeners = process.eventNames().length;
     const { default: definition } = await import(${JSON.stringify(module)});
-    if (!definition) throw new Error("There is no default export.");
-    if (definition.name !== ${JSON.stringify(name)}) throw new Error("It is another plugin: " + definition.name);
+    if (!definition) throw new Error("The module has no default export.");
+    if (definition.name !== ${JSON.stringify(name)}) throw new Error("The module exports another plugin: " + definition.name);
     const left = process.getActiveResourcesInfo().filter((one) => !/^(FSReq|CloseReq|TTY|Pipe|Immediate|MessagePort)/i.test(one));
     if (left.length > 0) throw new Error("The import left this open: " + left.join(", "));
     const fresh = Reflect.ownKeys(globalThis).filter((key) => !before.has(key));
     if (fresh.length > 0) throw new Error("The import put this on globalThis: " + fresh.map(String).join(", "));
-    if (process.eventNames().length > listeners) throw new Error("The import listens to the process: " + process.eventNames().join(", "));
+    if (process.eventNames().length > listeners) throw new Error("The import added listeners to process: " + process.eventNames().join(", "));
     process.stdout.write("innocent");`;
   return new Promise((resolve, reject) => {
     const args = [...childProcessFlags(), "--input-type=module", "--eval", script];

@@ -5,7 +5,7 @@ import { messages } from "tollgate/protocols/messages";
 export default defineProvider({
   api: 1,
   name: "acme",
-  summary: "Acme, by Anthropic's Messages API",
+  summary: "Acme, through Anthropic's Messages API",
   credential: apiKeySchema,
   options: {
     type: "object",

@@ -18,7 +18,7 @@ import { lines } from "./lines.ts";
 export default defineProvider({
   api: 1,
   name: "acme",
-  summary: "Acme, by its own API",
+  summary: "Acme, through its own API",
   credential: apiKeySchema,
   options: {
     type: "object",

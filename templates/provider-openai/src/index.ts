@@ -5,7 +5,7 @@ import { fetchModelList } from "tollgate/protocols/compatible";
 export default defineProvider({
   api: 1,
   name: "acme",
-  summary: "Acme, by OpenAI's Chat Completions API",
+  summary: "Acme, through OpenAI's Chat Completions API",
   credential: apiKeySchema,
   options: {
     type: "object",

@@ -101,7 +101,7 @@ export const middlewareDefects: readonly Defect[] = [
   },
   {
     in: "middleware-guard",
-    what: "it retries by itself",
+    what: "the middleware retries calls itself",
     from: "return next();",
     to: "return next().then(() => next());",
     check: "attempt: calls next() at most once and passes failures on",

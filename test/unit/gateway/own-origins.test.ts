@@ -104,7 +104,7 @@ describe("an address on a private network", () => {
 
   it("of the cloud's metadata is not, and the words say what declares it", async () => {
     expect(await fetched(own, "http://169.254.169.254/latest")).toMatch(
-      /^169\.254\.169\.254 is the cloud metadata service, .* in needs\.metadata\.$/,
+      /^169\.254\.169\.254 belongs to the cloud metadata service, .* in needs\.metadata\.$/,
     );
   });
 

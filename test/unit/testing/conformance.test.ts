@@ -599,7 +599,7 @@ describe("an import", () => {
     ["prints", 'console.log("hi");', "prints"],
     ["keeps the loop alive", "setInterval(() => {}, 1000);", "open: Timeout"],
     ["touches globals", "globalThis.mine = 1;", "globalThis: mine"],
-    ["listens to the process", 'process.on("exit", () => {});', "listens to the process"],
+    ["listens to the process", 'process.on("exit", () => {});', "added listeners to process"],
     ["throws", 'throw new Error("No.");', "No."],
   ])("is caught when it %s", async (_what, code, words) =>
     expect(await importing(code)).toContain(words),

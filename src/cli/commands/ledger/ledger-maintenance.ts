@@ -80,7 +80,7 @@ async function verifyArchive(given: CliInput): Promise<number> {
     const span = from == null || to == null ? "" : `, ${formatTime(from)} to ${formatTime(to)}`;
     if (fine)
       print(
-        `${paint("green", "as it was written")}  ${plural(rows, "row")}${span}, ${formatUsd(total.costNano)}`,
+        `${paint("green", "verified")}  ${plural(rows, "row")}${span}, ${formatUsd(total.costNano)}`,
       );
     print(`${paint("gray", "head")}  ${lastHash}`);
   }

@@ -63,7 +63,7 @@ export const command: CliCommand = createCommandGroup(
   },
 );
 
-/** Whether the ledger is as it was written. Throws if the store cannot tell. */
+/** Whether the ledger is unchanged. Throws if the store cannot tell. */
 const isIntact = ({ isVerifiable, problems, containsHash }: VerifyResult): boolean =>
   isVerifiable
     ? problems.length === 0 && containsHash !== false
@@ -78,8 +78,7 @@ function printVerified(found: VerifyResult, given: CliInput): void {
     print(
       `${paint("red", "head")}  ${given.getText("head")} is not in this ledger: the ledger was truncated, or it is a different ledger.${gone > 0 ? ` The hash may also belong to the ${plural(gone, "row")} that were pruned. Check the archive.` : ""}`,
     );
-  if (fine)
-    print(`${paint("green", "as it was written")}  ${formatRowRange(head?.seq ?? 0, ledgerState)}`);
+  if (fine) print(`${paint("green", "verified")}  ${formatRowRange(head?.seq ?? 0, ledgerState)}`);
   if (head) print(`${paint("gray", "head")}  ${head.hash}`);
 }
 

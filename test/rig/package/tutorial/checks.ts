@@ -110,6 +110,6 @@ export const CHECKS: Readonly<Record<string, Check>> = {
             output.replaceAll(" ", "").includes('"used":"0.0001"'),
             `the team has not spent what it had spent: ${output}`,
           ),
-          ...unless(/^as it was written +/m.test(output), `verify said: ${output}`),
+          ...unless(/^verified +/m.test(output), `verify said: ${output}`),
         ],
 };
