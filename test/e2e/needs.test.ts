@@ -154,7 +154,9 @@ describe("the metadata service", () => {
       "metadata.google.internal",
     ]) {
       const { error } = await read("fetch", `http://${address}/latest`, bare);
-      expect(error).toMatch(/belongs to the cloud metadata service, which the plugin does not declare/);
+      expect(error).toMatch(
+        /belongs to the cloud metadata service, which the plugin does not declare/,
+      );
     }
     expect((await read("env", "REGION", bare)).error).toMatch(/does not declare/);
     expect((await read("file", "one.txt", bare)).error).toMatch(/does not declare/);

@@ -121,16 +121,16 @@ describe.skipIf(!hasPostgres())("the postgres store over TLS", () => {
 
   it("refuses a server whose certificate another authority has signed, or none that it knows, in words", async () => {
     expect(await why(store({ ca: "strange" }))).toMatch(
-      /cannot be reached: .*(certificate|unable to)/i,
+      /is unreachable: .*(certificate|unable to)/i,
     );
-    expect(await why(store({}))).toMatch(/cannot be reached: .*(certificate|unable to)/i);
+    expect(await why(store({}))).toMatch(/is unreachable: .*(certificate|unable to)/i);
   });
 
   it("refuses a server that has another name than it is called by", async () => {
     const at = new URL(safe);
     at.hostname = "127.0.0.1";
     expect(await why(store({ ca: "ours", url: at.href }))).toMatch(
-      /cannot be reached: .*does not match/i,
+      /is unreachable: .*does not match/i,
     );
   });
 

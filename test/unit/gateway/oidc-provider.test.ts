@@ -153,7 +153,7 @@ it("a provider that says to be another one, names no address, or answers badly i
   const large = JSON.stringify({ keys: [], more: "x".repeat(300_000) });
   for (const [keys, why] of [
     [new Response(large), /larger than/],
-    [Response.json({ keys: [] }, { status: 503 }), /answers 503/],
+    [Response.json({ keys: [] }, { status: 503 }), /returned status 503/],
     [new Response("no JSON"), /./],
   ] as const)
     await expect(claimsOf({ token, keys })).rejects.toThrow(why);
