@@ -100,6 +100,33 @@ describe("the table", () => {
       }
   });
 
+  it("after the finish, each event ends the wait for one thing, and for nothing else", () => {
+    const waits = (state: ResponseState) => ({
+      row: state.awaitsRow,
+      end: state.awaitsEnd,
+      upstream: state.awaitsUpstream,
+    });
+    const finishing = [...reachable().keys()].filter(({ isFinishing }) => isFinishing);
+    expect(finishing).toHaveLength(7);
+    for (const state of finishing) {
+      for (const event of ["row", "end", "upstream"] as const) {
+        const before = waits(state);
+        // A row or an end that was not awaited cannot come.
+        if (!before[event] && event !== "upstream") continue;
+        const expected = { ...before, [event]: false };
+        expect([state.name, event, waits(state.after(event))]).toEqual([
+          state.name,
+          event,
+          expected,
+        ]);
+      }
+      const givenUp = waits(state.after("give_up"));
+      // Only a row that is being written is still awaited.
+      const expected = { row: state.awaitsRow, end: false, upstream: false };
+      expect([state.name, "give_up", givenUp]).toEqual([state.name, "give_up", expected]);
+    }
+  });
+
   it.each([
     ["row", STREAMING],
     ["end", STREAMING],
