@@ -33,7 +33,7 @@ const RULES: readonly Rule[] = [
   },
   {
     name: "heading",
-    pattern: /^(?:What|How|More|Elsewhere|From here|Why)\b/,
+    pattern: /^(?:What|How(?!-to)|More|Elsewhere|From here|Why)\b/,
     instead: "name the topic, or the task in the imperative",
     places: ["heading"],
   },
@@ -125,6 +125,7 @@ const excerpt = (text: string): string => (text.length > 90 ? `${text.slice(0, 8
 /** Returns the rules that a sentence breaks. Code between backticks, links, and quotes is ignored. */
 export function judge({ file, line, place, text }: Sentence): Finding[] {
   const plain = text.replace(/`[^`]*`/g, "`x`").replace(/\]\([^)]*\)/g, "]");
+  if (!/[a-z]{2}/.test(plain)) return [];
   const at = { file, line, place };
   const found: Finding[] = RULES.filter(
     ({ places, pattern }) => (!places || places.includes(place)) && pattern.test(plain),

@@ -44,13 +44,14 @@ function textFiles(): string[] {
 const split = (text: string): string[] =>
   text
     .replace(/\s+/g, " ")
-    .split(/(?<=[.!?])\s+(?=[A-Z`"([])/)
+    .split(/(?<=[.!?])\s+(?=[A-Z`"([]|[a-z_]+: )/)
     .map((sentence) => sentence.trim())
     .filter((sentence) => /[a-z]{2,}.*\s/.test(sentence));
 
 function inPage(file: string, source: string): Sentence[] {
   const found: Sentence[] = [];
   let isCode = false;
+  let isGenerated = false;
   let paragraph: string[] = [];
   let start = 0;
   const add = (place: Place, line: number, text: string) => {
@@ -62,7 +63,17 @@ function inPage(file: string, source: string): Sentence[] {
   };
   source.split("\n").forEach((line, i) => {
     if (/^\s*```/.test(line)) isCode = !isCode;
-    if (isCode || /^\s*(?:```|<!--|!\[)/.test(line) || line.trim() === "") return end();
+    if (/^<!-- rows -->/.test(line)) isGenerated = true;
+    if (/^<!-- end -->/.test(line)) isGenerated = false;
+    const isIndentedCode = paragraph.length === 0 && /^ {4}/.test(line);
+    if (
+      isCode ||
+      isGenerated ||
+      isIndentedCode ||
+      /^\s*(?:```|<!--|!\[)/.test(line) ||
+      line.trim() === ""
+    )
+      return end();
     if (/^#+ /.test(line)) {
       end();
       found.push({ file, line: i + 1, place: "heading", text: line.replace(/^#+ /, "") });
@@ -86,10 +97,10 @@ function inPage(file: string, source: string): Sentence[] {
 /** Starts of calls and members that decide the place of the text behind them. */
 const MARKS: readonly (readonly [Place, RegExp])[] = [
   ["log", /\blog\??\.(?:error|warn|info|debug)\(/g],
-  ["error", /\b(?:fail|createFault|createError|Error)\(|\bmessage:/g],
+  ["error", /\b(?:fail|createFault|createError|Error|reject\w*)\(|\bmessage:/g],
   [
     "schema",
-    /\bdescription\b|\b(?:text|flag|list|section|size|duration|names?|date|closedObject|\w*Option|nonEmptyText|positiveInteger|maxCount)\(/g,
+    /\b(?:description|summary)\b|\b(?:text|flag|list|section|size|duration|names?|date|closedObject|\w*Option|nonEmptyText|positiveInteger|maxCount)\(/g,
   ],
 ];
 /** Number of characters before a text in which its mark is. */
@@ -123,7 +134,8 @@ function inSource(file: string, source: string): Sentence[] {
     if (words === undefined || words.trim() === "") return end();
     if (/^\s*(?:[-*]|\d+\.) /.test(words)) end();
     if (comment.length === 0) start = i + 1;
-    if (!/^ {2,}\S|^@|[;{}]$/.test(words)) comment.push(words.trim());
+    // Indented text and aligned columns are tables or code.
+    if (!/^ {2,}\S|\S {2,}\S|^@|[;{}]$/.test(words)) comment.push(words.trim());
   });
   end();
   // Comments are blanked out, so that a quote in one does not begin a text.

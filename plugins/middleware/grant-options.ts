@@ -1,5 +1,5 @@
 // Schema of the grants that gateway.yaml can give to a client, shared by all middleware that
-// identifies clients.
+// identify clients.
 
 const nameListOption = (description: string) =>
   ({ type: "array", items: { type: "string", minLength: 1 }, description }) as const;

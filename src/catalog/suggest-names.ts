@@ -13,9 +13,9 @@ const MAX_LENGTH = 80;
 const MAX_COMPARED = 64;
 
 /**
- * Returns the ids that were probably meant, nearest first: the same name at another provider, a
- * name with a few different letters (at most one in three), or a name that contains the other. Runs
- * before each 404 response, so it filters by length first.
+ * Returns the IDs that were probably meant, nearest first. An ID qualifies if it has the same name
+ * at another provider, if at most one letter in three differs, or if one name contains the other.
+ * Runs before each 404 response, so it filters by length first.
  */
 export function suggestNames(wanted: string, ids: Iterable<string>): readonly string[] {
   if (wanted === "" || wanted.length > MAX_LENGTH) return [];

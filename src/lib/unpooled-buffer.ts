@@ -1,6 +1,6 @@
 // Allocates buffers that live as long as a response. Node cuts small buffers from shared blocks of
-// 64 KB, and one live buffer keeps its whole block. 1,000 open streams would thus retain 64 MB of
-// data that is no longer needed. These buffers are cut from small blocks of their own.
+// 64 KB, and one live buffer keeps its whole block. With 1,000 open streams, 64 MB of data that is
+// no longer needed would stay in memory. These buffers are cut from small blocks of their own.
 const BLOCK = 8 * 1024;
 
 let block = Buffer.allocUnsafeSlow(BLOCK);

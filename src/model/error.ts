@@ -116,9 +116,9 @@ export const getFault = (error: unknown): Fault | undefined =>
 const ENGINE_ERRORS = [TypeError, RangeError, SyntaxError, ReferenceError, URIError, EvalError];
 
 /**
- * Returns the part of an error that may be shown to clients, in log messages, and in status output:
- * the message of a fault, or of an error that was written for readers. Messages of engine errors
- * are only logged, in `err`, with their location.
+ * Returns the part of an error that clients, log messages, and status output may show. It is the
+ * message of a fault, or of an error that was written for readers. Messages of engine errors are
+ * only logged, in `err`, with their location.
  */
 export function publicErrorText(
   error: unknown,

@@ -6,8 +6,8 @@ import type { Opt } from "./values.ts";
  * 0 was reported as zero.
  *
  * Tools that the provider runs have units of their own: `searches` of the web, `fetches` of a page,
- * `file_searches`, `map_searches`, `code_sessions` (containers in which code ran), and `tool_runs`
- * for any other tool.
+ * `file_searches`, `map_searches`, and `code_sessions` (containers in which code ran). Any other
+ * tool counts as `tool_runs`.
  */
 export type Unit =
   | "input"

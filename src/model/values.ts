@@ -18,8 +18,8 @@ export type Sync = void | undefined;
 export type Json = null | boolean | number | string | readonly Json[] | JsonObject;
 
 /**
- * A JSON object. `undefined` means absent, as in `JSON.stringify`, so codecs may write `{ seed:
- * r.sampling.seed }`.
+ * A JSON object. A member that is `undefined` is omitted, as in `JSON.stringify`, so codecs may
+ * write `{ seed: r.sampling.seed }`.
  */
 export type JsonObject = { readonly [key: string]: Opt<Json> };
 

@@ -234,6 +234,6 @@ export type CallRecord = Readonly<{
   upstreamId?: string;
   /** Start of the call, in milliseconds since the first byte of the request. */
   startMs: number;
-  /** Time from `startMs` to the headers, to the first content, and to the end, in milliseconds. */
+  /** Time from `startMs` to the headers, to the first token, and to the end, in milliseconds. */
   ms: { headers?: number; firstToken?: number; total: number };
 }>;

@@ -59,9 +59,9 @@ export type Context = Readonly<{
   ): (question: Q) => Promise<A | undefined>;
   /**
    * Sends a request without any credential. It can reach the public internet and the origins that
-   * the operator names, also on a private network: in options that the schema marks with `x-origin:
-   * true`, or in the definition's `needs`. Redirects are not followed, and an address taken from a
-   * response is subject to the same rule. Every failure is a fault.
+   * the operator names, also on a private network. The operator names origins in options that the
+   * schema marks with `x-origin: true`, or in the definition's `needs`. Redirects are not followed,
+   * and an address taken from a response is subject to the same rule. Every failure is a fault.
    *
    * A path such as "/v1/models" is sent to this gateway itself, at the port that clients use and
    * like any client request. The plugin must send a key that it was given. All rules and limits
@@ -73,10 +73,10 @@ export type Context = Readonly<{
    * pipeline again, with the key and privacy of that client. Its calls have ledger rows of their
    * own, count against the same limits, and are charged to the same account.
    *
-   * All middleware sees the subrequest, except this one and those that sent a subrequest before it.
-   * Subrequests can be nested up to 4 levels deep. A refusal is thrown. If the hook does not catch
-   * it, it counts as a failure of the hook, not as a refusal of the client's request. The plugin
-   * needs no `sends` for it, because data policy is applied to the subrequest again.
+   * Every middleware sees the subrequest, except this one and those that sent a subrequest before
+   * it. Subrequests can be nested up to 4 levels deep. A refusal is thrown. If the hook does not
+   * catch it, it counts as a failure of the hook, not as a refusal of the client's request. The
+   * plugin needs no `sends` for it, because data policy is applied to the subrequest again.
    */
   sendSubrequest(request: Subrequest, of: SubrequestOptions): Promise<SubrequestResult>;
   /**

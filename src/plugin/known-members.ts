@@ -171,8 +171,8 @@ export interface UnknownMember {
 
 /**
  * Returns the first member that is not in `names`. With `all`, any such member is returned.
- * Otherwise only a probable typo is returned, because a plugin for a newer contract may have
- * members that this gateway does not know, and a class has methods of its own.
+ * Otherwise only a probable typo is returned. A plugin for a newer contract may have members that
+ * this gateway does not know, and a class has methods of its own.
  */
 export function findUnknownMember(
   part: object,

@@ -195,7 +195,7 @@ export interface Hooks {
    * passes unseen. An `event` hook disables passthrough mode and receives everything that is sent.
    *
    * Events are not delayed for the function. `stop()` ends the response, immediately or later from
-   * a promise. Before the first content the client receives a refusal, after it the protocol's own
+   * a promise. Before the first token the client receives a refusal, after it the protocol's own
    * error, and after the finish `stop()` has no effect. Content produced so far is billed. A
    * thrown error ends the response in the same way. With `on_error: continue`, it only ends the
    * watching.

@@ -61,10 +61,10 @@ export interface Observer {
    */
   onRequests?(batch: readonly RequestRecord[]): void | Promise<void>;
   /**
-   * Called with requests that were rejected before routing, so that no frontend received them and
-   * `onRequests` does not report them: unknown path, unknown Host, invalid HTTP, or too many
-   * requests on a connection. Each is reported once. The rules of `onRequests` apply: records come
-   * in batches in the primary process, nothing waits for the call, and an error is logged.
+   * Called with requests that were rejected before routing: unknown path, unknown Host, invalid
+   * HTTP, or too many requests on a connection. No frontend received them, and `onRequests` does
+   * not report them. Each is reported once. The rules of `onRequests` apply: records come in
+   * batches in the primary process, nothing waits for the call, and an error is logged.
    */
   onRejected?(batch: readonly RejectedRequest[]): void | Promise<void>;
   /**
@@ -80,10 +80,9 @@ export interface Observer {
    * nano-dollar, including calls whose process was killed and that have no request record. Calls
    * that a start finds open and recovers are not included.
    *
-   * The primary process calls it, and the rules of `onRequests` apply: nothing waits for the call,
-   * and if it throws, the error is logged and the batch is lost for this observer. If more than
-   * 10,000 records are queued, further records are dropped and reported by a `records_dropped`
-   * event.
+   * The primary process calls it, and the rules of `onRequests` apply: nothing waits for the call.
+   * If it throws, the error is logged and the batch is lost for this observer. If more than 10,000
+   * records are queued, further records are dropped and reported by a `records_dropped` event.
    */
   onCharges?(lines: readonly ChargeRecord[]): void | Promise<void>;
   /**
@@ -226,7 +225,7 @@ export type RequestRecord = Readonly<{
   /** Time from the first byte of the request to its end, in milliseconds. */
   ms: number;
   /**
-   * Time from the first byte of the request to the first content of the response, in milliseconds.
+   * Time from the first byte of the request to the first token of the response, in milliseconds.
    */
   firstTokenMs?: Opt<number>;
   /** Trace context of the request. */
@@ -344,7 +343,7 @@ export type RequestRecordCall = Readonly<{
   costNano: bigint | null;
   /** Why the call failed. Undefined if it succeeded. */
   fault?: Opt<RequestRecordFault>;
-  /** Time to the headers, to the first content, and in total, in milliseconds. */
+  /** Time to the headers, to the first token, and in total, in milliseconds. */
   ms: { readonly headers?: Opt<number>; readonly firstToken?: Opt<number>; readonly total: number };
 }>;
 
@@ -393,7 +392,7 @@ export type ChargeRecord = Readonly<{
   outcome: string;
   /** Why the response ended. */
   finish?: Opt<string>;
-  /** Time to the headers, to the first content, and in total, in milliseconds. */
+  /** Time to the headers, to the first token, and in total, in milliseconds. */
   ms?: Settle["ms"];
 }>;
 

@@ -46,9 +46,10 @@ export interface Protocol<K extends Operation = Operation> {
   client?: ClientHalf<K>;
   /**
    * Headers that passthrough mode forwards. A trailing * matches a prefix. All other headers are
-   * removed. Some headers are removed even if they are listed: from a request, those in which
-   * clients present keys (`authorization`, `x-api-key`, `cookie`, …), and from a response, those
-   * that identify the operator's account. Secrets are masked in the others.
+   * removed. Some headers are removed even if they are listed. From a request, these are the
+   * headers in which clients present keys (`authorization`, `x-api-key`, `cookie`, …). From a
+   * response, these are the headers that identify the operator's account. Secrets are masked in the
+   * others.
    */
   headers?: {
     /** Names of client headers that are sent to the provider. */
@@ -139,7 +140,7 @@ export interface ServerHalf<K extends Operation> {
   encodeHeaders?(of: { id: string; limits: readonly LimitState[]; now: number }): HeadersOut;
   /**
    * Text that the host writes between two events after 15 s of silence. If empty, nothing is written, and the head of a stream
-   * waits for the first content, so that a relay can still set its media type.
+   * waits for the first token, so that a relay can still set its media type.
    */
   ping: string;
   /**
@@ -160,7 +161,7 @@ export interface ServerHalf<K extends Operation> {
 /**
  * The half of a protocol that faces providers: it encodes requests and decodes responses. It
  * consists of pure functions and of push decoders, one for each call. A `fail()` while a response
- * is read ends the call. Before the first content, another candidate may be tried if the kind of
+ * is read ends the call. Before the first token, another candidate may be tried if the kind of
  * fault allows it. After it, the client's stream ends with its protocol's error. Any other error
  * results in a 500.
  */

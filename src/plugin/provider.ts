@@ -127,9 +127,8 @@ export interface TokenAuth<C> {
    *
    * The host calls it once per token. Other calls that fail with the same token wait for the
    * result, and are sent again with the new token. The retry belongs to the same call, with one
-   * reserve and one settle, because a request that got a 401 was not accepted and no byte of a
-   * response was sent. A thrown error, or no result within 30 s, ends the waiting calls, as in
-   * `sign`.
+   * reserve and one settle. A request that got a 401 was not accepted, and no byte of a response
+   * was sent. A thrown error, or no result within 30 s, ends the waiting calls, as in `sign`.
    */
   renewToken(refusal: AuthRejection, credential: C): boolean | Promise<boolean>;
 }

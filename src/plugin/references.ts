@@ -1,6 +1,6 @@
-// Types for what request analysis finds in a body, before routing and again when it is sent:
-// references to content outside of the body, and fields that are not on the allowlist. The tables
-// and the functions are in tollgate/protocols/references.
+// Types for the results of request analysis: references to content outside of the body, and fields
+// that are not on the allowlist. A body is analyzed before routing and again when it is sent. The
+// tables and the functions are in tollgate/protocols/references.
 import type { Feature } from "../model/facts.ts";
 import type { Json, JsonObject, Opt } from "../model/values.ts";
 

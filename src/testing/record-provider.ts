@@ -20,7 +20,7 @@ export interface RecordingOptions {
   readonly with?: Readonly<Record<string, unknown>>;
   readonly credential?: Readonly<Record<string, unknown>>;
   readonly model: string;
-  /** Prompt of the chat. Default: "Say hello in three words." */
+  /** Prompt of the chat. Default: "Greet me in three words." */
   readonly prompt?: string;
   /** Maximum number of output tokens. Default: 64. */
   readonly maxTokens?: number;
@@ -92,7 +92,7 @@ function buildRequest(endpoint: Endpoint, of: RecordingOptions, stream: boolean)
   const sample = work?.sampleRequest(of.model);
   if (!sample) throw new Error(`Unknown operation "${kind}". Add its Work to record it.`);
   if (sample.operation !== "chat") return { ...sample, stream } as ModelRequest;
-  const text = of.prompt ?? "Say hello in three words.";
+  const text = of.prompt ?? "Greet me in three words.";
   return {
     ...sample,
     stream,

@@ -429,7 +429,7 @@ describe("workers: 2", () => {
     await using next = await start(up.base, { dir: gateway.dir });
     const rows = (await entries(next)).filter(({ kind }) => kind === "settle");
     expect(rows.map(({ state }) => state)).toEqual(Array(6).fill("estimated"));
-    expect(next.log.filter((l) => l.msg.startsWith("calls left open by a crash"))).toEqual([]);
+    expect(next.log.filter((l) => l.msg.startsWith("calls left open by crash"))).toEqual([]);
   });
 
   it("the primary dies: so do the workers, and the next start settles all", async () => {
@@ -443,7 +443,7 @@ describe("workers: 2", () => {
     const gone = async () => pids.filter(isAlive).length;
     await once(gone, (n) => n === 0);
     await using next = await start(up.base, { dir: gateway.dir });
-    const line = await next.line((l) => l.msg.startsWith("calls left open by a crash"));
+    const line = await next.line((l) => l.msg.startsWith("calls left open by crash"));
     expect(line["recovered"]).toBe(6);
     expect(served(await many(4, next, { key: gateway.key }))).toBe(4);
   });

@@ -39,8 +39,8 @@ export function claimAt(claims: Claims, path: string): unknown {
 }
 
 /**
- * Returns a member of an object. An email address that the issuer has not verified is treated as
- * absent, because anyone can enter any address.
+ * Returns a member of an object. An email address that the issuer has not verified is ignored,
+ * because a user can enter any address.
  */
 function member(of: unknown, name: string): unknown {
   if (typeof of !== "object" || of === null || !Object.hasOwn(of, name)) return undefined;

@@ -57,9 +57,7 @@ export default defineStore({
         enum: ["synced", "flushed", "relaxed"],
         default: "flushed",
         description:
-          "Durability of acknowledged rows. synced and flushed: as the database's " +
-          "synchronous_standby_names promises; flushed releases locks earlier. relaxed: " +
-          "rows can be lost in a crash of the database or of its machine",
+          "Durability of acknowledged rows. synced: as synchronous_standby_names of the database promises. flushed: the same, with locks released earlier. relaxed: a database crash can lose rows",
       },
       lease_ms: {
         type: "integer",
@@ -75,8 +73,7 @@ export default defineStore({
         default: "reject",
         description:
           "Behavior while the database is unreachable. reject: new calls are rejected. " +
-          "offline_budget: calls of keys with budgets continue within the budget leases of " +
-          "this gateway, and the database is updated later",
+          "offline_budget: keys with budgets can spend the budget leases of this gateway, and the database is updated later",
       },
       offline_max_ms: {
         type: "integer",

@@ -35,7 +35,7 @@ export interface ExplainedPolicy {
   readonly model: string;
   readonly requestedPrivacy: Privacy;
   readonly routes: readonly ExplainedRoute[];
-  /** Middleware that sends content to other services, which excludes every candidate. */
+  /** Middleware that send content to other services, which excludes every candidate. */
   readonly blockedBy: readonly string[];
 }
 

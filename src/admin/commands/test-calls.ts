@@ -193,7 +193,7 @@ function errorMessageIn(text: string): string {
 
 /**
  * Creates the frontend of test calls with its own hooks. An operator's call has no key limits, and
- * client middleware does not affect whether a provider answers. The route hook selects the
+ * middleware for clients do not affect whether a provider answers. The route hook selects the
  * credential.
  */
 function createTestFrontend(

@@ -67,9 +67,15 @@ export interface CliField {
 }
 
 /**
- * time: a time in the past, as a duration ago or a date. expiry: a time in the future. duration:
- * milliseconds. path: a file. names: a list, separated by commas. limits, defaults, labels: lists.
- * negated: a flag that sets the member to false.
+ * Form of a value on the command line.
+ *
+ * - `time`: a time in the past, as a duration ago or a date
+ * - `expiry`: a time in the future
+ * - `duration`: milliseconds
+ * - `path`: a file
+ * - `names`: a list, separated by commas
+ * - `limits`, `defaults`, `labels`: lists
+ * - `negated`: a flag that sets the member to false
  */
 export type CliForm =
   | "time"

@@ -223,7 +223,7 @@ export const COMMAND_SPECS = {
     cli: {
       words: "policy explain",
       description:
-        "Explains the data policy of every candidate for a model: each level with its evidence, your own declaration, the fields that are sent along, the expiry date, and whether Service-ZDR admits the candidate.",
+        "Explains the data policy of every candidate for a model: each level with its evidence, your own declaration, the fields that are sent, and the expiry date. Also shows whether Service-ZDR admits the candidate.",
       args: ["model"],
       examples: [
         "tollgate policy explain openai/gpt-5 --zdr",

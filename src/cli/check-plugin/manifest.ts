@@ -111,7 +111,7 @@ export function checkManifest(folder: string, of: PluginManifest): PackageFindin
       'package.json must set the Node version: "engines": { "node": ">=24" }',
     ),
     createFinding(
-      "manifest: licence",
+      "manifest: license",
       Boolean(of.license) && /^LICEN[CS]E/im.test(listFiles(folder).join("\n")),
       "the license is missing: set `license` in package.json and add a LICENSE file",
     ),

@@ -22,7 +22,7 @@ const maxCount = (description: string, value: number) => ({
 
 const BOUNDS_SCHEMA = section("Size limits of data from clients and providers", {
   in_flight: size(
-    "Request bodies and buffered responses that one process holds in memory at once. " +
+    "Total size of request bodies and buffered responses in the memory of one process. " +
       "Above this, new requests are rejected with status 503",
     formatSize(BOUNDS.inFlight.max),
   ),

@@ -237,11 +237,7 @@ export const routeSchema: Schema = {
             enum: ROUTING_STRATEGIES,
             default: "ordered",
             description:
-              "Which candidate is tried first. ordered: the first in the list. weighted: " +
-              "random, in proportion to the weights. fastest: the lowest estimated time to " +
-              "first token. cheapest: the lowest price for the request, by the catalog. " +
-              "sticky: the same candidate for a whole conversation, so that its prompt cache " +
-              "is used",
+              "Routing strategy. ordered: the first in the list. weighted: random, in proportion to the weights. fastest: the lowest estimated time to first token. cheapest: the lowest price for the request, by the catalog. sticky: the same candidate for a whole conversation, to use its prompt cache",
           },
           fallback_on: list(
             { enum: FALLBACK_KINDS },

@@ -1,4 +1,4 @@
-// The `hedge` setting of a model's route: how long a call may wait for its first content before the
+// The `hedge` setting of a model's route: how long a call may wait for its first token before the
 // next candidate is called in parallel.
 import { formatDuration, parseDuration } from "../../lib/time/units.ts";
 import type { HedgeDelays } from "../../model/hedge.ts";

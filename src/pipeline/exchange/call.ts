@@ -71,7 +71,7 @@ export class HostCall implements Call {
   /** The receipt for the data policy of this call. */
   zdrReceipt: string | undefined;
   /**
-   * Measures the time to the first content. Undefined when content has arrived, or if no
+   * Measures the time to the first token. Undefined when content has arrived, or if no
    * measurement is needed.
    */
   latency: Latency | undefined;

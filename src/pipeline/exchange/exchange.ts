@@ -120,7 +120,7 @@ export class HostExchange implements LiveExchange {
         } catch (err) {
           gen.log.error(
             { request: this.id, err },
-            "settling a call failed after its client disconnected",
+            "call settlement failed after client disconnected",
           );
         }
       }

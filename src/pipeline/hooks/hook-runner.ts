@@ -74,7 +74,7 @@ export class HookRunner {
   readonly lists: HookLists;
   /** Event and watch hooks, in the order of gateway.yaml. */
   readonly eventFilters: readonly EventFilter[];
-  /** Middleware that sends content of requests to other services. */
+  /** Middleware that send content of requests to other services. */
   readonly contentSenders: readonly MountedMiddleware[];
   readonly #filtered = new Map<string, HookRunner>();
 

@@ -96,7 +96,7 @@ export function writeSettleRow(
   return gen.ledger
     .settle(command, prices)
     .catch((err: unknown) =>
-      gen.log.error({ request: call.exchange.id, err }, "settle row rejected by the ledger"),
+      gen.log.error({ request: call.exchange.id, err }, "ledger rejected settle row"),
     );
 }
 

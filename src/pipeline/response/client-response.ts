@@ -1,5 +1,5 @@
 // The client's side of an exchange: decides what is sent and when. Nothing is sent before the first
-// content, because until then another candidate may answer. Nothing is sent after the finish until
+// token, because until then another candidate may answer. Nothing is sent after the finish until
 // the bill is durable.
 import type { ServerResponse } from "node:http";
 import { fail } from "../../model/error.ts";

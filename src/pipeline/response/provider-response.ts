@@ -1,5 +1,5 @@
 // Responses that `next()` of an attempt hook returns: the headers of a provider's response, or of a
-// response that a hook made, which is sent in the protocol and form that the client requested.
+// response that a hook made. The latter is sent in the protocol and form that the client requested.
 import { wallClock } from "../../lib/time/wall-clock.ts";
 import type { HeadersIn } from "../../model/values.ts";
 import type {

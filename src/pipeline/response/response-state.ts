@@ -1,8 +1,8 @@
 // The states of one call's response, from the provider's first byte to the client's last. Before
 // the finish event, a failure rejects the call, so that another candidate may answer or the client
-// receives an error. After it, the response waits for three things that come in any order, and is
-// then complete: the ledger row is durable, the client's end is written, and the provider's message
-// has ended. The states after the finish are named after what they still wait for.
+// receives an error. After it, the response is complete when three things have happened, in any
+// order: the ledger row is durable, the client's end is written, and the provider's message has
+// ended. The states after the finish are named after what they still wait for.
 
 /**
  * Event of a response.

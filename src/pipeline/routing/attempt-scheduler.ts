@@ -200,9 +200,9 @@ export class AttemptScheduler {
 
   /**
    * Whether a candidate that was skipped because of its cooldown should be called before this one.
-   * Normally a candidate in cooldown comes last. But one that just left its cooldown has shown
-   * nothing yet: if nearly all its recent calls failed, and a skipped one fails only sometimes, the
-   * skipped one is more likely to answer. The two are compared by their scores (`scoreOf` in
+   * Normally a candidate in cooldown comes last. But one that just left its cooldown has not proved
+   * that it works. If nearly all its recent calls failed, and a skipped one fails only sometimes,
+   * the skipped one is more likely to answer. The two are compared by their scores (`scoreOf` in
    * target-health.ts), with a margin, so that small differences do not change the order. A healthy
    * candidate is never worse, and nothing is compared if none was skipped.
    */

@@ -35,7 +35,7 @@ export interface RoutingRuleInputs {
  * gateway.yaml.
  */
 export interface RoutingRule {
-  /** Whether the rule uses the latency of the first content. */
+  /** Whether the rule uses the latency of the first token. */
   readonly usesLatency?: true;
   /** Returns all candidates in order, each once. */
   order(candidates: readonly HostCandidate[], of: RoutingRuleInputs): readonly HostCandidate[];

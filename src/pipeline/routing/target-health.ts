@@ -281,7 +281,7 @@ export class TargetHealth {
   }
 }
 
-/** The time to first content of one target, for streaming or non-streaming responses. */
+/** The time to first token of one target, for streaming or non-streaming responses. */
 export interface LatencyStatus {
   readonly target: string;
   readonly stream: boolean;

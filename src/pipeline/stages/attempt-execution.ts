@@ -147,7 +147,7 @@ export class AttemptExecution {
     const { operation, protocol, stream } = given.recorded;
     call.exchange.state.gen.log.warn(
       { request: call.exchange.id, recorded: [operation, protocol, stream] },
-      "recorded response does not fit the request, not replayed",
+      "recorded response does not fit request, not replayed",
     );
     return this.#providerReply ?? this.#callProviderOnce();
   }
@@ -213,10 +213,7 @@ export class AttemptExecution {
       .recordResponse(record.maxBytes)
       .then((got) => got && record.onRecorded(got))
       .catch((err: unknown) =>
-        gen.log.error(
-          { request: call.exchange.id, err },
-          "recorded response rejected by the frontend",
-        ),
+        gen.log.error({ request: call.exchange.id, err }, "frontend rejected recorded response"),
       );
   }
 

@@ -52,7 +52,7 @@ const createExecution = (
   head: StatedTerms | undefined,
 ): RunningAttempt["execution"] => new AttemptExecution(call, answer, head);
 
-/** Tries candidates until one answers. After the first content, no other candidate is tried. */
+/** Tries candidates until one answers. After the first token, no other candidate is tried. */
 export async function dispatch(
   x: HostExchange,
   plan: RoutePlan,

@@ -116,6 +116,6 @@ async function reportCompletion(
   try {
     await idempotency.complete(named, outcome);
   } catch (err) {
-    log.error({ request: x.id, err }, "end of a request with an idempotency key not received");
+    log.error({ request: x.id, err }, "idempotency result not recorded");
   }
 }

@@ -25,9 +25,8 @@ import type { CallTally } from "../metering/call-tally.ts";
 import type { TimerEntry } from "../admission/timer-wheel.ts";
 import { clientKey } from "../exchange/client-retries.ts";
 
-// The first content of a call shows more than its end: how fast its target is, and that it works
-// again.
-/** Records the time of the first content. Called for each piece of content. */
+// The first token of a call shows how fast its target is, and that the target works again.
+/** Records the time of the first token. Called for each piece of content. */
 function recordFirstToken(call: HostCall, tally: CallTally): void {
   if (tally.firstTokenMs !== undefined) return;
   const now = performance.now();

@@ -158,7 +158,7 @@ class ServedStream {
     if (this.#isDone) return;
     const { gen } = this.#x.state;
     const failed = (err: unknown) =>
-      gen.log.error({ request: this.#x.id, err }, "ending a served response failed");
+      gen.log.error({ request: this.#x.id, err }, "closing served response failed");
     try {
       this.#chunks.return?.()?.then(undefined, failed);
     } catch (err) {

@@ -51,7 +51,7 @@ export function rejectSafely(
   try {
     reject(x, problem);
   } catch (err) {
-    x.state.gen.log.error({ request: x.id, err }, "encoding an error failed");
+    x.state.gen.log.error({ request: x.id, err }, "error encoding failed");
     x.state.connection.res.destroy();
   }
 }

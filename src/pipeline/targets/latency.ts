@@ -1,4 +1,4 @@
-// Estimates the time to first content of one target. It has no timer and reads no clock: every
+// Estimates the time to first token of one target. It has no timer and reads no clock: every
 // `now` is on the monotonic clock, in milliseconds.
 
 /** Half-life of measurements, and of an estimate that no call renewed, in milliseconds. */
@@ -63,7 +63,7 @@ export class Latency {
     this.#skips++;
   }
 
-  /** Records the first content of a call. `ms`: time since the call started. */
+  /** Records the first token of a call. `ms`: time since the call started. */
   recordFirstToken(now: number, ms: number): void {
     this.#silentSince = now;
     this.#waiting--;

@@ -5,7 +5,7 @@ import type { HeadersOut } from "../../model/values.ts";
 import type { Auth, AuthRejection, SignableRequest, TokenAuth } from "../../plugin/provider.ts";
 import type { Credential } from "../exchange/mounted.ts";
 
-/** Time in milliseconds after which a token renewal is given up. */
+/** Maximum duration of a token renewal, in milliseconds. */
 const RENEW_TIMEOUT_MS = 30_000;
 /** Statuses that may mean an expired token. Clouds use either of them. */
 const MAY_MEAN_EXPIRED: ReadonlySet<number> = new Set([401, 403]);

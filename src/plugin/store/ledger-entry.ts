@@ -53,7 +53,7 @@ export interface CallTarget {
 }
 
 /**
- * Time from the start of a call to the headers, to the first content, and to the end, in
+ * Time from the start of a call to the headers, to the first token, and to the end, in
  * milliseconds.
  */
 export type CallDurations = Opt<{ headers?: Opt<number>; firstToken?: Opt<number>; total: number }>;

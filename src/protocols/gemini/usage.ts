@@ -1,5 +1,5 @@
 // Converts token counts. In this protocol, the prompt includes cached tokens and the candidates
-// exclude thoughts. Canonical units do not overlap, and thoughts are part of the output. Zeros are
+// exclude reasoning. Canonical units do not overlap, and reasoning is part of the output. Zeros are
 // omitted, as in protobuf.
 import type { Price } from "../../model/facts.ts";
 import type { Unit, Usage } from "../../model/usage.ts";

@@ -1,6 +1,6 @@
-// Enforces limits on every open socket: the time for the head, the time and rate of the body, the
-// number of concurrent requests, and the rate at which responses are read. Node checks its own
-// deadlines only twice per minute, and listhen has no option for that, so this class sweeps all
+// Enforces limits on every open socket: the time for the headers, the time and rate of the body,
+// concurrent requests, and the rate at which responses are read. Node checks its own deadlines only
+// twice per minute, and the listener has no option to change this. This class therefore sweeps all
 // sockets every second.
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { Socket } from "node:net";

@@ -41,7 +41,7 @@ export async function loadTlsContext(
 ): Promise<SecureContextOptions> {
   const read = (path: string) =>
     readFile(path).catch((error: NodeJS.ErrnoException) =>
-      fail("conflict", `Cannot read ${path}: ${error.code}. It is set in ${configKey}.`, {
+      fail("conflict", `Cannot read ${path} from ${configKey}: ${error.code}.`, {
         code: "tls_unreadable",
       }),
     );

@@ -38,9 +38,7 @@ export async function listenOnSocket(
 ): Promise<Server> {
   await new Promise<void>((resolve, reject) => {
     server.once("error", (cause: NodeJS.ErrnoException) =>
-      reject(
-        new Error(`Cannot open the socket ${path}: ${cause.code}. It is set in ${key}.`, { cause }),
-      ),
+      reject(new Error(`Cannot open the socket ${path} from ${key}: ${cause.code}.`, { cause })),
     );
     const before = process.umask(0o177);
     try {

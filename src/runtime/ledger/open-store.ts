@@ -75,14 +75,14 @@ export async function openStore(
       logStoreEvent(log, news);
       onEvent?.(news);
     } catch (error) {
-      log.error({ err: error }, "invalid message from the store");
+      log.error({ err: error }, "invalid store event");
     }
   };
   const { recovered } = await retryUntilOpen(store, () => store.open(owner, onStoreEvent), log);
-  if (recovered > 0) log.warn({ recovered }, "calls left open by a crash settled as estimated");
+  if (recovered > 0) log.warn({ recovered }, "calls left open by crash settled as estimated");
   if (!store.audit) log.warn({}, "store has no audit log, operator changes not recorded");
   return reopenWhenFenced(store, async () => {
-    log.warn({ instance: owner.instance }, "gateway lease expired, reopening the store");
+    log.warn({ instance: owner.instance }, "gateway lease expired, reopening store");
     await store.open(owner, onStoreEvent);
   });
 }
@@ -169,10 +169,10 @@ function logStoreEvent(log: Logger, news: StoreEvent): void {
     log.error(fields, "store unreachable, serving from budget leases, rows spooled");
   if (type === "offline_ended") log.warn(fields, "store reachable again, spooled rows written");
   if (type === "spool_replayed")
-    log.warn(fields, "rows spooled by an earlier process written to the store");
+    log.warn(fields, "rows spooled by earlier process written to store");
   if (type === "spool_failed") log.error(fields, "spooling to disk stopped");
   if (type === "unavailable") log.error(fields, "store unreachable, new calls rejected");
-  if (type === "rows_lost") log.error(fields, "ledger rows lost by the store");
+  if (type === "rows_lost") log.error(fields, "store lost ledger rows");
 }
 
 const SIZE_TIMEOUT_MS = 1_000;

@@ -53,7 +53,7 @@ export class ThresholdDelivery {
   #logFailure(error: unknown): void {
     this.#log.warn(
       { err: error },
-      "threshold delivery not recorded in the store, will notify again after restart",
+      "threshold delivery not recorded in store, will notify again after restart",
     );
   }
 }

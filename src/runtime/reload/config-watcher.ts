@@ -42,7 +42,7 @@ export const watchConfig = (
       return text === undefined ? codeFiles.get(file) : hashContent(text);
     },
     onChange: changed,
-    onError: (error) => log.error({ err: error }, "watching the config failed"),
+    onError: (error) => log.error({ err: error }, "config watch failed"),
   });
 
 export function watchFiles(options: WatchOptions): AsyncDisposable {

@@ -20,6 +20,6 @@ export async function settleOpenReservations(
 ): Promise<void> {
   for (const call of await reservations.settleAll(wallClock()))
     ledgerQueue.settle(call).catch((error: unknown) => {
-      log.error({ err: error, attempt: call.attempt }, "settling a call failed");
+      log.error({ err: error, attempt: call.attempt }, "call settlement failed");
     });
 }

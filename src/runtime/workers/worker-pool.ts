@@ -83,7 +83,7 @@ const EXIT_TIMEOUT_MS = 15_000;
 const BACKOFF_MS = { first: 100, last: 10_000 };
 /** Uptime after which a worker counts as started successfully, in milliseconds. */
 const HEALTHY_AFTER_MS = 10_000;
-/** Failed starts in a row, with no other worker running, after which the gateway gives up. */
+/** Failed starts in a row, with no other worker running, after which the gateway exits. */
 const MAX_FAILURES = 6;
 /**
  * Attempts to open a port. Another program may take a free port between its selection and its
@@ -362,7 +362,7 @@ export class WorkerPool {
       await this.#bringUpToDate(member);
     } catch (error) {
       // The worker is useless even if it is still alive. Its end triggers the next attempt.
-      this.#options.services.log.error({ worker: slot, err: error }, "starting a worker failed");
+      this.#options.services.log.error({ worker: slot, err: error }, "worker start failed");
       member.kill();
       return;
     }

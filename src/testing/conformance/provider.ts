@@ -1,5 +1,5 @@
-// Checks of a provider: its endpoints must be well-formed, its requests must carry the credential
-// where it is declared and nowhere else, and its work must stop when it is aborted.
+// Checks of a provider. Its endpoints must be well-formed, and its work must stop when it is
+// aborted. Its requests must carry the credential where it is declared and nowhere else.
 import assert from "node:assert/strict";
 import { getFault } from "../../model/error.ts";
 import type { Operation } from "../../model/request.ts";

@@ -119,8 +119,7 @@ export const fleetChangeLaws: readonly FleetLaw[] = [
   ],
 
   [
-    "an unreachable store reports it, and commands issued meanwhile are applied once " +
-      "when it is reachable",
+    "an unreachable store reports it, and commands from that time are applied once when it is reachable",
     async (all, { disconnect, reconnect }) => {
       if (!disconnect || !reconnect) return;
       const budget = fleetClaim("key:k", 10n ** 9n, 1_000n);

@@ -1,6 +1,7 @@
-// Guarantees of several instances of one store, which a store of one process must also give as a
-// fleet of one: a limit has one count, a call ends once, and all instances see the changes of each
-// other. The checks use the current time, because such a store may count by a clock of its own.
+// Guarantees of several instances of one store. A limit has one count, a call ends once, and all
+// instances see each other's changes. A store of one process must give the same guarantees as a
+// fleet of one. The checks use the current time, because such a store may count by a clock of its
+// own.
 import assert from "node:assert/strict";
 import { setTimeout as sleep } from "node:timers/promises";
 import { wallClock } from "../../lib/time/wall-clock.ts";

@@ -1,9 +1,9 @@
 import { createSeededRandom } from "../random.ts";
 
 /**
- * How bytes are split: one piece at a time (an event, or a complete JSON text), all together, byte
- * by byte, a number of bytes at a time, at given offsets, or at random. `max` is the longest random
- * chunk. Default: 64.
+ * How bytes are split. A piece is an event or a complete JSON text. `pieces`: one piece at a time.
+ * `whole`: all together. `bytes`: byte by byte. Otherwise: a number of bytes at a time, at given
+ * offsets, or at random. `max` is the longest random chunk. Default: 64.
  */
 export type Chunks =
   | "pieces"

@@ -73,7 +73,7 @@ export const packageDefects: readonly PackageDefect[] = [
   {
     what: "no license",
     plant: (m) => void delete m["license"],
-    check: "manifest: licence",
+    check: "manifest: license",
     says: /LICENSE/,
   },
   {

@@ -406,7 +406,7 @@ describe("a request of another protocol", () => {
       {
         role: "user",
         content: [
-          { type: "text", text: "What the tool call c1 returned:" },
+          { type: "text", text: "Output of the tool call c1:" },
           { type: "image_url", image_url: { url: "https://i.example/a.png" } },
           { type: "text", text: "After" },
         ],

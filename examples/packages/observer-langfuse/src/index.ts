@@ -116,10 +116,11 @@ export default defineObserver({
         const temporary = new Set(
           errors.filter((e) => e.status >= 500 || e.status === 429).map((e) => e.id),
         );
-        if (errors.length > 0) ctx.log.warn({ errors: errors.length }, "Langfuse rejected events");
+        if (errors.length > 0)
+          ctx.log.warn({ errors: errors.length }, "events rejected by Langfuse");
         return batch.filter(({ id }) => temporary.has(id));
       } catch (error) {
-        ctx.log.warn({ error, waiting: queue.waiting.length }, "Langfuse export failed");
+        ctx.log.warn({ error, waiting: queue.waiting.length }, "export to Langfuse failed");
         return batch;
       }
     }

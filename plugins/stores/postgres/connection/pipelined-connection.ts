@@ -97,7 +97,9 @@ export class PipelinedConnection {
       );
       if (rows[0]?.there !== "false") {
         closeClient(client);
-        throw new Error("The database is read-only. It is a replica, or it was not promoted yet.");
+        throw new Error(
+          "The database is read-only, because it is a replica or was not promoted yet.",
+        );
       }
       this.connectionCount++;
       return client;

@@ -76,7 +76,7 @@ export function* verifyChain(
     if (there !== s.last - s.first + 1)
       yield {
         path,
-        message: `Of the entries ${s.first} to ${s.last}, only ${there} exist.`,
+        message: `Only ${there} of the entries ${s.first} to ${s.last} exist.`,
       };
     if (found.length !== 1 || commitHash(hash, found[0]!) !== s.hash)
       yield {

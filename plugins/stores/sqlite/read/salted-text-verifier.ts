@@ -62,7 +62,7 @@ export class SaltedTextVerifier {
       if (there.length !== count || hashSet(there) !== hash)
         this.#addProblem(
           `/salted_text`,
-          `Of the ${count} texts erased according to entry ${seq}, ${there.length} still exist.`,
+          `Entry ${seq} erased ${count} texts, but ${there.length} of them still exist.`,
         );
     }
     for (const [seq, { length }] of gone)

@@ -48,9 +48,7 @@ export const command: CliCommand = {
   usage: "plugin [id] [command] [options]",
   description:
     "Manages plugins. add, verify, and remove manage third-party packages (see " +
-    "tollgate plugin add --help). Without them, it lists the mounted plugins with " +
-    "their commands, lists the commands of one plugin, or runs a command, in the " +
-    "running gateway or on its files if no gateway is running. Exits with 1 if the " +
+    "tollgate plugin add --help). Without a name, it lists the mounted plugins with their commands. With an id, it lists the commands of one plugin, or runs one. A command runs in the running gateway, or on its files if no gateway is running. Exits with 1 if the " +
     "command fails, but not if its result is negative.",
   options: SHARED_OPTIONS,
   positionals: { least: 0, most: 2 },

@@ -27,10 +27,7 @@ import { alignColumns, paint, print, printJson } from "../../format/terminal.ts"
 export const command: CliCommand = {
   usage: "doctor [options]",
   description:
-    "Diagnoses problems with the installation: versions, limits, clock, disk and " +
-    "write latency, permissions, the gateway's certificates (expiry, names, matching " +
-    "key), proxies, DNS, provider TLS, credentials, prices, data policies, and " +
-    "reachable ports. Each finding includes a fix. If a gateway is running, it sends " +
+    "Diagnoses problems with the installation. It checks versions, limits, the clock, the disk and its write latency, permissions, and the gateway's certificates (expiry, names, key). It also checks proxies, DNS, provider TLS, credentials, prices, data policies, and reachable ports. Each finding includes a fix. If a gateway is running, it sends " +
     "one small request with each credential. Otherwise it requests each provider's " +
     "model list. Exits with 1 if a finding is an error, and with 78 if gateway.yaml " +
     "has errors.",

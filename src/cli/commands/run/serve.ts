@@ -40,9 +40,9 @@ import {
   printJson,
 } from "../../format/terminal.ts";
 
-// Interval in milliseconds at which a gateway under npm checks its parent process. npm starts a
-// program through a shell and sends signals only to that shell, which ends without passing them on.
-// The gateway would keep running, and no other process would notice.
+// Interval in milliseconds at which a gateway that npm started checks its parent process. A program
+// that npm starts runs in a shell that receives the signals and ends without passing them on. The
+// gateway would keep running, and no other process would notice.
 const CHECK_MS = 500;
 /**
  * Read when the program starts, so that a parent that ends while the gateway starts is detected.

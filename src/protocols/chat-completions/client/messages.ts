@@ -100,7 +100,7 @@ function results(turn: Turn, at: string, to: ContentContext): Json[] {
     const moved = block.blocks.filter((b) => !fitsToolMessage(b, to));
     if (moved.length > 0) {
       to.lose("tool_result.content", "approximated", "tool_image_moved");
-      shown.push({ type: "text", text: `What the tool call ${block.callId} returned:` });
+      shown.push({ type: "text", text: `Output of the tool call ${block.callId}:` });
       for (const b of moved) shown.push(partOf(b, at, to));
     }
     const content = contentOf(inside, `${at}.content`, to, "\n");

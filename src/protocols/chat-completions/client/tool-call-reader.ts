@@ -1,6 +1,6 @@
 // Assigns pieces to tool calls. The standard is an index per call. Backends also send no index, the
-// same index for all calls, indexes with gaps, only IDs, repeated IDs, late names, repeated names,
-// a whole call in one piece, or arguments as an object.
+// same index for all calls, indexes with gaps, or only IDs. They send repeated IDs, late or
+// repeated names, a whole call in one piece, or arguments as an object.
 import { fail } from "../../../model/error.ts";
 import type { Json, ModelEvent, Proof } from "../../../plugin/index.ts";
 import { argumentsText, digest } from "../constants.ts";

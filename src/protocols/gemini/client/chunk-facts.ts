@@ -36,7 +36,7 @@ function size(part: JsonObject | undefined): number {
 }
 
 /**
- * Whether a chunk contains something that a client would display or run. Thoughts count. Empty
+ * Whether a chunk contains something that a client would display or run. Reasoning counts. Empty
  * texts do not.
  */
 export const hasContent = (chunk: JsonObject): boolean =>

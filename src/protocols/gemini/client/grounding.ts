@@ -92,8 +92,8 @@ export class CitationIndex {
   }
 
   /**
-   * Returns the byte range of a segment. The origin of its offsets varies: the part, the response,
-   * or the text without thoughts. A segment repeats the cited text, so if the text is not at its
+   * Returns the byte range of a segment. Its offsets are relative to the part, to the response, or
+   * to the text without reasoning. A segment repeats the cited text, so if the text is not at its
    * offset, it is searched for.
    */
   #rangeOf(segment: JsonObject | undefined): [from: number, to: number] | undefined {

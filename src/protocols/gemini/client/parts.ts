@@ -67,7 +67,7 @@ function textParts(part: JsonObject, proof: Opt<Proof>, e: GeminiEncoding): Json
 
 /**
  * Returns the parts of reasoning. Only signed reasoning must be sent back. The model would not read
- * a summary of its thoughts.
+ * a summary of its reasoning.
  */
 function thoughtParts(
   { proof, text, summary }: Extract<Block, { type: "reasoning" }>,

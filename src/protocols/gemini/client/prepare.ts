@@ -50,7 +50,7 @@ function spell(out: Outgoing, field: string): void {
   if (spelt !== first) out.set(field, spelt);
 }
 
-/** Limits the output tokens of an outgoing request. Thoughts count toward the limit. */
+/** Limits the output tokens of an outgoing request. Reasoning counts toward the limit. */
 export function capOutput(out: Outgoing, tokens: number): void {
   const config = asObject(out.get("generationConfig")) ?? ({} as JsonObject);
   const asked = config["maxOutputTokens"];

@@ -13,13 +13,13 @@ import {
 import { sourceOf } from "../constants.ts";
 import type { GeminiEncoding } from "./encoding-context.ts";
 
-/** Output tokens to reserve for the response, because thoughts share its limit. */
+/** Output tokens to reserve for the response, because reasoning shares its limit. */
 const MIN_OUTPUT_BESIDE_THOUGHTS = 1024;
 
 /**
- * Returns `thinkingConfig`, or undefined if the request does not mention reasoning. Thoughts are
- * included whenever reasoning is requested. Without them, the stream is silent while the model
- * reasons, and clients may treat the connection as broken.
+ * Returns `thinkingConfig`, or undefined if the request does not mention reasoning. The reasoning
+ * text is included whenever reasoning is requested. Without it, the stream is silent while the
+ * model reasons, and clients may treat the connection as broken.
  */
 export function thinkingTo(r: ChatRequest, e: GeminiEncoding): JsonObject | undefined {
   const own = sourceOf<JsonObject>(r.reasoning);

@@ -14,8 +14,8 @@ const member = (of: JsonObject | undefined, name: string, snake: string): Json |
   of?.[name] ?? of?.[snake];
 
 /**
- * Whether the client requested thoughts. Older clients treat every text as the response, so
- * thoughts are sent only on request.
+ * Whether the client requested the reasoning text. Older clients treat every text as the response,
+ * so reasoning is sent only on request.
  */
 export function showsThoughts(body: Body): boolean {
   const config = asObject(member(body as JsonObject, "generationConfig", "generation_config"));

@@ -1,5 +1,5 @@
 // Carries signatures of other providers. In this protocol, the only place for them is the signature
-// of a part, which clients send back. Clients keep it on a call and may drop thoughts, so a
+// of a part, which clients send back. Clients keep it on a call and may drop reasoning parts, so a
 // signature waits for the next call. At the end of a response it is omitted: its provider does not
 // need it there, and no client keeps an empty part.
 import type { Block, Proof } from "../../../model/request.ts";
@@ -60,7 +60,7 @@ export class TurnBlocks {
     const sealed = unsealBytes(signature ?? "");
     for (const one of sealed) if (one.precedingBlock === "text") this.#sign(one.proof);
     const thoughts = sealed.filter(({ precedingBlock }) => precedingBlock === undefined);
-    // The client sent the same thoughts in their displayed form, so these are removed.
+    // The client sent the same reasoning in its displayed form, so these parts are removed.
     if (thoughts.length > 0) this.#withoutUnsigned();
     for (const one of thoughts) if (one.isBeforeText) this.#before.push(thoughtOf(one));
     // A part that exists only to carry an envelope has no content.

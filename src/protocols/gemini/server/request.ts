@@ -108,8 +108,8 @@ function formatOf(config: JsonObject): { format: Output["format"]; kept?: Json }
 }
 
 /**
- * Decodes the reasoning settings. `auto` is the model's default behavior. Whether thoughts are
- * displayed is a separate setting.
+ * Decodes the reasoning settings. `auto` is the model's default behavior. Whether the reasoning
+ * text is sent is a separate setting.
  */
 function reasoningOf(config: JsonObject | undefined): Reasoning {
   if (!config) return { mode: "auto" };

@@ -42,7 +42,7 @@ const TEMPLATE_FIELDS: TemplateFields = {
 
 const STOP = Buffer.from('event: message_stop\ndata: {"type":"message_stop"}\n\n');
 
-/** Blocks whose start event has no content. Their first delta is the first content. */
+/** Blocks whose start event has no content. Their first delta is the first token. */
 const EMPTY_START_BLOCKS = new Set([
   "text",
   "thinking",

@@ -7,7 +7,7 @@ import {
 } from "./playground-frontend.ts";
 
 const TOOL_NAME = "toll_of";
-const TOOL_DESCRIPTION = "What a vehicle pays at the gate, in euros";
+const TOOL_DESCRIPTION = "Toll for a type of vehicle, in euros";
 const TOOL_SCHEMA = {
   type: "object",
   properties: { vehicle: { type: "string" } },
