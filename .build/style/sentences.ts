@@ -63,8 +63,8 @@ function inPage(file: string, source: string): Sentence[] {
   };
   source.split("\n").forEach((line, i) => {
     if (/^\s*```/.test(line)) isCode = !isCode;
-    if (/^<!-- rows -->/.test(line)) isGenerated = true;
-    if (/^<!-- end -->/.test(line)) isGenerated = false;
+    if (line.startsWith("<!-- rows -->")) isGenerated = true;
+    if (line.startsWith("<!-- end -->")) isGenerated = false;
     const isIndentedCode = paragraph.length === 0 && /^ {4}/.test(line);
     if (
       isCode ||

@@ -134,7 +134,7 @@ export const fleetSettlementLaws: readonly FleetLaw[] = [
   ],
 
   [
-    "a reader that pages during writes sees each entry once, and all instances list " + "the same",
+    "a reader that pages during writes sees each entry once, and all instances list the same",
     async (all) => {
       const names = all.map((_, i) => attemptIds(60, `w${i}.`));
       let writing = true;
