@@ -3,7 +3,7 @@
 import { execFile } from "node:child_process";
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { basename, dirname, join } from "node:path/posix";
+import { basename, dirname, join, relative } from "node:path/posix";
 import { describe, expect, it } from "vitest";
 import {
   circles,
@@ -20,11 +20,12 @@ import {
 } from "./layers.ts";
 
 const root = new URL("..", import.meta.url).pathname;
-const tree = (folder: string) =>
-  readdirSync(join(root, folder), { recursive: true, encoding: "utf8" })
-    .filter((path) => path.endsWith(".ts") && !path.includes("node_modules"))
-    .map((path) => join(folder, path))
+const all = (folder: string) =>
+  readdirSync(join(root, folder), { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile() && !entry.parentPath.includes("node_modules"))
+    .map((entry) => relative(root, join(entry.parentPath, entry.name)))
     .sort();
+const tree = (folder: string) => all(folder).filter((path) => path.endsWith(".ts"));
 const read = (path: string) => readFileSync(join(root, path), "utf8");
 const src = tree("src");
 const plugins = tree("plugins").filter((path) => path !== "plugins/index.ts");
@@ -103,6 +104,14 @@ describe("files", () => {
 
   it("are part of their importer if they are short and have only one", () => {
     expect(shortWithOneImporter(texts)).toEqual([]);
+  });
+
+  it("in folders of at most 25, data not counted", () => {
+    const counts = new Map<string, number>();
+    for (const folder of ["src", "plugins", "test"])
+      for (const path of all(folder).filter((path) => !/^test\/fixtures\/|\.json$/.test(path)))
+        counts.set(dirname(path), (counts.get(dirname(path)) ?? 0) + 1);
+    expect([...counts].filter(([, count]) => count > 25)).toEqual([]);
   });
 
   it("have no default export but plugins", () => {

@@ -172,7 +172,7 @@ function shared(one: string, other: string): number {
 /** For each file, the files that import it, tests included. A test that starts the program sees all that the program imports. */
 function watchers(): Map<string, string[]> {
   const graph = importGraph(new Map([...files, ...sources("test")]));
-  graph.get("test/kit/program.ts")!.push("src/cli/bin.ts");
+  graph.get("test/kit/process/program.ts")!.push("src/cli/bin.ts");
   return importers(graph);
 }
 

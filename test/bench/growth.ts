@@ -4,7 +4,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import { hasPostgres, startPostgres } from "../kit/postgres.ts";
+import { hasPostgres, startPostgres } from "../kit/database/postgres.ts";
 import type { Lane } from "./lanes.ts";
 import { addRowsTo, postgresGate } from "./postgres.ts";
 import { measure, type Result, type Side } from "./rounds.ts";

@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { ended, NODE, run } from "./process.ts";
 import { CHAT, type Target } from "./targets.ts";
-import { freePort } from "../kit/ports.ts";
+import { freePort } from "../kit/process/ports.ts";
 
 /** Neither keeps a ledger as they are run here. Portkey checks no key, LiteLLM the one that it does not start without. */
 export const peers = async (mock: number): Promise<Target[]> => [

@@ -6,7 +6,7 @@ import {
   psql,
   startPostgres,
   type Postgres,
-} from "../kit/postgres.ts";
+} from "../kit/database/postgres.ts";
 import type { Lane } from "./lanes.ts";
 import { measure, sample, type Result, type Side } from "./rounds.ts";
 import { answered, direct, tollgate, type GateOptions } from "./targets.ts";

@@ -5,8 +5,8 @@ import { parse } from "yaml";
 import { expect, test } from "vitest";
 import { plural } from "../../src/lib/text.ts";
 import { digestKey, mintKey } from "../../src/lib/api-key.ts";
-import { createTestFolder, MINIMAL_CONFIG } from "../kit/command-line.ts";
-import { root } from "../kit/program.ts";
+import { createTestFolder, MINIMAL_CONFIG } from "../kit/process/command-line.ts";
+import { root } from "../kit/process/program.ts";
 
 const BROKEN = MINIMAL_CONFIG.replace("use: demo", "use: dmeo").replace("port: 0", "prot: 0");
 const exists = (path: string) =>

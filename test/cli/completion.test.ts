@@ -11,7 +11,7 @@ import {
   type CompletedCommand,
 } from "../../src/cli/completion/completion-data.ts";
 import type { Options } from "../../src/cli/support/command.ts";
-import { runCliInProcess } from "../kit/command-line.ts";
+import { runCliInProcess } from "../kit/process/command-line.ts";
 import { has, offered, type Shell, SHELLS } from "./shells.ts";
 
 let commands: readonly CompletedCommand[];

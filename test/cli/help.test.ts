@@ -5,7 +5,7 @@ import { formatHelp, formatOverview } from "../../src/cli/support/help.ts";
 import { COMMANDS, parseInput } from "../../src/cli/main.ts";
 import { getFault } from "../../src/model/error.ts";
 import { version as VERSION } from "../../src/cli/support/load-config.ts";
-import { createTestFolder, runCliInProcess } from "../kit/command-line.ts";
+import { createTestFolder, runCliInProcess } from "../kit/process/command-line.ts";
 
 const wide: [string, CliCommand][] = await Promise.all(
   Object.entries(COMMANDS).map(async ([name, entry]) => [name, (await entry.load()).command]),

@@ -4,7 +4,7 @@ import { join, resolve } from "node:path";
 import { parse } from "yaml";
 import { expect, it } from "vitest";
 import { askStarterOptions } from "../../src/cli/init/interview.ts";
-import { createTestFolder } from "../kit/command-line.ts";
+import { createTestFolder } from "../kit/process/command-line.ts";
 
 const KNOWN = ["demo", "openai", "anthropic"];
 

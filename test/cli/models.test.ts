@@ -1,6 +1,6 @@
 import { startUpstream, jsonResponse } from "tollgate/testing";
 import { expect, test } from "vitest";
-import { createTestFolder, MINIMAL_CONFIG } from "../kit/command-line.ts";
+import { createTestFolder, MINIMAL_CONFIG } from "../kit/process/command-line.ts";
 
 const DAY_MS = 86_400_000;
 const soon = new Date(Date.now() + 20 * DAY_MS).toISOString().slice(0, 10);

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { startInProcess } from "../kit/in-process.ts";
-import { createTestFolder, MINIMAL_CONFIG } from "../kit/command-line.ts";
+import { createTestFolder, MINIMAL_CONFIG } from "../kit/process/command-line.ts";
 
 const yaml = MINIMAL_CONFIG.replace("[auth]", "[auth, zdr]").replace(
   "  demo: { use: demo }\n",

@@ -1,7 +1,7 @@
 // `tollgate reload`: what it says, and how it exits, with all processes changed or none.
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { startDaemon, type Daemon } from "../kit/daemon.ts";
-import { runTollgate } from "../kit/command-line.ts";
+import { startDaemon, type Daemon } from "../kit/process/daemon.ts";
+import { runTollgate } from "../kit/process/command-line.ts";
 
 const yaml = (more = "") => `workers: 2\nproviders:\n  demo: { use: demo }\n${more}`;
 let daemon: Daemon;

@@ -2,8 +2,8 @@ import { readFile, stat } from "node:fs/promises";
 import { connect, createServer, type AddressInfo } from "node:net";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { createTestFolder, MINIMAL_CONFIG } from "../kit/command-line.ts";
-import { killUntilExit } from "../kit/program.ts";
+import { createTestFolder, MINIMAL_CONFIG } from "../kit/process/command-line.ts";
+import { killUntilExit } from "../kit/process/program.ts";
 import { until } from "../kit/wait.ts";
 
 const ask = (url: string, key: string, model = "demo/echo") =>

@@ -8,8 +8,8 @@ import {
   ServiceManager,
   watchdogMs,
 } from "../../src/cli/support/service-manager.ts";
-import { createTestFolder, runCliInProcess } from "../kit/command-line.ts";
-import { root } from "../kit/program.ts";
+import { createTestFolder, runCliInProcess } from "../kit/process/command-line.ts";
+import { root } from "../kit/process/program.ts";
 
 describe("tollgate service print", () => {
   it("systemd: Node, program and file as they are here, and words that systemd would read otherwise are quoted", async () => {

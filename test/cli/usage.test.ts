@@ -1,6 +1,6 @@
 // `tollgate usage`: sums by anything, in any form, and names that are none.
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { runCliInProcess } from "../kit/command-line.ts";
+import { runCliInProcess } from "../kit/process/command-line.ts";
 import { type InProcessGateway, startInProcess } from "../kit/in-process.ts";
 
 const YAML = `

@@ -1,7 +1,7 @@
 // The command line beside a gateway of several processes: nothing about it is different but what it says of them.
 import { expect, test } from "vitest";
-import { startDaemon } from "../kit/daemon.ts";
-import { runTollgate } from "../kit/command-line.ts";
+import { startDaemon } from "../kit/process/daemon.ts";
+import { runTollgate } from "../kit/process/command-line.ts";
 
 test("check takes it, status tells of each process", async () => {
   await using gateway = await startDaemon({

@@ -16,10 +16,10 @@ import {
   type ScriptedRoutes,
   type ModelScript,
 } from "tollgate/testing";
-import { startDaemon } from "../kit/daemon.ts";
+import { startDaemon } from "../kit/process/daemon.ts";
 import { speakingGemini } from "../protocols/gemini/speech.ts";
-import { HEARS as HEARING, speaking as speakingAloud } from "../e2e/audio/vendors.ts";
-import { batchEmbedding, embedding, oneEmbedding } from "../e2e/embeddings/vendors.ts";
+import { HEARS as HEARING, speaking as speakingAloud } from "../e2e/operations/audio-vendors.ts";
+import { batchEmbedding, embedding, oneEmbedding } from "../e2e/operations/embedding-vendors.ts";
 import { heard, refusal, type Heard } from "./heard.ts";
 import { settled } from "./ledger.ts";
 import { PICTURE, USAGE } from "./scripts.ts";

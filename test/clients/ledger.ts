@@ -1,5 +1,5 @@
 import type { JsonObject, Usage } from "tollgate/plugin";
-import type { Daemon } from "../kit/daemon.ts";
+import type { Daemon } from "../kit/process/daemon.ts";
 
 /** A row of the ledger. */
 export interface Entry {

@@ -17,8 +17,8 @@ import {
   type ModelScript,
   type ScriptProtocol,
 } from "tollgate/testing";
-import { startDaemonWithUpstream } from "../kit/daemon.ts";
-import type { ParsedLogLine } from "../kit/program.ts";
+import { startDaemonWithUpstream } from "../kit/process/daemon.ts";
+import type { ParsedLogLine } from "../kit/process/program.ts";
 import { settled, type Entry } from "./ledger.ts";
 
 /** What became of one request, as the daemon itself has it. */

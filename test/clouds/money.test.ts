@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from "vitest";
 import type { LedgerEntry, Usage } from "tollgate/plugin";
 import { say, type ScriptedResponse, type ModelScript, type TestUpstream } from "tollgate/testing";
-import { startDaemon, type Daemon } from "../kit/daemon.ts";
+import { startDaemon, type Daemon } from "../kit/process/daemon.ts";
 import { until } from "../kit/wait.ts";
 import { CLAUDE, fakeAws, KEYS, MODEL, REGION } from "./aws-fake.ts";
 import { fakeAzure, KEY } from "./azure-fake.ts";

@@ -3,7 +3,7 @@
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import type { Browser, Page } from "playwright-core";
-import { startDaemon, type Daemon } from "../kit/daemon.ts";
+import { startDaemon, type Daemon } from "../kit/process/daemon.ts";
 import { PAYLOADS, type Wrong } from "./attacks.ts";
 import { complaints } from "./browser.ts";
 

@@ -6,7 +6,7 @@ import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Page } from "playwright-core";
-import { root } from "../kit/program.ts";
+import { root } from "../kit/process/program.ts";
 import { until } from "../kit/wait.ts";
 import { axe, complaints } from "./browser.ts";
 import type { Journey } from "./journeys.ts";

@@ -4,7 +4,7 @@ import { writeOutages, writeStats } from "../../src/runtime/requests/persisted-s
 import { Outages } from "../../src/runtime/requests/outages.ts";
 import { RequestStats } from "../../src/runtime/requests/request-stats.ts";
 import type { RequestRecord, StoreCommand } from "tollgate/plugin";
-import { onFile } from "../plugins/stores/made.ts";
+import { onFile } from "../plugins/stores/stores-under-test.ts";
 import { createChance } from "../rig/rig.ts";
 
 const HOUR = 3_600_000;

@@ -2,7 +2,7 @@
 import { formatLimit } from "../../src/plugin/store/limit.ts";
 import { writePast } from "./past.ts";
 import type { BrowserContext } from "playwright-core";
-import { startDaemon, type Daemon } from "../kit/daemon.ts";
+import { startDaemon, type Daemon } from "../kit/process/daemon.ts";
 
 export interface Stage extends AsyncDisposable {
   readonly gateway: Daemon;

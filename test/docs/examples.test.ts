@@ -35,8 +35,8 @@ import redactor from "../../examples/redactor.ts";
 import { reserveCommand, settleCommand } from "../../src/testing/store.ts";
 import { officially } from "../clouds/aws-fake.ts";
 import { foreign, importsOf } from "../layers.ts";
-import { startDaemon, type Daemon } from "../kit/daemon.ts";
-import { ownCpuMs } from "../kit/cpu-time.ts";
+import { startDaemon, type Daemon } from "../kit/process/daemon.ts";
+import { ownCpuMs } from "../kit/process/cpu-time.ts";
 
 const FOLDER = join(import.meta.dirname, "../../examples");
 

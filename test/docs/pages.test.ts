@@ -1,4 +1,4 @@
-// What the pages show is right without being run: YAML is checked, examples are the files, links and names lead somewhere. `test/e2e/readme.test.ts` runs
+// What the pages show is right without being run: YAML is checked, examples are the files, links and names lead somewhere. `test/e2e/package/readme.test.ts` runs
 // the requests and commands.
 import { existsSync, globSync, readFileSync } from "node:fs";
 import { readFile } from "node:fs/promises";

@@ -3,7 +3,7 @@
 import { appendFileSync, readFileSync } from "node:fs";
 import { relative } from "node:path";
 import { afterAll, expect } from "vitest";
-import { root, startedPrograms } from "./program.ts";
+import { root, startedPrograms } from "./process/program.ts";
 
 /** Where the runner collects the figures. Unset when vitest is run by hand. */
 const file = process.env["TOLLGATE_TEST_COSTS"];

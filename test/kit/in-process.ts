@@ -10,9 +10,9 @@ import { callControl } from "../../src/admin/socket/control-client.ts";
 import { createGateway } from "../../src/server/gateway.ts";
 import { createLog } from "../../src/lib/log/log.ts";
 import { SecretMask } from "../../src/lib/log/secret-mask.ts";
-import type { Daemon, DaemonOptions } from "./daemon.ts";
-import { withTestStore } from "./store-under-test.ts";
-import type { ParsedLogLine, ServingProgram } from "./program.ts";
+import type { Daemon, DaemonOptions } from "./process/daemon.ts";
+import { withTestStore } from "./database/store-under-test.ts";
+import type { ParsedLogLine, ServingProgram } from "./process/program.ts";
 import { until } from "./wait.ts";
 
 /** What a test of the gateway's HTTP interface, config file, and commands can see. */

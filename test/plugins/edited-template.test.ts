@@ -4,7 +4,7 @@ import { symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { expect, it, onTestFinished } from "vitest";
-import { root } from "../kit/program.ts";
+import { root } from "../kit/process/program.ts";
 import { planted, removed } from "./defects/planted.ts";
 
 const CONFIG = `export default { test: {

@@ -1,7 +1,7 @@
 // What a provider claims of others without having checked it stands beside it wherever it is chosen from.
 import { expect, it } from "vitest";
 import { ALL_ROWS } from "../../plugins/providers/provider-rows.ts";
-import { createTestFolder } from "../kit/command-line.ts";
+import { createTestFolder } from "../kit/process/command-line.ts";
 
 it("list shows what nobody has checked, for people and for programs", async () => {
   await using dir = await createTestFolder();

@@ -17,9 +17,9 @@ import {
   encodeOutgoing,
   type ReportedLoss,
 } from "tollgate/testing";
-import { requests } from "./arbitrary.ts";
-import { chats, upstreams } from "./codecs.ts";
-import { conversation, silently } from "./essence.ts";
+import { requests } from "./generators/arbitrary.ts";
+import { chats, upstreams } from "./generators/codecs.ts";
+import { conversation, silently } from "./generators/essence.ts";
 import { trialCount } from "../kit/law-effort.ts";
 
 const names = Object.keys(upstreams);

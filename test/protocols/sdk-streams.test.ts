@@ -5,10 +5,10 @@ import { expect, test } from "vitest";
 import { collectResponse, type ModelEvent } from "tollgate/plugin";
 import { createResponseContext } from "tollgate/testing";
 import { Pings } from "../../src/pipeline/response/client-response.ts";
-import { answers } from "./arbitrary.ts";
-import { chats, TELL_ALL } from "./codecs.ts";
-import { GOOGLE_SDKS, kept } from "./google-sdks.ts";
-import { READERS } from "./sdk-readers.ts";
+import { answers } from "./generators/arbitrary.ts";
+import { chats, TELL_ALL } from "./generators/codecs.ts";
+import { GOOGLE_SDKS, kept } from "./generators/google-sdks.ts";
+import { READERS } from "./generators/sdk-readers.ts";
 
 /** What a client of this protocol is sent: before every piece, so many pings. */
 function streamed(

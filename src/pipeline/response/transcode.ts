@@ -368,7 +368,7 @@ class CallResponseContext implements ResponseContext {
     this.#call = call;
   }
 
-  // Methods, not closures in fields, which would keep the call in memory (`let-go.test.ts`).
+  // Methods, not closures in fields, which would keep the call in memory (`finished-requests.test.ts`).
   /** Parsed only when read: few protocols use it, and parsing is expensive. */
   get query(): URLSearchParams {
     return this.#call.exchange.query;

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import type { Check } from "tollgate/testing";
 import type { Play } from "../clients.ts";
-import { vectorOf } from "../../e2e/embeddings/vendors.ts";
+import { vectorOf } from "../../e2e/operations/embedding-vendors.ts";
 import { countsOf } from "../counts.ts";
 import { EMBEDS, four, HELLO, SILENCE_MS, TALKS, type Four } from "../four.ts";
 import { GENAI_IN_PYTHON, pythonChecks } from "../python/cast.ts";

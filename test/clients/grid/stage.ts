@@ -4,7 +4,7 @@
 import assert from "node:assert/strict";
 import type { Check } from "tollgate/testing";
 import { digestKey } from "../../../src/lib/api-key.ts";
-import { startDaemon, type Daemon } from "../../kit/daemon.ts";
+import { startDaemon, type Daemon } from "../../kit/process/daemon.ts";
 import { until } from "../../kit/wait.ts";
 import {
   startBillingUpstream,

@@ -3,9 +3,9 @@ import { writeFile } from "node:fs/promises";
 import * as fc from "fast-check";
 import { collectResponse } from "tollgate/plugin";
 import { createResponseContext, encodeText } from "tollgate/testing";
-import { anyAnswers } from "../../protocols/any-answer.ts";
-import { chats } from "../../protocols/codecs.ts";
-import { said } from "../../protocols/essence.ts";
+import { anyAnswers } from "../../protocols/generators/any-answer.ts";
+import { chats } from "../../protocols/generators/codecs.ts";
+import { said } from "../../protocols/generators/essence.ts";
 
 const EACH = 150;
 

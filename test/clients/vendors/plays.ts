@@ -1,7 +1,7 @@
 // The vendors' own SDKs for vectors and rankings, and OpenAI's for Azure, in front of models of every wire behind the gateway.
 import assert from "node:assert/strict";
 import type { Check } from "tollgate/testing";
-import { vectorOf } from "../../e2e/embeddings/vendors.ts";
+import { vectorOf } from "../../e2e/operations/embedding-vendors.ts";
 import { countsOf } from "../counts.ts";
 import { CHECK, EMBEDS, four, HELLO, RANKS, TALKS, type Four } from "../four.ts";
 import type { Cast, Play } from "../clients.ts";

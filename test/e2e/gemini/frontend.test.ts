@@ -10,7 +10,7 @@ import {
   think,
   type ModelScript,
 } from "tollgate/testing";
-import { startDaemonWithUpstream, type DaemonWithUpstream } from "../../kit/daemon.ts";
+import { startDaemonWithUpstream, type DaemonWithUpstream } from "../../kit/process/daemon.ts";
 import { speakingGemini } from "../../protocols/gemini/speech.ts";
 import { checkError, checkStream, checkWhole } from "../../protocols/wire/gemini.ts";
 

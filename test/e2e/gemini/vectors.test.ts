@@ -4,7 +4,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { jsonResponse } from "tollgate/testing";
 import { startInProcessWithUpstream, type InProcessWithUpstream } from "../../kit/in-process.ts";
 import { checkError } from "../../protocols/wire/gemini.ts";
-import { providersFor, VENDORS, vectorOf } from "../embeddings/vendors.ts";
+import { providersFor, VENDORS, vectorOf } from "../operations/embedding-vendors.ts";
 
 let at: InProcessWithUpstream;
 beforeAll(async () => {

@@ -7,7 +7,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { jsonResponse } from "tollgate/testing";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { storePort } from "../../kit/store-under-test.ts";
+import { storePort } from "../../kit/database/store-under-test.ts";
 import { B64, PICTURE, raised, studio, type Studio } from "./studio.ts";
 
 /** A public address: no machine answers there, and dialling it is no offence. */

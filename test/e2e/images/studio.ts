@@ -7,7 +7,7 @@ import {
 } from "tollgate/testing";
 import OpenAI from "openai";
 import { digestKey } from "../../../src/lib/api-key.ts";
-import { startDaemon, type Daemon } from "../../kit/daemon.ts";
+import { startDaemon, type Daemon } from "../../kit/process/daemon.ts";
 import { png } from "../../protocols/images/pictures.ts";
 
 export const KEYS = { alice: "alice-key", bob: "bob-key" } as const;

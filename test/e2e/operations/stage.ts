@@ -13,8 +13,8 @@ import {
   type InProcessGateway,
   type InProcessWithUpstream,
 } from "../../kit/in-process.ts";
-import { HEARS, speaking } from "../audio/vendors.ts";
-import { VENDORS } from "../embeddings/vendors.ts";
+import { HEARS, speaking } from "./audio-vendors.ts";
+import { VENDORS } from "./embedding-vendors.ts";
 import { OPERATIONS, type Body, type Operation } from "./table.ts";
 import { COMPLETERS, MODERATORS, RANKERS } from "./vendors.ts";
 

@@ -1,9 +1,9 @@
-// Operations that answer a request as a whole: where clients ask, what requests cost, and which providers there are. `../operations.test.ts` has the laws
+// Operations that answer a request as a whole: where clients ask, what requests cost, and which providers there are. `./every-operation.test.ts` has the laws
 // that hold for each of them; the forms that only one of them has are tested in a file of its own.
 import { jsonResponse, type ScriptedReply } from "tollgate/testing";
 import type { Usage } from "tollgate/plugin";
-import { EARS, hearing, speaking, wav } from "../audio/vendors.ts";
-import { embedding, NANO_A_TOKEN, VENDORS } from "../embeddings/vendors.ts";
+import { EARS, hearing, speaking, wav } from "./audio-vendors.ts";
+import { embedding, NANO_A_TOKEN, VENDORS } from "./embedding-vendors.ts";
 import { completing, DOCUMENTS, moderating, silentRanking } from "./vendors.ts";
 
 export type Body = Readonly<Record<string, unknown>>;

@@ -9,7 +9,7 @@ import {
   type TestServicesOptions,
 } from "../../kit/test-services.ts";
 import { until } from "../../kit/wait.ts";
-import { chats, LEAST } from "../../protocols/codecs.ts";
+import { chats, LEAST } from "../../protocols/generators/codecs.ts";
 import { createToyProtocol } from "../toy-protocol.ts";
 import { faultIn, type Driver, type Outcome, type Way } from "./way.ts";
 

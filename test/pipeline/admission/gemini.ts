@@ -3,7 +3,7 @@ import type { JsonObject } from "tollgate/plugin";
 import { gemini } from "tollgate/protocols/gemini";
 import { toOpenApiSubset } from "../../../src/protocols/gemini/client/openapi-schema.ts";
 import { startBackend, startTestServices } from "../../kit/test-services.ts";
-import { chats } from "../../protocols/codecs.ts";
+import { chats } from "../../protocols/generators/codecs.ts";
 import type { Driver, Outcome } from "./way.ts";
 
 type Client = keyof typeof FUNCTION;

@@ -4,7 +4,7 @@ import type { Settle } from "tollgate/plugin";
 import { boundMessage } from "../../../src/lib/bounds.ts";
 import { everyNth } from "../../kit/law-effort.ts";
 import { startBackend, startTestServices } from "../../kit/test-services.ts";
-import { chats, LEAST } from "../../protocols/codecs.ts";
+import { chats, LEAST } from "../../protocols/generators/codecs.ts";
 
 const ID = "i".repeat(10_000_000);
 const event = (data: object, name = "") =>

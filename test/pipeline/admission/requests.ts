@@ -8,7 +8,7 @@ import { unseal } from "../../../src/protocols/proof-envelope.ts";
 import { until } from "../../kit/wait.ts";
 import { startTestServices, type TestServicesOptions } from "../../kit/test-services.ts";
 import { inAny } from "../../protocols/gemini/speech.ts";
-import { CLIENTS } from "../roads.ts";
+import { CLIENTS } from "../protocol-pairs.ts";
 import { createToyProtocol } from "../toy-protocol.ts";
 import type { Driver, Outcome, Told } from "./way.ts";
 

@@ -1,7 +1,7 @@
 // Stop sequences for a provider whose format has none.
 import { encodeText, createResponseContext } from "tollgate/testing";
 import { startBackend, startTestServices } from "../../kit/test-services.ts";
-import { chats, LEAST } from "../../protocols/codecs.ts";
+import { chats, LEAST } from "../../protocols/generators/codecs.ts";
 import type { Driver, Outcome } from "./way.ts";
 
 async function asked(from: string, more: object): Promise<Outcome> {

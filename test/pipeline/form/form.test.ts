@@ -9,7 +9,7 @@ import {
   findDisallowedField,
 } from "../../../src/protocols/references/index.ts";
 import { rejectAmbiguousKeys } from "../../../src/pipeline/stages/ambiguous-keys.ts";
-import { ownCpuMs } from "../../kit/cpu-time.ts";
+import { ownCpuMs } from "../../kit/process/cpu-time.ts";
 import { OutgoingRequest } from "../../../src/pipeline/upstream/outgoing-request.ts";
 import { parseMultipartBody, parseFieldPath } from "../../../src/pipeline/body/multipart-body.ts";
 import {

@@ -13,7 +13,7 @@ import { MAX_SERIES } from "../../../plugins/observers/metrics/series.ts";
 import { nanoToUsd, Exposition } from "../../../plugins/observers/metrics/exposition.ts";
 import { SharedResources } from "../../../src/lib/lifetime-scope.ts";
 import { parseSamples } from "../../kit/exposition.ts";
-import { ownCpuMs } from "../../kit/cpu-time.ts";
+import { ownCpuMs } from "../../kit/process/cpu-time.ts";
 import { createRequestRecord } from "../../kit/request-record.ts";
 
 const MODEL = { id: "p/m", provider: "p", model: "m", operation: "chat", policy: {} } as never;

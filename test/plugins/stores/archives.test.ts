@@ -15,10 +15,10 @@ import {
   toEntry,
 } from "../../../src/store/index.ts";
 import { NOON, reserveCommand, settleCommand } from "../../../src/testing/store.ts";
-import { hasPostgres, startPostgres, type Postgres } from "../../kit/postgres.ts";
-import { makeMemory, onFile } from "./made.ts";
-import { sharedLedger } from "./several.ts";
-import { settings } from "./made-postgres.ts";
+import { hasPostgres, startPostgres, type Postgres } from "../../kit/database/postgres.ts";
+import { makeMemory, onFile } from "./stores-under-test.ts";
+import { sharedLedger } from "./memory-fleet-store.ts";
+import { settings } from "./postgres-under-test.ts";
 import { trialCount } from "../../kit/law-effort.ts";
 
 const DAY = 86_400_000;

@@ -5,8 +5,8 @@ import {
   type FleetUnderTest,
   type StoreUnderTest,
 } from "../../../src/testing/store.ts";
-import { sharedLedger } from "./several.ts";
-import { makeMemory, makeSqlite } from "./made.ts";
+import { sharedLedger } from "./memory-fleet-store.ts";
+import { makeMemory, makeSqlite } from "./stores-under-test.ts";
 
 const alone = async (made: Promise<StoreUnderTest>): Promise<FleetUnderTest> => {
   const { store, dispose } = await made;

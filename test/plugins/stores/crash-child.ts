@@ -1,7 +1,7 @@
 // A gateway's worth of ledger traffic until it is killed. Says what was acknowledged, after it was.
 import { createLedgerQueue } from "../../../src/runtime/ledger/ledger-queue.ts";
 import { reserveCommand, settleCommand } from "../../../src/testing/store.ts";
-import { onFile } from "./made.ts";
+import { onFile } from "./stores-under-test.ts";
 import { turnEventLoop } from "../../kit/wait.ts";
 
 const [file, run, durability] = process.argv.slice(2) as [string, string, "power" | "relaxed"];

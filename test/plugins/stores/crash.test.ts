@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { expect, it, onTestFinished } from "vitest";
 import type { LedgerEntry, Store } from "../../../src/plugin/store/store.ts";
-import { onFile } from "./made.ts";
+import { onFile } from "./stores-under-test.ts";
 
 const CHILD = new URL("./crash-child.ts", import.meta.url).pathname;
 

@@ -6,8 +6,8 @@ import { join } from "node:path";
 import { expect, it, onTestFinished } from "vitest";
 import type { LedgerEntry } from "tollgate/plugin";
 import { say, scriptedModel, startUpstream } from "tollgate/testing";
-import { createSlowFsync } from "../../kit/c-programs.ts";
-import { startDaemon } from "../../kit/daemon.ts";
+import { createSlowFsync } from "../../kit/database/c-programs.ts";
+import { startDaemon } from "../../kit/process/daemon.ts";
 import { until } from "../../kit/wait.ts";
 
 /** So long that a busy machine, which keeps an answer for a hundred times what it takes, does not look like a commit. */

@@ -18,7 +18,7 @@ import { createLedgerQueue } from "../../../src/runtime/ledger/ledger-queue.ts";
 import type { StoreCommand, Store } from "../../../src/plugin/store/store.ts";
 import { NOON, reserveCommand, settleCommand } from "../../../src/testing/store.ts";
 import { migrate } from "../../../plugins/stores/sqlite/data/schema.ts";
-import { onFile, type Options } from "./made.ts";
+import { onFile, type Options } from "./stores-under-test.ts";
 import { trialCount } from "../../kit/law-effort.ts";
 import { turnEventLoop, until } from "../../kit/wait.ts";
 

@@ -26,7 +26,7 @@ import {
 } from "../../../src/store/index.ts";
 import { NOON, reserveCommand, settleCommand } from "../../../src/testing/store.ts";
 import { turnEventLoop } from "../../kit/wait.ts";
-import { makeSqlite } from "./made.ts";
+import { makeSqlite } from "./stores-under-test.ts";
 import { LongTasks } from "../../../plugins/stores/sqlite/threads/long-tasks.ts";
 import { CompactionRun } from "../../../plugins/stores/sqlite/threads/compaction-run.ts";
 import { Reader } from "../../../plugins/stores/sqlite/read/reader.ts";

@@ -1,5 +1,5 @@
 // Fields of a chat-completions request: rows of docs/reference/translation/requests.md.
-import { fromClients, type Row } from "../verdicts.ts";
+import { fromClients, type Row } from "../tables/verdicts.ts";
 
 const hi = { role: "user", content: "?" };
 const f = { type: "function", function: { name: "f", parameters: { type: "object" } } };

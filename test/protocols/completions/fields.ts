@@ -2,7 +2,7 @@
 import type { Body, JsonObject } from "tollgate/plugin";
 import { completions, mistralFim } from "tollgate/protocols/completions";
 import { ollamaCompletions } from "tollgate/protocols/ollama";
-import { table as verdicts, type Row, type Wires } from "../verdicts.ts";
+import { table as verdicts, type Row, type Wires } from "../tables/verdicts.ts";
 
 const WIRES: Wires = {
   "compatible hosts": completions(),

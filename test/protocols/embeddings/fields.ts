@@ -5,7 +5,7 @@ import { embeddings } from "tollgate/protocols/embeddings";
 import { geminiEmbedding } from "tollgate/protocols/gemini";
 import { ollamaEmbeddings } from "tollgate/protocols/ollama";
 import { ALL_ROWS } from "../../../plugins/providers/provider-rows.ts";
-import { table as verdicts, type Row, type Wires } from "../verdicts.ts";
+import { table as verdicts, type Row, type Wires } from "../tables/verdicts.ts";
 
 const row = (name: string) =>
   embeddings(ALL_ROWS.find((one) => one.name === name)!.protocols.embeddings ?? {});

@@ -3,7 +3,7 @@ import { expect, it } from "vitest";
 import { BOUNDS } from "../../../src/lib/bounds.ts";
 import { toOpenApiSubset } from "../../../src/protocols/gemini/client/openapi-schema.ts";
 import type { JsonObject } from "tollgate/plugin";
-import { ownCpuMs } from "../../kit/cpu-time.ts";
+import { ownCpuMs } from "../../kit/process/cpu-time.ts";
 
 const ref = (i: number) => ({ $ref: `#/$defs/l${i}` });
 /** As a client's text is read: no two parts are one object. */

@@ -1,5 +1,5 @@
 // Fields of a Gemini request: rows of docs/reference/translation/requests.md.
-import { fromClients, type Row } from "../verdicts.ts";
+import { fromClients, type Row } from "../tables/verdicts.ts";
 
 const user = (...parts: object[]) => ({ role: "user", parts });
 const model = (...parts: object[]) => ({ role: "model", parts });

@@ -3,7 +3,7 @@ import type { Body, JsonObject, Protocol } from "tollgate/plugin";
 import { geminiImage } from "tollgate/protocols/gemini";
 import { imageEdits, images, xaiImageEdits } from "tollgate/protocols/images";
 import { ALL_ROWS } from "../../../plugins/providers/provider-rows.ts";
-import { table as verdicts, type Row, type Wires } from "../verdicts.ts";
+import { table as verdicts, type Row, type Wires } from "../tables/verdicts.ts";
 
 const xai = ALL_ROWS.find(({ name }) => name === "xai")!.protocols["xai-edits"]!;
 

@@ -1,7 +1,7 @@
 // How work grows: the same shape at several sizes. It runs where little of the stack is left, so that what recurses, or spreads a list over arguments, falls.
 import assert from "node:assert/strict";
 import { getFault } from "tollgate/plugin";
-import { measure } from "../../kit/cpu-time.ts";
+import { measure } from "../../kit/process/cpu-time.ts";
 
 /** Made once; what it returns is run, and only that is measured. */
 export type Shape = (n: number) => () => unknown;

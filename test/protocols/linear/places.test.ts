@@ -1,13 +1,13 @@
 // Whatever text a client puts wherever a text or a name can stand, no codec handles its characters one by one: all that is done
 // with a request costs a few passes of the engine's own JSON over it. Every protocol that is exported is tried, in its own review's places.
-import { measure } from "../../kit/cpu-time.ts";
+import { measure } from "../../kit/process/cpu-time.ts";
 import { readdirSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { getFault, type JsonObject, type Operation, type Protocol } from "tollgate/plugin";
 import { findReferences } from "tollgate/protocols/references";
 import { createCallContext, createOutgoing, encodeOutgoing } from "tollgate/testing";
 import { rejectAmbiguousKeys } from "../../../src/pipeline/stages/ambiguous-keys.ts";
-import { SENT } from "../../pipeline/clients.ts";
+import { SENT } from "../../pipeline/privacy/client-requests.ts";
 import { mixed, namesIn, reviewed, stringsIn, wordsOf, type Place } from "./places.ts";
 import { bodies } from "./requests.ts";
 

@@ -3,7 +3,7 @@
 import { describe, expect, it } from "vitest";
 import { getFault, type Json, type JsonObject } from "tollgate/plugin";
 import { createCallContext, createOutgoing, encodeOutgoing } from "tollgate/testing";
-import { chats } from "../codecs.ts";
+import { chats } from "../generators/codecs.ts";
 import { bodies } from "./requests.ts";
 
 /** The same body, once for each of its strings, with the word in its place. */

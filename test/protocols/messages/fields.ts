@@ -1,5 +1,5 @@
 // Fields of a messages request: rows of docs/reference/translation/requests.md.
-import { fromClients, type Row } from "../verdicts.ts";
+import { fromClients, type Row } from "../tables/verdicts.ts";
 
 const said = (content: object): object => ({
   messages: [{ role: "user", content: [content, { type: "text", text: "?" }] }],

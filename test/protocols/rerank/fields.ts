@@ -2,7 +2,7 @@
 import type { Body, JsonObject } from "tollgate/plugin";
 import { rerank, voyageRerank } from "tollgate/protocols/rerank";
 import { ALL_ROWS } from "../../../plugins/providers/provider-rows.ts";
-import { table as verdicts, type Row, type Wires } from "../verdicts.ts";
+import { table as verdicts, type Row, type Wires } from "../tables/verdicts.ts";
 
 const row = (name: string) =>
   rerank(ALL_ROWS.find((one) => one.name === name)!.protocols.rerank ?? {});

@@ -1,5 +1,5 @@
 // Fields of a responses request: rows of docs/reference/translation/requests.md.
-import { fromClients, type Row } from "../verdicts.ts";
+import { fromClients, type Row } from "../tables/verdicts.ts";
 
 const base = { model: "m", max_output_tokens: 4000 };
 const hi = { role: "user", content: "?" };

@@ -12,7 +12,7 @@ import {
 } from "tollgate/plugin";
 import { responses, type ResponsesDialect } from "tollgate/protocols/responses";
 import { createResponseContext, encodeText } from "tollgate/testing";
-import { answers } from "../arbitrary.ts";
+import { answers } from "../generators/arbitrary.ts";
 import { judge, replay } from "./oracle.ts";
 import published from "./open-responses.schema.json" with { type: "json" };
 

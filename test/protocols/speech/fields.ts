@@ -1,7 +1,7 @@
 // Fields of a speech request: rows of docs/reference/translation/other-operations.md.
 import type { Body, JsonObject } from "tollgate/plugin";
 import { speech } from "tollgate/protocols/speech";
-import { table as verdicts, type Row, type Wires } from "../verdicts.ts";
+import { table as verdicts, type Row, type Wires } from "../tables/verdicts.ts";
 
 const WIRES: Wires = {
   "compatible hosts": speech(),

@@ -3,7 +3,7 @@ import type { Body } from "tollgate/plugin";
 import { transcriptions } from "tollgate/protocols/transcriptions";
 import openai from "../../../plugins/providers/openai.ts";
 import { ALL_ROWS } from "../../../plugins/providers/provider-rows.ts";
-import { table as verdicts, type Row, type Wires } from "../verdicts.ts";
+import { table as verdicts, type Row, type Wires } from "../tables/verdicts.ts";
 
 const row = (name: string) =>
   transcriptions(ALL_ROWS.find((one) => one.name === name)!.protocols.transcriptions);

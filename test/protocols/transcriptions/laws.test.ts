@@ -12,7 +12,7 @@ import {
   type Recording,
 } from "tollgate/testing";
 import { encodeWhole } from "../../../src/testing/codec.ts";
-import { CAPTIONS, SEGMENTS, wav, WORDS } from "../../e2e/audio/vendors.ts";
+import { CAPTIONS, SEGMENTS, wav, WORDS } from "../../e2e/operations/audio-vendors.ts";
 
 const wire = transcriptions();
 const JSONS: HeadersIn = { "content-type": "application/json" };

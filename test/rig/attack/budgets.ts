@@ -5,7 +5,7 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import type { LedgerEntry, JsonObject } from "tollgate/plugin";
 import { parseKey } from "../../../src/lib/api-key.ts";
-import { startDaemon, type Daemon } from "../../kit/daemon.ts";
+import { startDaemon, type Daemon } from "../../kit/process/daemon.ts";
 import { until } from "../../kit/wait.ts";
 import { lies } from "../../unit/lib/sound-lies.ts";
 import type { Fields } from "../money/generous-provider.ts";

@@ -5,9 +5,9 @@ import { connect } from "node:net";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { promisify } from "node:util";
-import { childrenOf, isAlive } from "../../kit/processes.ts";
-import { type Daemon, startDaemon } from "../../kit/daemon.ts";
-import { GUARD } from "../../e2e/outside/broken.ts";
+import { childrenOf, isAlive } from "../../kit/process/processes.ts";
+import { type Daemon, startDaemon } from "../../kit/process/daemon.ts";
+import { GUARD } from "../../e2e/plugins/broken-plugins.ts";
 import type { Chance } from "../rig.ts";
 import type { Attack } from "./target.ts";
 

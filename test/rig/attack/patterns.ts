@@ -2,7 +2,7 @@
 // meaning does, or `check` rejects it and names a form that it accepts.
 import { loadConfig } from "../../../src/config/load-config.ts";
 import { jsonResponse, startUpstream } from "tollgate/testing";
-import { startDaemon } from "../../kit/daemon.ts";
+import { startDaemon } from "../../kit/process/daemon.ts";
 import { until } from "../../kit/wait.ts";
 import { load } from "../../unit/config/stubs.ts";
 import type { Chance } from "../rig.ts";

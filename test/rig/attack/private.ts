@@ -11,7 +11,7 @@ import { messages } from "tollgate/protocols/messages";
 import { responses } from "tollgate/protocols/responses";
 import { jsonResponse, say, startUpstream, type UpstreamRequest } from "tollgate/testing";
 import type { JsonObject, Protocol } from "tollgate/plugin";
-import { startDaemon } from "../../kit/daemon.ts";
+import { startDaemon } from "../../kit/process/daemon.ts";
 import { inAny } from "../../protocols/gemini/speech.ts";
 import type { Chance } from "../rig.ts";
 import type { Attack } from "./target.ts";

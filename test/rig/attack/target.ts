@@ -3,7 +3,7 @@ import { createServer } from "node:http";
 import { Agent, request } from "node:http";
 import { connect, type AddressInfo, type Socket } from "node:net";
 import { join } from "node:path";
-import { startDaemon, type Daemon } from "../../kit/daemon.ts";
+import { startDaemon, type Daemon } from "../../kit/process/daemon.ts";
 import type { Chance } from "../rig.ts";
 import { upstream, type Upstream } from "./upstream.ts";
 

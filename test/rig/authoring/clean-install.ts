@@ -3,7 +3,7 @@ import { spawn } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
-import { cleanClone, linkDependencies } from "../../kit/clean-clone.ts";
+import { cleanClone, linkDependencies } from "../../kit/process/clean-clone.ts";
 
 export const root = new URL("../../..", import.meta.url).pathname;
 const bin = join(root, "node_modules/.bin");

@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { LedgerEntry } from "tollgate/plugin";
-import { startDaemon, type Daemon } from "../../kit/daemon.ts";
+import { startDaemon, type Daemon } from "../../kit/process/daemon.ts";
 import { startBillingUpstream, priced, PRICED, encodeScript } from "../money/billing-upstream.ts";
 import { createChance, type Rig, type RigResult } from "../rig.ts";
 import { percentile } from "../load/load-generator.ts";

@@ -5,7 +5,7 @@ import { once } from "node:events";
 import { Agent, request } from "node:http";
 import { connect, createServer, type AddressInfo, type Socket } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
-import { startDaemon, type Daemon } from "../../kit/daemon.ts";
+import { startDaemon, type Daemon } from "../../kit/process/daemon.ts";
 import { createChance, type Chance, type Rig, type RigResult } from "../rig.ts";
 
 /** How old an idle connection of upstream's becomes. */

@@ -6,8 +6,8 @@ import { readFile } from "node:fs/promises";
 import { connect, type Socket } from "node:net";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { startDaemon, type Daemon } from "../../kit/daemon.ts";
-import { freePort } from "../../kit/ports.ts";
+import { startDaemon, type Daemon } from "../../kit/process/daemon.ts";
+import { freePort } from "../../kit/process/ports.ts";
 import { createChance, type Rig, type RigResult } from "../rig.ts";
 import { createEndlessUpstream, type StreamProtocol } from "./endless-upstream.ts";
 

@@ -1,10 +1,10 @@
 // A truncated answer never looks complete: upstream breaks off after drawn bytes of its answers, in every way, and the official SDKs
-// raise wherever its finish had not come. With `--every 1` it is every byte, as in test/e2e/cuts.test.ts.
+// raise wherever its finish had not come. With `--every 1` it is every byte, as in test/e2e/sdk/truncated-streams.test.ts.
 import OpenAI from "openai";
 import type { Truncation, ScriptProtocol } from "tollgate/testing";
-import { clientsOf, SPEECH } from "../../e2e/clients.ts";
-import { askedCut, finishAt, flaw, MODELS, ONCE, pieces } from "../../e2e/cutting.ts";
-import { startGatewayWithUpstream, SPOKEN } from "../../e2e/gateway-with-upstream.ts";
+import { clientsOf, SPEECH } from "../../e2e/sdk/clients.ts";
+import { askedCut, finishAt, flaw, MODELS, ONCE, pieces } from "../../e2e/sdk/truncation.ts";
+import { startGatewayWithUpstream, SPOKEN } from "../../e2e/sdk/gateway-with-upstream.ts";
 import { createChance, type Chance, type Rig, type RigResult } from "../rig.ts";
 
 const WAYS = ["reset", "close", "end"] as const;

@@ -2,7 +2,7 @@
 // provider, runaway key, refused reload, lost terminal. Each ends with the page of the runbook that it leads to.
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import { root } from "../../kit/program.ts";
+import { root } from "../../kit/process/program.ts";
 import { DRILLS } from "./all.ts";
 import type { Rig } from "../rig.ts";
 

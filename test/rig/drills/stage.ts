@@ -4,7 +4,7 @@ import { createServer, type IncomingMessage } from "node:http";
 import type { AddressInfo } from "node:net";
 import type { JsonObject } from "tollgate/plugin";
 import type { GatewayStatus } from "../../../src/runtime/gateway-api.ts";
-import { startDaemon, type Daemon, type DaemonOptions } from "../../kit/daemon.ts";
+import { startDaemon, type Daemon, type DaemonOptions } from "../../kit/process/daemon.ts";
 import { sumSamples } from "../../kit/exposition.ts";
 import { until } from "../../kit/wait.ts";
 

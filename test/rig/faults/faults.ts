@@ -4,7 +4,7 @@ import { loadavg } from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { LedgerEntry } from "tollgate/plugin";
 import type { UpstreamRequest } from "tollgate/testing";
-import type { Daemon } from "../../kit/daemon.ts";
+import type { Daemon } from "../../kit/process/daemon.ts";
 import { fits, rowKind, said, seen, type Heard } from "./client-view.ts";
 import { FAULTS, GROUPS, LIMITS, type Fault, type Outcome, type Place } from "./failure-modes.ts";
 import { goodAnswer } from "./good-responses.ts";

@@ -14,12 +14,12 @@ import {
   type ScriptedResponse,
   type UpstreamRequest,
 } from "tollgate/testing";
-import { startDaemon, type Daemon } from "../../kit/daemon.ts";
+import { startDaemon, type Daemon } from "../../kit/process/daemon.ts";
 import { preloaded, type ChangedSource } from "../mutants/changed-source.ts";
 import { certificates } from "./certificates.ts";
 import { LIMITS, PLACES, type Place } from "./failure-modes.ts";
 import { UPSTREAMS, type UpstreamName } from "./request-paths.ts";
-import { CLOSED_PORT } from "../../kit/ports.ts";
+import { CLOSED_PORT } from "../../kit/process/ports.ts";
 
 export interface Stage extends AsyncDisposable {
   readonly daemon: Daemon;

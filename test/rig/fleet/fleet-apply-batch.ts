@@ -14,7 +14,7 @@ import {
   type ApplyResult,
 } from "../../../plugins/stores/postgres/write/fast-path.ts";
 import { TermsCache } from "../../../plugins/stores/postgres/rows/call-terms.ts";
-import { startPostgres, type Postgres } from "../../kit/postgres.ts";
+import { startPostgres, type Postgres } from "../../kit/database/postgres.ts";
 import { deadlocksIn, planted, PLANTS } from "./fleet-sql-mutants.ts";
 import type { Rig, RigResult } from "../rig.ts";
 

@@ -1,7 +1,7 @@
 // What a fleet's database has counted beside its rows: what each budget has counted is the sum of its calls, nothing is held where nothing is open, and sums by
 // gateway, by key and by provider come to the same.
 import type { LedgerEntry } from "tollgate/plugin";
-import type { Fleet } from "../../kit/fleet.ts";
+import type { Fleet } from "../../kit/database/fleet.ts";
 
 export interface Meter {
   /** unit|per|start|scope */

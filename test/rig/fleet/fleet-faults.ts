@@ -1,7 +1,7 @@
 // What may break around gateways and their database while clients ask: each fault resolves when all is whole again.
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Fleet, FleetNode } from "../../kit/fleet.ts";
-import { startReplica, type Postgres } from "../../kit/postgres.ts";
+import type { Fleet, FleetNode } from "../../kit/database/fleet.ts";
+import { startReplica, type Postgres } from "../../kit/database/postgres.ts";
 import { until } from "../../kit/wait.ts";
 import type { BilledRequest } from "../money/billing-upstream.ts";
 import { deadlocksIn } from "./fleet-sql-mutants.ts";

@@ -4,8 +4,8 @@ import type { StoreCommand } from "tollgate/plugin";
 import { createPostgresStore, type PostgresStore } from "../../../plugins/stores/postgres/store.ts";
 import { reserveCommand, settleCommand } from "../../../src/testing/store.ts";
 import { cpu } from "../../bench/process.ts";
-import { startPostgres, type Postgres } from "../../kit/postgres.ts";
-import { settings } from "../../plugins/stores/made-postgres.ts";
+import { startPostgres, type Postgres } from "../../kit/database/postgres.ts";
+import { settings } from "../../plugins/stores/postgres-under-test.ts";
 import { MEASURED, METERS_A_CALL, reckoned } from "./fleet-model.ts";
 import type { Rig, RigResult } from "../rig.ts";
 

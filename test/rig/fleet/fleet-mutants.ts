@@ -2,8 +2,8 @@
 // a moment; what no test finds takes as long as all of them.
 import { spawn } from "node:child_process";
 import { join } from "node:path";
-import { hasPostgres } from "../../kit/postgres.ts";
-import { MUTANTS, type Mutant } from "../../plugins/stores/mutants.ts";
+import { hasPostgres } from "../../kit/database/postgres.ts";
+import { MUTANTS, type Mutant } from "../../plugins/stores/postgres/mutants.ts";
 import { preloaded } from "../mutants/changed-source.ts";
 import type { Rig, RigResult } from "../rig.ts";
 
@@ -55,7 +55,7 @@ function played(
   { by, named }: Pick<Mutant, "by" | "named">,
   mutant?: Mutant,
 ): Promise<{ code: number; said: string }> {
-  const files = by.map((name) => `test/plugins/stores/${name}.test.ts`);
+  const files = by.map((name) => `test/plugins/stores/postgres/${name}.test.ts`);
   const words = [
     "run",
     "--config=test/vitest.config.ts",

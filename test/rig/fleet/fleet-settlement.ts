@@ -2,8 +2,8 @@
 // has its whole answer all the same has one that no row says the truth of.
 import { setTimeout as sleep } from "node:timers/promises";
 import { eventStreamResponse, jsonResponse, startUpstream } from "tollgate/testing";
-import { startFleet } from "../../kit/fleet.ts";
-import { startPostgres } from "../../kit/postgres.ts";
+import { startFleet } from "../../kit/database/fleet.ts";
+import { startPostgres } from "../../kit/database/postgres.ts";
 import { until } from "../../kit/wait.ts";
 import { readEntries } from "./fleet.ts";
 import { IN_GATEWAYS } from "./fleet-sql-mutants.ts";

@@ -1,10 +1,10 @@
 // A fleet's ledger after more than a year: thirteen months of calls in PostgreSQL, as a gateway writes them, and what a report, a check of all that
 // was written and a call's place on the disk come to.
 import type { Store } from "tollgate/plugin";
-import { startPostgres } from "../../kit/postgres.ts";
+import { startPostgres } from "../../kit/database/postgres.ts";
 import { until } from "../../kit/wait.ts";
 import { PLANNER_SETTINGS } from "../../../plugins/stores/postgres/connection/connection-config.ts";
-import { askAt, makePostgres } from "../../plugins/stores/made-postgres.ts";
+import { askAt, makePostgres } from "../../plugins/stores/postgres-under-test.ts";
 import { asking, fill, Traffic } from "../ledger/ledger-size.ts";
 import { createChance, type Rig, type RigResult } from "../rig.ts";
 

@@ -2,7 +2,7 @@
 import { formatLimit } from "../../../src/plugin/store/limit.ts";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { JsonObject } from "tollgate/plugin";
-import type { Fleet } from "../../kit/fleet.ts";
+import type { Fleet } from "../../kit/database/fleet.ts";
 import { PICTURE, encodeScript } from "../money/billing-upstream.ts";
 import { running } from "./fleet-faults.ts";
 import type { Tight } from "./fleet-checks.ts";

@@ -1,8 +1,8 @@
 // Small worlds by chance, one after the other: gateways on one budget, with what can happen to them, against the real gate of a real database. Its seed is
 // said with each world in which something does not hold. With a plant it is the number of worlds that it takes to find it.
-import { startPostgres } from "../../kit/postgres.ts";
-import { makePostgres } from "../../plugins/stores/made-postgres.ts";
-import { world } from "../../plugins/stores/worlds.ts";
+import { startPostgres } from "../../kit/database/postgres.ts";
+import { makePostgres } from "../../plugins/stores/postgres-under-test.ts";
+import { world } from "../../plugins/stores/postgres/failover/random-fleets.ts";
 import { planted, PLANTS } from "./fleet-sql-mutants.ts";
 import type { Rig, RigResult } from "../rig.ts";
 

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { hasPostgres, startPostgres, type Postgres } from "../../kit/postgres.ts";
+import { hasPostgres, startPostgres, type Postgres } from "../../kit/database/postgres.ts";
 import { until } from "../../kit/wait.ts";
 import { fleetGoesOn, fleetRefuses } from "./fleet-outage.ts";
 import { fleetBudget } from "./fleet-budget.ts";

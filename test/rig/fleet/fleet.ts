@@ -2,8 +2,8 @@
 // lost, doubled or mispriced, and no budget overrun, whichever gateway, database or road between them dies.
 import { setTimeout as sleep } from "node:timers/promises";
 import type { LedgerEntry } from "tollgate/plugin";
-import { startFleet, type Fleet } from "../../kit/fleet.ts";
-import { startPostgres } from "../../kit/postgres.ts";
+import { startFleet, type Fleet } from "../../kit/database/fleet.ts";
+import { startPostgres } from "../../kit/database/postgres.ts";
 import { startBillingUpstream, billing, FRONTENDS } from "../money/billing-upstream.ts";
 import { FAULTS, LEASE_MS, type World } from "./fleet-faults.ts";
 import { gateAsked } from "./fleet-apply-batch.ts";

@@ -1,7 +1,7 @@
 // The three ways in for hostile inputs: bytes on a client's socket, bodies, and answers of providers. Each plays one input and says
 // what is wrong with what came of it; nothing, as a rule.
 import { connect } from "node:net";
-import type { Daemon } from "../../kit/daemon.ts";
+import type { Daemon } from "../../kit/process/daemon.ts";
 import { seen, type Heard } from "../faults/client-view.ts";
 import { FRONTENDS, type FrontendName } from "../faults/request-paths.ts";
 import { OPERATORS as ON_HTTP, REQUESTS } from "./http.ts";

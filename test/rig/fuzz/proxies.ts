@@ -5,7 +5,7 @@ import { connect } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { freePort } from "../../kit/ports.ts";
+import { freePort } from "../../kit/process/ports.ts";
 
 export interface Proxy extends AsyncDisposable {
   readonly name: string;

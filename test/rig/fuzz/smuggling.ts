@@ -2,7 +2,7 @@
 // provider. Directly, and through proxies, whose parsers are others than ours.
 import { connect } from "node:net";
 import type { LedgerEntry } from "tollgate/plugin";
-import type { Daemon } from "../../kit/daemon.ts";
+import type { Daemon } from "../../kit/process/daemon.ts";
 import type { FuzzSite } from "./target.ts";
 import { proxies } from "./proxies.ts";
 

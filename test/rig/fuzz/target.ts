@@ -8,11 +8,11 @@ import {
   type TestUpstream,
   type UpstreamRequest,
 } from "tollgate/testing";
-import { startDaemon, type Daemon } from "../../kit/daemon.ts";
+import { startDaemon, type Daemon } from "../../kit/process/daemon.ts";
 import { goodAnswer } from "../faults/good-responses.ts";
 import { edited, read } from "./input.ts";
 import { ANSWERS, OPERATORS } from "./sse.ts";
-import { freePort } from "../../kit/ports.ts";
+import { freePort } from "../../kit/process/ports.ts";
 
 /** What the process has: `held` is the longest that its loop stood since the last look, in ms of the processor. */
 export interface Gauge {

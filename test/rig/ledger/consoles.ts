@@ -6,9 +6,9 @@ import { join } from "node:path";
 import type { Page, Request } from "playwright-core";
 import { openBrowser } from "../../console/browser.ts";
 import { VIEWS } from "../../console/views.ts";
-import { startDaemon, type Daemon } from "../../kit/daemon.ts";
+import { startDaemon, type Daemon } from "../../kit/process/daemon.ts";
 import { until } from "../../kit/wait.ts";
-import { onFile } from "../../plugins/stores/made.ts";
+import { onFile } from "../../plugins/stores/stores-under-test.ts";
 import { fill, Traffic } from "./ledger-size.ts";
 import { createChance, type Rig, type RigResult } from "../rig.ts";
 

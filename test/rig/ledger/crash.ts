@@ -9,7 +9,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { LedgerEntry, Store } from "tollgate/plugin";
 import sqlite from "../../../plugins/stores/sqlite.ts";
 import { createTestContext } from "../../../src/testing/context.ts";
-import { startDaemon, type Daemon } from "../../kit/daemon.ts";
+import { startDaemon, type Daemon } from "../../kit/process/daemon.ts";
 import { startBillingUpstream, billing, FRONTENDS } from "../money/billing-upstream.ts";
 import { judged } from "./crash-checks.ts";
 import naive from "../mutants/naive-store.ts";

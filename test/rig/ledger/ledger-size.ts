@@ -10,7 +10,7 @@ import {
   createLedgerCommands,
   type UsageSums,
 } from "../../../src/admin/commands/ledger-commands.ts";
-import { onFile } from "../../plugins/stores/made.ts";
+import { onFile } from "../../plugins/stores/stores-under-test.ts";
 import { type ChangedSource, mutantOf, preloaded } from "../mutants/changed-source.ts";
 import { type Chance, createChance, type Rig, type RigResult, waitsMore } from "../rig.ts";
 

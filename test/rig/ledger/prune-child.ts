@@ -3,7 +3,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { createLedgerQueue } from "../../../src/runtime/ledger/ledger-queue.ts";
 import { reserveCommand, settleCommand } from "../../../src/testing/store.ts";
-import { onFile } from "../../plugins/stores/made.ts";
+import { onFile } from "../../plugins/stores/stores-under-test.ts";
 
 const [file, run, before, rate, aloneMs] = process.argv.slice(2) as [
   string,

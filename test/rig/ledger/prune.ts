@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import type { Store, StoreCommand } from "tollgate/plugin";
 import { reserveCommand, settleCommand } from "../../../src/testing/store.ts";
-import { onFile } from "../../plugins/stores/made.ts";
+import { onFile } from "../../plugins/stores/stores-under-test.ts";
 import { type ChangedSource, mutantOf, preloaded } from "../mutants/changed-source.ts";
 import { type Chance, createChance, type Rig, type RigResult, waitsMore } from "../rig.ts";
 

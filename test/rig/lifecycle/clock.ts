@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { JsonObject } from "tollgate/plugin";
 import { say, startUpstream } from "tollgate/testing";
-import { startDaemon, type Daemon } from "../../kit/daemon.ts";
+import { startDaemon, type Daemon } from "../../kit/process/daemon.ts";
 import { createChance, type Chance, type Rig, type RigResult } from "../rig.ts";
 
 const FIRST_BYTE_MS = 2_000;

@@ -10,7 +10,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Json, JsonObject } from "tollgate/plugin";
 import { callControl } from "../../../src/admin/socket/control-client.ts";
 import type { GatewayStatus } from "../../../src/runtime/gateway-api.ts";
-import { COMPILE_CACHE_ENV, root } from "../../kit/program.ts";
+import { COMPILE_CACHE_ENV, root } from "../../kit/process/program.ts";
 import { until } from "../../kit/wait.ts";
 
 export interface Holder extends AsyncDisposable {

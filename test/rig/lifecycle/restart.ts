@@ -2,7 +2,7 @@
 // is lost.
 import { readFile } from "node:fs/promises";
 import { setTimeout as sleep } from "node:timers/promises";
-import { startDaemon, type Daemon } from "../../kit/daemon.ts";
+import { startDaemon, type Daemon } from "../../kit/process/daemon.ts";
 import { startBalancer, type Backend } from "./balancer.ts";
 import { createChance, type Chance, type Rig, type RigResult } from "../rig.ts";
 

@@ -3,7 +3,7 @@
 import { readFile } from "node:fs/promises";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { GatewayStatus } from "../../../src/runtime/gateway-api.ts";
-import { startDaemon, type Daemon } from "../../kit/daemon.ts";
+import { startDaemon, type Daemon } from "../../kit/process/daemon.ts";
 import { until } from "../../kit/wait.ts";
 import { runPaced } from "../load/paced-loop.ts";
 import { createChance, type Chance, type Rig, type RigResult } from "../rig.ts";

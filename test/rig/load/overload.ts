@@ -4,7 +4,7 @@ import { execFile } from "node:child_process";
 import { loadavg } from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
 import { say, startUpstream } from "tollgate/testing";
-import { startDaemon, type Daemon } from "../../kit/daemon.ts";
+import { startDaemon, type Daemon } from "../../kit/process/daemon.ts";
 import type { Rig, RigResult } from "../rig.ts";
 import { createChance } from "../rig.ts";
 import {

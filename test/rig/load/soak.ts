@@ -3,8 +3,8 @@
 import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { startDaemon, type Daemon } from "../../kit/daemon.ts";
-import { freePort } from "../../kit/ports.ts";
+import { startDaemon, type Daemon } from "../../kit/process/daemon.ts";
+import { freePort } from "../../kit/process/ports.ts";
 import { startBillingUpstream, billing, FRONTENDS } from "../money/billing-upstream.ts";
 import { twoDays } from "./soak-history.ts";
 import { createChance, type Rig, type RigResult } from "../rig.ts";

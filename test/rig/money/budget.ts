@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { JsonObject } from "tollgate/plugin";
 import { jsonResponse, say, startUpstream } from "tollgate/testing";
-import { startDaemon, type Daemon } from "../../kit/daemon.ts";
+import { startDaemon, type Daemon } from "../../kit/process/daemon.ts";
 import { spoken } from "./billing-upstream.ts";
 import { PNG } from "./vendor-formats.ts";
 import { createChance, type Rig, type RigResult } from "../rig.ts";

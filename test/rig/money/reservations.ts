@@ -6,7 +6,7 @@ import { gemini, geminiImage } from "tollgate/protocols/gemini";
 import { images } from "tollgate/protocols/images";
 import { messages } from "tollgate/protocols/messages";
 import { responses } from "tollgate/protocols/responses";
-import { DOCUMENTED } from "../../pipeline/foreign.ts";
+import { DOCUMENTED } from "../../pipeline/privacy/foreign-fields.ts";
 import { startBackend, startTestServices } from "../../kit/test-services.ts";
 import { road, ROADS } from "./generous-case.ts";
 import { createChance, type Chance, type Rig, type RigResult } from "../rig.ts";

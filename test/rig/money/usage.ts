@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { jsonResponse, say, think, startUpstream, type ModelScript } from "tollgate/testing";
 import type { LedgerEntry, Usage } from "tollgate/plugin";
-import { startDaemon, type Daemon } from "../../kit/daemon.ts";
+import { startDaemon, type Daemon } from "../../kit/process/daemon.ts";
 import { priced, PRICED, spoken } from "./billing-upstream.ts";
 import { createChance, type Rig, type RigResult } from "../rig.ts";
 import { PROVIDERS } from "../load/traffic.ts";

@@ -7,7 +7,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { jsonResponse, say, startUpstream } from "tollgate/testing";
-import { startDaemon, type Daemon } from "../../kit/daemon.ts";
+import { startDaemon, type Daemon } from "../../kit/process/daemon.ts";
 import { type ChangedSource, mutantOf, preloaded } from "../mutants/changed-source.ts";
 import { createChance, type Chance, type Rig, type RigResult } from "../rig.ts";
 

@@ -6,7 +6,7 @@ import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { askOnNewConnection, startDaemon, type Daemon } from "../../kit/daemon.ts";
+import { askOnNewConnection, startDaemon, type Daemon } from "../../kit/process/daemon.ts";
 import { until } from "../../kit/wait.ts";
 import { type Chance, createChance, type Rig, type RigResult } from "../rig.ts";
 

@@ -12,7 +12,7 @@ import {
   type TestUpstream,
 } from "tollgate/testing";
 import { DASHBOARDS, jsonOf } from "../../../.build/dashboards.ts";
-import { startDaemon, type Daemon } from "../../kit/daemon.ts";
+import { startDaemon, type Daemon } from "../../kit/process/daemon.ts";
 import { parseSamples } from "../../kit/exposition.ts";
 import { type ChangedSource, mutantOf, preloaded } from "../mutants/changed-source.ts";
 import { createChance, type Rig, type RigResult } from "../rig.ts";

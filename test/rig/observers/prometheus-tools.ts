@@ -7,7 +7,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { promisify } from "node:util";
-import { freePort } from "../../kit/ports.ts";
+import { freePort } from "../../kit/process/ports.ts";
 
 const run = promisify(execFile);
 const INSTALL_MS = 600_000;

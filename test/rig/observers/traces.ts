@@ -12,11 +12,11 @@ import {
   type UpstreamRequest,
 } from "tollgate/testing";
 import { attributesOf, itemsOf, type Decoded } from "../../plugins/observers/decoded.ts";
-import { startDaemon, type Daemon } from "../../kit/daemon.ts";
+import { startDaemon, type Daemon } from "../../kit/process/daemon.ts";
 import { until } from "../../kit/wait.ts";
 import { type ChangedSource, mutantOf, preloaded } from "../mutants/changed-source.ts";
 import { createChance, type Chance, type Rig, type RigResult } from "../rig.ts";
-import { freePort } from "../../kit/ports.ts";
+import { freePort } from "../../kit/process/ports.ts";
 
 /** What is wrong with what is sent, and must be found. */
 const MUTANTS = {

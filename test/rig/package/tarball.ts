@@ -3,8 +3,8 @@ import { spawn, spawnSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
-import { cleanClone, linkDependencies } from "../../kit/clean-clone.ts";
-import { root } from "../../kit/program.ts";
+import { cleanClone, linkDependencies } from "../../kit/process/clean-clone.ts";
+import { root } from "../../kit/process/program.ts";
 import type { Rig } from "../rig.ts";
 
 const NPM = ["--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error", "--prefer-offline"];

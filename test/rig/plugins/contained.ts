@@ -1,7 +1,7 @@
 // The broken plugins that the process itself holds, all at once: the same processes serve all others as ever, each offender is named,
 // and a hook that keeps failing is put aside.
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Daemon } from "../../kit/daemon.ts";
+import type { Daemon } from "../../kit/process/daemon.ts";
 import type { Chance } from "../rig.ts";
 import { askBroken, pidsOf, statusOf } from "./stage.ts";
 import { COSTLY, FAILS, HELD, HOOKS, type Held } from "./failure-modes.ts";

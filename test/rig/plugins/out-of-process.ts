@@ -1,8 +1,8 @@
 // A plugin in a process of its own that reads, dials, forks, loops and leaks: it is refused or ended there, the gateway's processes are
 // the same ones as before, and clients that do not pass by it notice nothing.
 import { setTimeout as sleep } from "node:timers/promises";
-import { startDaemon, type Daemon } from "../../kit/daemon.ts";
-import { GUARD } from "../../e2e/outside/broken.ts";
+import { startDaemon, type Daemon } from "../../kit/process/daemon.ts";
+import { GUARD } from "../../e2e/plugins/broken-plugins.ts";
 import { billing, FRONTENDS, type BillingUpstream } from "../money/billing-upstream.ts";
 import { TARGETS } from "../load/traffic.ts";
 import { askBroken, pidsOf, statusOf } from "./stage.ts";

@@ -1,7 +1,7 @@
 // Plugins that are broken in every way that is known, under load: no other client sees a failure, each offender is named, and what
 // keeps failing is put aside. First those that the process itself holds, then those that end it: in one of two workers, and alone.
 import { rm } from "node:fs/promises";
-import type { Daemon } from "../../kit/daemon.ts";
+import type { Daemon } from "../../kit/process/daemon.ts";
 import { startBillingUpstream, type BillingUpstream } from "../money/billing-upstream.ts";
 import { alone, ofTwo } from "./process-killers.ts";
 import { held } from "./contained.ts";

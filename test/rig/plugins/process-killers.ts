@@ -1,7 +1,7 @@
 // The broken plugins that end their process. Of two workers the other one serves meanwhile, and a new one takes its place; a process
 // that is alone ends, and is started again by what runs it. Either way the log says why, and clients that ask again are served.
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Daemon } from "../../kit/daemon.ts";
+import type { Daemon } from "../../kit/process/daemon.ts";
 import { askBroken, pidsOf, statusOf } from "./stage.ts";
 import { DEADLY, type Deadly, type Ending } from "./failure-modes.ts";
 

@@ -2,7 +2,7 @@
 import { readFile } from "node:fs/promises";
 import { request } from "node:http";
 import type { LedgerEntry, JsonObject } from "tollgate/plugin";
-import { startDaemon, type Daemon } from "../../kit/daemon.ts";
+import { startDaemon, type Daemon } from "../../kit/process/daemon.ts";
 import { billing, FRONTENDS, type BillingUpstream } from "../money/billing-upstream.ts";
 import { judged } from "../ledger/crash-checks.ts";
 import { TARGETS, type ClientResult } from "../load/traffic.ts";

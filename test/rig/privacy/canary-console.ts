@@ -4,7 +4,7 @@ import { join } from "node:path";
 import type { JsonObject } from "tollgate/plugin";
 import { COMMAND_SPECS } from "../../../src/admin/schema/command-specs.ts";
 import { VIEWS } from "../../console/views.ts";
-import type { Daemon } from "../../kit/daemon.ts";
+import type { Daemon } from "../../kit/process/daemon.ts";
 
 const WEB = join(import.meta.dirname, "../../../plugins/observers/console/web");
 /** What every call of a page carries. */

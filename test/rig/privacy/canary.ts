@@ -18,7 +18,7 @@ import {
   type UpstreamRequest,
   type ScriptedResponse,
 } from "tollgate/testing";
-import { startDaemon, type Daemon } from "../../kit/daemon.ts";
+import { startDaemon, type Daemon } from "../../kit/process/daemon.ts";
 import { FRONTENDS, isGemini, spoken } from "../money/billing-upstream.ts";
 import { PNG } from "../money/vendor-formats.ts";
 import { readConsole } from "./canary-console.ts";

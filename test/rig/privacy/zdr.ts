@@ -7,7 +7,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { DataPolicy, Feature, Privacy, Retention } from "tollgate/plugin";
 import { effectivePolicy, satisfies, type PolicyInputs } from "../../../src/catalog/data-policy.ts";
-import { startDaemon, type Daemon } from "../../kit/daemon.ts";
+import { startDaemon, type Daemon } from "../../kit/process/daemon.ts";
 import { FRONTENDS } from "../money/billing-upstream.ts";
 import { createChance, type Chance, type Rig, type RigResult } from "../rig.ts";
 import {

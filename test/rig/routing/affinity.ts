@@ -2,7 +2,7 @@
 // they are kept together, over two workers that tell each other nothing. Then one credential rests: its conversations move, no other.
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
-import { startDaemon, type Daemon } from "../../kit/daemon.ts";
+import { startDaemon, type Daemon } from "../../kit/process/daemon.ts";
 import { preloaded, type ChangedSource } from "../mutants/changed-source.ts";
 import { createChance, type Rig, type RigResult } from "../rig.ts";
 

@@ -4,7 +4,7 @@ import { createServer, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { startDaemon, type Daemon } from "../../kit/daemon.ts";
+import { startDaemon, type Daemon } from "../../kit/process/daemon.ts";
 import { runPaced } from "../load/paced-loop.ts";
 import { preloaded, type ChangedSource } from "../mutants/changed-source.ts";
 import { createChance, type Chance, type Rig, type RigResult } from "../rig.ts";

@@ -5,7 +5,7 @@ import type { AddressInfo } from "node:net";
 import Anthropic from "@anthropic-ai/sdk";
 import OpenAI from "openai";
 import { say, type ScriptedResponse } from "tollgate/testing";
-import { startDaemon } from "../../kit/daemon.ts";
+import { startDaemon } from "../../kit/process/daemon.ts";
 import { runPaced } from "../load/paced-loop.ts";
 import { createChance, type Chance, type Rig, type RigResult } from "../rig.ts";
 

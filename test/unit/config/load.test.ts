@@ -8,7 +8,7 @@ import { readDefaultConfig, findPackageRoot } from "../../../src/config/source/d
 import { loadConfig, type LoadConfigOptions } from "../../../src/config/load-config.ts";
 import { problem } from "../../../src/config/problems.ts";
 import { load } from "./stubs.ts";
-import { ownCpuMs } from "../../kit/cpu-time.ts";
+import { ownCpuMs } from "../../kit/process/cpu-time.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "tollgate-config-"));
 afterAll(() => rmSync(folder, { recursive: true }));

@@ -1,5 +1,5 @@
 // A child process in a namespace of process ids of its own: it can name no process of the gateway, whatever is left to it. Where the system has
-// no such namespaces there is nothing to see here; the replaced functions of `cli/signals.ts` are tried everywhere (test/e2e/outside.test.ts).
+// no such namespaces there is nothing to see here; the replaced functions of `cli/signals.ts` are tried everywhere (test/e2e/plugins/isolated-plugins.test.ts).
 import { execFileSync } from "node:child_process";
 import { expect, it } from "vitest";
 import { pidNamespacePrefix } from "../../../src/isolation/pid-namespace.ts";

@@ -4,7 +4,7 @@ import { globSync } from "node:fs";
 import { join } from "node:path";
 import { expect, it } from "vitest";
 import { childProcessFlags, NO_DEBUGGER } from "../../../src/lib/disable-debugger.ts";
-import { root } from "../../kit/program.ts";
+import { root } from "../../kit/process/program.ts";
 
 const read = (file: string) => readFileSync(join(root, file), "utf8");
 

@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import { SecretMask } from "../../../src/lib/log/secret-mask.ts";
-import { ownCpuMs } from "../../kit/cpu-time.ts";
+import { ownCpuMs } from "../../kit/process/cpu-time.ts";
 
 it.each([
   ["blanks", " ".repeat(1 << 16)],

@@ -3,7 +3,7 @@
 import { execFileSync } from "node:child_process";
 import { join } from "node:path";
 import { expect, it } from "vitest";
-import { root } from "../../kit/program.ts";
+import { root } from "../../kit/process/program.ts";
 
 it("loads no file without a hash and no file that has changed, and a changed file changes what verify compares", () => {
   const script = join(root, "test/rig/attack/lock-bypass.ts");

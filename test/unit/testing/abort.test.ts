@@ -4,7 +4,7 @@ import { expect, it } from "vitest";
 import type { Provider } from "../../../src/plugin/provider.ts";
 import { checkAborts } from "../../../src/testing/conformance/operation.ts";
 import type { ConformanceSubject } from "../../../src/testing/conformance/subject.ts";
-import { ownCpuMs } from "../../kit/cpu-time.ts";
+import { ownCpuMs } from "../../kit/process/cpu-time.ts";
 
 const SUBJECT = {
   credential: {},

@@ -3,7 +3,7 @@ import { spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, it } from "vitest";
-import { root } from "../../kit/program.ts";
+import { root } from "../../kit/process/program.ts";
 
 const CHECK = "test/node-version.js";
 const checked = (version: string) => {

@@ -1,7 +1,7 @@
 // Three gateways on one PostgreSQL, with everything as it is where nothing is said, and a provider that can be made to wait.
 import { jsonResponse, say, startUpstream, type TestUpstream } from "tollgate/testing";
-import { startFleet, type Fleet } from "../../../kit/fleet.ts";
-import { startPostgres, type Postgres } from "../../../kit/postgres.ts";
+import { startFleet, type Fleet } from "../../../kit/database/fleet.ts";
+import { startPostgres, type Postgres } from "../../../kit/database/postgres.ts";
 
 export const NODES = 3;
 /** What one answer costs, in nano-dollars: a token there and a token back. */

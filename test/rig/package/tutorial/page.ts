@@ -1,7 +1,7 @@
 // The steps of a tutorial: a step is a numbered heading, and each of its console blocks is typed as one text.
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { root } from "../../../kit/program.ts";
+import { root } from "../../../kit/process/program.ts";
 
 export interface Step {
   /** The heading without its number. */

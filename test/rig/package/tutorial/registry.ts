@@ -6,7 +6,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { dirname, join } from "node:path";
-import { root } from "../../../kit/program.ts";
+import { root } from "../../../kit/process/program.ts";
 
 interface Manifest {
   readonly name: string;

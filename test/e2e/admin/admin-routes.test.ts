@@ -1,0 +1,314 @@
+// The admin listener: what plugins serve to operators' programs, to those that hold a token with the role for it, over several
+// processes too. Nothing of it is on the public port, and no key opens it.
+import { request as http, type IncomingHttpHeaders } from "node:http";
+import { request as https, type RequestOptions } from "node:https";
+import { existsSync, statSync, writeFileSync } from "node:fs";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { startDaemon, type Daemon } from "../../kit/process/daemon.ts";
+import { certificates } from "../../rig/faults/certificates.ts";
+import { until } from "../../kit/wait.ts";
+import { runTollgate } from "../../kit/process/command-line.ts";
+import { NIGHTLY } from "../../kit/law-effort.ts";
+
+const example = (name: string) =>
+  readFileSync(join(import.meta.dirname, "../../../examples", `${name}.ts`), "utf8");
+
+const ROLES = ["metrics", "viewer", "operator", "owner"] as const;
+/** Each holds its own name, long enough. */
+const secret = (role: string) => `${role}-`.padEnd(32, "0123456789");
+
+/** A route for each role, one without, and one that fails. */
+const LEVELS = `
+import { defineObserver, fail } from "tollgate/plugin";
+export default defineObserver({
+  api: 1, name: "levels", summary: "A route a role", sends: "nowhere",
+  setup: () => ({ routes: [
+    ...["metrics", "viewer", "operator", "owner"].map((role) => ({
+      method: "GET", path: "/levels/" + role, role,
+      handle: (x) => ({ status: 200, body: { who: x.identity.id, pid: process.pid } }),
+    })),
+    { method: "GET", path: "/levels/none", handle: () => ({ status: 200 }) },
+    { method: "GET", path: "/levels/fault", role: "metrics", handle: () => fail("conflict", "Not now.") },
+    { method: "GET", path: "/levels/broken", role: "metrics", handle: () => { throw new Error("canary-7f3a"); } },
+  ] }),
+});
+`;
+
+const tokens = (roles: readonly string[] = ROLES) =>
+  roles.map((role) => `    ${role}: { role: ${role}, token: "\${env:T_${role}}" }`).join("\n");
+const env = Object.fromEntries(ROLES.map((role) => [`T_${role}`, secret(role)]));
+
+const yaml = (workers: number, at = "port: 0", roles?: readonly string[]) => `workers: ${workers}
+admin:
+  ${at}
+  tokens:
+${tokens(roles)}
+frontends: [chat-completions]
+middleware: [auth, ./receipts.ts]
+observers: [./counter.ts, ./levels.ts]
+providers: { demo: { use: demo } }
+`;
+const files = {
+  "receipts.ts": example("receipts"),
+  "counter.ts": example("counter"),
+  "levels.ts": LEVELS,
+};
+
+const adminOf = async (gateway: Daemon) =>
+  ((await gateway.ask("status")) as { adminUrl: string }).adminUrl;
+const bearer = (secret: string) => ({ authorization: `Bearer ${secret}` });
+const chat = (gateway: Daemon, key = gateway.key) =>
+  fetch(`${gateway.url}/v1/chat/completions`, {
+    method: "POST",
+    headers: { "content-type": "application/json", connection: "close", ...bearer(key) },
+    body: JSON.stringify({ model: "demo/echo", messages: [{ role: "user", content: "Hello." }] }),
+  }).then(async (res) => (await res.arrayBuffer(), res));
+
+/** The first answer that is so: records and receipts come a moment after the answer that they are about. */
+async function once<T>(ask: () => Promise<T>, is: (now: T) => boolean): Promise<T> {
+  let now: T | undefined;
+  await until(
+    async () => is((now = await ask())),
+    () => JSON.stringify(now),
+  );
+  return now!;
+}
+
+describe.each(NIGHTLY ? [1, 2] : [2])("with %i processes", (workers) => {
+  let gateway: Daemon;
+  let admin: string;
+  const get = (path: string, token?: string, base = admin) =>
+    fetch(`${base}${path}`, token === undefined ? {} : { headers: bearer(token) });
+  beforeAll(async () => {
+    gateway = await startDaemon({ yaml: yaml(workers), files, env });
+    admin = await adminOf(gateway);
+  });
+  afterAll(() => gateway?.[Symbol.asyncDispose]());
+
+  it("each role may what those before it may, and a route without one is the owner's", async () => {
+    for (const [i, role] of ROLES.entries()) {
+      for (const [least, wanted] of ROLES.entries()) {
+        const res = await get(`/levels/${wanted}`, secret(role));
+        const body = (await res.json()) as { error: { code: string } };
+        if (i >= least)
+          expect(body).toEqual({
+            who: expect.stringMatching(`^admin:${role}::file:${role}#[0-9a-f]{8}$`),
+            pid: gateway.pid,
+          });
+        else expect([res.status, body.error.code]).toEqual([403, "role_too_low"]);
+      }
+      const { status } = await get("/levels/none", secret(role));
+      expect(status).toBe(role === "owner" ? 200 : 403);
+    }
+  });
+
+  it("lets nobody else in: no token, a wrong one, a key", async () => {
+    for (const token of [undefined, "", "wrong", `${secret("owner")}x`, gateway.key])
+      for (const path of ["/levels/metrics", "/counts", "/receipts"]) {
+        const res = await get(path, token);
+        expect([path, res.status]).toEqual([path, 401]);
+        expect(await res.text()).not.toContain(secret("owner"));
+      }
+    const x = await fetch(`${admin}/counts`, { headers: { "x-api-key": secret("owner") } });
+    expect(x.status).toBe(401);
+  });
+
+  it("nothing of it is on the public port, no model is on it, and a token is no key", async () => {
+    expect((await get("/counts", secret("owner"), gateway.url)).status).toBe(404);
+    expect((await get("/v1/receipts/x", secret("owner"), gateway.url)).status).toBe(401);
+    expect((await chat(gateway, secret("owner"))).status).toBe(401);
+    for (const path of ["/v1/chat/completions", "/v1/receipts/x", "/nothing"]) {
+      const res = await get(path, secret("owner"));
+      expect(res.status).toBe(404);
+      expect(await res.text()).not.toContain("/counts");
+    }
+    expect((await get("/healthz")).status).toBe(200);
+    expect((await get("/readyz")).status).toBe(200);
+  });
+
+  it("a name that a page could point here is refused, and so is a page of another origin", async () => {
+    const raw = (headers: Record<string, string>) =>
+      new Promise<number>((resolve, reject) => {
+        const own = { ...bearer(secret("owner")), ...headers };
+        http(`${admin}/counts`, { headers: own }, (res) => resolve(res.resume().statusCode ?? 0))
+          .on("error", reject)
+          .end();
+      });
+    const { host } = new URL(admin);
+    expect(await raw({ host: "evil.example" })).toBe(421);
+    expect(await raw({ origin: "https://evil.example" })).toBe(403);
+    expect(await raw({ origin: "null" })).toBe(403);
+    expect(await raw({ origin: `http://${host}`, host })).toBe(200);
+  });
+
+  it("a fault is said in words, and anything else is not", async () => {
+    const fault = await get("/levels/fault", secret("metrics"));
+    expect([fault.status, await fault.json()]).toMatchObject([
+      409,
+      { error: { message: "Not now." } },
+    ]);
+    const broken = await get("/levels/broken", secret("metrics"));
+    expect(broken.status).toBe(500);
+    expect(await broken.text()).not.toContain("canary");
+  });
+
+  it("what hooks and observers have noted is served: to operators, and to each key its own", async () => {
+    const ids = await Promise.all(
+      Array.from({ length: 12 }, async () => (await chat(gateway)).headers.get("x-request-id")!),
+    );
+    const receipt = (id: string, key = gateway.key) => get(`/v1/receipts/${id}`, key, gateway.url);
+    for (const id of ids) {
+      const res = await once(
+        () => receipt(id),
+        ({ status }) => status === 200,
+      );
+      expect(await res.json()).toEqual({ status: 200, model: "demo/echo", cost_nano: "0" });
+    }
+    const made = (await gateway.ask("keys.create", {})) as { secret: string };
+    expect((await receipt(ids[0]!, made.secret)).status).toBe(404);
+    expect((await receipt(ids[0]!, "tg_nobody")).status).toBe(401);
+    // Frontends are what a key is bound to, and this is one by its whole name.
+    const other = (await gateway.ask("keys.create", { frontends: ["chat-completions"] })) as {
+      secret: string;
+    };
+    expect((await receipt(ids[0]!, other.secret)).status).toBe(403);
+    const counts = await once(
+      async () =>
+        (await (await get("/counts", secret("metrics"))).json()) as Record<string, number>,
+      (now) => (now["200"] ?? 0) >= 24 && now["403"] === 1,
+    );
+    // Served and refused requests of clients, and nothing that was asked of the admin listener: no 409, no 500.
+    expect(Object.keys(counts)).toEqual(["200", "401", "403", "404"]);
+    expect(counts["200"]).toBe(24);
+  });
+
+  it("a reload takes a token back; where it listens needs a restart", async () => {
+    await gateway.write(yaml(workers, "port: 0", ["viewer", "owner"]));
+    await gateway.line(({ msg }) => msg === "reloaded");
+    expect((await get("/levels/metrics", secret("metrics"))).status).toBe(401);
+    expect((await get("/levels/metrics", secret("viewer"))).status).toBe(200);
+    await gateway.write(yaml(workers, "port: 1"));
+    const line = await gateway.line(({ msg }) => msg.startsWith("reload rejected"));
+    expect(line["restart_keys"]).toEqual(["admin"]);
+  });
+
+  it("no token is in what the gateway has said", async () => {
+    expect((await runTollgate(gateway, ["status"])).out).toContain(admin);
+    expect(await gateway.stop()).toBe(0);
+    for (const role of ROLES) expect(gateway.output()).not.toContain(secret(role));
+  });
+});
+
+describe("on a unix socket", () => {
+  const onSocket = (path: string, token: string) =>
+    new Promise<number>((resolve, reject) => {
+      const headers = { ...bearer(token), host: "localhost" };
+      http({ socketPath: path, path: "/levels/metrics", headers }, (res) =>
+        resolve(res.resume().statusCode ?? 0),
+      )
+        .on("error", reject)
+        .end();
+    });
+
+  it("it is this user's alone, replaces what a dead one left, and is gone with the gateway", async () => {
+    const start = (dir?: string) =>
+      startDaemon({ yaml: yaml(2, "socket: ./admin.sock"), files, env, ...(dir && { dir }) });
+    const first = await start();
+    const path = join(first.dir, "admin.sock");
+    expect(await adminOf(first)).toBe(`unix:${path}`);
+    expect(statSync(path).mode & 0o777).toBe(0o600);
+    expect(await onSocket(path, secret("viewer"))).toBe(200);
+    expect(await onSocket(path, "nobody")).toBe(401);
+    first.kill("SIGKILL");
+    await first.exit;
+    expect(existsSync(path)).toBe(true);
+    await using second = await start(first.dir);
+    expect(await onSocket(path, secret("viewer"))).toBe(200);
+    expect(await second.stop()).toBe(0);
+    expect(existsSync(path)).toBe(false);
+  });
+
+  it("what is in its place is left alone", async () => {
+    await using gateway = await startDaemon({ yaml: "providers: { demo: { use: demo } }\n" });
+    const taken = join(gateway.dir, "taken");
+    writeFileSync(taken, "mine");
+    for (const socket of [taken, join(gateway.stateDir, "control.sock")])
+      await expect(startDaemon({ yaml: yaml(1, `socket: ${socket}`), files, env })).rejects.toThrow(
+        /is in use/,
+      );
+    expect(readFileSync(taken, "utf8")).toBe("mine");
+  });
+});
+
+describe("over TLS", () => {
+  const { good, root } = certificates("localhost");
+  const tls = "port: 0\n  tls: { cert: ./cert.pem, key: ./key.pem }";
+  const given = { ...files, "cert.pem": good.cert, "key.pem": good.key };
+
+  interface Told {
+    readonly status: number;
+    readonly headers: IncomingHttpHeaders;
+  }
+  const over = (at: string, path: string, more: RequestOptions, body?: string) =>
+    new Promise<Told>((resolve, reject) => {
+      const of = { ca: root, servername: "localhost", agent: false, ...more };
+      https(new URL(path, at), of, (res) =>
+        resolve({ status: res.resume().statusCode ?? 0, headers: res.headers }),
+      )
+        .on("error", reject)
+        .end(body);
+    });
+
+  it("it speaks nothing else and nothing older than 1.2, and a session's cookie is kept to it", async () => {
+    await using gateway = await startDaemon({ yaml: yaml(1, tls), files: given, env });
+    const at = await adminOf(gateway);
+    expect(at).toMatch(/^https:[/][/]/);
+    const asked = { headers: bearer(secret("viewer")) };
+    expect((await over(at, "/levels/viewer", asked)).status).toBe(200);
+    expect((await over(at, "/admin/v1/status", asked)).status).toBe(200);
+    expect((await over(at, "/levels/viewer", {})).status).toBe(401);
+    await expect(over(at, "/levels/viewer", { ...asked, ca: good.cert })).rejects.toThrow();
+    const old = { ...asked, maxVersion: "TLSv1.1", minVersion: "TLSv1" } as const;
+    await expect(over(at, "/levels/viewer", old)).rejects.toThrow();
+    await expect(fetch(at.replace("https:", "http:"))).rejects.toThrow();
+    const { url, code } = (await gateway.ask("console")) as { url: string; code: string };
+    expect(url.startsWith(`${at}/#`)).toBe(true);
+    const page = { "content-type": "application/json", "x-tollgate-console": "1" };
+    const login = (origin: string) =>
+      over(
+        at,
+        "/admin/v1/session",
+        { method: "POST", headers: { ...page, origin } },
+        JSON.stringify({ code }),
+      );
+    expect((await login(at.replace("https:", "http:"))).status).toBe(403);
+    const { status, headers } = await login(at);
+    expect(status).toBe(200);
+    expect(String(headers["set-cookie"])).toMatch(/^__Host-tollgate=.*; Secure$/);
+  });
+
+  it("a key that is not there, or of another certificate, is told before any port is open", async () => {
+    const other = certificates("localhost").good.key;
+    for (const [wrong, told] of [
+      [{ "cert.pem": good.cert }, "tls_unreadable"],
+      [{ "cert.pem": good.cert, "key.pem": other }, "tls_unusable"],
+      [{ "cert.pem": "no certificate", "key.pem": good.key }, "tls_unusable"],
+    ] as const)
+      await expect(
+        startDaemon({ yaml: yaml(1, tls), files: { ...files, ...wrong }, env }),
+      ).rejects.toThrow(told);
+  });
+});
+
+it("without admin: nothing of it listens, and check says what is not served", async () => {
+  const bare = `frontends: [chat-completions]\nmiddleware: [auth, ./receipts.ts]\nobservers: [./counter.ts]\nproviders: { demo: { use: demo } }\n`;
+  await using gateway = await startDaemon({ yaml: bare, files });
+  expect(((await gateway.ask("status")) as { adminUrl?: string }).adminUrl).toBeUndefined();
+  const { code, out } = await runTollgate(gateway, ["check"]);
+  expect(code).toBe(0);
+  expect(out).toMatch(/receipts.*GET \/receipts on the admin listener, which is not configured/);
+  expect(out).toMatch(/counter.*GET \/counts on the admin listener, which is not configured/);
+  expect(gateway.log.filter(({ msg }) => msg.includes("on the admin listener"))).toHaveLength(2);
+});

@@ -1,0 +1,31 @@
+// What glibc is told about large blocks. That memory comes back after large bodies is shown by the rig `attack`, which
+// takes longer than a test may.
+import { readFileSync } from "node:fs";
+import { expect, test } from "vitest";
+import { startDaemon } from "../../kit/process/daemon.ts";
+
+const YAML = "frontends: [chat-completions]\nproviders: { demo: { use: demo } }\nworkers: 2\n";
+
+/** What a process was given when it began, and its children, as the system tells it. */
+function given(pid: number): (string | undefined)[] {
+  const words = readFileSync(`/proc/${pid}/environ`, "utf8").split("\0");
+  const own = words.find((word) => word.startsWith("MALLOC_MMAP_THRESHOLD_="))?.split("=")[1];
+  const children = readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8").trim();
+  return [
+    own,
+    ...children
+      .split(" ")
+      .filter(Boolean)
+      .flatMap((child) => given(Number(child))),
+  ];
+}
+
+test.skipIf(process.platform !== "linux")("daemon and workers give large blocks back", async () => {
+  await using daemon = await startDaemon({ yaml: YAML });
+  expect(given(daemon.pid)).toEqual(["8388608", "8388608", "8388608"]);
+});
+
+test.skipIf(process.platform !== "linux")("what an operator has set stays", async () => {
+  await using daemon = await startDaemon({ yaml: YAML, env: { MALLOC_MMAP_THRESHOLD_: "70000" } });
+  expect(given(daemon.pid)).toEqual(["70000", "70000", "70000"]);
+});

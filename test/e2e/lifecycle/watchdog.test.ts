@@ -1,0 +1,114 @@
+// A loop that stands, and an end that hangs: the process is not there for ever, and says where it was.
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { startDaemon, type Daemon } from "../../kit/process/daemon.ts";
+import { until } from "../../kit/wait.ts";
+
+/** Stands when it is asked to, and never lets go of an outcome when it is asked to. */
+const HANGING = `
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { defineMiddleware } from "tollgate/plugin";
+const note = (what) => writeFileSync(join(import.meta.dirname, what), "");
+export default defineMiddleware({
+  api: 1, name: "hanging", summary: "Stands", sends: "nowhere",
+  setup: () => ({
+    admit(x) {
+      if (x.headers["x-hang"] === "loop") standStill(x);
+    },
+    settle(x) {
+      if (x.headers["x-hang"] === "settle") return note("settles"), new Promise(() => {});
+    },
+  }),
+});
+function standStill(x) {
+  note("stands");
+  // It takes no processor time, so that it stands as long on a busy machine.
+  const cell = new Int32Array(new SharedArrayBuffer(4));
+  for (;;) if (Atomics.wait(cell, 0, 0, 10) === "not-equal") return x.id;
+}
+`;
+const yaml = (more: string) => `${more}
+store: memory
+frontends: [chat-completions]
+middleware: [{ use: auth, with: { anonymous: true } }, ./hanging.ts, usage]
+providers: { demo: { use: demo } }
+`;
+const start = (more = "") => startDaemon({ yaml: yaml(more), files: { "hanging.ts": HANGING } });
+const ask = (at: Daemon, hang = "") =>
+  fetch(`${at.url}/v1/chat/completions`, {
+    method: "POST",
+    headers: { "content-type": "application/json", "x-hang": hang, connection: "close" },
+    body: JSON.stringify({ model: "demo/echo", messages: [{ role: "user", content: "Hi" }] }),
+  }).then(
+    (answer) => answer.text().then(() => answer.status),
+    () => 0,
+  );
+/** Waits until the middleware has come so far. */
+const noted = ({ dir }: Daemon, what: string) => until(() => existsSync(join(dir, what)));
+const STOOD = /the event loop was blocked for 10 s/;
+
+/** Started one after the other; they stand all at once. */
+const starting = ["", "workers: 2", "shutdown: 1s", "shutdown: 1s", "shutdown: 1s"];
+const ready: Daemon[] = [];
+beforeAll(async () => {
+  for (const more of starting) ready.push(await start(more));
+});
+afterAll(async () => {
+  for (const each of ready) await each[Symbol.asyncDispose]();
+});
+
+describe.concurrent("a process whose loop stands", () => {
+  it("alone, ends itself and says where it stood and for whom", async () => {
+    const at = ready[0]!;
+    expect(await ask(at)).toBe(200);
+    void ask(at, "loop");
+    await at.exit;
+    const line = at.log.find(({ msg }) => STOOD.test(msg))!;
+    expect(line).toMatchObject({ level: "error", pid: at.pid });
+    expect((line["at"] as string[])[0]).toMatch(/^standStill .*hanging\.ts:\d+$/);
+    expect(line["requests"]).toEqual([expect.stringMatching(/^\w{16}$/)]);
+  });
+
+  it("one of two, is replaced, and meanwhile the other serves", async () => {
+    const at = ready[1]!;
+    for (let i = 0; i < 3; i++) void ask(at, "loop").catch(() => {});
+    await at.line(({ msg }) => STOOD.test(msg));
+    await at.line(({ msg }) => msg.includes("worker replaced"));
+    await until(async () => (await ask(at)) === 200);
+  });
+
+  it("hears no signal, and ends all the same", async () => {
+    const at = ready[2]!;
+    void ask(at, "loop");
+    await noted(at, "stands");
+    at.kill("SIGTERM");
+    await at.exit;
+  });
+
+  it("is none when it was held: a machine may sleep", async () => {
+    const [at, other] = [ready[3]!, ready[0]!];
+    void ask(at, "settle");
+    await noted(at, "settles");
+    at.kill("SIGSTOP");
+    // It is held for as long as it takes until another one is ended for standing still.
+    await other.exit;
+    at.kill("SIGCONT");
+    expect(await ask(at)).toBe(200);
+    // The thread that would have ended it has looked since then, for it ends what hangs.
+    at.kill("SIGTERM");
+    await at.exit;
+    expect(at.log.some(({ msg }) => /did not exit in time/.test(msg))).toBe(true);
+    expect(at.log.some(({ msg }) => STOOD.test(msg))).toBe(false);
+  });
+});
+
+it.concurrent("an end that hangs is over within the drain time and a little more", async () => {
+  const at = ready[4]!;
+  void ask(at, "settle");
+  await noted(at, "settles");
+  at.kill("SIGTERM");
+  await at.exit;
+  expect(at.log.some(({ msg }) => /did not exit in time/.test(msg))).toBe(true);
+});

@@ -1,0 +1,152 @@
+// An observer counts what several processes serve, in one place and exactly; it is told of what the gateway does by itself;
+// and neither its slowness nor its failure is felt by a client.
+import { describe, expect, it } from "vitest";
+import { askOnNewConnection, startDaemon, type Daemon } from "../../kit/process/daemon.ts";
+import { until } from "../../kit/wait.ts";
+
+/** Counts in what outlives a reload, and says which process it is in. */
+const COUNTER = `
+import { defineObserver } from "tollgate/plugin";
+export default defineObserver({
+  api: 1, name: "counter", summary: "Counts requests", sends: "nowhere",
+  options: { type: "object", additionalProperties: false, properties: { note: { type: "string", description: "Nothing" } } },
+  setup: (_options, ctx) => {
+    const seen = ctx.shared("seen", () => ({ ids: [], statuses: {}, keys: [], cost: 0n, output: 0, calls: 0, pids: [], most: 0, notices: [], away: [] }));
+    return {
+      onRequests(batch) {
+        seen.most = Math.max(seen.most, batch.length);
+        if (!seen.pids.includes(process.pid)) seen.pids.push(process.pid);
+        for (const { id, status, key, calls } of batch) {
+          seen.ids.push(id);
+          seen.statuses[status] = (seen.statuses[status] ?? 0) + 1;
+          if (key && !seen.keys.includes(key)) seen.keys.push(key);
+          for (const call of calls) {
+            seen.calls++;
+            seen.cost += call.costNano ?? 0n;
+            seen.output += call.usage.output ?? 0;
+          }
+        }
+      },
+      onRejected: (batch) => void seen.away.push(...batch.map(({ id, status, code }) => id + " " + status + " " + code)),
+      onEvent(notice) { seen.notices.push(notice.type === "reloaded" ? notice.type + " " + notice.ok : notice.type); },
+      commands: { counts: { summary: "What was counted", run: async () => ({ ...seen, ids: new Set(seen.ids).size, told: seen.ids.length, cost: String(seen.cost) }) } },
+    };
+  },
+});
+`;
+/** Fails at each batch, and takes its time over it. */
+const BROKEN = `
+export default { "~tollgate": "observer", api: 1, name: "broken", summary: "Fails", sends: "nowhere",
+  setup: () => ({ async onRequests() { for (let n = 0; n < 1000; n++) await new Promise(setImmediate); throw new Error("no luck"); }, onEvent() { throw new Error("nor here"); } }) };
+`;
+
+interface Counts {
+  ids: number;
+  told: number;
+  statuses: Record<string, number>;
+  keys: string[];
+  pids: number[];
+  cost: string;
+  output: number;
+  calls: number;
+  most: number;
+  notices: string[];
+  /** What the door refused. */
+  away: string[];
+}
+const counts = async (gateway: Daemon) =>
+  (await gateway.ask("observers.counter/counts")) as unknown as Counts;
+
+/** Counts are a fifth of a second behind. */
+async function settled(gateway: Daemon, told: number): Promise<Counts> {
+  let now = await counts(gateway);
+  await until(async () => (now = await counts(gateway)).told >= told);
+  return now;
+}
+
+const yaml = (workers: number, note = "", broken = true) => `workers: ${workers}
+frontends: [chat-completions]
+observers: [{ use: ./counter.ts, with: { note: "${note}" } }${broken ? ", ./broken.mjs" : ""}]
+providers: { demo: { use: demo } }
+`;
+
+describe.each([1, 2])("with %i processes, an observer", (workers) => {
+  it("hears of every request once, over a reload, in the primary alone", async () => {
+    await using gateway = await startDaemon({
+      yaml: yaml(workers),
+      files: { "counter.ts": COUNTER, "broken.mjs": BROKEN },
+    });
+    const round = async () => {
+      const statuses = await Promise.all([
+        ...Array.from({ length: 30 }, () => askOnNewConnection(gateway, "demo/echo")),
+        ...Array.from({ length: 6 }, () => askOnNewConnection(gateway, "demo/echo", "tg_nobody")),
+        ...Array.from({ length: 4 }, () => askOnNewConnection(gateway, "nowhere/at-all")),
+      ]);
+      expect(statuses.filter((status) => status === 200)).toHaveLength(30);
+    };
+    await round();
+    // No frontend saw them, and they are told of all the same, under the id that their clients have.
+    const lost = await Promise.all(
+      Array.from({ length: 8 }, () =>
+        fetch(`${gateway.url}/v1/nowhere`, { headers: { connection: "close" } }),
+      ),
+    );
+    const away = lost.map(
+      ({ status, headers }) => `${headers.get("x-request-id")} ${status} unknown_path`,
+    );
+    await gateway.write(yaml(workers, "again"));
+    await gateway.line(({ msg }) => msg === "reloaded");
+    await round();
+    const now = await settled(gateway, 80);
+    expect(now).toMatchObject({
+      told: 80,
+      ids: 80,
+      statuses: { 200: 60, 401: 12, 404: 8 },
+      calls: 60,
+      pids: [gateway.pid],
+      notices: ["key", "reloaded true"],
+    });
+    await until(async () => (await counts(gateway)).away.length >= 8);
+    expect((await counts(gateway)).away.toSorted()).toEqual(away.toSorted());
+    expect(now.keys).toHaveLength(1);
+    expect(now.most).toBeGreaterThan(1);
+    // What the ledger says of the same calls, to the last of them.
+    const { total } = (await gateway.ask("ledger.totals", { by: ["model"] })) as unknown as {
+      total: { calls: number; costNano: unknown; usage: { output: number } };
+    };
+    expect([now.calls, now.output, now.cost]).toEqual([
+      total.calls,
+      total.usage.output,
+      String(total.costNano),
+    ]);
+    // One that fails is told of in the log, and of nothing else.
+    await gateway.line(
+      ({ msg, plugin }) => msg === "observer failed" && plugin === "observers.broken",
+    );
+
+    await gateway.write("providers: {");
+    await gateway.line(({ msg }) => msg.startsWith("reload rejected"));
+    expect((await settled(gateway, 80)).notices).toEqual([
+      "key",
+      "reloaded true",
+      "reloaded false",
+    ]);
+    expect(await gateway.stop()).toBe(0);
+  });
+});
+
+it("hears that a worker is gone, and goes on counting for its successor", async () => {
+  await using gateway = await startDaemon({
+    yaml: yaml(2, "", false),
+    files: { "counter.ts": COUNTER },
+  });
+  const { workers } = (await gateway.ask("status")) as unknown as { workers: { pid: number }[] };
+  process.kill(workers[0]!.pid, "SIGKILL");
+  await gateway.line(({ msg }) => msg === "worker replaced");
+  const statuses = await Promise.all(
+    Array.from({ length: 20 }, () => askOnNewConnection(gateway, "demo/echo")),
+  );
+  expect(statuses).toEqual(Array.from({ length: 20 }, () => 200));
+  const now = await settled(gateway, 20);
+  expect(now).toMatchObject({ told: 20, notices: ["key", "worker_exited"] });
+});

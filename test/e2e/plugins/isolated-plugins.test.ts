@@ -1,0 +1,209 @@
+// A plugin in a process of its own, with the gateway that runs: what it may do, what it may not, and what becomes of the others when it
+// breaks.
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { childrenOf, waitForExit } from "../../kit/process/processes.ts";
+import { startDaemon, type Daemon } from "../../kit/process/daemon.ts";
+import { processCpuMs } from "../../kit/process/cpu-time.ts";
+import { say, scriptedModel, startUpstream, type TestUpstream } from "tollgate/testing";
+import { until } from "../../kit/wait.ts";
+import { GUARD } from "./broken-plugins.ts";
+
+const YAML = (workers: number) => `workers: ${workers}
+frontends: [chat-completions]
+middleware:
+  - auth
+  - { use: ./guard.ts, isolate: child, timeout: 20s, for: { models: ["demo/*"] }, with: { mask: gateway } }
+providers:
+  demo: { use: demo }
+  other: { use: demo }
+  slow: { use: openai-compatible, with: { base_url: "\${env:SLOW:-http://127.0.0.1:9}/v1", api_key: none } }
+`;
+
+/** What it did not name, and what a plugin may not ask anywhere. */
+const UNNAMED =
+  "unnamed-env unnamed-file unnamed-file-beside unnamed-file-itself private-host metadata-host control-socket " +
+  "ask-where-there-is-none ask-for-another";
+const FILES = { "guard.ts": GUARD, "named.txt": "named", "unnamed.txt": "canary" };
+
+interface Heard {
+  readonly status: number;
+  readonly text: string;
+  readonly headers: Headers;
+}
+
+async function ask(
+  at: Daemon,
+  words: string,
+  model = "demo/echo",
+  more: Readonly<Record<string, string>> = {},
+  signal?: AbortSignal,
+  query = "",
+): Promise<Heard> {
+  const answer = await fetch(`${at.url}/v1/chat/completions${query}`, {
+    method: "POST",
+    headers: { "content-type": "application/json", authorization: `Bearer ${at.key}`, ...more },
+    body: JSON.stringify({ model, messages: [{ role: "user", content: words }] }),
+    ...(signal && { signal }),
+  });
+  return { status: answer.status, text: await answer.text(), headers: answer.headers };
+}
+
+/** Which process of the guard it is. */
+const bornOf = (at: Daemon): Promise<unknown> => at.ask("middleware.guard/born");
+
+const outsideOf = (at: Daemon): number[] =>
+  childrenOf(at.pid).flatMap(({ pid, args }) => (args.includes("plugin-process") ? [pid] : []));
+
+/** Others ask as long as it lasts, and none of them may fail. */
+async function beside<T>(at: Daemon, work: () => Promise<T>): Promise<T> {
+  let over = false;
+  const failed: string[] = [];
+  const others = (async () => {
+    while (!over) {
+      const { status, text } = await ask(at, "others", "other/echo");
+      if (status !== 200) failed.push(`${status} ${text}`);
+    }
+  })();
+  try {
+    return await work();
+  } finally {
+    over = true;
+    await others;
+    expect(failed).toEqual([]);
+  }
+}
+
+describe("a plugin in a child", () => {
+  let at: Daemon;
+  let slow: TestUpstream;
+  beforeAll(async () => {
+    slow = await startUpstream({
+      ...scriptedModel(say("Slow"), ["model"]),
+      "POST /v1/chat/completions": { body: "", truncation: { after: "nothing", how: "stall" } },
+    });
+    at = await startDaemon({
+      yaml: YAML(1),
+      files: FILES,
+      env: { SECRET: "s", NAMED: "yes", SLOW: slow.url },
+    });
+  });
+  afterAll(async () => {
+    await at[Symbol.asyncDispose]();
+    await slow.close();
+  });
+
+  it("answers, in a process of its own", async () => {
+    const { status, text } = await ask(at, "my gateway");
+    expect([status, text]).toEqual([200, expect.stringContaining("my ***")]);
+    const [child] = childrenOf(at.pid).filter(({ args }) => args.includes("outside"));
+    expect(child?.pid).not.toBe(at.pid);
+  });
+
+  it("says its word, and what it notes and sends along is there", async () => {
+    const refused = await ask(at, "do:refuse;");
+    expect([refused.status, refused.text]).toEqual([
+      403,
+      expect.stringContaining("Not these words."),
+    ]);
+    expect((await ask(at, "do:label;")).headers.get("x-guard")).toBe("was here");
+  });
+
+  it("sees the query, and that there is none", async () => {
+    const seen = async (query: string) =>
+      (await ask(at, "do:query;", "demo/echo", {}, undefined, query)).headers.get("x-query");
+    expect(await Promise.all(["?b=1&a=%20x", "??a=2", ""].map(seen))).toEqual([
+      "[ x]",
+      "[2]",
+      "[null]",
+    ]);
+  });
+
+  it("has of the machine what it names, and asks models as the client does", async () => {
+    expect((await ask(at, "do:env;")).headers.get("x-env")).toBe("NAMEDyes");
+    expect((await ask(at, "do:named-file;")).headers.get("x-file")).toBe("namednamed");
+    const judged = await ask(at, "do:ask;");
+    const heard = ["x-judge", "x-judge-calls", "x-judge-cost"].map((h) => judged.headers.get(h));
+    expect([judged.status, ...heard]).toEqual([200, "May it?", "1", "bigint"]);
+    // Its own hooks do not meet what it asks.
+    expect((await ask(at, "do:ask-itself;")).status).toBe(200);
+    await ask(at, "hello", "demo/echo", { "x-do": "ask-at-the-end" });
+    await at.line(({ msg }) => msg === "asked beside an answer");
+  });
+
+  it("puts fields in place of the client's, and its other hooks see them", async () => {
+    const more = { "x-edit": "put there" };
+    expect((await ask(at, "hello", "demo/echo", more)).text).toContain('"content":"put there"');
+    expect((await ask(at, "hello", "demo/echo", { "x-edit": "do:refuse;" })).status).toBe(403);
+  });
+
+  it("hears that its client has gone, while it works for it", async () => {
+    const away = new AbortController();
+    const asked = ask(at, "do:wait-for-its-client;", "demo/echo", {}, away.signal).catch(() => {});
+    await at.line(({ msg }) => msg === "it waits for its client");
+    away.abort();
+    await at.line(({ msg }) => msg === "its client has gone");
+    await asked;
+  });
+
+  it("gives up what it has asked of a model", async () => {
+    const { status } = await ask(at, "do:ask-and-give-up;");
+    expect(status).toBe(500);
+    const posted = slow.requests.find(({ method }) => method === "POST")!;
+    await posted.whenDone;
+    expect(posted.state).toBe("aborted");
+  });
+
+  it.each([
+    "read-a-file",
+    "write-a-file",
+    "dial-out",
+    "fork",
+    "thread",
+    "signals",
+    ...UNNAMED.split(" "),
+  ])("has no right to %s", async (way) => {
+    const born = await bornOf(at);
+    const { status, text } = await beside(at, () => ask(at, `do:${way};`));
+    expect([status, text]).toEqual([
+      500,
+      expect.stringMatching(/middleware\.guard failed|not_declared/),
+    ]);
+    expect(text).not.toContain("canary");
+    // It is refused by its own process, which goes on.
+    expect(await bornOf(at)).toBe(born);
+  });
+
+  it.each(["loop", "leak", "leak-bytes", "exit", "abort", "throw", "unhandled"])(
+    "%s costs its own request alone, and it is there again",
+    async (way) => {
+      await beside(at, () => ask(at, `do:${way};`));
+      // It may be away for a moment more.
+      await until(async () => (await ask(at, "hello")).status === 200);
+    },
+  );
+});
+
+describe("the children of a gateway", () => {
+  it("are others after a reload, and the old ones end", async () => {
+    await using at = await startDaemon({ yaml: YAML(1), files: FILES });
+    const before = await bornOf(at);
+    const old = outsideOf(at);
+    await at.write(YAML(1).replace("mask: gateway", "mask: never"));
+    await at.line(({ msg }) => msg === "reloaded");
+    expect((await ask(at, "my gateway")).text).toContain("my gateway");
+    expect(await bornOf(at)).not.toBe(before);
+    for (const pid of old) await waitForExit(pid);
+  });
+
+  it("are gone when the gateway is killed, one that loops too", async () => {
+    await using at = await startDaemon({ yaml: YAML(1), files: FILES });
+    const all = outsideOf(at);
+    expect(all.length).toBeGreaterThan(0);
+    void ask(at, "do:loop;").catch(() => {});
+    // Its processor time grows for as long as it loops.
+    const before = all.map(processCpuMs);
+    await until(() => all.some((pid, i) => processCpuMs(pid) > before[i]! + 200));
+    process.kill(at.pid, "SIGKILL");
+    for (const pid of all) await waitForExit(pid);
+  });
+});

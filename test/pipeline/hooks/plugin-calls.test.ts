@@ -1,0 +1,293 @@
+// What plugins ask models on behalf of a client's request: its key pays, its limits and its privacy hold, and it ends with it.
+import { describe, expect, it } from "vitest";
+import {
+  defineMiddleware,
+  fail,
+  type SubrequestResult,
+  type RequestHead,
+  type Context,
+} from "tollgate/plugin";
+import { getFault } from "../../../src/model/error.ts";
+import { startGateway, say, scriptedModel, type StartedGateway } from "tollgate/testing";
+
+const CHAT = "/v1/chat/completions";
+const PROVIDERS = `providers:
+  up: { use: openai-compatible, with: { base_url: "\${env:UPSTREAM}/v1", api_key: "\${env:UPKEY}" }, models: { model: { price: { input: "1", output: "2" } } } }
+`;
+
+interface Judging {
+  readonly heard: SubrequestResult[];
+  readonly failed: unknown[];
+}
+
+/** Asks in `inspect`, as often as told. */
+const judge = (
+  name: string,
+  of: Judging,
+  how: { times?: number; pass?: boolean; body?: object } = {},
+) =>
+  defineMiddleware({
+    api: 1,
+    name,
+    summary: "Asks a model whether this may pass",
+    sends: "nowhere",
+    setup: (_options, ctx) => ({
+      async inspect(_request, x) {
+        for (let i = 0; i < (how.times ?? 1); i++) {
+          try {
+            of.heard.push(await asks(ctx, x, how.body));
+          } catch (problem) {
+            of.failed.push(problem);
+            if (!how.pass) throw problem;
+          }
+        }
+      },
+    }),
+  });
+
+const asks = (ctx: Context, as: RequestHead, more: object = {}) =>
+  ctx.sendSubrequest(
+    {
+      path: CHAT,
+      body: { model: "up/model", messages: [{ role: "user", content: "May it?" }], ...more },
+    },
+    { parentRequest: as },
+  );
+
+/** Lets every client in, with what it may use. */
+const door = (limits: readonly object[] = [], more: object = {}) =>
+  defineMiddleware({
+    api: 1,
+    name: "door",
+    summary: "Lets everybody in",
+    sends: "nowhere",
+    setup: () => ({
+      admit: (x) => x.identify({ id: "client", limits: limits as never, ...more }),
+    }),
+  });
+
+const started = (
+  plugins: readonly ReturnType<typeof judge>[],
+  store = "",
+): Promise<StartedGateway> =>
+  startGateway({
+    config: `${store}frontends: [chat-completions]\nmiddleware: [${plugins.map(({ name }) => name).join(", ")}]\n${PROVIDERS}`,
+    plugins: Object.fromEntries(plugins.map((each) => [each.name, each])),
+    upstream: scriptedModel(say("Yes"), ["model"]),
+    env: { UPKEY: "sk-up" },
+  });
+
+const reserves = ({ storeCommands }: StartedGateway) =>
+  storeCommands.flatMap((row) => (row.do === "reserve" ? [row] : []));
+
+describe("ctx.ask", () => {
+  it("answers as a client would be, and each call is a row of its own that names its parent", async () => {
+    const of: Judging = { heard: [], failed: [] };
+    await using at = await started([door(), judge("judge", of, { times: 2 })]);
+    expect(await at.ask("up/model", "hello")).toMatchObject({ status: 200, text: "Yes" });
+    expect(of.failed).toEqual([]);
+    expect(of.heard.map(({ body }) => (body as any).choices[0].message.content)).toEqual([
+      "Yes",
+      "Yes",
+    ]);
+    const rows = reserves(at);
+    const parent = rows.at(-1)!.request;
+    expect(
+      rows.map(({ key, labels, request }) => [
+        key,
+        labels?.["parent"],
+        labels?.["requested_by_plugin"],
+        request,
+      ]),
+    ).toEqual([
+      ["client", parent, "middleware.judge", of.heard[0]!.id],
+      ["client", parent, "middleware.judge", of.heard[1]!.id],
+      ["client", undefined, undefined, parent],
+    ]);
+    // Every call that upstream was asked for is billed once, and nothing else is.
+    const posts = at.upstream.requests.filter(
+      ({ method, path }) => method === "POST" && path.endsWith("completions"),
+    );
+    expect(posts).toHaveLength(3);
+    expect(at.calls.map(({ state }) => state)).toEqual(["exact", "exact", "exact"]);
+    const [first] = at.calls;
+    expect(first!.costNano).toBeGreaterThan(0n);
+    expect(of.heard[0]!.calls[0]).toMatchObject({ costNano: first!.costNano, usage: first!.usage });
+  });
+
+  it("passes no hook of the plugin that asks, and those of all others", async () => {
+    const of: Judging = { heard: [], failed: [] };
+    const seen: string[] = [];
+    const watching = defineMiddleware({
+      api: 1,
+      name: "watching",
+      summary: "Asks, and watches responses",
+      sends: "nowhere",
+      setup: (_options, ctx) => ({
+        async inspect(_request, x) {
+          of.heard.push(await asks(ctx, x));
+        },
+        watch: (call) => (event) =>
+          void (event.type === "finish" && seen.push(`watching ${call.exchange.id}`)),
+      }),
+    });
+    // An event hook, which makes every response pass the hooks as events.
+    const other = defineMiddleware({
+      api: 1,
+      name: "other",
+      summary: "Passes every event on",
+      sends: "nowhere",
+      setup: () => ({
+        event: (call, next) => (event) => {
+          if (event.type === "finish") seen.push(`other ${call.exchange.id}`);
+          next(event);
+        },
+      }),
+    });
+    await using at = await started([door(), watching, other]);
+    expect(await at.ask("up/model", "hello")).toMatchObject({ status: 200, text: "Yes" });
+    const [own] = of.heard;
+    const client = reserves(at).at(-1)!.request;
+    expect(seen).toEqual([`other ${own!.id}`, `watching ${client}`, `other ${client}`]);
+  });
+
+  it("counts against the limits of its client", async () => {
+    const of: Judging = { heard: [], failed: [] };
+    const limit = { scope: "client", unit: "requests", max: 3, per: "day" };
+    await using at = await started(
+      [door([limit]), judge("judge", of, { times: 5, pass: true })],
+      "store: memory\n",
+    );
+    const { status } = await at.ask("up/model", "hello");
+    expect([of.heard.length, of.failed.length, status]).toEqual([3, 2, 429]);
+    expect(at.upstream.requests.filter(({ method }) => method === "POST")).toHaveLength(3);
+  });
+
+  it("may not ask for what its client may not", async () => {
+    const of: Judging = { heard: [], failed: [] };
+    const only = door([], { models: ["up/other"] });
+    await using at = await started([only, judge("judge", of, { pass: true })]);
+    await at.ask("up/model", "hello");
+    expect([of.heard.length, String(of.failed[0])]).toEqual([
+      0,
+      expect.stringContaining("up/model"),
+    ]);
+    expect(at.upstream.requests.filter(({ method }) => method === "POST")).toEqual([]);
+  });
+
+  it("is no failure of the client's words: what is not caught is the hook's", async () => {
+    const of: Judging = { heard: [], failed: [] };
+    await using at = await started([
+      door(),
+      judge("judge", of, { body: { model: "nowhere/such" } }),
+    ]);
+    const { status } = await at.ask("up/model", "hello");
+    expect(of.failed).toHaveLength(1);
+    expect(status).not.toBe(200);
+  });
+
+  it("asks all others, and none that asks twice", async () => {
+    const one: Judging = { heard: [], failed: [] };
+    const two: Judging = { heard: [], failed: [] };
+    await using at = await started([door(), judge("one", one), judge("two", two)]);
+    expect((await at.ask("up/model", "hello")).status).toBe(200);
+    // The client's: one asks (and two about that), two asks (and one about that).
+    expect([one.heard.length, two.heard.length]).toEqual([2, 2]);
+    expect(reserves(at)).toHaveLength(5);
+  });
+
+  it("goes four deep and no deeper", async () => {
+    const all = ["a", "b", "c", "d", "e", "f"].map((name) => ({ name, heard: [], failed: [] }));
+    const first = (name: string, of: Judging) => judge(name, of, { pass: true });
+    await using at = await started([door(), ...all.map((each) => first(each.name, each))]);
+    expect((await at.ask("up/model", "hello")).status).toBe(200);
+    const said = all.flatMap(({ failed }) => failed).map(String);
+    expect(said.length).toBeGreaterThan(0);
+    expect(new Set(said)).toEqual(new Set([expect.stringContaining("at most 4 levels deep")]));
+    // The plugins are mounted in a circle: no client can mend that by a retry.
+    const kinds = all.flatMap(({ failed }) => failed).map((problem) => getFault(problem)?.kind);
+    expect(new Set(kinds)).toEqual(new Set(["internal"]));
+    const parents = new Map(reserves(at).map((row) => [row.request, row.labels?.["parent"]]));
+    const depth = (id: string): number => {
+      const parent = parents.get(id);
+      return parent === undefined ? 0 : 1 + depth(parent);
+    };
+    expect(Math.max(...[...parents.keys()].map(depth))).toBe(4);
+  });
+
+  it("ends when its client goes", async () => {
+    let asked: Promise<unknown> | undefined;
+    const late = defineMiddleware({
+      api: 1,
+      name: "late",
+      summary: "Asks a model that takes its time",
+      sends: "nowhere",
+      setup: (_options, ctx) => ({
+        async inspect(_request, x) {
+          asked = asks(ctx, x, { model: "slow/slow" });
+          await asked;
+        },
+      }),
+    });
+    await using at = await startGateway({
+      config: `frontends: [chat-completions]\nmiddleware: [door, late]\n${PROVIDERS}  slow: { use: demo }\n`,
+      plugins: { door: door(), late },
+      env: { UPKEY: "sk-up" },
+    });
+    const leaving = AbortSignal.timeout(1_000);
+    await expect(
+      fetch(`${at.url}${CHAT}`, {
+        method: "POST",
+        headers: { "content-type": "application/json" },
+        body: JSON.stringify({ model: "up/model", messages: [{ role: "user", content: "x" }] }),
+        signal: leaving,
+      }),
+    ).rejects.toThrow();
+    await expect(asked).rejects.toThrow();
+    expect(at.upstream.requests.filter(({ method }) => method === "POST")).toEqual([]);
+  });
+
+  it("goes where its client's privacy lets it go", async () => {
+    const of: Judging = { heard: [], failed: [] };
+    const zero = defineMiddleware({
+      api: 1,
+      name: "zero",
+      summary: "Nothing may be kept",
+      sends: "nowhere",
+      setup: () => ({ admit: (x) => x.requirePrivacy("required") }),
+    });
+    await using at = await started([door(), zero, judge("judge", of, { pass: true })]);
+    await at.ask("up/model", "hello");
+    expect([of.heard.length, of.failed.length]).toEqual([0, 1]);
+    expect(at.upstream.requests.filter(({ method }) => method === "POST")).toEqual([]);
+    expect(reserves(at)).toEqual([]);
+  });
+
+  it("is not streamed, and is asked where a frontend is", async () => {
+    const of: Judging = { heard: [], failed: [] };
+    const stray = defineMiddleware({
+      api: 1,
+      name: "stray",
+      summary: "Asks elsewhere",
+      sends: "nowhere",
+      setup: (_options, ctx) => ({
+        async inspect(_request, x) {
+          const said = await Promise.allSettled([
+            ctx.sendSubrequest({ path: "/v1/none", body: {} }, { parentRequest: x }),
+            ctx.sendSubrequest({ path: CHAT, body: { stream: true } }, { parentRequest: x }),
+            ctx.sendSubrequest({ path: CHAT, body: {} }, { parentRequest: {} as never }),
+          ]);
+          of.failed.push(...said.map((each) => String((each as PromiseRejectedResult).reason)));
+          fail("forbidden", "seen");
+        },
+      }),
+    });
+    await using at = await started([door(), stray]);
+    await at.ask("up/model", "hello");
+    expect(of.failed).toEqual([
+      expect.stringContaining("No frontend"),
+      expect.stringContaining("cannot be streamed"),
+      expect.stringContaining("must be a request"),
+    ]);
+  });
+});

@@ -1,0 +1,139 @@
+// What a client reads when no candidate is there: names that do answer, and nothing of the operator's.
+import * as fc from "fast-check";
+import { expect, it } from "vitest";
+import { getFault } from "../../../src/model/error.ts";
+import { startTestServices } from "../../kit/test-services.ts";
+import { createToyProtocol } from "../toy-protocol.ts";
+
+const SECRET = "its when: is empty (${env:ACME_PRIVATE_KEY:-})";
+const one = (models?: string[]) => ({
+  endpoints: [{ protocol: createToyProtocol(), base: "http://127.0.0.1:9" }],
+  facts: new Map([
+    ["m-large", { operation: "chat" }],
+    ["m-small", { operation: "chat" }],
+    ["m-draw", { operation: "image" }],
+  ]),
+  credentials: [{ name: "acct-7731", fields: { api_key: "k" }, weight: 1, models, zdr: undefined }],
+});
+
+const candidate = fc.constantFrom("up/m-large", "up/m-draw", "tied/m-small", "off/m-large", "fast");
+const asked = fc.constantFrom(
+  "fast",
+  "fsat",
+  "m-large",
+  "up/m-lrage",
+  "up/m-draw",
+  "tied/m-large",
+  "tied/m-small",
+  "off/m-large",
+  "of/m-large",
+  "nobody/x",
+  "name-1",
+  "name-x",
+  "m-smal",
+  "up/anything",
+);
+
+it("names only what answers, never what was asked for, nothing of the operator's, and adds nothing that is there", async () => {
+  let refused = 0;
+  await fc.assert(
+    fc.asyncProperty(
+      fc.dictionary(
+        fc.constantFrom("fast", "slow", "m-large", "name-*"),
+        fc.array(candidate, { minLength: 1, maxLength: 3 }),
+      ),
+      fc.array(asked, { minLength: 6, maxLength: 6 }),
+      fc.constantFrom(/./, /^up\//, /^(fast|off)/),
+      async (models, names, may) => {
+        await using s = await startTestServices({
+          frontend: createToyProtocol(),
+          // A credential that serves nothing of what is listed.
+          providers: { up: one(), tied: one(["else"]) } as never,
+          unmounted: { off: SECRET },
+          models,
+        });
+        const { gen, frontends } = s.built;
+        const allowed = (name: string) => may.test(name);
+        const resolve = (model: string) => {
+          try {
+            return gen.resolver.resolve(frontends[0]!, model, false, allowed).candidates.length;
+          } catch (error) {
+            return getFault(error)!;
+          }
+        };
+        for (const model of names) {
+          const fault = resolve(model);
+          if (typeof fault === "number" || fault.code !== "model_not_found") continue;
+          refused++;
+          const said = `${model}: ${fault.message}`;
+          expect(said).not.toMatch(/\$\{|ACME|when:|acct-7731/);
+          const offered = /(?:Similar names|Known names): ([^ ]+(?:, [^ ]+)*)\./.exec(
+            fault.message,
+          )?.[1];
+          for (const name of offered?.split(", ") ?? []) {
+            expect(name, said).not.toBe(model);
+            expect(allowed(name), said).toBe(true);
+            expect(resolve(name), said).toBeGreaterThan(0);
+          }
+          const added = /add the (name|provider).*"([^":]+)(?::|\/)/.exec(fault.message);
+          if (added?.[1] === "name") expect(Object.keys(models), said).not.toContain(added[2]);
+          if (added?.[1] === "provider") expect(["up", "tied", "off"]).not.toContain(added[2]);
+          // A name that the file has is not said to be missing.
+          if (Object.hasOwn(models, model) && allowed(model))
+            expect(said).not.toContain(`Model ${model} not found`);
+        }
+      },
+    ),
+    {
+      numRuns: 60,
+      // A name that the file has, and that leads to a name that it has not.
+      examples: [[{ "m-large": ["fast"] }, Array(6).fill("m-large"), /./]],
+    },
+  );
+  expect(refused).toBeGreaterThan(50);
+});
+
+it("a slip in an alias finds the alias, one behind which nothing is mounted says so", async () => {
+  await using s = await startTestServices({
+    frontend: createToyProtocol(),
+    providers: { up: one() } as never,
+    unmounted: { off: SECRET },
+    models: { fast: ["up/m-large"], dark: ["off/m-large"] },
+  });
+  const said = async (model: string) => {
+    const res = await s.ask({ model, text: "x" });
+    return `${res.status} ${JSON.stringify(await res.json())}`;
+  };
+  expect(await said("fsat")).toMatch(/404 .*Model fsat not found\. Similar names: fast\./);
+  expect(await said("dark")).toMatch(
+    /404 .*No provider serves dark \(off\/m-large: off is not configured\)\./,
+  );
+  expect(await said("off/m-large")).toMatch(
+    /404 .*off is not configured\)\. Similar names: up\/m-large\./,
+  );
+  expect(await said("nobody/y")).toMatch(/To add the provider, add /);
+});
+
+it("only a provider's name with a slash and nothing after it names a provider and no model", async () => {
+  await using s = await startTestServices({
+    frontend: createToyProtocol(),
+    providers: { up: one() } as never,
+    models: { fast: ["up/m-large"] },
+  });
+  const { gen, frontends } = s.built;
+  const refusal = (model: string) => {
+    try {
+      gen.resolver.resolve(frontends[0]!, model, false, () => true);
+    } catch (error) {
+      return getFault(error)!;
+    }
+    return expect.unreachable(`${model} is found`);
+  };
+  expect(refusal("up/")).toMatchObject({
+    kind: "invalid",
+    code: "invalid_model",
+    message: expect.stringContaining("write up/<model>"),
+  });
+  for (const model of ["up", "nope/", "nope", "fast/"])
+    expect(refusal(model).message, model).not.toContain("names a provider");
+});

@@ -1,0 +1,17 @@
+// The order in which meters are locked is the database's, whatever they are called.
+import fc from "fast-check";
+import { expect, it } from "vitest";
+import { compareBytes } from "../../../../plugins/stores/postgres/connection/array-literal.ts";
+
+const unit = fc.constantFrom("a", "b", "\u007f", "é", "\ud7ff", "\ue000", "\uffff", "😀", "𐀀");
+
+it("texts are in the order of their bytes", () => {
+  const text = fc.string({ unit, maxLength: 6 });
+  fc.assert(
+    fc.property(text, text, (a, b) => {
+      const bytes = Buffer.compare(Buffer.from(a), Buffer.from(b));
+      expect(Math.sign(compareBytes(a, b))).toBe(bytes);
+    }),
+    { numRuns: 2_000 },
+  );
+});

@@ -1,0 +1,47 @@
+// A line to the database that breaks by chance: before a statement is sent, after it was answered, or while it is still on its way.
+import type { PipelinedConnection } from "../../../../plugins/stores/postgres/connection/pipelined-connection.ts";
+
+export type BrittleLine = PipelinedConnection & { calm(yes: boolean): void };
+
+/** `share`: of statements, that break it in each of these ways. */
+export function brittle(
+  line: PipelinedConnection,
+  chance: () => number,
+  share = 0.04,
+): BrittleLine {
+  const broken = () => Object.assign(new Error("broken"), { code: "ECONNRESET" });
+  let calm = true;
+  let over = 0;
+  const one = {
+    calm: (yes: boolean) => void (calm = yes),
+    get connectionCount() {
+      return line.connectionCount;
+    },
+    get isConnected() {
+      return line.isConnected;
+    },
+    disconnect: () => line.disconnect(),
+    close: () => line.close(),
+    async connect() {
+      const ask = await line.connect();
+      const { connectionCount } = line;
+      return async (question: Parameters<typeof ask>[0]) => {
+        const luck = calm ? 0.5 : chance();
+        // What follows is not sent either.
+        if (luck < share) over = connectionCount;
+        if (over === connectionCount) throw broken();
+        if (luck > 1 - share) {
+          over = connectionCount;
+          // It arrives, whatever its sender does meanwhile.
+          ask(question).catch(() => undefined);
+          throw broken();
+        }
+        const answer = await ask(question);
+        if (luck < 2 * share) over = connectionCount;
+        if (over === connectionCount) throw broken();
+        return answer;
+      };
+    },
+  } satisfies Pick<BrittleLine, keyof BrittleLine>;
+  return one as unknown as BrittleLine;
+}

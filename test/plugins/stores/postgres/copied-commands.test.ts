@@ -1,0 +1,20 @@
+// Commands are kept as they were told, whatever what tells them does with its own afterwards.
+import * as fc from "fast-check";
+import { expect, it } from "vitest";
+import { clonePlain } from "../../../../plugins/stores/postgres/writer.ts";
+
+it("a copy is the same, and shares nothing that could be changed", () => {
+  const objects = (of: unknown): object[] =>
+    typeof of === "object" && of !== null ? [of, ...Object.values(of).flatMap(objects)] : [];
+  fc.assert(
+    fc.property(
+      fc.object({ withBigInt: true, key: fc.oneof(fc.string(), fc.constant("__proto__")) }),
+      (of) => {
+        const copy = clonePlain(of);
+        expect(copy).toEqual(structuredClone(of));
+        const own = new Set(objects(of));
+        expect(objects(copy).filter((part) => own.has(part))).toEqual([]);
+      },
+    ),
+  );
+});

@@ -1,0 +1,37 @@
+// Where days of a zone begin, as the database is told: what it puts under one of them is of one day, and of two it is never the same.
+import fc from "fast-check";
+import { expect, it } from "vitest";
+import { zoneClock } from "../../../../src/lib/time/time-zone.ts";
+import { dayStarts } from "../../../../plugins/stores/postgres/read/report-range.ts";
+
+const QUARTER = 900_000;
+const DAY = 86_400_000;
+const ZONES = [
+  "Europe/Berlin",
+  "Asia/Kolkata",
+  "Asia/Kathmandu",
+  "Pacific/Apia",
+  "America/St_Johns",
+];
+const FROM = Date.parse("2011-01-01");
+
+it("says of each moment the day that it is in, over changes of clocks and a day that was left out", () => {
+  fc.assert(
+    fc.property(
+      fc.constantFrom(...ZONES),
+      fc.integer({ min: 0, max: 16 * 365 * DAY }),
+      fc.integer({ min: 1, max: 60 * DAY }),
+      (zone, after, long) => {
+        const from = FROM + after;
+        const to = from + long;
+        const clock = zoneClock(zone);
+        const starts = dayStarts(zone, from, to);
+        const days = starts.map((at) => clock.day(at));
+        expect(new Set(days).size).toBe(days.length);
+        for (let at = Math.ceil(from / QUARTER) * QUARTER; at < to; at += QUARTER)
+          expect(clock.day(at)).toBe(days[starts.findLastIndex((start) => start <= at)]);
+      },
+    ),
+    { numRuns: 40 },
+  );
+});

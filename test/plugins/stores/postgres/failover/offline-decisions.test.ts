@@ -1,0 +1,20 @@
+// What a gateway decides while its database is away, and in which order it sends that afterwards.
+import { expect, it } from "vitest";
+import { OfflineMode } from "../../../../../plugins/stores/postgres/offline/offline-mode.ts";
+import { Spool } from "../../../../../plugins/stores/postgres/offline/spool.ts";
+import { reserveCommand, settleCommand } from "../../../../../src/testing/store.ts";
+import { MemoryDisk } from "../../../../rig/fleet/sim/disk.ts";
+
+it("keeps a call that ends while calls of unknown outcome are taken back", async () => {
+  const tape = new Spool("/state", "one", () => {}, new MemoryDisk());
+  const outage = new OfflineMode(undefined, undefined, () => tape);
+  outage.begin([reserveCommand("in doubt")]);
+  const doubtful = outage.nextBatch!;
+  expect(doubtful).toMatchObject([{ do: "settle", attempt: "in doubt", state: "void" }]);
+  const ended = settleCommand("ended");
+  await outage.decide([ended], (at) => at);
+  outage.markReplayed(doubtful);
+  expect(outage.nextBatch).toEqual([ended]);
+  outage.markReplayed(outage.nextBatch!);
+  expect(outage.nextBatch).toBeUndefined();
+});

@@ -1,0 +1,92 @@
+// What one gateway says of another whose row went back: nothing while that one may tell it again, and once, with its numbers, when no gateway has.
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { insertNode } from "../../../../../plugins/stores/postgres/membership/heartbeat.ts";
+import { PeerPositions } from "../../../../../plugins/stores/postgres/membership/peer-positions.ts";
+import type { RunSql } from "../../../../../plugins/stores/postgres/connection/pipelined-connection.ts";
+import { hasPostgres, startPostgres, type Postgres } from "../../../../kit/database/postgres.ts";
+import { askAt, makePostgres } from "../../postgres-under-test.ts";
+
+describe.skipIf(!hasPostgres())("heads of other gateways", () => {
+  let server: Postgres;
+  let url: string;
+  let by: ReturnType<typeof askAt>;
+  let heads: PeerPositions;
+  let own: number;
+  let other: number;
+  beforeAll(async () => {
+    server = await startPostgres();
+    url = await server.database();
+    by = askAt(url);
+  });
+  afterAll(async () => {
+    await by?.[Symbol.asyncDispose]();
+    await server?.[Symbol.asyncDispose]();
+  });
+  const ask: RunSql = async (question) => by.question(question);
+  const news = () => heads.check(ask, own);
+  const joined = (id: string) => insertNode(ask, "tollgate", id, undefined, 60_000);
+  const set = (what: string) => by.ask(`UPDATE tollgate.node SET ${what} WHERE epoch = ${other}`);
+  beforeEach(async () => {
+    const made = await makePostgres(url);
+    await made.store.open({ instance: "makes the tables" });
+    await made.dispose();
+    heads = new PeerPositions("tollgate");
+    own = await joined("own");
+    other = await joined("other");
+    await set("n = 7");
+    expect(await news()).toEqual([]);
+    await set("n = 9");
+    expect(await news()).toEqual([]);
+  });
+
+  it("what went back is named once, from the first number to the last, when the other had time and said nothing", async () => {
+    await set("n = 4");
+    expect(await news()).toEqual([]);
+    expect(await news()).toEqual([{ type: "rows_lost", instance: "other", from: 5, to: 9 }]);
+    expect(await news()).toEqual([]);
+    expect(await news()).toEqual([]);
+  });
+
+  it("so is one of which nothing is there any more", async () => {
+    await by.ask(`DELETE FROM tollgate.node WHERE epoch = ${other}`);
+    await news();
+    expect(await news()).toEqual([{ type: "rows_lost", instance: "other", from: 1, to: 9 }]);
+  });
+
+  it("one that lives and tells it again is not named, however long it takes", async () => {
+    await set("n = 4");
+    for (let n = 4; n <= 9; n++) {
+      await set(`n = ${n}, last_heartbeat = last_heartbeat + interval '1 second'`);
+      expect(await news()).toEqual([]);
+    }
+    await set("n = 20");
+    expect(await news()).toEqual([]);
+    await set("n = 19");
+    await news();
+    expect(await news()).toEqual([{ type: "rows_lost", instance: "other", from: 20, to: 20 }]);
+  });
+
+  it("nor one that has come back under another number, or whose folder another process has told", async () => {
+    await set("n = 4");
+    await news();
+    await joined("other");
+    expect(await news()).toEqual([]);
+    expect(await news()).toEqual([]);
+  });
+
+  it("one that has left is remembered no longer than it takes to see it", async () => {
+    await set("n = 12, state = 'left'");
+    expect(await news()).toEqual([]);
+    await set("n = 3");
+    await news();
+    expect(await news()).toEqual([]);
+  });
+
+  it("itself it does not judge", async () => {
+    await by.ask(`UPDATE tollgate.node SET n = 5 WHERE epoch = ${own}`);
+    await news();
+    await by.ask(`UPDATE tollgate.node SET n = 1 WHERE epoch = ${own}`);
+    await news();
+    expect(await news()).toEqual([]);
+  });
+});

@@ -1,0 +1,28 @@
+// A short form of `npm run rig fleet-worlds`, on a real server. Nightly: the commit run has the same laws in fleet-sim.test.ts, on virtual time.
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { hasPostgres, startPostgres, type Postgres } from "../../../../kit/database/postgres.ts";
+import { fleetWorlds } from "../../../../rig/fleet/fleet-worlds.ts";
+import { world } from "./random-fleets.ts";
+
+describe.skipIf(!hasPostgres())("small worlds of gateways on one budget", () => {
+  let server: Postgres;
+  let url: string;
+  beforeAll(async () => {
+    server = await startPostgres({ settings: ["fsync=off"] });
+    url = await server.database();
+  });
+  afterAll(() => server?.[Symbol.asyncDispose]());
+
+  it.each([1, 2, 3, 4, 5, 6, 7, 8, 9, 10])(
+    "each call once, at its price, never over, nothing left open: seed %i",
+    async (seed) => {
+      const { wrong, done } = await world(url, seed);
+      expect(wrong, done.join("\n")).toEqual([]);
+    },
+  );
+
+  it.each(["no-hold", "no-count"])("find the plant %s", async (plant) => {
+    const { wrong } = await fleetWorlds({ worlds: 5, seed: 1, plant, say() {} });
+    expect(wrong).toHaveLength(1);
+  });
+});

@@ -1,0 +1,111 @@
+// The way back to the database: it is over when the database knows all that was decided without it, and what was being decided at that moment is among that.
+import { expect, it } from "vitest";
+import type { StoreCommand } from "../../../../../src/plugin/store/store.ts";
+import { reserveCommand, settleCommand } from "../../../../../src/testing/store.ts";
+import { OfflineMode } from "../../../../../plugins/stores/postgres/offline/offline-mode.ts";
+import { resync } from "../../../../../plugins/stores/postgres/resync.ts";
+import type { Spool } from "../../../../../plugins/stores/postgres/offline/spool.ts";
+import type { LocalNode } from "../../../../../plugins/stores/postgres/local-node.ts";
+
+const now = (at: number) => at;
+const ask = async () => [];
+
+/** `lives`: the database knows it still. */
+function stage(lives: boolean) {
+  const said: string[] = [];
+  const disk = Promise.withResolvers<void>();
+  const slow: { [at in "owe" | "paid"]?: Promise<void> } = {};
+  const tape = {
+    appendUnsent: async () => slow.owe,
+    clearUnsent: async () => {
+      await slow.paid;
+      said.push("paid");
+    },
+  } as unknown as Spool;
+  const node = {
+    resume: async () => lives,
+    heartbeat: async () => lives && [],
+    join: async () => void said.push("joins"),
+    requirePosition: () => ({ instance: "one" }),
+    applyAgain: async (_: unknown, facts: readonly StoreCommand[]) =>
+      facts.map((c) => {
+        said.push("attempt" in c ? c.attempt : c.do);
+        return { ok: true };
+      }),
+  } as unknown as LocalNode;
+  const outage = new OfflineMode(undefined, undefined, () => tape);
+  outage.begin([]);
+  return {
+    said,
+    disk,
+    node,
+    outage,
+    slowly: (at: keyof typeof slow = "owe") => void (slow[at] = disk.promise),
+  };
+}
+
+it.each([
+  { lives: true, first: [] },
+  { lives: false, first: ["joins"] },
+])(
+  "what is on its way to the disk is told before the end, and the disk is paid last ($first)",
+  async ({ lives, first }) => {
+    const { said, disk, node, outage, slowly } = stage(lives);
+    await outage.decide([settleCommand("a")], now);
+    slowly();
+    const deciding = outage.decide([settleCommand("b"), settleCommand("c")], now);
+    const back = resync(ask, node, outage, undefined);
+    // All that can be told is told, and it waits.
+    for (let i = 0; i < 20; i++) await Promise.resolve();
+    expect(said).toEqual([...first, "a"]);
+    expect(outage.isActive).toBe(true);
+    disk.resolve();
+    expect(await back).toBe(3);
+    await deciding;
+    expect(said).toEqual([...first, "a", "b", "c", "paid"]);
+    expect(outage.isActive).toBe(false);
+  },
+);
+
+it("one that was taken for dead hears what has changed meanwhile before the database decides its calls", async () => {
+  const { node, outage } = stage(false);
+  const heard: boolean[] = [];
+  const lives = node.heartbeat.bind(node);
+  node.heartbeat = async (of) => {
+    heard.push(outage.isActive);
+    return lives(of);
+  };
+  await resync(ask, node, outage, undefined);
+  expect(heard).toEqual([true]);
+});
+
+it("nor does what is refused meanwhile, and never touches the disk, let it be over", async () => {
+  const { said, disk, node, outage, slowly } = stage(true);
+  slowly();
+  const deciding = outage.decide([settleCommand("a")], now);
+  const refused = outage.decide([reserveCommand("b")], now).catch((error: Error) => error.message);
+  const back = resync(ask, node, outage, undefined);
+  for (let i = 0; i < 20; i++) await Promise.resolve();
+  expect(said).toEqual([]);
+  expect(outage.isActive).toBe(true);
+  disk.resolve();
+  expect(await back).toBe(1);
+  await deciding;
+  expect(await refused).toMatch(/no budget lease/);
+  expect(said).toEqual(["a", "paid"]);
+});
+
+it("what is owed anew while the disk is being paid stays on it", async () => {
+  const { said, disk, node, outage, slowly } = stage(true);
+  await outage.decide([settleCommand("a")], now);
+  slowly("paid");
+  const back = resync(ask, node, outage, undefined);
+  for (let i = 0; i < 20; i++) await Promise.resolve();
+  expect(said).toEqual(["a"]);
+  outage.begin([]);
+  const owing = outage.decide([settleCommand("b")], now).then(() => said.push("owed"));
+  for (let i = 0; i < 20; i++) await Promise.resolve();
+  disk.resolve();
+  await Promise.all([back, owing]);
+  expect(said).toEqual(["a", "paid", "owed"]);
+});

@@ -1,0 +1,11 @@
+// A mutant that changes nothing would be found by no test, and one that changes two places says nothing of either.
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect, it } from "vitest";
+import { MUTANTS } from "./mutants.ts";
+
+const root = join(import.meta.dirname, "../../../..");
+
+it.each(Object.entries(MUTANTS))("%s: its line is there once", (_name, { in: file, line }) => {
+  expect(readFileSync(join(root, file), "utf8").split(line)).toHaveLength(2);
+});

@@ -1,0 +1,257 @@
+// The one walk over a body: what is found after edits is what is found in the body that leaves, words that objects have by
+// themselves are no words of the tables, and it takes as long as the body is large.
+import * as fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import type {
+  Body,
+  ChatRequest,
+  ClientHalf,
+  Reference,
+  Json,
+  JsonObject,
+  Operation,
+} from "tollgate/plugin";
+import { chatCompletions } from "tollgate/protocols/chat-completions";
+import { gemini } from "tollgate/protocols/gemini";
+import { images } from "tollgate/protocols/images";
+import {
+  mergeAllowlist,
+  parseAllowances,
+  findReferences,
+  findDisallowedField,
+} from "tollgate/protocols/references";
+import { messages } from "tollgate/protocols/messages";
+import { responses } from "tollgate/protocols/responses";
+import { createCallContext, encodeOutgoing } from "tollgate/testing";
+import { bedrockClaude } from "../../plugins/providers/aws/claude.ts";
+import { converse } from "../../plugins/providers/aws/converse/index.ts";
+import { OutgoingRequest } from "../../src/pipeline/upstream/outgoing-request.ts";
+import { FOREIGN } from "../pipeline/privacy/foreign-fields.ts";
+import { toolName } from "./generators/arbitrary.ts";
+import { chats } from "./generators/codecs.ts";
+
+const KEYS = [
+  ...new Set(FOREIGN.flatMap(({ fields }) => keysIn(fields))),
+  "content",
+  "__proto__",
+  "constructor",
+  "toString",
+];
+function keysIn(value: unknown): string[] {
+  if (typeof value !== "object" || value === null) return [];
+  const inner = Object.values(value).flatMap(keysIn);
+  return Array.isArray(value) ? inner : [...Object.keys(value), ...inner];
+}
+
+const { value } = fc.letrec<{ value: Json }>((tie) => ({
+  value: fc.oneof(
+    { depthSize: "small", withCrossShrink: true },
+    fc.constantFrom<Json[]>(true, false, null, "", "id", 1, "24h", "web", "function", "mcp"),
+    fc.array(tie("value"), { maxLength: 4 }),
+    fc
+      .array(fc.tuple(fc.constantFrom(...KEYS), tie("value")), { maxLength: 5 })
+      .map((entries) => Object.fromEntries(entries)),
+  ),
+}));
+const field = fc.constantFrom(...KEYS);
+const body = fc.dictionary(field, value, { maxKeys: 6 });
+
+const said = (named: readonly Reference[]): string[] =>
+  named
+    .map((one) => {
+      if (one.type === "state") return `${one.field} ${one.effect} ${one.rule.feature}`;
+      if (one.type === "model") return `${one.field} ${one.model}`;
+      return `${one.field} ${one.type} ${"feature" in one ? one.feature : ""}`;
+    })
+    .toSorted();
+
+describe("what is found", () => {
+  it("after edits is what is found in the body that leaves", () => {
+    fc.assert(
+      fc.property(body, fc.array(fc.tuple(field, fc.option(value))), (came, edits) => {
+        const out = new OutgoingRequest({ method: "POST", path: "/", body: came as Body });
+        for (const [name, edit] of edits) {
+          // A reader looks in between, as codecs and hooks do.
+          out.references();
+          out.set(name, edit === null ? undefined : edit);
+        }
+        expect(said(out.references())).toEqual(said(findReferences(out.toBody()!)));
+      }),
+      { numRuns: 500 },
+    );
+  });
+
+  it("is the same however often it is looked for, and nothing is changed by it", () => {
+    fc.assert(
+      fc.property(body, (came) => {
+        const before = JSON.stringify(came);
+        expect(said(findReferences(came))).toEqual(said(findReferences(came)));
+        expect(JSON.stringify(came)).toBe(before);
+      }),
+    );
+  });
+
+  it.each(["__proto__", "constructor", "toString", "hasOwnProperty", "valueOf"])(
+    "in a member or a type that is called %s is nothing, and throws nothing",
+    (name) => {
+      const odd = JSON.parse(
+        `{"${name}":{"${name}":[1]},"tools":[{"type":"function","name":"f","${name}":1}],"messages":[{"role":"user","content":[{"type":"${name}"}]}]}`,
+      ) as Body;
+      expect(findReferences(odd)).toEqual([]);
+      for (const { zdrAllowedFields } of [
+        chatCompletions(),
+        messages(),
+        responses(),
+        images(),
+        gemini(),
+      ])
+        expect(
+          findDisallowedField(odd, mergeAllowlist(zdrAllowedFields!), parseAllowances([])),
+        ).toBeDefined();
+    },
+  );
+
+  it("is in no place where a client's own words stand", () => {
+    const words = { file_id: "f", model: "x", tools: [{ type: "mcp" }], cache_control: {} };
+    const own = [
+      { tools: [{ name: "f", input_schema: { properties: words, ...words } }] },
+      { tools: [{ type: "function", function: { name: "f", parameters: words } }] },
+      { messages: [{ role: "assistant", content: [{ type: "tool_use", input: words }] }] },
+      { contents: [{ parts: [{ functionCall: { name: "f", args: words } }] }] },
+      { contents: [{ parts: [{ functionResponse: { name: "f", response: words } }] }] },
+      { metadata: words, client_metadata: words },
+      { text: { format: { type: "json_schema", schema: words } } },
+    ];
+    for (const one of own) expect(findReferences(one)).toEqual([]);
+  });
+});
+
+describe.each(
+  Object.entries({ ...chats, converse: converse(), "claude by InvokeModel": bedrockClaude([]) }),
+)("a client's own function tool, in the words of %s", (_id, { client }) => {
+  const schema = fc
+    .dictionary(field, value, { maxKeys: 4 })
+    .map((more): JsonObject => ({ ...more, type: "object" }));
+  const tool = fc.record({
+    type: fc.constant("function" as const),
+    name: toolName,
+    description: fc.constantFrom(undefined, "web_search"),
+    schema,
+    strict: fc.constantFrom(undefined, false),
+  });
+  /** What is named in the request that leaves. */
+  const named = (tools: ChatRequest["tools"]): string[] => {
+    const request: ChatRequest = {
+      operation: "chat",
+      model: "m",
+      stream: false,
+      instructions: [],
+      turns: [{ role: "user", blocks: [{ type: "text", text: "Hi" }] }],
+      tools,
+      output: { maxTokens: 10 },
+      sampling: {},
+      reasoning: { mode: "auto" },
+      state: {},
+      rest: {},
+      ext: {},
+    };
+    const { body } = encodeOutgoing(client as ClientHalf<Operation>, request, createCallContext());
+    return said(findReferences(JSON.parse(JSON.stringify(body)) as Body));
+  };
+
+  it("is never named as one that runs elsewhere, whatever its schema holds", () => {
+    fc.assert(
+      // Names of tools are unique: the gateway rejects a request in which they are not.
+      fc.property(
+        fc.uniqueArray(tool, { minLength: 1, maxLength: 3, selector: ({ name }) => name }),
+        (tools) => {
+          expect(named(tools)).toEqual([]);
+        },
+      ),
+    );
+  });
+
+  it("with a mark of a cache is named as that alone", () => {
+    fc.assert(
+      fc.property(tool, (one) => {
+        for (const found of named([{ ...one, cache: { type: "ephemeral", ttl: "1h" } }]))
+          expect(found).toMatch(/ cache cache\.1h$/);
+      }),
+    );
+  });
+});
+
+it("what Bedrock runs itself is hosted there, beside tools of the client's too", () => {
+  const own = { toolSpec: { name: "f", inputSchema: { json: {} } } };
+  const tools = [
+    own,
+    { systemTool: { name: "nova_grounding" } },
+    { cachePoint: { type: "default" } },
+  ];
+  expect(said(findReferences({ toolConfig: { tools } }))).toEqual([
+    "toolConfig cache cache.5m",
+    "toolConfig hosted hosted.system_tool",
+  ]);
+});
+
+describe("the time that it takes grows with the body and not faster", () => {
+  const part = (i: number) => ({ type: "text", text: `t${i}`, [`k${i}`]: { a: [i] } });
+  const SHAPES: { readonly [name: string]: (n: number) => object } = {
+    "many small parts": (n) => ({
+      messages: [{ role: "user", content: Array.from({ length: n }, () => ({})) }],
+    }),
+    "many messages": (n) => ({
+      messages: Array.from({ length: n }, (_, i) => ({ role: "user", content: [part(i)] })),
+    }),
+    "many fields": (n) =>
+      Object.fromEntries(Array.from({ length: n }, (_, i) => [`f${i}`, { a: 1 }])),
+    "many of one word": (n) => ({
+      input: Array.from({ length: n }, (_, i) => ({ content: [{ file_id: `f${i}` }] })),
+    }),
+    "many tools of one type": (n) => ({
+      tools: Array.from({ length: n }, () => ({ type: "mcp", server_label: "x" })),
+    }),
+    "deep lists": (n) => ({ messages: Array.from({ length: n / 50 }, () => nested(50)) }),
+  };
+  const nested = (depth: number): unknown => (depth === 0 ? {} : [nested(depth - 1)]);
+  const review = mergeAllowlist(chatCompletions().zdrAllowedFields!);
+  const allowed = parseAllowances(["messages[].content[].nothing"]);
+  /** How often something in it is read: no clock, so that no busy machine is to blame. */
+  const steps = (body: object): number => {
+    let reads = 0;
+    const seen = (of: object): object =>
+      new Proxy(of, {
+        get(target, key) {
+          reads++;
+          const inner: unknown = Reflect.get(target, key);
+          return typeof inner === "object" && inner !== null ? seen(inner) : inner;
+        },
+      });
+    findReferences(seen(body) as Body);
+    findDisallowedField(seen(body) as Body, review, allowed);
+    return reads;
+  };
+  it.each(Object.entries(SHAPES))("%s", (_name, shape) => {
+    const [small, large] = [steps(shape(1_000)), steps(shape(8_000))];
+    expect(small).toBeGreaterThan(100);
+    expect(large / small).toBeLessThan(8.5);
+  });
+
+  it("and what is named has a bound", () => {
+    const tools = Array.from({ length: 5_000 }, (_, i) => ({ type: `x_${i}` }));
+    expect(() => findReferences({ tools })).toThrow(/more than 1024/);
+  });
+});
+
+describe("a switch", () => {
+  // What the readers of forms, and lax readers of JSON, take for true and for false.
+  const on = ["true", "True", "TRUE", "1", "on", "yes", "y", "t", 1, true];
+  const off = ["false", "False", "0", "off", "no", "n", "f", "", 0, false, null];
+  const switches = ["store", "background", "deferred", "enable_search"];
+
+  it.each(switches)("%s is on whichever way it is written, and off likewise", (name) => {
+    for (const value of on)
+      expect(findReferences({ [name]: value }), String(value)).toHaveLength(1);
+    for (const value of off) expect(findReferences({ [name]: value }), String(value)).toEqual([]);
+  });
+});

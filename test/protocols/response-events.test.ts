@@ -1,0 +1,30 @@
+// An answer and its events are one thing said twice.
+import * as fc from "fast-check";
+import { expect, it } from "vitest";
+import { collectResponse, type ModelResponse } from "tollgate/plugin";
+import { createEventGrammar } from "tollgate/testing";
+import { responseToEvents } from "../../src/model/response-events.ts";
+import { anyAnswers } from "./generators/any-answer.ts";
+import { answers } from "./generators/arbitrary.ts";
+
+it("what is unfolded is a right answer, and folds to what it was", () =>
+  fc.assert(
+    fc.property(fc.oneof(answers(), anyAnswers()), (events) => {
+      const answer = collectResponse(events);
+      const again = [...responseToEvents(answer)];
+      const judge = createEventGrammar();
+      for (const event of again) judge.event(event);
+      judge.end();
+      expect(collectResponse(again)).toEqual(answer);
+    }),
+    { numRuns: 300 },
+  ));
+
+it("items are unfolded in their order, and a block that no answer has is refused", () => {
+  const finish = { type: "finish", reason: "stop" } as const;
+  const items = [{ a: 1 }, { b: 2 }] as unknown as NonNullable<ModelResponse["items"]>;
+  const vectors: ModelResponse = { id: undefined, blocks: [], items, usage: { input: 1 }, finish };
+  expect(collectResponse(responseToEvents(vectors))).toEqual(vectors);
+  const result = { type: "result", callId: "c", blocks: [], isError: false } as const;
+  expect(() => [...responseToEvents({ blocks: [result], usage: {}, finish })]).toThrow(/result/);
+});

@@ -1,0 +1,76 @@
+// What is found without a search is what a search finds.
+import { H3 } from "h3";
+import { expect, it } from "vitest";
+import { createNodeHandler } from "../../../../src/runtime/http/node-adapter.ts";
+import { listen } from "../../../../src/runtime/http/listener.ts";
+import {
+  createExactRouteLookup,
+  type ExactRouteHandler,
+} from "../../../../src/runtime/http/exact-route.ts";
+
+const routed = (...routes: readonly (readonly [string, string | readonly string[]])[]) => ({
+  routes: routes.map(([method, path]) => ({ method, path })),
+});
+const FRONTENDS = [
+  routed(["POST", ["/v1/chat", "/chat"]], ["GET", "/v1/models"], ["GET", "/v1/models/:id"]),
+  routed(["POST", "/both"], ["POST", "/v1beta/**"]),
+  routed(["POST", "/both"], ["GET", "/both"]),
+] as never;
+
+it.each([
+  ["POST /v1/chat", "/v1/chat"],
+  ["POST /chat?a=/v1/models", "/chat"],
+  ["GET /v1/models", "/v1/models"],
+  ["GET /both", "/both"],
+  // The rest is h3's.
+  ["POST /both", undefined],
+  ["GET /v1/chat", undefined],
+  ["HEAD /v1/models", undefined],
+  ["GET /v1/models/one", undefined],
+  ["GET /v1/models/:id", undefined],
+  ["POST /v1beta/**", undefined],
+  ["POST /v1/chat/", undefined],
+  ["POST //v1/chat", undefined],
+  ["POST /v1%2Fchat", undefined],
+  ["POST /V1/chat", undefined],
+  ["POST http://here/v1/chat", undefined],
+])("%s", (line, path) => {
+  const [method, url] = line.split(" ");
+  expect(createExactRouteLookup(FRONTENDS)(method!, url!)?.path).toBe(path);
+});
+
+it("is what h3 finds by the same line", () => {
+  for (const line of ["POST /v1/chat", "POST /chat", "GET /v1/models", "GET /both"]) {
+    const [method, url] = line.split(" ");
+    const app = new H3();
+    const found: string[] = [];
+    for (const { routes } of FRONTENDS as ReturnType<typeof routed>[])
+      for (const route of routes)
+        for (const path of [route.path].flat())
+          app.on(route.method as "GET", path, () => void found.push(path));
+    void app.request(url!, { method: method! });
+    expect(found, line).toEqual([createExactRouteLookup(FRONTENDS)(method!, url!)?.path]);
+  }
+});
+
+async function answer(straight: ExactRouteHandler): Promise<[number, string]> {
+  const app = new H3({ silent: true }).get("/x", () => "searched");
+  const handler = createNodeHandler(app, undefined, straight);
+  const { url, close } = await listen({ host: "127.0.0.1", port: 0, handler });
+  try {
+    const res = await fetch(`${url}/x`);
+    return [res.status, await res.text()];
+  } finally {
+    await close(0);
+  }
+}
+
+it("is asked before h3, and what breaks there is told as behind h3", async () => {
+  expect(await answer(() => undefined)).toEqual([200, "searched"]);
+  expect(await answer(async (_req, res) => void res.end("straight"))).toEqual([200, "straight"]);
+  expect(await answer(() => Promise.reject(new Error("later")))).toEqual([500, ""]);
+  const atOnce = () => {
+    throw new Error("at once");
+  };
+  expect(await answer(atOnce)).toEqual([500, ""]);
+});

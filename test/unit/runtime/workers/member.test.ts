@@ -1,0 +1,48 @@
+// A worker dies while the primary hands it a connection: what was on its way to it is lost, and nothing else.
+import cluster from "node:cluster";
+import { mkdtempSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect, it } from "vitest";
+import { InMemoryIdempotencyRegistry } from "../../../../src/runtime/services/idempotency-registry.ts";
+import { spawnWorker } from "../../../../src/runtime/workers/worker-handle.ts";
+import { makeMemory } from "../../../plugins/stores/stores-under-test.ts";
+
+it("what cannot be sent to a dead worker does not end the primary, and it tells how it ended", async () => {
+  const exec = join(mkdtempSync(join(tmpdir(), "tollgate-member-")), "idle.mjs");
+  writeFileSync(
+    exec,
+    'process.send({ up: true }); process.on("disconnect", () => process.exit());',
+  );
+  cluster.setupPrimary({ exec, serialization: "advanced", execArgv: [] });
+  const { store } = await makeMemory();
+  const member = spawnWorker(1, {
+    store,
+    usageQueries: store,
+    apply: store.apply,
+    onUnhealthy() {},
+    onStoreFailure() {},
+    observerSink: {
+      reportRequest() {},
+      reportRejection() {},
+      reportEvent() {},
+      processExited() {},
+    },
+    onTimeout() {},
+    pluginPeers: async () => undefined,
+    stats: async () => undefined,
+    idempotency: new InMemoryIdempotencyRegistry(),
+    hasOtherWorkers: () => false,
+  });
+  const worker = Object.values(cluster.workers!)[0]!;
+  await new Promise((up) => worker.process.once("message", up));
+  process.kill(member.pid, "SIGKILL");
+  // Dead, and not yet heard of.
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 100);
+  const broken: unknown[] = [];
+  worker.process.prependListener("error", (error) => void broken.push(error));
+  // As the cluster hands over a connection: it is not told whether it was sent.
+  for (let i = 0; i < 3; i++) worker.process.send({ connection: i });
+  expect(await member.exited).toBe("SIGKILL");
+  expect(broken.length).toBeGreaterThan(0);
+});
