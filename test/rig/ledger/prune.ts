@@ -37,8 +37,8 @@ const MUTANTS = {
   // Budgets forget what was spent.
   forgiving: {
     in: "plugins/stores/sqlite/retention/compaction.ts",
-    line: "this.#windowLevels.set(id, (this.#windowLevels.get(id) ?? 0n) + amount)",
-    instead: "this.#windowLevels.set(id, 0n * amount)",
+    line: "map(([id, level]) => [id, String(level)])",
+    instead: 'map(([id]) => [id, "0"])',
   },
   // The chain does not say where it begins now.
   unanchored: {
