@@ -185,7 +185,9 @@ const keyEntries = (own: readonly Setting[]): string[] =>
     entryOf(setting, {
       restart: restartNote(setting.path),
       example: inlineExample(setting),
-      heading: /[.[]/.test(setting.path) ? "###" : "##",
+      heading: own.some((other) => other !== setting && isBelow(setting.path, other.path))
+        ? "###"
+        : "##",
     }),
   );
 
@@ -277,7 +279,7 @@ async function providerPages(): Promise<ReferencePage[]> {
   ].map((setting) =>
     entryOf(
       { ...setting, isRequired: false, fallback: "see the table" },
-      { example: inlineExample(setting) },
+      { example: inlineExample(setting), heading: "##" },
     ),
   );
   const special = all.filter((one) => optionsOf(one).some(({ path }) => !COMMON.includes(path)));

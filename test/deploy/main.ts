@@ -172,7 +172,7 @@ function dockerfile(): void {
 }
 
 function workflows(actionlint: string | undefined): void {
-  const files = ["ci", "release"].map((name) => `.github/workflows/${name}.yaml`);
+  const files = ["ci", "nightly", "release"].map((name) => `.github/workflows/${name}.yaml`);
   if (actionlint)
     judge("workflows", clean(run(actionlint, ["-shellcheck=", "-pyflakes=", ...files])));
   else skipped("workflows", "no Go here");

@@ -41,6 +41,18 @@ it("every page of docs is there, below its section, with a title of its own", ()
   expect(linked).toContain("reference/configuration/listen.html");
 });
 
+it("no page skips a level of headings", () => {
+  const skipped = pages.flatMap(([path, html]) => {
+    const main = /<main[\s\S]*?<\/main>/.exec(html)?.[0] ?? "";
+    const headings = [...main.matchAll(/<h([1-6])[^>]*>(.*?)<\/h\1>/g)];
+    expect([path, headings.length > 0]).toEqual([path, true]);
+    return headings
+      .filter(([, level], i) => Number(level) > Number(headings[i - 1]?.[1] ?? 0) + 1)
+      .map(([, , text]) => `${path}: ${text}`);
+  });
+  expect(skipped).toEqual([]);
+});
+
 it("the pages of a section follow each other", () => {
   const next = (path: string) =>
     /<a rel="next" href="([^"]+)"/.exec(files.get(path) as string)?.[1];

@@ -193,7 +193,7 @@ observers:
   - { use: metrics, with: { include_keys: true, labels: [x-team] } }
   - { use: access-log, with: { file: access.log } }
   - { use: otlp, with: { endpoint: "${collector.url}", compression: none, include_keys: true, include_labels: true } }
-  - { use: alerts, with: { digest: day, to: { ops: { url: "${collector.url}/alerts", secret: "\${env:CANARY_HOOK}" } } } }
+  - { use: alerts, with: { digest: day, receivers: { ops: { url: "${collector.url}/alerts", secret: "\${env:CANARY_HOOK}" } } } }
   - console
 admin: { port: 0, tokens: { scraper: { role: metrics, token: "${SCRAPER}" } } }
 store: { use: sqlite, with: { durability: process, ballast_mb: 0 } }
