@@ -141,7 +141,7 @@ const READ: Readonly<Record<string, readonly JsonObject[]>> = {
   "requests.live": [{}],
   "requests.search": [{}, { from, status: "failed" }],
   attention: [{}],
-  "models.list": [{}, { kind: "image" }, { privacy: "required" }],
+  "models.list": [{}, { operation: "image" }, { privacy: "required" }],
   "models.explain": [{ model: "over" }],
   "models.refresh": [{}],
   "policy.explain": [{ model: "over" }],
