@@ -114,6 +114,21 @@ describe("files", () => {
     expect([...counts].filter(([, count]) => count > 25)).toEqual([]);
   });
 
+  it("open no port but by openPort, which chooses between listhen and Node", () => {
+    const opening = [...texts]
+      .filter(([file]) => !file.startsWith("src/testing/"))
+      .filter(([, text]) => /\.listen\((?!\))|from "listhen"|import\("listhen"\)/.test(text))
+      .map(([file]) => file)
+      // These call the listener's own method, which opens its ports with openPort.
+      .filter((file) => !/gateway-server|worker-process/.test(file));
+    const home = "src/runtime/http";
+    expect(opening).toEqual(
+      ["listhen-bind", "open-port", "port-probe", "unix-socket"].map(
+        (name) => `${home}/${name}.ts`,
+      ),
+    );
+  });
+
   it("have no default export but plugins", () => {
     expect(src.filter((file) => /^export default/m.test(read(file)))).toEqual([]);
   });

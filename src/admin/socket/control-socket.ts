@@ -1,13 +1,13 @@
 // Serves the control socket, through which commands reach a running gateway: HTTP over a Unix
 // socket in the state directory, which only its owner can access.
 //   curl --unix-socket .tollgate/control.sock http://localhost/status -d '{}'
-import { createServer, type IncomingMessage, type Server } from "node:http";
-import { chmod, rm } from "node:fs/promises";
+import type { IncomingMessage } from "node:http";
 import { fail, getFault, publicErrorText } from "../../model/error.ts";
 import type { JsonObject } from "../../model/values.ts";
 import { assertNotRunning } from "./single-instance.ts";
 import { jsonReplacer } from "./control-client.ts";
 import type { CommandPrincipal } from "../../runtime/access/principal.ts";
+import { openPort } from "../../runtime/http/open-port.ts";
 import { createControlSocketPath } from "./control-socket-path.ts";
 
 /**
@@ -46,16 +46,17 @@ export async function serveControl(of: {
 }): Promise<ControlSocket> {
   const place = await createControlSocketPath(of.path);
   await assertNotRunning(of.path);
-  // Left by a process that ended.
-  await rm(place.socket, { force: true });
-  const server = createServer((req, res) => {
+  const address = {
+    host: "localhost",
+    port: 0,
+    socket: { path: place.socket, mode: "0600", key: "state_dir" },
+  };
+  const server = await openPort(address, (req, res) => {
     void respond(req, of).then(({ status, text }) => {
       res.writeHead(status, { "content-type": "application/json", connection: "close" });
       res.end(`${text}\n`);
     });
   });
-  await listenOnPath(server, place.socket);
-  if (process.platform !== "win32") await chmod(place.socket, 0o600);
   return {
     path: place.socket,
     async [Symbol.asyncDispose]() {
@@ -113,12 +114,3 @@ async function readBody(req: IncomingMessage): Promise<string> {
   }
   return Buffer.concat(chunks).toString();
 }
-
-const listenOnPath = (server: Server, path: string) =>
-  new Promise<void>((resolve, reject) => {
-    server.once("error", reject);
-    server.listen(path, () => {
-      server.off("error", reject);
-      resolve();
-    });
-  });

@@ -1,5 +1,5 @@
 // Opens the guarded port. Every request and socket must pass its checks before a frontend receives
-// it. May import node:http, listhen, lib, and its neighbors. Has no knowledge of models.
+// it. May import node:http, lib, and its neighbors. Has no knowledge of models.
 import type { RequestListener, Server } from "node:http";
 import { isIP, Server as NetServer, type AddressInfo, type Socket } from "node:net";
 import { BOUNDS } from "../../lib/bounds.ts";
@@ -10,26 +10,18 @@ import type { ConnectionLimits } from "./connection-counter.ts";
 import { createRequestGuard, type RequestGuard, type Rejection } from "./request-guard.ts";
 import { sendRejection } from "./send-rejection.ts";
 import { drainAcceptQueue } from "./close-grace.ts";
+import { openPort, type PortAddress } from "./open-port.ts";
 import type { SocketLimits } from "./socket-limits.ts";
 import { SocketGuard } from "./socket-guard.ts";
 
 /** One address, and the rules for its requests. */
-export interface ListenTarget {
-  readonly host: string;
-  /** Port number. `0` selects any free port. Any other port is used, or opening fails. */
-  readonly port: number;
-  /** Opens the server if the port is not a plain port of this process. */
-  readonly open?: (at: ListenTarget, handler: RequestListener) => Promise<Server>;
+export interface ListenTarget extends PortAddress {
   /** Additional accepted `Host` names. */
   readonly hosts?: readonly string[];
   /** Origins from which browsers may send requests. */
   readonly origins?: readonly string[];
   /** Whether the stricter rules for host names and pages apply. See `request-guard.ts`. */
   readonly isAdmin?: boolean;
-  /** Whether the server that `open` returns uses HTTPS. */
-  readonly isTls?: boolean;
-  /** Socket path, if `open` opens a Unix socket. */
-  readonly socket?: string;
 }
 
 export interface ListenOptions extends ListenTarget {
@@ -150,12 +142,11 @@ export async function listen(options: ListenOptions): Promise<ListenerHandle> {
   async function opened(place: ListenTarget): Promise<Server> {
     const through = guarded(createRequestGuard({ ...place, maxHeaders: limits.headers }));
     const handler = through(options.handler);
-    const open = place.open ?? (await import("./listhen-bind.ts")).bindWithListhen;
-    const server = await open(place, handler);
-    const connected = place.isTls ? "secureConnection" : "connection";
+    const server = await openPort(place, handler);
+    const connected = place.tls ? "secureConnection" : "connection";
     server.on(connected, (socket: Socket) => void sockets.track(socket));
     server.on("connection", () => void acceptedCount++);
-    if (place.isTls) limitConnections(server, limits.connections);
+    if (place.tls) limitConnections(server, limits.connections);
     server.on("checkContinue", through(options.checkContinue ?? options.handler));
     // Sent to the request guard, which accepts only `100-continue`.
     server.on("checkExpectation", handler);
@@ -178,7 +169,7 @@ export async function listen(options: ListenOptions): Promise<ListenerHandle> {
     setLimits(more) {
       sockets.setLimits(more);
       for (const [i, server] of servers.entries())
-        if (places[i]!.isTls) limitConnections(server, more.connections);
+        if (places[i]!.tls) limitConnections(server, more.connections);
     },
     announceClose: () => sockets.announceClose(),
     destroy: () => sockets.destroyAll(),
@@ -274,11 +265,11 @@ function applyLimits(server: Server, limits: ListenLimits): void {
   Object.assign(server, { requireHostHeader: false });
 }
 
-function listenerUrlOf(server: Server, { host, isTls, socket }: ListenTarget): string {
+function listenerUrlOf(server: Server, { host, tls, socket }: ListenTarget): string {
   const bound = server.address() as AddressInfo | string;
   return typeof bound === "string"
-    ? `unix:${socket ?? bound}`
-    : `${isTls ? "https" : "http"}://${toReachableHost(host)}:${bound.port}`;
+    ? `unix:${socket?.path ?? bound}`
+    : `${tls ? "https" : "http"}://${toReachableHost(host)}:${bound.port}`;
 }
 
 const TOO_MANY_IN_FLIGHT: Rejection = {

@@ -5,12 +5,16 @@ import { channel } from "node:diagnostics_channel";
 import { Server, type RequestListener } from "node:http";
 import { isIP, type AddressInfo } from "node:net";
 import { fail, getFault } from "../../model/error.ts";
-import { resolveHost, probePort, toBindError } from "./port-binding.ts";
+import { resolveHost, probePort, toBindError } from "./port-probe.ts";
 
 const listhen = import("listhen");
 
-export async function bindWithListhen(
-  { host, port }: { readonly host: string; readonly port: number },
+export async function listenWithListhen(
+  {
+    host,
+    port,
+    key,
+  }: { readonly host: string; readonly port: number; readonly key?: string | undefined },
   handler: RequestListener,
 ): Promise<Server> {
   // listhen replaces some names and wildcard addresses by localhost, so it receives a resolved
@@ -23,7 +27,7 @@ export async function bindWithListhen(
     } catch (error) {
       const code = (error as NodeJS.ErrnoException).code;
       if (code !== "EADDRINUSE" || tries <= 1)
-        throw getFault(error) ? error : toBindError(host, port, error);
+        throw getFault(error) ? error : toBindError(host, port, error, key);
     }
   }
 }

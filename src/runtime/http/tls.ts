@@ -62,13 +62,27 @@ export async function loadTlsContext(
   }
 }
 
+/** Certificate, key, and rules of a TLS server. */
+export interface TlsSettings {
+  readonly context: SecureContextOptions;
+  readonly clientCertificates: ListenTls["clientCertificates"];
+}
+
+/**
+ * Loads what a TLS server needs.
+ * @param configKey Key that names the files in gateway.yaml.
+ */
+export const loadTlsSettings = async (tls: ListenTls, configKey: string): Promise<TlsSettings> => ({
+  context: await loadTlsContext(tls, configKey),
+  clientCertificates: tls.clientCertificates,
+});
+
 /** Context that each server started with. */
 const initialContexts = new WeakMap<Server, SecureContextOptions>();
 
 /** Creates a server that is not open yet. */
 export function createTlsServer(
-  context: SecureContextOptions,
-  clients: ListenTls["clientCertificates"],
+  { context, clientCertificates: clients }: TlsSettings,
   handler: RequestListener,
 ): Server {
   const server = createServer(

@@ -7,11 +7,20 @@ import { connect } from "node:net";
 import type { Server } from "node:http";
 import { fail } from "../../model/error.ts";
 
-/**
- * Removes a stale socket before it is opened, in the process that opens it for all.
- * @param key Key of gateway.yaml that sets the path.
- */
-export async function removeStaleSocket(path: string, key: string): Promise<void> {
+export interface SocketAddress {
+  readonly path: string;
+  /** Permissions in octal digits. */
+  readonly mode: string;
+  /** Key of gateway.yaml that sets the path. */
+  readonly key: string;
+}
+
+/** Removes a stale socket before it is opened, in the process that opens it for all. */
+export async function removeStaleSocket({
+  path,
+  key,
+}: Pick<SocketAddress, "path" | "key">): Promise<void> {
+  if (isNamedPipe(path)) return;
   const there = await lstat(path).catch(() => undefined);
   if (there && (!there.isSocket() || (await isAnswering(path))))
     fail(
@@ -28,26 +37,25 @@ export async function removeStaleSocket(path: string, key: string): Promise<void
 /** Returns the name that the socket has until its permissions are set. */
 export const temporaryPathOf = (path: string): string => `${path}~`;
 
-/**
- * Opens the socket.
- * @param mode Permissions in octal digits.
- */
+/** Opens the socket. */
 export async function listenOnSocket(
   server: Server,
-  { path, mode, key }: { readonly path: string; readonly mode: string; readonly key: string },
+  { path, mode, key }: SocketAddress,
 ): Promise<Server> {
+  const openedPath = isNamedPipe(path) ? path : temporaryPathOf(path);
   await new Promise<void>((resolve, reject) => {
     server.once("error", (cause: NodeJS.ErrnoException) =>
       reject(new Error(`Cannot open the socket ${path} from ${key}: ${cause.code}.`, { cause })),
     );
     const before = process.umask(0o177);
     try {
-      server.listen(temporaryPathOf(path), () => resolve());
+      server.listen(openedPath, () => resolve());
     } finally {
       process.umask(before);
     }
   });
   server.removeAllListeners("error");
+  if (openedPath === path) return server;
   try {
     await chmod(temporaryPathOf(path), Number.parseInt(mode, 8));
     await rename(temporaryPathOf(path), path);
@@ -62,6 +70,9 @@ export async function listenOnSocket(
 export async function removeSockets(paths: readonly string[]): Promise<void> {
   for (const path of paths) await rm(path, { force: true });
 }
+
+/** Named pipes of Windows are in no folder, and only the gateway's user can open them. */
+const isNamedPipe = (path: string): boolean => path.startsWith(String.raw`\\.\pipe`);
 
 const isAnswering = (path: string): Promise<boolean> =>
   new Promise((resolve) => {

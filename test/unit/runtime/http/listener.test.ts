@@ -8,6 +8,7 @@ import {
   type ListenerHandle,
   type ListenOptions,
 } from "../../../../src/runtime/http/listener.ts";
+import { toListenTarget } from "../../../../src/runtime/http/listen-targets.ts";
 import { getFault } from "../../../../src/model/error.ts";
 import { installTestClock, type TestClock } from "../../../kit/clock.ts";
 import { turnEventLoop, until } from "../../../kit/wait.ts";
@@ -564,6 +565,38 @@ describe("the port", () => {
     );
     expect(getFault(error)?.code).toMatch(/^listen_/);
     expect(getFault(error)?.message).toContain(host);
+  });
+
+  test("a Unix socket accepts the host names of the proxy in front of it, also if it was handed over", async () => {
+    const config = {
+      host: "127.0.0.1",
+      port: 8787,
+      socket: "/run/tollgate.sock",
+      mode: "0660",
+      tls: undefined,
+      hosts: [],
+      origins: [],
+    };
+    for (const bound of [undefined, { socket: config.socket }, { fd: 3 }])
+      expect(await toListenTarget(config, bound)).toMatchObject({ host: "", hosts: [] });
+  });
+
+  test("the host name of an address that several processes share stays the configured one", async () => {
+    const config = {
+      host: "gw.local",
+      port: 0,
+      socket: undefined,
+      mode: undefined,
+      tls: undefined,
+      hosts: [],
+      origins: [],
+    };
+    expect(await toListenTarget(config, { host: "127.0.0.7", port: 4000 })).toMatchObject({
+      host: "gw.local",
+      address: "127.0.0.7",
+      port: 4000,
+      isShared: true,
+    });
   });
 
   test("loopback is all that is bound, whatever the environment says", async () => {

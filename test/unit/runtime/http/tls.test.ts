@@ -2,7 +2,7 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import {
-  loadTlsContext,
+  loadTlsSettings,
   watchCertificate,
   createTlsServer,
 } from "../../../../src/runtime/http/tls.ts";
@@ -29,11 +29,7 @@ test("a certificate that was replaced after it was read, and before its files we
   const follow = async (name: string, meanwhile: typeof issue) => {
     const tls = filesOf(name);
     issue(tls);
-    const server = createTlsServer(
-      await loadTlsContext(tls as never, "listen.tls"),
-      undefined,
-      () => {},
-    );
+    const server = createTlsServer(await loadTlsSettings(tls as never, "listen.tls"), () => {});
     meanwhile(tls);
     watchCertificate(server, tls as never, { key: "listen.tls", log });
     return server;

@@ -1,7 +1,5 @@
-// Resolves addresses, tests ports, and explains why a port cannot be opened. Opens ports that
-// several processes share.
+// Resolves addresses, tests ports, and explains why a port cannot be opened.
 import { lookup } from "node:dns/promises";
-import { createServer as serve, type RequestListener, type Server } from "node:http";
 import { createServer, isIP, type AddressInfo } from "node:net";
 import { fail } from "../../model/error.ts";
 
@@ -18,44 +16,6 @@ export async function chooseAddress(
     },
   );
 }
-
-/**
- * Opens a port that several processes share. Does not use listhen and does not test the port first:
- * each test would open the port for a moment and receive connections that are never answered.
- */
-export const listenShared = (
-  { host, port }: { readonly host: string; readonly port: number },
-  handler: RequestListener,
-  key?: string,
-  make: (handler: RequestListener) => Server = serve,
-): Promise<Server> =>
-  new Promise((resolve, reject) => {
-    const server = make(handler);
-    server.once("error", (error) => reject(toBindError(host, port, error, key)));
-    server.listen({ host, port }, () => {
-      server.removeAllListeners("error");
-      resolve(server);
-    });
-  });
-
-/** Listens on a descriptor that a service manager or another process opened and handed over. */
-export const listenInherited = (server: Server, fd: number): Promise<Server> =>
-  new Promise((resolve, reject) => {
-    server.once("error", (error: NodeJS.ErrnoException) => {
-      try {
-        fail("conflict", `The inherited socket (${fd}) cannot be used: ${error.code}.`, {
-          code: "listen_failed",
-          cause: error,
-        });
-      } catch (fault) {
-        reject(fault as Error);
-      }
-    });
-    server.listen({ fd }, () => {
-      server.removeAllListeners("error");
-      resolve(server);
-    });
-  });
 
 export const resolveHost = async (host: string): Promise<string> =>
   isIP(host)
