@@ -1,6 +1,6 @@
-// Finds the route of a literal path by one lookup. Nearly every request has such a path. h3 would
-// find the same route, but its search costs 6.0% more processor time per request (measured with
-// 1 KB requests). h3 handles all other paths.
+// Finds the route of a literal path by one lookup. Nearly every request has such a path. The router
+// h3 would find the same route, but its search costs 6.0% more processor time per request. This was
+// measured with requests of 1 KB. All other paths are matched by h3.
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Generation } from "../../pipeline/generation.ts";
 import type { MountedFrontend, MountedRoute } from "../../pipeline/exchange/mounted.ts";
